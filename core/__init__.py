@@ -1,0 +1,1 @@
+"""Numbers in, frozen results out: attention, its statistics, random draws and captured heads."""

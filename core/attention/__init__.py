@@ -1,0 +1,1 @@
+"""What attention computes, for any q and k."""

@@ -1,0 +1,215 @@
+"""Parameters: what is asked of the lab. FIELDS: the one declaration of each parameter.
+
+A field renders as a command-line option, as a line of the parameter panel, as its help and as a key of
+the JSON report, all from its row in FIELDS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias, get_args
+
+Value: TypeAlias = int | float | str
+ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
+ScaleName = Literal["none", "sqrt_d_k", "d_k", "log_d_k", "two_sqrt_d_k", "custom"]
+MaskName = Literal["none", "causal"]
+
+
+class ParameterError(ValueError):
+    """A value that is not accepted; the message is one line: what, where, what is accepted."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """One question to the lab. Every value has been checked against its row of FIELDS."""
+
+    d_k: int = 64
+    n_keys: int = 128
+    n_queries: int = 64
+    batch: int = 16
+    components: ComponentLaw = "normal"
+    degrees_of_freedom: int = 5
+    mean_q: float = 0.0
+    std_q: float = 1.0
+    mean_k: float = 0.0
+    std_k: float = 1.0
+    correlation: float = 0.0
+    scale: ScaleName = "sqrt_d_k"
+    multiplier: float = 1.0
+    mask: MaskName = "none"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for field in FIELDS:
+            field.check(getattr(self, field.name))
+
+    def with_value(self, name: str, value: Value) -> Parameters:
+        """These parameters with one value replaced; raises ParameterError if it is not accepted."""
+        return replace(self, **{name: value})
+
+
+@dataclass(frozen=True)
+class Field:
+    """One parameter as people meet it."""
+
+    name: str  # the attribute of Parameters and the key in JSON
+    label: str  # what the panel calls it
+    symbol: str  # how formulas write it
+    help: str  # what it is, in a sentence or two
+    kind: Literal["integer", "real", "choice"]
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+    step: float | Literal["double"] = 1  # "double": the next power of two
+    applies: Callable[[Parameters], bool] = lambda _: True  # whether it has any effect now
+
+    @property
+    def option(self) -> str:
+        """The command-line option, as in --d-k."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def accepted(self) -> str:
+        """What is accepted, in words."""
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        number = "a whole number" if self.kind == "integer" else "a number"
+        if math.isinf(self.low):
+            return number
+        return f"{number} from {self.low:g} to {format_bound(self.high)}"
+
+    def check(self, value: object) -> None:
+        """Raise ParameterError unless this value is accepted."""
+        if self.kind == "choice":
+            accepted = value in self.choices
+        elif isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
+            accepted = False
+        else:
+            accepted = math.isfinite(value) and self.low <= value <= self.high
+        if not accepted:
+            raise ParameterError(f"{self.label}: {value!r} is not accepted; it takes {self.accepted}")
+
+    def parse(self, text: str) -> Value:
+        """The value that a person typed; raises ParameterError with one line that says what is accepted."""
+        text = text.strip()
+        value: Value
+        try:
+            if self.kind == "integer":
+                value = int(text)
+            elif self.kind == "real":
+                value = float(text)
+            else:
+                value = text
+            self.check(value)
+        except ValueError as error:
+            raise ParameterError(f"{self.label}: {text!r} is not accepted; it takes {self.accepted}") from error
+        return value
+
+    def format(self, value: Value) -> str:
+        """The value as a person would type it; `parse` reads it back unchanged."""
+        if self.kind != "real":
+            return str(value)
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+
+    def stepped(self, value: Value, direction: Literal[-1, 1]) -> Value:
+        """The next value up or down; at a bound, the value itself. Choices go round."""
+        if self.kind == "choice":
+            index = self.choices.index(str(value)) + direction
+            return self.choices[index % len(self.choices)]
+        number = float(value)
+        if self.step == "double":
+            number = next_power_of_two(number, direction)
+        else:
+            # Decimal steps stay on their own grid: 0.1 + 0.1 + 0.1 is shown, and kept, as 0.3.
+            number = round((number / self.step) + direction) * self.step
+            number = float(f"{number:.10g}")
+        number = min(max(number, self.low), self.high)
+        return int(number) if self.kind == "integer" else number
+
+
+def format_bound(bound: float) -> str:
+    """A bound in words: whole numbers in full, others short."""
+    return f"{bound:.0f}" if bound == int(bound) else f"{bound:g}"
+
+
+def next_power_of_two(number: float, direction: Literal[-1, 1]) -> float:
+    """The nearest power of two strictly above or below a number >= 1; below 1 there is none and 1 is kept."""
+    if direction > 0:
+        return float(2 ** (math.floor(math.log2(number)) + 1))
+    return float(2 ** max(math.ceil(math.log2(number)) - 1, 0))
+
+
+FIELDS: tuple[Field, ...] = (
+    Field(
+        "d_k", "d_k", "d_k",
+        "Width of a query and of a key: how many products are summed into one score.",
+        "integer", 1, 16_384, step="double",
+    ),
+    Field(
+        "n_keys", "keys", "n",
+        "Keys that each query is compared with; softmax runs over them.",
+        "integer", 1, 8_192, step="double",
+    ),
+    Field(
+        "n_queries", "queries", "m",
+        "Queries in each draw; each is one row of attention weights.",
+        "integer", 1, 8_192, step="double",
+    ),
+    Field(
+        "batch", "batch", "B",
+        "Independent draws of queries and keys. Every ± is a standard error over them.",
+        "integer", 2, 4_096, step="double",
+    ),
+    Field(
+        "components", "components", "law",
+        "The law that each component of q and k is drawn from, standardised to mean 0 and variance 1 "
+        "before its own mean and standard deviation are applied.",
+        "choice", choices=get_args(ComponentLaw),
+    ),
+    Field(
+        "degrees_of_freedom", "t degrees", "ν",
+        "Degrees of freedom of Student's t: fewer give heavier tails. The kurtosis exists from 5 on.",
+        "integer", 3, 1_000, applies=lambda p: p.components == "student_t",
+    ),
+    Field("mean_q", "mean of q", "μ_q", "Mean of each component of a query.", "real", -100, 100, step=0.1),
+    Field(
+        "std_q", "std of q", "σ_q", "Standard deviation of each component of a query.", "real", 0, 100, step=0.1
+    ),
+    Field("mean_k", "mean of k", "μ_k", "Mean of each component of a key.", "real", -100, 100, step=0.1),
+    Field(
+        "std_k", "std of k", "σ_k", "Standard deviation of each component of a key.", "real", 0, 100, step=0.1
+    ),
+    Field(
+        "correlation", "correlation", "ρ",
+        "Correlation of the matching components of any query and any key: both hold a part √|ρ| of one shared "
+        "direction, as the aligned queries and keys of trained heads do.",
+        "real", -1, 1, step=0.05,
+    ),
+    Field(
+        "scale", "scale", "c",
+        "The rule for the multiplier of the scaled column. The unscaled column always has multiplier 1.",
+        "choice", choices=get_args(ScaleName),
+    ),
+    Field(
+        "multiplier", "multiplier", "c",
+        "The number that scores are multiplied by under the custom rule (never the divisor).",
+        "real", 1e-6, 1_000, step=0.05, applies=lambda p: p.scale == "custom",
+    ),
+    Field(
+        "mask", "mask", "M",
+        "Which keys a query sees: all of them, or, causal, query i sees keys 0 to i (top-left aligned, as "
+        "PyTorch's is_causal).",
+        "choice", choices=get_args(MaskName),
+    ),
+    Field(
+        "seed", "seed", "seed",
+        "Chooses the random numbers. The same seed gives the same numbers in whatever order values are changed.",
+        "integer", 0, 2**32 - 1,
+    ),
+)  # fmt: skip
+
+FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
+assert tuple(FIELD) == tuple(field.name for field in fields(Parameters))

@@ -1,0 +1,130 @@
+"""STATISTICS: the one declaration of every number that is measured.
+
+The table, the reports, the help and the theory all speak of a statistic by its row here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ONE_HOT = 0.95  # a row is one-hot when its largest weight is above this
+DEAD = 0.01  # a row is dead when the Frobenius norm of its softmax Jacobian is below this
+SINK = 0.3  # a head is a sink when the first key holds more than this on average
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One number: its name in every format, what people call it, what it means and where it comes from."""
+
+    name: str
+    label: str
+    group: Literal["logits", "attention", "Jacobian"]
+    unit: Literal["number", "nats", "keys", "share"]  # a share is shown in per cent
+    formula: str
+    definition: str
+    source: str
+
+
+_LOGITS = "Vaswani et al. 2017, arXiv 1706.03762, footnote 4"
+_SATURATION = "Zhai et al. 2023, arXiv 2303.06296 (entropy collapse)"
+_SHANNON = "Shannon 1948, A Mathematical Theory of Communication"
+_JACOBIAN = "the derivative of softmax: ∂p_i/∂z_j = p_i(δ_ij − p_j)"
+
+STATISTICS: tuple[Statistic, ...] = (
+    Statistic(
+        "logit_mean", "mean", "logits", "number", "E z",
+        "Mean of the logits z = c·q·k over all visible pairs. Softmax ignores it.", _LOGITS,
+    ),
+    Statistic(
+        "logit_variance", "variance", "logits", "number", "Var z = c² Var(q·k)",
+        "Variance of the logits over all visible pairs: d_k for independent unit-variance components without a "
+        "scale, 1 with 1/√d_k.", _LOGITS,
+    ),
+    Statistic(
+        "logit_std", "std deviation", "logits", "number", "√Var z",
+        "Standard deviation of the logits. Softmax over n keys freezes near √(2 ln n).",
+        "Derrida 1981, the random-energy model",
+    ),
+    Statistic(
+        "logit_excess_kurtosis", "excess kurtosis", "logits", "number", "E(z − E z)⁴ / (Var z)² − 3",
+        "How much heavier than a normal law's the tails are; 6/d_k for normal components. The scale cannot "
+        "change it. It does not exist where all logits are equal.",
+        "the variance-gamma law of a dot product",
+    ),
+    Statistic(
+        "logit_min", "smallest", "logits", "number", "min z", "The smallest visible logit of all draws.", _LOGITS
+    ),
+    Statistic(
+        "logit_max", "largest", "logits", "number", "max z",
+        "The largest visible logit of all draws; QK-Clip acts on heads where it passes 100.",
+        "Kimi K2 2025, arXiv 2507.20534 (QK-Clip)",
+    ),
+    Statistic(
+        "logit_within_3sd", "within ±3σ", "logits", "share", "P(|z − E z| ≤ 3 √Var z)",
+        "Share of logits within three standard deviations of their mean: 99.73 % for a normal law.", _LOGITS,
+    ),
+    Statistic(
+        "logit_variance_within_row", "variance in a row", "logits", "number", "E Var(z | query)",
+        "Variance of the logits within one query's row, averaged over rows: the only part that softmax sees.",
+        "softmax(z + a) = softmax(z)",
+    ),
+    Statistic(
+        "row_mean_share", "softmax-invisible", "logits", "share", "Var(E(z | query)) / Var z",
+        "Share of the logit variance that lies between rows and so cannot change any weight. It does not "
+        "exist where all logits are equal.",
+        "softmax(z + a) = softmax(z)",
+    ),
+    Statistic(
+        "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",
+        "Entropy of a row of attention weights: 0 for one-hot, ln n for uniform.", _SHANNON,
+    ),
+    Statistic(
+        "entropy_fraction", "entropy / ln n", "attention", "share", "H / ln(visible keys)",
+        "Entropy as a share of its largest possible value. A row with one visible key has none.", _SHANNON,
+    ),
+    Statistic(
+        "effective_keys", "effective keys", "attention", "keys", "e^H",
+        "How many equally weighted keys would have this entropy, averaged over rows.",
+        "Hill 1973, diversity of order 1",
+    ),
+    Statistic(
+        "max_weight", "max weight", "attention", "share", "max p",
+        "The largest attention weight of a row.", _SATURATION,
+    ),
+    Statistic(
+        "one_hot_rows", "one-hot rows", "attention", "share", f"P(max p > {ONE_HOT})",
+        f"Share of rows whose largest weight is above {ONE_HOT}: attention that has become a look-up.",
+        _SATURATION,
+    ),
+    Statistic(
+        "sum_squared_weights", "Σ p²", "attention", "number", "Σ p²",
+        "Sum of a row's squared weights: 1/n for uniform, 1 for one-hot; its inverse is the participation "
+        "number.", "the participation ratio; Hill 1973, diversity of order 2",
+    ),
+    Statistic(
+        "first_key_weight", "first key", "attention", "share", "p of the first visible key",
+        f"Weight on the first key a query sees. Above {SINK} on average a head is called an attention sink.",
+        "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)",
+    ),
+    Statistic(
+        "jacobian_norm", "‖J‖_F", "Jacobian", "number", "‖J‖_F, J = diag(p) − p pᵀ",
+        "Frobenius norm of the softmax Jacobian of a row, averaged over rows: how far a change of the logits "
+        "can move the weights. Zero for one-hot rows.", _JACOBIAN,
+    ),
+    Statistic(
+        "jacobian_norm_squared", "‖J‖_F²", "Jacobian", "number", "Σp² − 2Σp³ + (Σp²)²",
+        "Mean over rows of the squared norm.", _JACOBIAN,
+    ),
+    Statistic(
+        "dead_rows", "dead rows", "Jacobian", "share", f"P(‖J‖_F < {DEAD})",
+        f"Share of rows whose Jacobian norm is below {DEAD}: no gradient reaches their queries through softmax.",
+        _JACOBIAN,
+    ),
+    Statistic(
+        "weight_times_complement", "p(1 − p)", "Jacobian", "number", "E p(1 − p) = (1 − Σp²) / visible keys",
+        "Mean over all entries of the Jacobian's diagonal.", _JACOBIAN,
+    ),
+)  # fmt: skip
+
+STATISTIC: dict[str, Statistic] = {statistic.name: statistic for statistic in STATISTICS}

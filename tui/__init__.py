@@ -1,0 +1,1 @@
+"""The terminal side: command line, views, widgets, panes and the app that owns the state."""

@@ -1,0 +1,1 @@
+"""Pure views: a result in, Rich renderables or lines out. No Textual."""

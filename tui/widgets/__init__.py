@@ -1,0 +1,1 @@
+"""Textual widgets; each shows one view."""
