@@ -1,9 +1,4 @@
-"""A histogram that owns its axis, its counts and what fell outside.
-
-Counting uses the top sixteen bits of a float32 as the bin: sign, exponent and seven bits of the mantissa.
-Every bin is less than 0.8 % wide, the axis is the same for all data and known beforehand, so counts of any
-two parts add up exactly, whatever the order or the split, and no pass over the data has to find a range.
-"""
+"""A histogram that owns its axis, its counts and what fell outside."""
 
 from __future__ import annotations
 
@@ -14,78 +9,73 @@ import numpy.typing as npt
 
 from ..arrays import Counts, FloatArray
 
-BINS = 1 << 16
+
+@dataclass(frozen=True)
+class Axis:
+    """Equal bins from low to high. With `log10` low, high and the values are decimal exponents of what is counted."""
+
+    low: float
+    high: float
+    bins: int
+    log10: bool = False
+
+    def scaled(self, multiplier: float) -> Axis:
+        """The axis of multiplier·x, for a positive multiplier."""
+        return Axis(self.low * multiplier, self.high * multiplier, self.bins, self.log10)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts between increasing edges; `edges` has one entry more than `counts`."""
+    """Counts (bins,) on an axis, and the counts below and above it."""
 
-    edges: FloatArray
+    axis: Axis
     counts: Counts
-    underflow: int = 0  # below the first edge
-    overflow: int = 0  # at or above the last edge
+    underflow: int = 0
+    overflow: int = 0
 
     @property
     def total(self) -> int:
         """Everything that was counted, in and out of the axis."""
         return int(self.counts.sum()) + self.underflow + self.overflow
 
+    def __add__(self, other: Histogram) -> Histogram:
+        """The histogram of both sets of values; exact, in whatever order parts are added."""
+        if self.axis != other.axis:
+            raise ValueError(f"histograms on different axes cannot be added: {self.axis} and {other.axis}")
+        return Histogram(
+            self.axis, self.counts + other.counts, self.underflow + other.underflow, self.overflow + other.overflow
+        )
+
     def scaled(self, multiplier: float) -> Histogram:
         """The histogram of multiplier·x, for a positive multiplier: the same counts on a stretched axis."""
-        return Histogram(self.edges * multiplier, self.counts, self.underflow, self.overflow)
+        return Histogram(self.axis.scaled(multiplier), self.counts, self.underflow, self.overflow)
 
-    def shifted(self, offset: float) -> Histogram:
-        """The histogram of x + offset."""
-        return Histogram(self.edges + offset, self.counts, self.underflow, self.overflow)
-
-    def cumulative(self, x: npt.ArrayLike) -> FloatArray:
-        """How many counts lie below each x, taking counts as evenly spread within their bin."""
-        below = np.concatenate(([0.0], np.cumsum(self.counts))) + self.underflow
+    def below(self, x: npt.ArrayLike) -> FloatArray:
+        """How many values lie below each x, taken as evenly spread within a bin; in and out of the axis."""
         points = np.asarray(x, dtype=np.float64)
-        inside = np.interp(points, self.edges, below)
-        return np.where(points < self.edges[0], 0.0, np.where(points > self.edges[-1], float(self.total), inside))
+        edges = np.linspace(self.axis.low, self.axis.high, self.axis.bins + 1)
+        cumulative = self.underflow + np.concatenate(([0], np.cumsum(self.counts)))
+        inside = np.interp(points, edges, cumulative)
+        return np.where(points < edges[0], 0.0, np.where(points > edges[-1], float(self.total), inside))
 
     def onto(self, edges: FloatArray) -> FloatArray:
-        """The counts that fall between the given increasing edges, parts of a bin in proportion; shape (len − 1,)."""
-        return np.diff(self.cumulative(edges))
+        """The counts between given increasing edges, parts of a bin in proportion; shape (len(edges) − 1,)."""
+        return np.diff(self.below(edges))
 
 
-def count_floats(values: npt.NDArray[np.float32]) -> Counts:
-    """How many values fall in each of the 65 536 bins of the universal axis; NaN is counted nowhere.
+def count(values: FloatArray, axis: Axis) -> Counts:
+    """Counts (bins + 2,) of values on an axis: what lies below it, its bins, what lies above it.
 
-    Shape (BINS,), indexed by the top sixteen bits of the float32 pattern; `histogram` puts them in order.
+    One pass of `bincount` over bin numbers: several times faster than np.histogram, which searches edges.
     """
-    top = np.ascontiguousarray(values).view(np.uint16)[..., _TOP_HALF::2]
-    counts = np.bincount(top.ravel(), minlength=BINS)
-    counts[_NAN] = 0
-    return counts
+    number = values.dtype.type
+    width = (axis.high - axis.low) / axis.bins
+    position = np.multiply(values, number(1 / width))
+    position += number(1 - axis.low / width)
+    np.clip(position, 0, number(axis.bins + 1), out=position)
+    return np.bincount(position.ravel().astype(np.uint16), minlength=axis.bins + 2)
 
 
-def histogram(counts: Counts) -> Histogram:
-    """The counts of the universal axis as a histogram from the first to the last bin that holds any.
-
-    Infinities become under- and overflow.
-    """
-    negative, positive = counts[_NEGATIVE][::-1], counts[_POSITIVE]
-    ordered = np.concatenate((negative, positive))
-    filled = np.flatnonzero(ordered)
-    if filled.size == 0:
-        first, last = negative.size, negative.size + 1  # an empty histogram around zero
-    else:
-        first, last = int(filled[0]), int(filled[-1]) + 1
-    return Histogram(_EDGES[first : last + 1], ordered[first:last], int(counts[0xFF80]), int(counts[0x7F80]))
-
-
-def _edges() -> FloatArray:
-    """The edges of the universal axis in increasing order: finite patterns from −max through 0 to +max."""
-    magnitudes = (np.arange(0x7F81, dtype=np.uint32) << 16).view(np.float32).astype(np.float64)
-    magnitudes[-1] = 2.0**128
-    return np.concatenate((-magnitudes[:0:-1], magnitudes))
-
-
-_TOP_HALF = 1 if np.little_endian else 0
-_POSITIVE = slice(0x0000, 0x7F80)
-_NEGATIVE = slice(0x8000, 0xFF80)
-_NAN = np.concatenate((np.arange(0x7F81, 0x8000), np.arange(0xFF81, 0x10000)))
-_EDGES = _edges()
+def histogram(counts: Counts, axis: Axis) -> Histogram:
+    """The histogram of what `count` returned, or of a sum of such counts."""
+    return Histogram(axis, counts[1:-1], int(counts[0]), int(counts[-1]))

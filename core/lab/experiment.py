@@ -1,0 +1,166 @@
+"""run(Parameters) -> Measurement: draw queries and keys, score them, and keep the statistics.
+
+`stream` does the work in steps, so that whoever asked can show progress, look at an early result, or drop the
+rest: to stop a run is to stop asking for its next step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..attention.scales import multiplier
+from ..parameters import Parameters
+from ..statistics import tally
+from ..statistics.histogram import Axis
+from ..statistics.measurement import Measurement
+from .components import score_mean, score_std
+from .sampling import CHUNK, Draws, Side, components
+
+# Bytes of components that are kept for the next key; a larger question makes them anew, draw by draw.
+KEPT = 256 << 20
+# Standard deviations that the histogram of logits reaches to either side.
+_AXIS = 8
+# Columns by which the scores of such a question grow at a time.
+STRIDE = 8 * CHUNK
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """How far a run is, and what it knows so far."""
+
+    fraction: float  # of the work done, 0 to 1
+    parameters: Parameters
+    tally: tally.Tally
+    draws: int  # complete ones
+
+    def measurement(self) -> Measurement[Parameters] | None:
+        """The result of the complete draws; None before the second, since one has no standard error."""
+        if self.draws < 2:
+            return None
+        columns = tally.columns(self.tally, self.draws, unbiased=True)
+        return Measurement(self.parameters, self.draws, self.parameters.batch, columns)
+
+
+def run(parameters: Parameters, draws: Draws | None = None, precision: str = "float32") -> Measurement[Parameters]:
+    """The complete measurement; raises ValueError where the scale rule has no multiplier at this d_k."""
+    for step in stream(parameters, draws, precision):
+        if step.fraction == 1:
+            result = step.measurement()
+            assert result is not None, "a batch has at least two draws"
+            return result
+    raise AssertionError("a run ends with a complete step")
+
+
+def stream(parameters: Parameters, draws: Draws | None = None, precision: str = "float32") -> Iterator[Step]:
+    """The steps of a run, none of them long; the last has fraction 1.
+
+    draws keeps components from one run to the next; precision is the dtype of scores and statistics.
+    """
+    p = parameters
+    rules = [("none", 1.0), (p.scale, multiplier(p.scale, p.d_k, p.multiplier))]
+    std = score_std(p)
+    axis = Axis(-_AXIS * std, _AXIS * std, 1024) if std > 0 else Axis(-1.0, 1.0, 1024)
+    kept = tally.Tally(tally.Shape(p.batch, p.n_queries, p.n_keys), rules, score_mean(p), 3 * std, axis)
+    in_cache = 4 * p.batch * p.d_k * (p.n_queries + p.n_keys) <= KEPT
+    work = _from_cache(p, draws or Draws(), precision, kept) if in_cache else _draw_by_draw(p, precision, kept)
+    for fraction, complete in work:
+        yield Step(fraction, p, kept, complete)
+
+
+def _from_cache(p: Parameters, draws: Draws, precision: str, kept: tally.Tally) -> Iterator[tuple[float, int]]:
+    """Blocks of scores from kept components; yields the part done and the complete draws."""
+    sides: tuple[Side, ...] = ("query", "key", "shared") if p.correlation else ("query", "key")
+    for fraction in draws.grow(p, sides):
+        yield fraction / 2, 0
+    done, total = 0, p.batch * p.n_queries
+    group, factors = slice(0, 0), None
+    scratch = np.empty(0, dtype=precision)
+    for which, rows in tally.blocks(kept.shape):
+        if factors is None or which != group:
+            raw = [draws.of(side, which, p.d_k).astype(precision, copy=False) for side in sides]
+            group, factors = which, _factors(p, raw)
+        shape = (which.stop - which.start, rows.stop - rows.start, p.n_keys)
+        if scratch.size < math.prod(shape):
+            scratch = np.empty(math.prod(shape), dtype=precision)
+        scores = _scores(factors, rows, scratch[: math.prod(shape)].reshape(shape))
+        tally.add(kept, which, rows, scores, _hidden(p, rows))
+        done += shape[0] * shape[1]
+        yield 0.5 + done / total / 2, done // p.n_queries
+
+
+def _draw_by_draw(p: Parameters, precision: str, kept: tally.Tally) -> Iterator[tuple[float, int]]:
+    """Scores of one draw at a time, grown over the columns from components that are made and forgotten."""
+    sides: tuple[Side, ...] = ("query", "key", "shared") if p.correlation else ("query", "key")
+    one_draw = tally.Shape(1, p.n_queries, p.n_keys)
+    strides, parts = range(0, p.d_k, STRIDE), sum(1 for _ in tally.blocks(one_draw))
+    steps, step = p.batch * (len(strides) * len(sides) + parts), 0
+    for draw in range(p.batch):
+        scores = np.zeros((1, p.n_queries, p.n_keys), dtype=precision)
+        for first in strides:
+            last = min(first + STRIDE, p.d_k)
+            raw: list[FloatArray] = []
+            for side in sides:
+                chunks = [components(p, side, draw, c) for c in range(first // CHUNK, -(-last // CHUNK))]
+                raw.append(np.concatenate(chunks)[np.newaxis, : last - first].astype(precision, copy=False))
+                step += 1
+                yield step / steps, draw
+            factors = _factors(p, raw)
+            for _, rows in tally.blocks(one_draw):
+                scores[:, rows] += _scores(factors, rows, np.empty_like(scores[:, rows]))
+        for _, rows in tally.blocks(one_draw):
+            tally.add(kept, slice(draw, draw + 1), rows, scores[:, rows], _hidden(p, rows))
+            step += 1
+            yield step / steps, draw + (rows.stop == p.n_queries)
+
+
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """What scores are made of, so that they come out less their mean: s − E s = qᵀk + of_query + of_key."""
+
+    q: FloatArray  # (draws, d, queries)
+    k: FloatArray  # (draws, d, keys)
+    of_query: FloatArray | None  # (draws, queries, 1)
+    of_key: FloatArray | None  # (draws, 1, keys)
+
+
+def _factors(p: Parameters, raw: list[FloatArray]) -> _Factors:
+    """From standardised components (draws, d, vectors) of queries, keys and, with a correlation, the shared part.
+
+    Means are multiplied out, q = μ_q + σ_q z and k alike, because a large mean would cost the scores their digits.
+    """
+    q, k = raw[0], raw[1]
+    if p.correlation:
+        own, common = (1 - abs(p.correlation)) ** 0.5, abs(p.correlation) ** 0.5 * raw[2]
+        q = own * q + common
+        k = own * k + (common if p.correlation > 0 else -common)
+    spread, d = p.std_q * p.std_k, q.shape[1]
+    of_query = of_key = None
+    if p.mean_k or p.correlation:
+        sums = p.mean_k * p.std_q * q.sum(axis=1, dtype=np.float64) - d * p.correlation * spread
+        of_query = sums.astype(q.dtype)[:, :, np.newaxis]
+    if p.mean_q:
+        of_key = (p.mean_q * p.std_k * k.sum(axis=1, keepdims=True, dtype=np.float64)).astype(k.dtype)
+    return _Factors(q if spread == 1 else q * q.dtype.type(spread), k, of_query, of_key)
+
+
+def _scores(factors: _Factors, rows: slice, out: FloatArray) -> FloatArray:
+    """The scores of some queries less their mean; (draws, rows, keys)."""
+    queries: FloatArray = factors.q[:, :, rows].mT
+    np.matmul(queries, factors.k, out=out)
+    if factors.of_query is not None:
+        out += factors.of_query[:, rows]
+    if factors.of_key is not None:
+        out += factors.of_key
+    return out
+
+
+def _hidden(p: Parameters, rows: slice) -> BoolArray | None:
+    """The keys that some rows may not see; (rows, keys), or None if they see all."""
+    if p.mask == "none":
+        return None
+    return np.arange(p.n_keys) > np.arange(rows.start, rows.stop)[:, np.newaxis]

@@ -1,0 +1,67 @@
+"""Reproducible nested draws: component j of every query and key is the same number whatever d_k is.
+
+A draw's components come in chunks of CHUNK columns, each chunk from a generator of its own, seeded by (seed,
+side, draw, chunk). So d_k = 65 shares its first 64 components with d_k = 64, and no number depends on what was
+drawn before it. Making normals costs more than multiplying them, so `Draws` keeps what it has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..parameters import Parameters
+from .components import LAWS
+
+CHUNK = 64
+Side: TypeAlias = Literal["query", "key", "shared"]
+_STREAM: dict[Side, int] = {"query": 0, "key": 1, "shared": 2}
+
+
+def components(p: Parameters, side: Side, draw: int, chunk: int) -> FloatArray:
+    """One chunk of standardised components; (CHUNK, vectors) float32, a row for each component."""
+    vectors = {"query": p.n_queries, "key": p.n_keys, "shared": 1}[side]
+    seed = np.random.SeedSequence(p.seed, spawn_key=(_STREAM[side], draw, chunk))
+    rng = np.random.Generator(np.random.SFC64(seed))
+    return LAWS[p.components].sample(rng, (CHUNK, vectors), p.degrees_of_freedom)
+
+
+@dataclass(eq=False)
+class Draws:
+    """The components made so far for one seed, law and shape; another question of `grow` starts anew."""
+
+    _key: tuple[object, ...] | None = None
+    _sides: dict[Side, FloatArray] = field(default_factory=dict[Side, FloatArray])  # (batch, capacity, vectors)
+    _made: int = 0  # components that are there
+
+    def grow(self, p: Parameters, sides: tuple[Side, ...]) -> Iterator[float]:
+        """Make what is missing for d_k components, yielding the finished part after each piece of work."""
+        key = (p.seed, p.components, p.degrees_of_freedom, p.n_queries, p.n_keys, p.batch, sides)
+        if key != self._key:
+            self._key, self._sides, self._made = key, {}, 0
+        first, last = self._made // CHUNK, -(-p.d_k // CHUNK)
+        for chunk in range(first, last):
+            made = [np.stack([components(p, side, draw, chunk) for draw in range(p.batch)]) for side in sides]
+            for side, values in zip(sides, made, strict=True):
+                self._room(side, values.shape, (chunk + 1) * CHUNK)[:, chunk * CHUNK : (chunk + 1) * CHUNK] = values
+            self._made = (chunk + 1) * CHUNK
+            yield (chunk + 1 - first) / (last - first)
+
+    def of(self, side: Side, draws: slice, d_k: int) -> FloatArray:
+        """The first d_k components of some draws; (draws, d_k, vectors), to be read only."""
+        return self._sides[side][draws, :d_k]
+
+    def _room(self, side: Side, shape: tuple[int, ...], wanted: int) -> FloatArray:
+        """The array of one side, with room for at least so many components; it doubles when it is full."""
+        old = self._sides.get(side)
+        if old is None or old.shape[1] < wanted:
+            capacity = wanted if old is None else max(wanted, 2 * old.shape[1])
+            new = np.empty((shape[0], capacity, shape[2]), dtype=np.float32)
+            if old is not None:
+                new[:, : self._made] = old[:, : self._made]
+            self._sides[side] = new
+        return self._sides[side]

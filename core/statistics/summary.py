@@ -1,0 +1,153 @@
+"""From the rows of many draws to estimates with standard errors.
+
+Sums are kept per draw, because draws are what is independent: rows of one draw share its keys. Every statistic
+is a smooth function of sums, so one rule, the delete-one jackknife over draws, gives all standard errors, and
+removes the bias of order 1/draws that squares, roots and ratios of sample means have (Efron & Stein 1981).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray
+from ..attention.softmax import RowStatistics
+from .catalogue import DEAD, ONE_HOT, STATISTICS
+from .measurement import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMoments:
+    """Moments of each row's scores about a common centre; arrays of shape (draws, rows), `inside` (draws,)."""
+
+    visible: FloatArray  # keys that the row sees
+    mean: FloatArray
+    m2: FloatArray  # central moments about the row's own mean, population (divided by `visible`)
+    m3: FloatArray
+    m4: FloatArray
+    smallest: FloatArray
+    largest: FloatArray
+    inside: FloatArray | None  # per draw: visible scores within the band of ±3σ; None where σ does not exist
+    centre: float  # what was subtracted from every score beforehand
+
+
+Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,)
+
+
+def estimates(
+    moments: ScoreMoments, score_sums: Sums, rows: RowStatistics, multiplier: float, unbiased: bool
+) -> Mapping[str, Estimate]:
+    """Every statistic of the catalogue at one multiplier.
+
+    moments and rows hold arrays (draws, rows); score_sums are `sums_of_scores(moments)`, the same for every
+    multiplier. With `unbiased` the draws stand for endlessly many more, and the value is free of the bias of
+    order 1/draws; without, it describes just these draws.
+    """
+    sums = {**score_sums, **_sums_of_rows(rows, moments.visible)}
+    each: FloatArray = np.stack([*sums.values()])
+    total = each.sum(axis=1, keepdims=True)
+    # Entry b of each array runs over all draws but draw b, the last one over all draws.
+    left_out: FloatArray = np.hstack([total - each, total])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistics = _statistics(dict(zip(sums, left_out, strict=True)), moments.centre, multiplier)
+        result = _jackknife(statistics, unbiased)
+    seen = moments.visible > 0
+    if seen.any():
+        result["logit_min"] = Estimate(multiplier * (float(moments.smallest[seen].min()) + moments.centre), None)
+        result["logit_max"] = Estimate(multiplier * (float(moments.largest[seen].max()) + moments.centre), None)
+    missing = Estimate(None, None)
+    return {statistic.name: result.get(statistic.name, missing) for statistic in STATISTICS}
+
+
+def sums_of_scores(moments: ScoreMoments) -> Sums:
+    """What the statistics of logits are made of."""
+    n, u, m2, m3, m4 = moments.visible, moments.mean, moments.m2, moments.m3, moments.m4
+    u2 = u * u
+    sums: dict[str, FloatArray] = {
+        "pairs": _over_rows(n),
+        "x": _over_rows(n * u),
+        "x2": _over_rows(n * (m2 + u2)),
+        "x3": _over_rows(n * (m3 + u * (3 * m2 + u2))),
+        "x4": _over_rows(n * (m4 + u * (4 * m3 + u * (6 * m2 + u2)))),
+        "within": _over_rows(n * m2),
+        "row_variance": _over_rows((n > 0) * m2),
+    }
+    return sums if moments.inside is None else sums | {"inside": moments.inside}
+
+
+def _sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
+    """What the statistics of attention weights are made of."""
+    seen, several = visible > 0, visible > 1
+    return {
+        "rows": _over_rows(seen),
+        "entropy": _over_rows(rows.entropy),
+        "several": _over_rows(several),
+        "fraction": _over_rows(several * rows.entropy / np.log(np.where(several, visible, 2))),
+        "effective": _over_rows(seen * np.exp(rows.entropy)),
+        "max_weight": _over_rows(rows.max_weight),
+        "one_hot": _over_rows(rows.max_weight > ONE_HOT),
+        "squared": _over_rows(rows.sum_squared_weights),
+        "first": _over_rows(rows.first_key_weight),
+        "jacobian": _over_rows(np.sqrt(rows.jacobian_norm_squared)),
+        "jacobian2": _over_rows(rows.jacobian_norm_squared),
+        "dead": _over_rows(seen & (rows.jacobian_norm_squared < DEAD**2)),
+        "complement": _over_rows(rows.complement / np.maximum(visible, 1)),
+    }
+
+
+def _over_rows(values: npt.ArrayLike) -> FloatArray:
+    """The sum over the rows of each draw; (draws, rows) -> (draws,)."""
+    return np.asarray(np.sum(values, axis=1, dtype=np.float64))
+
+
+def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, FloatArray]:
+    """The statistics as functions of sums, whichever draws those sums run over; NaN where one does not exist."""
+    c = multiplier
+    mean = s["x"] / s["pairs"]
+    x2, x3, x4 = s["x2"] / s["pairs"], s["x3"] / s["pairs"], s["x4"] / s["pairs"]
+    variance = np.maximum(x2 - mean**2, 0)
+    fourth = x4 - mean * (4 * x3 - mean * (6 * x2 - 3 * mean * mean))
+    # Where all scores are equal, rounding leaves a variance near ε·x²: nothing can be divided by it.
+    spread = np.where(variance > 1e-12 * x2, variance, np.nan)
+    rows = s["rows"]
+    values: dict[str, FloatArray] = {
+        "logit_mean": c * (centre + mean),
+        "logit_variance": c**2 * variance,
+        "logit_std": c * np.sqrt(variance),
+        "logit_excess_kurtosis": fourth / spread**2 - 3,
+        "logit_variance_within_row": c**2 * s["row_variance"] / rows,
+        "row_mean_share": 1 - s["within"] / s["pairs"] / spread,
+        "entropy": s["entropy"] / rows,
+        "entropy_fraction": s["fraction"] / s["several"],
+        "effective_keys": s["effective"] / rows,
+        "max_weight": s["max_weight"] / rows,
+        "one_hot_rows": s["one_hot"] / rows,
+        "sum_squared_weights": s["squared"] / rows,
+        "first_key_weight": s["first"] / rows,
+        "jacobian_norm": s["jacobian"] / rows,
+        "jacobian_norm_squared": s["jacobian2"] / rows,
+        "dead_rows": s["dead"] / rows,
+        "weight_times_complement": s["complement"] / rows,
+    }
+    if "inside" in s:
+        values["logit_within_3sd"] = s["inside"] / s["pairs"]
+    return values
+
+
+def _jackknife(statistics: Mapping[str, FloatArray], unbiased: bool) -> dict[str, Estimate]:
+    """Estimates from each statistic of all draws but one, in turn, and of all draws; arrays (draws + 1,)."""
+    values = np.stack([*statistics.values()])
+    draws = values.shape[1] - 1
+    plain, without = values[:, -1], values[:, :-1]
+    mean = without.mean(axis=1)
+    stderr = np.sqrt((draws - 1) / draws * np.square(without - mean[:, np.newaxis]).sum(axis=1))
+    value = np.where(np.isfinite(mean) & unbiased, draws * plain - (draws - 1) * mean, plain)
+    return {
+        name: Estimate(v if math.isfinite(v) else None, e if draws > 1 and math.isfinite(e) else None)
+        for name, v, e in zip(statistics, value.tolist(), stderr.tolist(), strict=True)
+    }
