@@ -62,6 +62,7 @@ class Field:
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
+    group: str = ""  # fields of one group stand together
     step: float | Literal["double"] = 1  # "double": the next power of two
     applies: Callable[[Parameters], bool] = lambda _: True  # whether it has any effect now
 
@@ -146,70 +147,85 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "d_k", "d_k", "d_k",
         "Width of a query and of a key: how many products are summed into one score.",
-        "integer", 1, 16_384, step="double",
+        "integer", 1, 16_384, step="double", group="shape",
     ),
     Field(
         "n_keys", "keys", "n",
         "Keys that each query is compared with; softmax runs over them.",
-        "integer", 1, 8_192, step="double",
+        "integer", 1, 8_192, step="double", group="shape",
     ),
     Field(
         "n_queries", "queries", "m",
         "Queries in each draw; each is one row of attention weights.",
-        "integer", 1, 8_192, step="double",
+        "integer", 1, 8_192, step="double", group="shape",
     ),
     Field(
         "batch", "batch", "B",
         "Independent draws of queries and keys. Every ± is a standard error over them.",
-        "integer", 2, 4_096, step="double",
-    ),
-    Field(
-        "components", "components", "law",
-        "The law that each component of q and k is drawn from, standardised to mean 0 and variance 1 "
-        "before its own mean and standard deviation are applied.",
-        "choice", choices=get_args(ComponentLaw),
-    ),
-    Field(
-        "degrees_of_freedom", "t degrees", "ν",
-        "Degrees of freedom of Student's t: fewer give heavier tails. The kurtosis exists from 5 on.",
-        "integer", 3, 1_000, applies=lambda p: p.components == "student_t",
-    ),
-    Field("mean_q", "mean of q", "μ_q", "Mean of each component of a query.", "real", -100, 100, step=0.1),
-    Field(
-        "std_q", "std of q", "σ_q", "Standard deviation of each component of a query.", "real", 0, 100, step=0.1
-    ),
-    Field("mean_k", "mean of k", "μ_k", "Mean of each component of a key.", "real", -100, 100, step=0.1),
-    Field(
-        "std_k", "std of k", "σ_k", "Standard deviation of each component of a key.", "real", 0, 100, step=0.1
-    ),
-    Field(
-        "correlation", "correlation", "ρ",
-        "Correlation of the matching components of any query and any key: both hold a part √|ρ| of one shared "
-        "direction, as the aligned queries and keys of trained heads do.",
-        "real", -1, 1, step=0.05,
+        "integer", 2, 4_096, step="double", group="shape",
     ),
     Field(
         "scale", "scale", "c",
         "The rule for the multiplier of the scaled column. The unscaled column always has multiplier 1.",
-        "choice", choices=get_args(ScaleName),
+        "choice", choices=get_args(ScaleName), group="attention",
     ),
     Field(
         "multiplier", "multiplier", "c",
         "The number that scores are multiplied by under the custom rule (never the divisor).",
-        "real", 1e-6, 1_000, step=0.05, applies=lambda p: p.scale == "custom",
+        "real", 1e-6, 1_000, step=0.05, group="attention", applies=lambda p: p.scale == "custom",
     ),
     Field(
         "mask", "mask", "M",
         "Which keys a query sees: all of them, or, causal, query i sees keys 0 to i (top-left aligned, as "
         "PyTorch's is_causal).",
-        "choice", choices=get_args(MaskName),
+        "choice", choices=get_args(MaskName), group="attention",
+    ),
+    Field(
+        "components", "components", "law",
+        "The law that each component of q and k is drawn from, standardised to mean 0 and variance 1 "
+        "before its own mean and standard deviation are applied.",
+        "choice", choices=get_args(ComponentLaw), group="components",
+    ),
+    Field(
+        "degrees_of_freedom", "t degrees", "ν",
+        "Degrees of freedom of Student's t: fewer give heavier tails. The kurtosis exists from 5 on.",
+        "integer", 3, 1_000, group="components", applies=lambda p: p.components == "student_t",
+    ),
+    Field(
+        "mean_q", "mean of q", "μ_q", "Mean of each component of a query.",
+        "real", -100, 100, step=0.1, group="components",
+    ),
+    Field(
+        "std_q", "std of q", "σ_q", "Standard deviation of each component of a query.",
+        "real", 0, 100, step=0.1, group="components",
+    ),
+    Field(
+        "mean_k", "mean of k", "μ_k", "Mean of each component of a key.",
+        "real", -100, 100, step=0.1, group="components",
+    ),
+    Field(
+        "std_k", "std of k", "σ_k", "Standard deviation of each component of a key.",
+        "real", 0, 100, step=0.1, group="components",
+    ),
+    Field(
+        "correlation", "correlation", "ρ",
+        "Correlation of the matching components of any query and any key: both hold a part √|ρ| of one shared "
+        "direction, as the aligned queries and keys of trained heads do.",
+        "real", -1, 1, step=0.05, group="components",
     ),
     Field(
         "seed", "seed", "seed",
         "Chooses the random numbers. The same seed gives the same numbers in whatever order values are changed.",
-        "integer", 0, 2**32 - 1,
+        "integer", 0, 2**32 - 1, group="draw",
     ),
 )  # fmt: skip
 
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
-assert tuple(FIELD) == tuple(field.name for field in fields(Parameters))
+assert set(FIELD) == {field.name for field in fields(Parameters)}
+
+_WORDS = {"laplace": "Laplace", "rademacher": "Rademacher", "student_t": "Student t"}
+
+
+def choice_word(value: str) -> str:
+    """What people call the value of a choice: `student_t` is Student t."""
+    return _WORDS.get(value, value)

@@ -23,7 +23,7 @@ class ScaleRule:
     source: str
 
 
-def multiplier(name: ScaleName, d_k: int, custom: float = 1.0) -> float:
+def multiplier(name: str, d_k: int, custom: float = 1.0) -> float:
     """The multiplier of a rule at a width; raises ValueError where the rule has none."""
     try:
         return SCALE_RULES[name].multiplier(d_k, custom)
@@ -60,4 +60,4 @@ _RULES = (
     ScaleRule("custom", "custom", lambda d_k, custom: custom, "yours", "the multiplier you give"),
 )  # fmt: skip
 
-SCALE_RULES: dict[ScaleName, ScaleRule] = {rule.name: rule for rule in _RULES}
+SCALE_RULES: dict[str, ScaleRule] = {rule.name: rule for rule in _RULES}

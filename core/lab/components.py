@@ -16,7 +16,6 @@ from ..parameters import ComponentLaw, Parameters
 class Law:
     """A symmetric law with mean 0 and variance 1; both functions take the degrees of freedom of Student's t."""
 
-    label: str
     sample: Callable[[np.random.Generator, tuple[int, ...], int], FloatArray]  # -> float32 of that shape
     fourth_moment: Callable[[int], float]
 
@@ -46,11 +45,11 @@ def _student_t_fourth(degrees: int) -> float:
 
 
 LAWS: dict[ComponentLaw, Law] = {
-    "normal": Law("normal", _normal, lambda _: 3.0),
-    "uniform": Law("uniform", _uniform, lambda _: 1.8),
-    "laplace": Law("Laplace", _laplace, lambda _: 6.0),
-    "rademacher": Law("Rademacher ±1", _rademacher, lambda _: 1.0),
-    "student_t": Law("Student t", _student_t, _student_t_fourth),
+    "normal": Law(_normal, lambda _: 3.0),
+    "uniform": Law(_uniform, lambda _: 1.8),
+    "laplace": Law(_laplace, lambda _: 6.0),
+    "rademacher": Law(_rademacher, lambda _: 1.0),
+    "student_t": Law(_student_t, _student_t_fourth),
 }
 
 

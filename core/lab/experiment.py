@@ -150,8 +150,7 @@ def _factors(p: Parameters, raw: list[FloatArray]) -> _Factors:
 
 def _scores(factors: _Factors, rows: slice, out: FloatArray) -> FloatArray:
     """The scores of some queries less their mean; (draws, rows, keys)."""
-    queries: FloatArray = factors.q[:, :, rows].mT
-    np.matmul(queries, factors.k, out=out)
+    np.matmul(factors.q[:, :, rows].mT, factors.k, out=out)
     if factors.of_query is not None:
         out += factors.of_query[:, rows]
     if factors.of_key is not None:
@@ -163,4 +162,5 @@ def _hidden(p: Parameters, rows: slice) -> BoolArray | None:
     """The keys that some rows may not see; (rows, keys), or None if they see all."""
     if p.mask == "none":
         return None
-    return np.arange(p.n_keys) > np.arange(rows.start, rows.stop)[:, np.newaxis]
+    first, last = int(rows.start), int(rows.stop)
+    return np.arange(p.n_keys) > np.arange(first, last)[:, np.newaxis]

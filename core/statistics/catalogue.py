@@ -65,14 +65,14 @@ STATISTICS: tuple[Statistic, ...] = (
         "Share of logits within three standard deviations of their mean: 99.73 % for a normal law.", _LOGITS,
     ),
     Statistic(
-        "logit_variance_within_row", "variance in a row", "logits", "number", "E Var(z | query)",
+        "logit_variance_within_row", "variance in row", "logits", "number", "E Var(z | query)",
         "Variance of the logits within one query's row, averaged over rows: the only part that softmax sees.",
         "softmax(z + a) = softmax(z)",
     ),
     Statistic(
-        "row_mean_share", "softmax-invisible", "logits", "share", "Var(E(z | query)) / Var z",
-        "Share of the logit variance that lies between rows and so cannot change any weight. It does not "
-        "exist where all logits are equal.",
+        "row_mean_share", "invisible share", "logits", "share", "Var(E(z | query)) / Var z",
+        "Share of the logit variance that softmax cannot see: it lies between rows and changes no weight. "
+        "It does not exist where all logits are equal.",
         "softmax(z + a) = softmax(z)",
     ),
     Statistic(
@@ -122,8 +122,8 @@ STATISTICS: tuple[Statistic, ...] = (
         _JACOBIAN,
     ),
     Statistic(
-        "weight_times_complement", "p(1 − p)", "Jacobian", "number", "E p(1 − p) = (1 − Σp²) / visible keys",
-        "Mean over all entries of the Jacobian's diagonal.", _JACOBIAN,
+        "weight_times_complement", "p(1 − p)", "Jacobian", "number", "(1 − Σp²) / visible keys",
+        "Mean of the diagonal of the Jacobian, over the keys of a row and then over rows.", _JACOBIAN,
     ),
 )  # fmt: skip
 

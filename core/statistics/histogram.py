@@ -53,14 +53,24 @@ class Histogram:
     def below(self, x: npt.ArrayLike) -> FloatArray:
         """How many values lie below each x, taken as evenly spread within a bin; in and out of the axis."""
         points = np.asarray(x, dtype=np.float64)
-        edges = np.linspace(self.axis.low, self.axis.high, self.axis.bins + 1)
-        cumulative = self.underflow + np.concatenate(([0], np.cumsum(self.counts)))
-        inside = np.interp(points, edges, cumulative)
-        return np.where(points < edges[0], 0.0, np.where(points > edges[-1], float(self.total), inside))
+        inside = np.interp(points, self._edges(), self._cumulative())
+        beyond = np.where(points < self.axis.low, 0.0, float(self.total))
+        return np.where((points < self.axis.low) | (points > self.axis.high), beyond, inside)
 
-    def onto(self, edges: FloatArray) -> FloatArray:
+    def onto(self, edges: npt.ArrayLike) -> FloatArray:
         """The counts between given increasing edges, parts of a bin in proportion; shape (len(edges) − 1,)."""
         return np.diff(self.below(edges))
+
+    def quantiles(self, shares: npt.ArrayLike) -> FloatArray:
+        """Where the given shares of all counts lie below; an end of the axis for what lies outside it."""
+        wanted = np.asarray(shares) * self.total
+        return np.interp(wanted, self._cumulative(), self._edges())
+
+    def _edges(self) -> FloatArray:
+        return np.linspace(self.axis.low, self.axis.high, self.axis.bins + 1)
+
+    def _cumulative(self) -> FloatArray:
+        return self.underflow + np.concatenate(([0.0], np.cumsum(self.counts)))
 
 
 def count(values: FloatArray, axis: Axis) -> Counts:

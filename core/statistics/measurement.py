@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from .histogram import Histogram
+if TYPE_CHECKING:  # views name these types before NumPy is loaded
+    from .histogram import Histogram
 
 Subject = TypeVar("Subject")
 HistogramName: TypeAlias = Literal["logits", "weights", "entropy", "jacobian_norm"]

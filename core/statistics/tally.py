@@ -26,7 +26,7 @@ PIECE = 1 << 17
 # a picture has a few hundred columns, and counting is dearer than everything else done to an entry.
 COUNTED = 1 << 17
 WEIGHTS = Axis(-12.0, 0.0, 240, log10=True)
-JACOBIAN = Axis(0.0, math.sqrt(0.5), 200)  # √½ is the largest ‖J‖_F there is
+JACOBIAN = Axis(0.0, 0.5, 200)  # ½, of two equal weights, is the largest ‖J‖_F there is
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,147 @@
+"""Which axis of a stored array is which, and one head of it as [batch, token, d_k]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from .files import AnyArray, CaptureError, Stored, quoted, read_index
+from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
+
+FLAT = "head*d_k"  # a projection's output, the heads side by side
+ACCEPTED = "batch, head, token, d_k or head*d_k, comma separated, each once, with token and d_k among them"
+
+_SPELLINGS = {
+    "batch": ("batch", "batches", "b"),
+    "head": ("head", "heads", "h", "n_heads", "num_heads"),
+    "token": ("token", "tokens", "t", "seq", "seq_len", "sequence", "pos", "position", "positions"),
+    "d_k": ("d_k", "d", "d_head", "head_dim", "dim"),
+    FLAT: (FLAT, "heads*d_k", "head·d_k", "heads·d_k", "h*d", "heads*d", "hidden"),
+}
+_WORD = {spelling: word for word, spellings in _SPELLINGS.items() for spelling in spellings}
+
+
+@dataclass(frozen=True)
+class Located:
+    """A stored array with a name for every axis of its elements as they lie in memory."""
+
+    array: Stored
+    axes: Axes
+    shape: tuple[int, ...]
+
+    def size(self, axis: str) -> int:
+        """The length of an axis; 1 where the array has none of that name."""
+        return self.shape[self.axes.index(axis)] if axis in self.axes else 1
+
+    def read_head(self, stream: BinaryIO, head: int) -> AnyArray:
+        """One head, [batch, token, d_k], in the stored type."""
+        along = self.axes.index("head") if "head" in self.axes else None
+        values = read_index(stream, self.array, self.shape, along, head)
+        left = [axis for axis in self.axes if axis != "head"]
+        if "batch" not in left:
+            values, left = values[np.newaxis], ["batch", *left]
+        return values.transpose([left.index(axis) for axis in ("batch", "token", "d_k")])
+
+
+def parse_axes(text: str, where: str) -> Axes:
+    """The axes that a person or a file named, in their order; raises CaptureError with what is accepted."""
+    words = tuple(_WORD.get(part.strip().lower()) for part in text.strip().strip("[]()").split(","))
+    known = tuple(word for word in words if word is not None)
+    complete = "token" in known and (("d_k" in known) != (FLAT in known)) and not {"head", FLAT} <= set(known)
+    if len(known) < len(words) or len(set(known)) < len(known) or not complete:
+        raise CaptureError(f"{where} {quoted(text)} are not axes; {ACCEPTED}")
+    return known
+
+
+def find_axes(
+    q: Stored, k: Stored, pair: Pair, given: Axes | None, heads: int | None, d_k: int | None
+) -> tuple[Axes, str | None]:
+    """The axes of a pair, and what had to be assumed to tell them.
+
+    In this order: what was given, a flat projection, the naming family, the number of heads, the axis on which
+    grouped queries and keys differ, and at last [batch, head, token, d_k].
+    """
+    ndim = len(q.shape)
+    if len(k.shape) != ndim or not 2 <= ndim <= 4:
+        raise CaptureError(
+            f"{q.where} has shape {q.shown} and its keys {k.shown}; "
+            "[batch, head, token, d_k], [head, token, d_k] or [token, d_k] is accepted"
+        )
+    if given is not None:
+        return _fit(given, q), None
+    if heads is not None and ndim < 4 and _is_flat(q.shape, heads, d_k):
+        return ("batch", "token", FLAT)[-ndim:], None
+    if pair.words.projection and pair.inside and ndim == 3 and heads is None:
+        raise CaptureError(
+            f"{q.where} has shape {q.shown}, as a projection of all heads side by side has: "
+            "add heads (and kv_heads) to the metadata, or name the axes if they are others"
+        )
+    if pair.words.axes is not None:
+        axes = _fit(pair.words.axes, q)
+        return axes, f"axes taken as {_list(axes)}, the order of {pair.words.maker}; --axes overrides"
+    axes, reason = _guess(q.shape, k.shape, heads)
+    return axes, f"axes taken as {_list(axes)}{reason}; --axes overrides"
+
+
+def locate(array: Stored, axes: Axes, heads: int | None) -> Located:
+    """The array with its axes in memory order; a flat projection is split into so many heads."""
+    named: list[tuple[str, int]] = []
+    for axis, length in zip(axes, array.shape, strict=True):
+        if axis != FLAT:
+            named.append((axis, length))
+        elif heads is None:
+            raise CaptureError(f"{array.where} is to be split into heads: add heads (and kv_heads) to the metadata")
+        elif length % heads:
+            raise CaptureError(f"{array.where} holds {length} numbers a token, which {heads} heads cannot share")
+        else:
+            named.append((FLAT, length))
+    if array.fortran:
+        named.reverse()
+    split = [part for axis, length in named for part in _split(axis, length, heads)]
+    return Located(array, tuple(axis for axis, _ in split), tuple(length for _, length in split))
+
+
+def _is_flat(shape: tuple[int, ...], heads: int, d_k: int | None) -> bool:
+    """Whether so many heads lie side by side in the last of two or three axes."""
+    if shape[-1] % heads:
+        return False
+    if d_k is not None and heads > 1:
+        return shape[-1] == heads * d_k
+    return heads not in shape[:-1] if len(shape) == 3 else heads > 1
+
+
+def _guess(q: tuple[int, ...], k: tuple[int, ...], heads: int | None) -> tuple[Axes, str]:
+    """The axes of bare names, and the reason, as the rest of a sentence."""
+    default, other = HEADS_FIRST[-len(q) :], TOKENS_FIRST[-len(q) :]
+    if len(q) == 2:
+        return default, ", one head"
+    places = {len(q) - 3: default, len(q) - 2: other}
+    named = [place for place in places if heads and q[place] == heads and heads % k[place] == 0]
+    if len(named) == 1:
+        return places[named[0]], f", where the metadata's {heads} heads are"
+    grouped = [place for place in places if q[place] != k[place]]
+    if len(grouped) == 1 and q[grouped[0]] % k[grouped[0]] == 0:
+        place = grouped[0]
+        return places[place], f", since {q[place]} query heads can share {k[place]} key heads"
+    return default, ""
+
+
+def _fit(axes: Axes, array: Stored) -> Axes:
+    """The axes without batch, or batch and head, where the array has fewer."""
+    fitted = axes
+    for optional in ("batch", "head"):
+        if len(fitted) > len(array.shape):
+            fitted = tuple(axis for axis in fitted if axis != optional)
+    if len(fitted) != len(array.shape):
+        raise CaptureError(f"{array.where} has shape {array.shown}, which {_list(axes)} does not name")
+    return fitted
+
+
+def _split(axis: str, length: int, heads: int | None) -> tuple[tuple[str, int], ...]:
+    return (("head", heads), ("d_k", length // heads)) if axis == FLAT and heads else ((axis, length),)
+
+
+def _list(axes: Axes) -> str:
+    return f"[{', '.join(axes)}]"

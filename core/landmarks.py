@@ -1,0 +1,22 @@
+"""Widths of a head that real models use: where to stop when stepping through d_k."""
+
+from __future__ import annotations
+
+MODEL_WIDTHS: dict[int, str] = {
+    16: "the Transformer paper's ablation",
+    32: "all-MiniLM-L6",
+    64: "the Transformer, BERT, GPT-2",
+    80: "Phi-2",
+    96: "Phi-3-mini",
+    128: "Llama, Mistral",
+    192: "DeepSeek-V3",
+    256: "Gemma, GPT-J",
+    512: "the Transformer paper with one head",
+    576: "DeepSeek-V3 with absorbed projections",
+}
+
+
+def next_width(d_k: int, direction: int) -> int:
+    """The nearest of these widths above or below; the same d_k where there is none."""
+    widths = [width for width in MODEL_WIDTHS if (width - d_k) * direction > 0]
+    return min(widths, key=lambda width: abs(width - d_k), default=d_k)

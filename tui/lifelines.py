@@ -1,0 +1,50 @@
+"""Ending and resuming well: what stock Textual leaves undone when a terminal goes away or comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import threading
+from typing import Any
+
+from textual.app import App
+
+# A terminal that has gone can block the farewell written to it; after this long the process ends without it.
+_GRACE = 1.0
+
+
+def install(app: App[Any]) -> None:
+    """End cleanly on SIGTERM, SIGHUP and a vanished terminal, and repaint after SIGTSTP and `fg`.
+
+    Call it from on_mount, in the app's event loop.
+    """
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, _end, app, number)
+    app.app_resume_signal.subscribe(app, _repaint)  # pyright: ignore[reportUnknownMemberType]
+    threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
+
+
+def _repaint(app: App[Any]) -> None:
+    app.screen.refresh(layout=True)
+
+
+def _end(app: App[Any], number: int) -> None:
+    """Leave the app with the exit code that a shell gives a process ended by this signal."""
+    if number == signal.SIGHUP:
+        timer = threading.Timer(_GRACE, os._exit, (128 + number,))
+        timer.daemon = True
+        timer.start()
+    app.exit(return_code=128 + number)
+
+
+def _watch(app: App[Any], loop: asyncio.AbstractEventLoop) -> None:
+    """Wait until the terminal is gone. With SIGHUP ignored, as under nohup, nothing else would tell."""
+    terminal = select.poll()
+    terminal.register(0, 0)
+    terminal.poll()  # asks for no event, so only a hang-up wakes it
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_end, app, signal.SIGHUP)

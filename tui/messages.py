@@ -1,0 +1,69 @@
+"""What parts of the app tell each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.message import Message
+
+from ..core.parameters import Parameters
+from ..core.statistics.measurement import Measurement
+
+
+class ParametersEdited(Message):
+    """Somebody asks for other parameters; they have been checked."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        super().__init__()
+        self.parameters = parameters
+
+
+class EditRejected(Message):
+    """What is being typed is not accepted; with an empty reason, it no longer stands in the way."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+class Computed(Message):
+    """From the compute thread. A newer message of the same kind replaces one that is still waiting."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, Computed) and type(message) is type(self) and message.kind == self.kind
+
+
+class MeasurementReady(Computed):
+    """A measurement, perhaps of the first draws only."""
+
+    def __init__(self, kind: str, measurement: Measurement[Any]) -> None:
+        super().__init__(kind)
+        self.measurement = measurement
+
+
+class Progress(Computed):
+    """How much of a long computation is done, 0 to 1."""
+
+    def __init__(self, kind: str, fraction: float) -> None:
+        super().__init__(kind)
+        self.fraction = fraction
+
+
+class Failed(Computed):
+    """There is no result, for a reason that is the asker's to mend; one line."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(kind)
+        self.reason = reason
+
+
+class Crashed(Computed):
+    """A defect of ours, on its way to the app's thread."""
+
+    def __init__(self, kind: str, error: BaseException) -> None:
+        super().__init__(kind)
+        self.error = error

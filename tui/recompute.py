@@ -1,0 +1,115 @@
+"""The one thread that computes, and always works on the latest request of each kind.
+
+Work is an iterator that does a little at every step and yields a message, or None when it has nothing to say. To
+drop work is to stop asking it for its next step, so nothing has to be interrupted and nothing is left half done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from threading import Condition, Thread
+from typing import TypeAlias
+
+from ..core.parameters import Parameters
+from .messages import Computed, Crashed, Failed, MeasurementReady, Progress
+
+Work: TypeAlias = Iterator[Computed | None]
+
+# A newer request waits this long for the running one: finishing short work shows more states under a held key,
+# dropping long work answers sooner.
+PATIENCE = 0.25
+# Work that takes longer than this says how far it is, and shows what it has so far every so often.
+SILENCE = 0.15
+PARTIAL = 0.5
+
+
+class Recompute:
+    """Runs work of several kinds, those named first before the others; `deliver` gets every message."""
+
+    def __init__(self, kinds: tuple[str, ...], deliver: Callable[[Computed], object]) -> None:
+        self._kinds = kinds
+        self._deliver = deliver
+        self._waiting: dict[str, Callable[[], Work]] = {}
+        self._changed = Condition()
+        self._stopped = False
+        self._thread = Thread(target=self._run, name="recompute", daemon=True)
+
+    def start(self) -> None:
+        """Begin; what was requested before is done first."""
+        self._thread.start()
+
+    def request(self, kind: str, work: Callable[[], Work]) -> None:
+        """Ask for this work in place of whatever of its kind is waiting."""
+        with self._changed:
+            self._waiting[kind] = work
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Drop everything; the thread ends after its current step."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        from ..core.blas import one_blas_thread  # loads NumPy, away from the first frame
+
+        running: dict[str, tuple[Work, float]] = {}
+        with one_blas_thread():
+            while True:
+                with self._changed:
+                    while not (self._stopped or self._waiting or running):
+                        self._changed.wait()
+                    if self._stopped:
+                        return
+                    for kind in [*self._waiting]:
+                        if kind not in running or time.monotonic() - running[kind][1] > PATIENCE:
+                            running[kind] = self._waiting.pop(kind)(), time.monotonic()
+                kind = next(kind for kind in self._kinds if kind in running)
+                if not self._step(kind, running[kind][0]):
+                    del running[kind]
+
+    def _step(self, kind: str, work: Work) -> bool:
+        """One step of this work; whether there is more of it."""
+        try:
+            message = next(work)
+        except StopIteration:
+            return False
+        except ValueError as error:
+            self._deliver(Failed(kind, str(error)))
+            return False
+        except Exception as error:  # it is raised again where the app can end cleanly
+            self._deliver(Crashed(kind, error))
+            return False
+        if message is not None:
+            self._deliver(message)
+        return True
+
+
+def lab_work() -> Callable[[Parameters], Work]:
+    """A function that makes the lab's work, sharing components between one request and the next."""
+    draws: list[object] = []
+
+    def measure(parameters: Parameters) -> Work:
+        from ..core.lab.experiment import stream
+        from ..core.lab.sampling import Draws
+
+        if not draws:
+            draws.append(Draws())
+        shared = draws[0]
+        assert isinstance(shared, Draws)
+        told = time.monotonic()
+        shown, complete = told, 0
+        for step in stream(parameters, shared):
+            now = time.monotonic()
+            if step.fraction == 1 or (step.draws > complete and now - shown > PARTIAL):
+                measurement = step.measurement()
+                shown, complete = now, step.draws
+                yield MeasurementReady("lab", measurement) if measurement else None
+            elif now - told > SILENCE:
+                told = now
+                yield Progress("lab", step.fraction)
+            else:
+                yield None
+
+    return measure

@@ -1,0 +1,50 @@
+"""The line above and the line below every pane: where one is, and which keys lead on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.landmarks import MODEL_WIDTHS
+from ...core.parameters import Parameters
+from .glyphs import Glyphs
+from .lines import Line, Span, ends, line_width
+
+Key = tuple[str, str]  # what to press, what it does
+
+
+def top_line(panes: Sequence[str], active: str, status: Line, width: int) -> Line:
+    """The name of the program, its panes with the active one set off, and a status at the right."""
+    tabs: list[Span] = [(" attn-tui ", "heading")]
+    for number, pane in enumerate(panes, start=1):
+        tabs.append((f" {number} {pane} ", "accent" if pane == active else "dim"))
+    return ends(tuple(tabs), (*status, (" ", "text")), width)
+
+
+def parameters_status(parameters: Parameters, glyphs: Glyphs) -> Line:
+    """`d_k 64 · 128 keys · seed 0`, with the models that have this width."""
+    model = MODEL_WIDTHS.get(parameters.d_k)
+    as_in = f" as in {model}" if model else ""
+    return ((glyphs.say(f"d_k {parameters.d_k}{as_in} · {parameters.n_keys} keys · seed {parameters.seed}"), "text"),)
+
+
+def progress_line(fraction: float, glyphs: Glyphs) -> Line:
+    """How far a long computation is."""
+    cells = 10
+    done = round(fraction * cells)
+    return (
+        ("computing ", "text"),
+        (glyphs.bars[-1] * done, "accent"),
+        (glyphs.rule * (cells - done), "dim"),
+        (f" {100 * fraction:3.0f} %", "text"),
+    )
+
+
+def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
+    """As many keys as fit, the first ones first."""
+    line: list[Span] = [(" ", "text")]
+    for press, does in keys:
+        piece: tuple[Span, ...] = ((glyphs.say(press), "key"), (f" {glyphs.say(does)}   ", "dim"))
+        if line_width((*line, *piece)) > width + 2:
+            break
+        line += piece
+    return ends(tuple(line), (), width)

@@ -1,0 +1,55 @@
+"""The characters that screens are drawn with: Unicode, or plain ASCII where a terminal cannot show that."""
+
+from __future__ import annotations
+
+import locale
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """One set of characters. `say` spells labels and formulas in it."""
+
+    bars: str  # from empty to full, in equal steps of height
+    shades: str  # from nothing to everything, for heat maps without colour
+    rule: str
+    tick: str
+    left: str
+    right: str
+    cursor: str
+    ascii: bool
+
+    def say(self, text: str) -> str:
+        """The text in these characters; `√d_k` becomes `sqrt(d_k)` in ASCII."""
+        if not self.ascii or text.isascii():
+            return text
+        for symbol, word in _PHRASES:
+            text = text.replace(symbol, word)
+        return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+UNICODE = Glyphs(" ▁▂▃▄▅▆▇█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", ascii=False)
+ASCII = Glyphs(" .:-=+*#@", " .:+#@", "-", "+", "<", ">", ">", ascii=True)
+
+_PHRASES = (("√d_k", "sqrt(d_k)"), ("Σ p²", "sum p^2"), ("Σp²", "sum p^2"), ("‖J‖_F", "||J||_F"), ("c·q·k", "c q.k"))
+_ASCII = str.maketrans(
+    {
+        "√": "sqrt ", "²": "^2", "³": "^3", "⁴": "^4", "Σ": "sum ", "∂": "d", "‖": "||", "−": "-", "×": "x",
+        "·": ".", "±": "+-", "—": "-", "…": "...", "σ": "sigma", "μ": "mu", "ρ": "rho", "ν": "nu", "δ": "delta",
+        "≤": "<=", "≥": ">=", "←": "left", "→": "right", "↑": "up", "↓": "down", "₁": "1", "₂": "2", "ᵀ": "^T",
+        "½": "1/2", "⁻": "^-", "¹": "1", "⁰": "0", "⁶": "6", "⁸": "8", "“": '"', "”": '"', "’": "'",
+    }
+)  # fmt: skip
+
+
+def glyphs_for(ascii_only: bool) -> Glyphs:
+    """ASCII when it is asked for, or wherever the locale's encoding cannot show Unicode."""
+    if ascii_only:
+        return ASCII
+    encoding = sys.stdout.encoding or locale.getpreferredencoding(False)
+    try:
+        "▁█√±".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE

@@ -1,0 +1,161 @@
+"""Pairs of histograms on one axis, as bars of block characters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...core.statistics.measurement import Column, HistogramName
+from .glyphs import Glyphs
+from .lines import Line, Span, ends, fitted
+from .numbers import percent, short
+from .table import COLUMN_ROLES
+
+if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
+    from ...core.statistics.histogram import Histogram
+
+_WIDE = 44  # cells from which a pair reads well, so that four may stand side by side
+_TALLEST = 6
+NAME = 9  # cells before the bars, for the word that says whose they are
+
+TITLES: dict[HistogramName, str] = {
+    "logits": "logits",
+    "weights": "attention weights, log axis",
+    "entropy": "row entropy, 0 to ln n",
+    "jacobian_norm": "‖J‖_F of rows",
+}
+
+
+@dataclass(frozen=True)
+class AxisSpan:
+    """The axis that both histograms of a pair are drawn on, with the words under it."""
+
+    low: float
+    high: float
+    labels: tuple[str, str, str]  # at its left end, its middle and its right end
+
+
+def grid_lines(columns: Sequence[Column], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """The pairs side by side, two or four to a line, with bars as high as the room allows; at most `height` lines."""
+    across = 4 if width >= 4 * _WIDE else 2
+    gap = 2
+    each = (width - gap * (across - 1)) // across
+    names = list(TITLES)
+    groups = [names[first : first + across] for first in range(0, len(names), across)]
+    room = height // len(groups)
+    spaced = room >= 7  # a blank line between groups, once bars have two lines
+    tall = min(max((room - 2 - spaced) // len(columns), 1), _TALLEST)
+    lines: list[Line] = []
+    for group in groups:
+        pairs = [pair_lines(columns, name, each, tall, glyphs) for name in group]
+        for parts in zip(*pairs, strict=True):
+            line: list[Span] = []
+            for part in parts:
+                line += part
+                line.append((" " * gap, "text"))
+            lines.append(fitted(tuple(line), width))
+        if spaced:
+            lines.append(fitted((), width))
+    return lines[:height]
+
+
+def pair_lines(columns: Sequence[Column], name: HistogramName, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """A title, bars of `height` lines for each column, and their one axis; 2·height + 2 lines."""
+    histograms = [column.histograms[name] for column in columns]
+    span = axis_span(histograms, name, glyphs)
+    cells = max(width - NAME, 4)
+    edges = [span.low + (span.high - span.low) * cell / cells for cell in range(cells + 1)]
+    lines: list[Line] = [ends(((glyphs.say(TITLES[name]), "heading"),), outside(histograms, span), width)]
+    for column, histogram, role in zip(columns, histograms, COLUMN_ROLES, strict=True):
+        rows = bars(histogram.onto(edges).tolist(), height, glyphs)
+        names = [*[""] * (height - 1), column_word(column.rule)]
+        for label, row in zip(names, rows, strict=True):
+            lines.append(((label.ljust(NAME), role), (row, role)))
+    lines.append(((" " * NAME, "dim"), (axis_line(span, cells, glyphs), "dim")))
+    return [fitted(line, width) for line in lines]
+
+
+def column_word(rule: str) -> str:
+    """The one word for a column: whose bars these are."""
+    return {"none": "unscaled", "file": "file's"}.get(rule, "scaled")
+
+
+def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
+    """Columns as high as their counts, the largest filling all lines; from the top line down.
+
+    What is not zero always shows: at least the smallest bar.
+    """
+    steps = len(glyphs.bars) - 1
+    peak = max(counts, default=0)
+    if peak <= 0:
+        return [" " * len(counts)] * height
+    levels = [max(round(count / peak * steps * height), 1 if count >= 0.5 else 0) for count in counts]
+    return [
+        "".join(glyphs.bars[min(max(level - row * steps, 0), steps)] for level in levels)
+        for row in range(height - 1, -1, -1)
+    ]
+
+
+def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs) -> AxisSpan:
+    """One axis for a pair: fixed where the quantity has natural bounds, round numbers for logits."""
+    axis = histograms[0].axis
+    if name == "weights":
+        middle = (axis.low + axis.high) / 2
+        return AxisSpan(axis.low, axis.high, (_power(axis.low, glyphs), _power(middle, glyphs), "1"))
+    if name != "logits":
+        words = [short(value, glyphs) for value in (axis.low, (axis.low + axis.high) / 2, axis.high)]
+        return AxisSpan(axis.low, axis.high, (words[0], words[1], words[2]))
+    low, high = nice_range(*_extent(histograms))
+    words = [short(value, glyphs) for value in (low, (low + high) / 2, high)]
+    return AxisSpan(low, high, (words[0], words[1], words[2]))
+
+
+def nice_range(low: float, high: float) -> tuple[float, float]:
+    """The range widened to round numbers, so that an axis stands still while its data moves a little."""
+    size = max(high - low, abs(high) * 1e-6, 1e-12)
+    step = 10.0 ** math.floor(math.log10(size / 4))
+    step *= next(factor for factor in (1, 2, 2.5, 5, 10) if size / (step * factor) <= 8)
+    return math.floor(low / step) * step, math.ceil(high / step) * step
+
+
+def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs) -> str:
+    """The axis: a rule with its ends and its middle written into it."""
+    left, middle, right = span.labels
+    line = list(glyphs.rule * cells)
+
+    def write(text: str, at: int) -> None:
+        at = min(max(at, 0), cells - len(text))
+        line[at : at + len(text)] = text
+
+    if len(left) + len(middle) + len(right) + 6 <= cells:
+        write(f" {middle} ", (cells - len(middle)) // 2 - 1)
+    write(f"{left} ", 0)
+    write(f" {right}", cells - len(right) - 1)
+    return "".join(line)[:cells]
+
+
+def outside(histograms: Sequence[Histogram], span: AxisSpan) -> Line:
+    """How much of each histogram lies below or above the axis, where that is worth saying."""
+    parts: list[Span] = []
+    for histogram, role in zip(histograms, COLUMN_ROLES, strict=True):
+        below, through = (histogram.below([span.low, span.high]) / max(histogram.total, 1)).tolist()
+        for sign, share in (("<", below), (">", 1 - through if histogram.total else 0.0)):
+            if share >= 0.001:
+                parts.append((f" {sign} {percent(share)}", role))
+    return (("off axis", "dim"), *parts) if parts else ()
+
+
+def _extent(histograms: Sequence[Histogram]) -> tuple[float, float]:
+    """From the 0.05 % to the 99.95 % point of whichever histogram reaches further."""
+    points = [histogram.quantiles((0.0005, 0.9995)).tolist() for histogram in histograms]
+    return min(low for low, _ in points), max(high for _, high in points)
+
+
+def _power(exponent: float, glyphs: Glyphs) -> str:
+    """A power of ten, `10⁻¹²` or `1e-12`."""
+    number = f"{exponent:g}"
+    if glyphs.ascii:
+        return f"1e{number}"
+    return "10" + number.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

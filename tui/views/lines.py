@@ -1,0 +1,95 @@
+"""Lines of roles: what every view returns.
+
+A line is a tuple of (text, role) spans. A role says what a piece of text is, never how it looks: the app's theme
+gives it a colour, plain output prints it as it is, and two frames are compared with ==.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from rich.text import Text
+
+Role: TypeAlias = Literal[
+    "text",  # ordinary words
+    "label",  # names of things
+    "dim",  # what stands back: ±, axes, hints
+    "heading",
+    "unscaled",
+    "scaled",
+    "theory",
+    "accent",  # what has focus
+    "alert",  # what is wrong
+    "key",  # a key to press
+]
+Span: TypeAlias = tuple[str, Role]
+Line: TypeAlias = tuple[Span, ...]
+
+# The terminal's own sixteen colours: for output that is printed rather than painted by the app.
+PRINTED: dict[Role, Style] = {
+    "text": Style(),
+    "label": Style(),
+    "dim": Style(dim=True),
+    "heading": Style(bold=True),
+    "unscaled": Style(color="yellow"),
+    "scaled": Style(color="cyan"),
+    "theory": Style(dim=True),
+    "accent": Style(bold=True),
+    "alert": Style(color="red"),
+    "key": Style(bold=True),
+}
+
+
+def line_width(line: Line) -> int:
+    """How many cells a line takes."""
+    return sum(cell_len(text) for text, _ in line)
+
+
+def fitted(line: Line, width: int) -> Line:
+    """The line cut or filled with spaces to exactly this many cells; wide characters are never halved."""
+    result: list[Span] = []
+    left = width
+    for text, role in line:
+        if left <= 0:
+            break
+        piece = text if cell_len(text) <= left else set_cell_size(text, left)
+        result.append((piece, role))
+        left -= cell_len(piece)
+    if left > 0:
+        result.append((" " * left, "text"))
+    return tuple(result)
+
+
+def ends(left: Line, right: Line, width: int) -> Line:
+    """One part at the left edge, one at the right; the right one gives way when there is no room for both."""
+    gap = width - line_width(left) - line_width(right)
+    return fitted((*left, (" " * gap, "text"), *right) if gap >= 1 else left, width)
+
+
+def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
+    """A paragraph as lines of at most this many cells."""
+    lines: list[Line] = []
+    current = ""
+    for word in text.split():
+        candidate = f"{current} {word}" if current else word
+        if cell_len(candidate) > width and current:
+            lines.append(((current, role),))
+            candidate = word
+        current = candidate
+    if current:
+        lines.append(((current, role),))
+    return lines
+
+
+def as_text(lines: Iterable[Line]) -> Text:
+    """Lines as a Rich text, for printing."""
+    text = Text(no_wrap=True, end="")
+    for number, line in enumerate(lines):
+        if number:
+            text.append("\n")
+        for piece, role in line:
+            text.append(piece, PRINTED[role])
+    return text

@@ -1,0 +1,77 @@
+"""Numbers as they stand in tables: aligned on the point, three or four digits, never a jumping width."""
+
+from __future__ import annotations
+
+import math
+
+from .glyphs import Glyphs
+
+POINT = 5  # cells before the decimal point: a sign and four digits
+VALUE = POINT + 6  # cells of a whole value: the point and five decimals
+STDERR = 6
+
+
+def aligned(value: float | None, glyphs: Glyphs) -> str:
+    """A value in VALUE cells with its point at cell POINT; numbers out of that range in powers of ten."""
+    if value is None:
+        return ((glyphs.say("—")).rjust(POINT)).ljust(VALUE)
+    size = abs(value)
+    if size >= 10_000 or 0 < size < 0.000_095:
+        return _signed(power_of_ten(value, 3), glyphs).rjust(VALUE - 1).ljust(VALUE)
+    if value == 0:
+        return "0".rjust(POINT).ljust(VALUE)
+    whole, _, decimals = f"{value:.{_decimals(size)}f}".partition(".")
+    return _signed(whole.rjust(POINT) + ("." + decimals if decimals else ""), glyphs).ljust(VALUE)
+
+
+def short(value: float | None, glyphs: Glyphs) -> str:
+    """A value in as few cells as three digits take, for sentences, axes and status lines."""
+    if value is None:
+        return glyphs.say("—")
+    size = abs(value)
+    if size >= 10_000 or 0 < size < 0.000_95:
+        return _signed(power_of_ten(value, 2), glyphs)
+    decimals = max(0, 2 - (math.floor(math.log10(size)) if size else 0)) if size < 100 else 0
+    text = f"{value:.{min(decimals, 4)}f}"
+    return _signed(text.rstrip("0").rstrip(".") if "." in text else text, glyphs)
+
+
+def error(stderr: float | None, glyphs: Glyphs) -> str:
+    """A standard error to two digits in STDERR cells; blank where there is none."""
+    if stderr is None:
+        return " " * STDERR
+    if stderr == 0:
+        return "0".ljust(STDERR)
+    if stderr >= 9_950 or stderr < 0.000_95:
+        return _signed(power_of_ten(stderr, 1), glyphs).ljust(STDERR)
+    decimals = max(0, 1 - math.floor(math.log10(stderr)))
+    return f"{stderr:.{decimals}f}"[:STDERR].ljust(STDERR)
+
+
+def percent(share: float) -> str:
+    """A share as a short percentage: `12 %`, `0.3 %`; 0 and 100 only where it is exactly that."""
+    value = 100 * share
+    if value in (0, 100):
+        return f"{value:.0f} %"
+    if value < 0.1:
+        return "< 0.1 %"
+    if value > 99.9:
+        return "> 99.9 %"
+    return f"{value:.1f} %" if value < 9.95 or value > 99 else f"{value:.0f} %"
+
+
+def power_of_ten(value: float, digits: int) -> str:
+    """`1.234e7`, `-5.6e-9`: as short as an exponent can be written."""
+    mantissa, exponent = f"{value:.{digits}e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _decimals(size: float) -> int:
+    """Decimals that show about four digits, five places at most."""
+    if size < 0.095:
+        return 5
+    return 4 if size < 1 else 3 - math.floor(math.log10(size))
+
+
+def _signed(text: str, glyphs: Glyphs) -> str:
+    return text if glyphs.ascii else text.replace("-", "−")

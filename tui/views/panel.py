@@ -1,0 +1,94 @@
+"""The parameter panel: a line for each field that has an effect, and the help or the objection below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core.attention.scales import SCALE_RULES
+from ...core.parameters import FIELDS, Field, Parameters, choice_word
+from .glyphs import Glyphs
+from .lines import Line, Role, fitted, wrapped
+
+NAME = 11  # cells of a field's name
+_ROOM_FOR_HELP = 7
+
+
+@dataclass(frozen=True)
+class Editing:
+    """What is being typed into a field, and why it is not accepted, if it is not."""
+
+    field: str
+    text: str
+    objection: str | None = None
+
+
+def applicable(parameters: Parameters) -> tuple[Field, ...]:
+    """The fields that have an effect with these parameters."""
+    return tuple(field for field in FIELDS if field.applies(parameters))
+
+
+def value_text(field: Field, parameters: Parameters) -> str:
+    """A value as the panel shows it: formulas for scale rules, words for laws."""
+    value = getattr(parameters, field.name)
+    if field.name == "scale":
+        return SCALE_RULES[value].formula
+    return choice_word(value) if field.kind == "choice" else field.format(value)
+
+
+def field_rows(parameters: Parameters, height: int) -> list[Field | None]:
+    """Which field stands on which line: groups are set apart where that leaves room for a few lines of help."""
+    fields = applicable(parameters)
+    spaced = height >= len(fields) + len({field.group for field in fields}) - 1 + _ROOM_FOR_HELP
+    rows: list[Field | None] = []
+    for before, field in zip((None, *fields), fields, strict=False):
+        if spaced and before is not None and before.group != field.group:
+            rows.append(None)
+        rows.append(field)
+    return rows
+
+
+def panel_lines(
+    parameters: Parameters,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    focus: str | None = None,
+    editing: Editing | None = None,
+) -> list[Line]:
+    """The panel, exactly `height` lines of `width`; focus names the field with the cursor."""
+    lines: list[Line] = []
+    for field in field_rows(parameters, height):
+        if field is None:
+            lines.append(())
+            continue
+        text = glyphs.say(value_text(field, parameters))
+        role: Role = "text"
+        if editing is not None and editing.field == field.name:
+            text, role = editing.text + "_", "alert" if editing.objection else "accent"
+        lines.append(_field_line(field, text, role, field.name == focus, width, glyphs))
+    notes = _notes(width, glyphs, focus, editing)
+    room = height - len(lines)
+    lines += [()] * (room - len(notes))
+    lines += notes[: max(room, 0)]
+    return [fitted(line, width) for line in lines[:height]]
+
+
+def _field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
+    left, right = (f"{glyphs.left} ", f" {glyphs.right}") if focused else ("  ", "  ")
+    room = width - NAME - 4
+    shown = text if len(text) <= room else text[-room:]
+    return (
+        (glyphs.say(field.label).ljust(NAME)[:NAME], "accent" if focused else "label"),
+        (left, "accent"),
+        (shown.rjust(room), "accent" if focused and role == "text" else role),
+        (right, "accent"),
+    )
+
+
+def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: Editing | None) -> Sequence[Line]:
+    """The objection to what is being typed; else the help of the field with the cursor."""
+    if editing is not None and editing.objection:
+        return wrapped(glyphs.say(editing.objection), width, "alert")
+    named = next((field for field in FIELDS if field.name == focus), None)
+    return wrapped(glyphs.say(named.help), width, "dim") if named else ()

@@ -1,0 +1,55 @@
+"""The bar at the top, the bar of keys at the bottom, and the paragraph under a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..views.bars import Key, key_line, top_line
+from ..views.lines import Line, Role, fitted, wrapped
+from .lines import LinesWidget
+
+
+class TopBar(LinesWidget):
+    """Shows the panes and a status."""
+
+    panes: Sequence[str] = ()
+    active = ""
+    status: Line = ()
+
+    def show(self, active: str, status: Line) -> None:
+        """Show this pane as the active one, with this status."""
+        self.active, self.status = active, status
+        self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return [top_line(self.panes, self.active, self.status, width)]
+
+
+class KeyBar(LinesWidget):
+    """Shows the keys that lead on from here."""
+
+    keys: Sequence[Key] = ()
+
+    def show(self, keys: Sequence[Key]) -> None:
+        """Show these keys, as many as fit."""
+        self.keys = keys
+        self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return [key_line(self.keys, width, self.glyphs)]
+
+
+class Paragraph(LinesWidget):
+    """Shows a sentence or two."""
+
+    text = ""
+    role: Role = "text"
+
+    def show(self, text: str, role: Role = "text") -> None:
+        """Show this text."""
+        self.text, self.role = text, role
+        self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        lines = wrapped(self.text, width - 1, self.role)[:height]
+        return [fitted(((" ", "text"), *line), width) for line in lines]

@@ -1,0 +1,73 @@
+"""A widget that shows lines of roles and repaints only what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ..views.glyphs import UNICODE, Glyphs
+from ..views.lines import Line, Role
+
+
+class LinesWidget(Widget):
+    """Shows what `compose_lines` returns for its size; `redraw` asks it again.
+
+    Rendering goes line by line, without a Rich renderable in between: a key changes a few dozen short lines, and
+    laying out and rendering a whole table for that takes ten times as long and five times the bytes.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "role--label", "role--dim", "role--heading", "role--unscaled", "role--scaled", "role--theory",
+        "role--accent", "role--alert", "role--key",
+    }  # fmt: skip
+
+    glyphs: Glyphs = UNICODE
+    dimmed: bool = False  # what is shown is not current: everything stands back
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        """The lines to show, each exactly `width` cells."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Ask for the lines again and repaint those that changed."""
+        width, height = self.size
+        if not width or not height:
+            return
+        before, self._lines = self._lines, tuple(self.compose_lines(width, height)[:height])
+        changed = [y for y, (old, new) in enumerate(zip_longest(before, self._lines)) if old != new]
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    _lines: tuple[Line, ...] = ()
+
+    def leave(self) -> None:
+        """Give the focus back to the pane that this widget stands in."""
+        self.screen.set_focus(next((w for w in self.ancestors if isinstance(w, Widget) and w.can_focus), None))
+
+    def on_resize(self) -> None:
+        self.redraw()
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        self.redraw()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        segments = [Segment(text, self._style(role)) for text, role in self._lines[y]]
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _style(self, role: Role) -> Style:
+        if self.dimmed:
+            role = "dim"
+        return self.rich_style if role == "text" else self.get_component_rich_style(f"role--{role}")

@@ -1,0 +1,151 @@
+"""The parameter panel: a cursor over fields, typing into them, stepping them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from textual import events
+from textual.binding import Binding, BindingType
+
+from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
+from ..messages import EditRejected, ParametersEdited
+from ..views.lines import Line
+from ..views.panel import Editing, applicable, field_rows, panel_lines
+from .lines import LinesWidget
+
+_TYPED = frozenset("0123456789.-+e")
+
+
+class ParameterPanel(LinesWidget, can_focus=True):
+    """Shows the parameters; asks for others with ParametersEdited. With focus, one field has the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "step(1)", "step up", show=False),
+        Binding("down", "step(-1)", "step down", show=False),
+        Binding("right", "fine(1)", "+1", show=False),
+        Binding("left", "fine(-1)", "-1", show=False),
+        Binding("tab", "move(1)", "next field", show=False),
+        Binding("shift+tab", "move(-1)", "previous field", show=False),
+        Binding("enter", "accept", "accept", show=False),
+        Binding("escape", "cancel", "cancel", show=False),
+        Binding("backspace", "erase", "erase", show=False),
+    ]
+
+    parameters = Parameters()
+    cursor = "d_k"
+    editing: Editing | None = None
+    _before = Parameters()  # what to go back to when typing is cancelled
+
+    def show(self, parameters: Parameters) -> None:
+        """Show these parameters; what is being typed stays."""
+        self.parameters = parameters
+        if self.cursor not in {field.name for field in applicable(parameters)}:
+            self.cursor = "d_k"
+        self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        focus = self.cursor if self.has_focus else None
+        return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing)
+
+    def type_into(self, name: str, character: str) -> None:
+        """Type one character into a field, the first one in place of its value; every keystroke counts."""
+        if self.editing is not None and self.editing.field != name:
+            self.finish()
+        self._try(name, (self.editing.text if self.editing else "") + character)
+
+    def finish(self) -> None:
+        """Stop typing; the last accepted value stands."""
+        editing, self.editing = self.editing, None
+        if editing is not None:
+            if editing.objection is not None:
+                self.post_message(EditRejected(""))
+            self.redraw()
+
+    def action_erase(self) -> None:
+        """Take back the last character; on an untouched field, start from its value."""
+        if self.editing is not None:
+            self._try(self.editing.field, self.editing.text[:-1])
+        elif self._field.kind != "choice":
+            self._try(self.cursor, self._field.format(self._value)[:-1])
+
+    def action_accept(self) -> None:
+        """Done with this field; what is not accepted stays on screen until it is mended or cancelled."""
+        if self.editing is not None and self.editing.objection is None:
+            self.finish()
+
+    def action_cancel(self) -> None:
+        """Back to the value before typing; when nothing is being typed, leave the panel."""
+        if self.editing is not None:
+            self.finish()
+            self.post_message(ParametersEdited(self._before))
+        else:
+            self.leave()
+
+    def action_step(self, direction: Literal[-1, 1]) -> None:
+        """Step the field with the cursor, as its row of FIELDS says."""
+        self.finish()
+        self._ask(self.cursor, self._field.stepped(self._value, direction))
+
+    def action_fine(self, direction: Literal[-1, 1]) -> None:
+        """Step by one where stepping doubles; otherwise as `step`."""
+        if self._field.step != "double":
+            self.action_step(direction)
+        else:
+            self.finish()
+            value = int(self._value) + direction
+            if self._field.low <= value <= self._field.high:
+                self._ask(self.cursor, value)
+
+    def action_move(self, direction: Literal[-1, 1]) -> None:
+        """To the next field; past the last or the first one, on to the next widget."""
+        self.action_accept()
+        if self.editing is not None:
+            return
+        names = [field.name for field in applicable(self.parameters)]
+        position = names.index(self.cursor) + direction
+        if 0 <= position < len(names):
+            self.cursor = names[position]
+            self.redraw()
+        elif direction > 0:
+            self.screen.focus_next()
+        else:
+            self.screen.focus_previous()
+
+    def on_key(self, event: events.Key) -> None:
+        if self._field.kind != "choice" and event.character is not None and event.character in _TYPED:
+            self.type_into(self.cursor, event.character)
+            event.stop()
+
+    def on_click(self, event: events.Click) -> None:
+        rows = field_rows(self.parameters, self.size.height)
+        field = rows[event.y] if event.y < len(rows) else None
+        if field is not None:
+            self.action_accept()
+            self.cursor = field.name
+            self.redraw()
+
+    @property
+    def _field(self) -> Field:
+        return FIELD[self.cursor]
+
+    @property
+    def _value(self) -> Value:
+        return getattr(self.parameters, self.cursor)
+
+    def _try(self, name: str, text: str) -> None:
+        """Take the text as it stands so far: ask for it if it is accepted, otherwise say why not."""
+        if self.editing is None:
+            self._before = self.parameters
+        try:
+            value = FIELD[name].parse(text)
+        except ParameterError as error:
+            self.editing = Editing(name, text, str(error))
+            self.post_message(EditRejected(str(error)))
+        else:
+            self.editing = Editing(name, text)
+            self._ask(name, value)
+        self.redraw()
+
+    def _ask(self, name: str, value: Value) -> None:
+        self.post_message(ParametersEdited(self.parameters.with_value(name, value)))
