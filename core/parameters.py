@@ -11,14 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias, get_args
 
+from .errors import InputError
+
 Value: TypeAlias = int | float | str
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
 ScaleName = Literal["none", "sqrt_d_k", "d_k", "log_d_k", "two_sqrt_d_k", "custom"]
 MaskName = Literal["none", "causal"]
 
 
-class ParameterError(ValueError):
-    """A value that is not accepted; the message is one line: what, where, what is accepted."""
+class ParameterError(InputError):
+    """A value of a parameter that is not accepted."""
 
 
 @dataclass(frozen=True)

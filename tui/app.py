@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
 from ..core.attention.scales import multiplier
-from ..core.parameters import Parameters
+from ..core.parameters import ParameterError, Parameters
 from . import lifelines
 from .messages import Computed, Crashed, EditRejected, Failed, MeasurementReady, ParametersEdited, Progress
 from .panes.lab import KEYS as LAB_KEYS
@@ -90,7 +90,7 @@ class AttnApp(App[int]):
         p = message.parameters
         try:
             multiplier(p.scale, p.d_k, p.multiplier)
-        except ValueError as error:
+        except ParameterError as error:
             self.lab.show_stale(f"{error}.")
             return
         self.parameters = p

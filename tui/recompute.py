@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from threading import Condition, Thread
 from typing import TypeAlias
 
+from ..core.errors import InputError
 from ..core.parameters import Parameters
 from .messages import Computed, Crashed, Failed, MeasurementReady, Progress
 
@@ -75,7 +76,7 @@ class Recompute:
             message = next(work)
         except StopIteration:
             return False
-        except ValueError as error:
+        except InputError as error:
             self._deliver(Failed(kind, str(error)))
             return False
         except Exception as error:  # it is raised again where the app can end cleanly

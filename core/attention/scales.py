@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..parameters import ScaleName
+from ..parameters import ParameterError, ScaleName
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,13 @@ class ScaleRule:
 
 
 def multiplier(name: str, d_k: int, custom: float = 1.0) -> float:
-    """The multiplier of a rule at a width; raises ValueError where the rule has none."""
+    """The multiplier of a rule at a width; raises ParameterError where the rule has none."""
     try:
         return SCALE_RULES[name].multiplier(d_k, custom)
     except ZeroDivisionError:
-        raise ValueError(f"scale {SCALE_RULES[name].formula} has no value at d_k = {d_k}; choose another") from None
+        raise ParameterError(
+            f"scale {SCALE_RULES[name].formula} has no value at d_k = {d_k}; choose another"
+        ) from None
 
 
 _RULES = (

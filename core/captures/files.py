@@ -24,6 +24,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import InputError
+
 AnyArray: TypeAlias = npt.NDArray[Any]
 
 # What zipfile and its decompressors raise for a damaged, encrypted or unknown archive.
@@ -50,7 +52,7 @@ FLOATS: dict[str, np.dtype[Any]] = {
 _BLOCK = 1 << 22  # bytes; reads of a strided head are gathered into blocks of this size
 
 
-class CaptureError(ValueError):
+class CaptureError(InputError):
     """A file that cannot be read; the message is one line: what, where, what is accepted."""
 
 

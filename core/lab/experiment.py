@@ -47,7 +47,7 @@ class Step:
 
 
 def run(parameters: Parameters, draws: Draws | None = None, precision: str = "float32") -> Measurement[Parameters]:
-    """The complete measurement; raises ValueError where the scale rule has no multiplier at this d_k."""
+    """The complete measurement; raises ParameterError where the scale rule has no multiplier at this d_k."""
     for step in stream(parameters, draws, precision):
         if step.fraction == 1:
             result = step.measurement()
