@@ -1,27 +1,43 @@
-"""The app: owns the state, hands requests to the compute thread and results to the pane on screen."""
+"""The app: owns the state, hands requests to the compute thread and results to the pane they belong to."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
 from ..core.attention.scales import multiplier
 from ..core.parameters import ParameterError, Parameters
-from . import lifelines
-from .messages import Computed, Crashed, EditRejected, Failed, MeasurementReady, ParametersEdited, Progress
+from . import lifelines, work
+from .messages import (
+    CaptureOpened,
+    Computed,
+    Crashed,
+    EditRejected,
+    Failed,
+    MapPart,
+    MeasurementReady,
+    ParametersEdited,
+    Progress,
+)
+from .panes.capture import KEYS as CAPTURE_KEYS
+from .panes.capture import CapturePane
 from .panes.lab import KEYS as LAB_KEYS
 from .panes.lab import Lab
-from .recompute import Recompute, lab_work
+from .recompute import Recompute
 from .themes import DARK, LIGHT
 from .views.bars import parameters_status, progress_line
 from .views.glyphs import UNICODE, Glyphs
+from .views.lines import Line
 from .widgets.bars import KeyBar, TopBar
 from .widgets.lines import LinesWidget
 
-PANES = ("Lab", "Capture")
+if TYPE_CHECKING:
+    from ..core.captures.reader import Capture
+
+KINDS = ("lab", "file", "head", "map")  # of work, the more urgent first
 
 
 class AttnApp(App[int]):
@@ -33,40 +49,54 @@ class AttnApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit", show=False),
         Binding("question_mark,f1", "help", "help", show=False),
-        Binding("greater_than_sign", "pane(1)", "next pane", show=False),
-        Binding("less_than_sign", "pane(-1)", "last pane", show=False),
+        Binding("greater_than_sign", "turn(1)", "next pane", show=False),
+        Binding("less_than_sign", "turn(-1)", "last pane", show=False),
+        Binding("1", "pane('Lab')", "Lab", show=False),
+        Binding("2", "pane('Capture')", "Capture", show=False),
     ]
+    PANES: ClassVar[tuple[str, ...]] = ("Lab", "Capture")
 
-    def __init__(self, parameters: Parameters, capture: Path | None = None, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        capture: Path | None = None,
+        axes: str | None = None,
+        glyphs: Glyphs = UNICODE,
+    ) -> None:
         super().__init__()
         self.parameters = parameters
-        self.capture = capture
+        self.path, self.axes = capture, axes
+        self.capture: Capture | None = None
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
-        self.recompute = Recompute(("lab", "head", "map"), self.deliver)
-        self._measure = lab_work()
+        self.active = "Lab"
+        self.recompute = Recompute(KINDS, self.deliver)
+        self._lab_work = work.Lab()
 
     def compose(self) -> ComposeResult:
-        yield TopBar()
-        yield Lab(self.parameters, self.glyphs)
-        yield KeyBar()
+        self.top = TopBar()
+        self.top.panes = self.PANES
+        self.keys = KeyBar()
+        self.lab = Lab(self.parameters, self.glyphs)
+        self.heads: CapturePane | None = None  # made when it is first opened
+        yield self.top
+        yield self.lab
+        yield self.keys
 
     def on_mount(self) -> None:
-        self.top = self.query_one(TopBar)
-        self.keys = self.query_one(KeyBar)
-        self.lab = self.query_one(Lab)
-        self.top.panes = PANES
+        lifelines.install(self)
         self.keys.show(LAB_KEYS)
         self.lab.focus()
-        self.show_status()
-        lifelines.install(self)
+        self._show_status()
 
     def on_ready(self) -> None:
         """The first frame stands: now load NumPy and measure, away from the keyboard."""
-        self.request()
+        if self.path is not None:
+            self.action_pane("Capture")
+        self._measure()
         self.recompute.start()
 
     def on_unmount(self) -> None:
@@ -77,13 +107,7 @@ class AttnApp(App[int]):
         if self.is_running:
             self.post_message(message)
 
-    def request(self) -> None:
-        """Ask for the measurement of the parameters as they are now."""
-        parameters = self.parameters
-        self.recompute.request("lab", lambda: self._measure(parameters))
-
-    def show_status(self) -> None:
-        self.top.show("Lab", parameters_status(self.parameters, self.glyphs))
+    # What people do
 
     def on_parameters_edited(self, message: ParametersEdited) -> None:
         """Take over new parameters, unless the scale rule has no multiplier for them."""
@@ -95,32 +119,110 @@ class AttnApp(App[int]):
             return
         self.parameters = p
         self.lab.show_parameters(p)
-        self.show_status()
-        self.request()
+        self._show_status()
+        self._measure()
 
     def on_edit_rejected(self, message: EditRejected) -> None:
         if message.reason:
             self.lab.show_stale(f"{message.reason}.")
-        elif self.lab.measurement is not None:
-            self.lab.show_measurement(self.lab.measurement)
+        else:
+            self.lab.show_current()
+
+    def on_capture_pane_head_wanted(self, message: CapturePane.HeadWanted) -> None:
+        capture = self.capture
+        if capture is not None:
+            where = message.layer, message.head, message.rule
+            self.recompute.request("head", lambda: work.measure_one(capture, *where))
+        self._show_status()
+
+    def on_capture_pane_read_again(self) -> None:
+        self._open()
+
+    def on_capture_pane_shape_to_lab(self, message: CapturePane.ShapeToLab) -> None:
+        """The lab takes over the shape of a head; what is beyond its bounds is said, not bent."""
+        try:
+            changed = self.parameters
+            for name, value in (("d_k", message.d_k), ("n_keys", message.keys), ("n_queries", message.queries)):
+                changed = changed.with_value(name, value)
+        except ParameterError as error:
+            if self.heads is not None:
+                self.heads.show_stale(f"The Lab cannot take this shape over. {error}.")
+            return
+        self.action_pane("Lab")
+        self.post_message(ParametersEdited(changed))
+
+    def action_turn(self, direction: int) -> None:
+        at = self.PANES.index(self.active) + direction
+        self.action_pane(self.PANES[at % len(self.PANES)])
+
+    def action_pane(self, name: str) -> None:
+        """Show a pane; the others are hidden and paint nothing."""
+        self.active = name
+        if name == "Capture" and self.heads is None:
+            self.heads = CapturePane(self.glyphs)
+            self.mount(self.heads, after=self.lab)
+            self._open()
+        self.lab.display = name == "Lab"
+        if self.heads is not None:
+            self.heads.display = name == "Capture"
+        self.keys.show(LAB_KEYS if name == "Lab" else CAPTURE_KEYS)
+        (self.lab if name == "Lab" or self.heads is None else self.heads).focus()
+        self._show_status()
+
+    def action_help(self) -> None:
+        """What has the focus, explained, and all keys."""
+
+    # What the compute thread found
 
     def on_measurement_ready(self, message: MeasurementReady) -> None:
-        self.lab.show_measurement(message.measurement)
-        self.show_status()
+        if message.kind == "lab":
+            self.lab.show_measurement(message.measurement)
+        elif self.heads is not None:
+            self.heads.show_head(message.measurement)
+        self._show_status()
 
     def on_progress(self, message: Progress) -> None:
-        self.top.show("Lab", progress_line(message.fraction, self.glyphs))
-        if self.lab.measurement is None or self.lab.measurement.subject != self.parameters:
-            self.lab.show_stale(f"Computing d_k {self.parameters.d_k}.")
+        if message.kind == "lab":
+            shown = self.lab.measurement
+            if shown is None or shown.subject != self.parameters:
+                self.lab.show_stale(f"Computing d_k {self.parameters.d_k}.")
+        elif self.heads is not None:
+            self.heads.show_stale("Computing this head.")
+        if (message.kind == "lab") == (self.active == "Lab"):
+            self.top.show(self.active, progress_line(message.fraction, self.glyphs))
+
+    def on_capture_opened(self, message: CaptureOpened) -> None:
+        capture = self.capture = message.capture
+        if self.heads is not None:
+            self.heads.show_capture(capture)
+        self.recompute.request("map", lambda: work.measure_all(capture))
+
+    def on_map_part(self, message: MapPart) -> None:
+        if self.heads is not None:
+            self.heads.show_map(message.part)
 
     def on_failed(self, message: Failed) -> None:
-        self.lab.show_stale(f"{message.reason}.")
+        if message.kind == "lab":
+            self.lab.show_stale(f"{message.reason}.")
+        elif self.heads is not None:
+            self.heads.show_stale(f"{message.reason}.")
+        self._show_status()
 
     def on_crashed(self, message: Crashed) -> None:
         raise message.error
 
-    def action_pane(self, direction: int) -> None:
-        pass
+    def _measure(self) -> None:
+        parameters = self.parameters
+        self.recompute.request("lab", lambda: self._lab_work.measure(parameters))
 
-    def action_help(self) -> None:
-        pass
+    def _open(self) -> None:
+        path, axes = self.path, self.axes
+        self.recompute.request("file", lambda: work.open_file(path, axes))
+
+    def _show_status(self) -> None:
+        status: Line = ()
+        if self.active == "Lab":
+            status = parameters_status(self.parameters, self.glyphs)
+        elif self.capture is not None:
+            status = ((self.glyphs.say(self.capture.model or self.capture.path.name), "text"),)
+        self.top.show(self.active, status)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
 from ..core.parameters import Parameters
 from ..core.statistics.measurement import Measurement
+
+if TYPE_CHECKING:
+    from ..core.captures.reader import Capture
 
 
 class ParametersEdited(Message):
@@ -51,6 +55,25 @@ class Progress(Computed):
     def __init__(self, kind: str, fraction: float) -> None:
         super().__init__(kind)
         self.fraction = fraction
+
+
+class CaptureOpened(Computed):
+    """A file of queries and keys is open."""
+
+    def __init__(self, kind: str, capture: Capture) -> None:
+        super().__init__(kind)
+        self.capture = capture
+
+
+class MapPart(Computed):
+    """Statistics of more heads, by (position of the layer, head); None for a head that cannot be read."""
+
+    def __init__(self, kind: str, part: Sequence[tuple[tuple[int, int], dict[str, float | None] | None]]) -> None:
+        super().__init__(kind)
+        self.part = part
+
+    def can_replace(self, message: Message) -> bool:
+        return False
 
 
 class Failed(Computed):

@@ -12,17 +12,13 @@ from threading import Condition, Thread
 from typing import TypeAlias
 
 from ..core.errors import InputError
-from ..core.parameters import Parameters
-from .messages import Computed, Crashed, Failed, MeasurementReady, Progress
+from .messages import Computed, Crashed, Failed
 
 Work: TypeAlias = Iterator[Computed | None]
 
 # A newer request waits this long for the running one: finishing short work shows more states under a held key,
 # dropping long work answers sooner.
 PATIENCE = 0.25
-# Work that takes longer than this says how far it is, and shows what it has so far every so often.
-SILENCE = 0.15
-PARTIAL = 0.5
 
 
 class Recompute:
@@ -85,32 +81,3 @@ class Recompute:
         if message is not None:
             self._deliver(message)
         return True
-
-
-def lab_work() -> Callable[[Parameters], Work]:
-    """A function that makes the lab's work, sharing components between one request and the next."""
-    draws: list[object] = []
-
-    def measure(parameters: Parameters) -> Work:
-        from ..core.lab.experiment import stream
-        from ..core.lab.sampling import Draws
-
-        if not draws:
-            draws.append(Draws())
-        shared = draws[0]
-        assert isinstance(shared, Draws)
-        told = time.monotonic()
-        shown, complete = told, 0
-        for step in stream(parameters, shared):
-            now = time.monotonic()
-            if step.fraction == 1 or (step.draws > complete and now - shown > PARTIAL):
-                measurement = step.measurement()
-                shown, complete = now, step.draws
-                yield MeasurementReady("lab", measurement) if measurement else None
-            elif now - told > SILENCE:
-                told = now
-                yield Progress("lab", step.fraction)
-            else:
-                yield None
-
-    return measure

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
+from textual.containers import Container
 
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Parameters, Value
@@ -15,11 +15,8 @@ from ...core.statistics.measurement import Measurement
 from ..messages import ParametersEdited
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
-from ..views.sentence import sentence
-from ..widgets.bars import Paragraph
-from ..widgets.histograms import Histograms
 from ..widgets.parameter_panel import ParameterPanel
-from ..widgets.statistics_table import StatisticsTable
+from ..widgets.results import Results
 
 KEYS: tuple[Key, ...] = (
     ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type it"), ("s", "scale"), ("[ ]", "keys"), ("c", "law"),
@@ -27,13 +24,9 @@ KEYS: tuple[Key, ...] = (
     ("?", "help"), ("q", "quit"),
 )  # fmt: skip
 
-_FULL = 24  # lines of the whole table with its headings
-_SHORT = 11  # of the rows that a small screen shows
-_PAIRS = 8  # of two rows of histograms with the lowest bars
-
 
 class Lab(Container, can_focus=True):
-    """Parameters at the left; the table, what it means, and the histograms at the right."""
+    """Parameters at the left, what they lead to at the right."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False),
@@ -53,26 +46,17 @@ class Lab(Container, can_focus=True):
     ]
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
-        super().__init__(id="lab")
+        super().__init__(classes="pane")
         self.parameters = parameters
         self.glyphs = glyphs
         self.measurement: Measurement[Parameters] | None = None
-        self._view: Literal["both", "table", "histograms"] = "both"
-        self._remark = ""
 
     def compose(self) -> ComposeResult:
-        yield ParameterPanel()
-        with Vertical():
-            yield StatisticsTable()
-            yield Paragraph()
-            yield Histograms()
-
-    def on_mount(self) -> None:
-        self.panel = self.query_one(ParameterPanel)
-        self.table = self.query_one(StatisticsTable)
-        self.words = self.query_one(Paragraph)
-        self.histograms = self.query_one(Histograms)
-        self.panel.show(self.parameters)
+        self.panel = ParameterPanel()
+        self.panel.parameters = self.parameters
+        self.results = Results(self.glyphs)
+        yield self.panel
+        yield self.results
 
     def show_parameters(self, parameters: Parameters) -> None:
         """These are asked for now; their measurement is on its way."""
@@ -80,70 +64,33 @@ class Lab(Container, can_focus=True):
         self.panel.show(parameters)
 
     def show_measurement(self, measurement: Measurement[Parameters]) -> None:
-        """Show a measurement; it is current when it is complete and of the parameters asked for."""
+        """Show a measurement of all the draws that were asked for, or of the first of them."""
         self.measurement = measurement
-        self._remark = ""
-        if not measurement.complete:
-            self._remark = f"After {measurement.draws} of {measurement.asked} draws: "
-        self._show(dimmed=False)
+        early = f"After {measurement.draws} of {measurement.asked} draws: "
+        self.results.show(measurement.columns, "" if measurement.complete else early)
 
     def show_stale(self, reason: str) -> None:
         """What is on screen is not what is asked for, and why."""
-        self._remark = reason
-        self._show(dimmed=True)
+        shown = f" The numbers shown are for d_k {self.measurement.subject.d_k}." if self.measurement else ""
+        self.results.show_stale(reason + shown)
 
-    def _show(self, dimmed: bool) -> None:
-        for widget in (self.table, self.histograms):
-            if widget.dimmed != dimmed:
-                widget.dimmed = dimmed
-                widget.refresh()
+    def show_current(self) -> None:
+        """What is on screen is what is asked for after all."""
         if self.measurement is not None:
-            self.table.show(self.measurement.columns)
-            self.histograms.show(self.measurement.columns)
-        self._say(dimmed)
-
-    def _say(self, dimmed: bool) -> None:
-        """The line under the table: an objection, the meaning of a row, or of the whole table."""
-        statistic = self.table.statistic
-        if dimmed:
-            of = f" The numbers shown are for d_k {self.measurement.subject.d_k}." if self.measurement else ""
-            self.words.show(self.glyphs.say(self._remark + of), "alert")
-        elif statistic is not None:
-            text = f"{statistic.label}: {statistic.formula}. {statistic.definition} Source: {statistic.source}."
-            self.words.show(self.glyphs.say(text), "text")
-        elif self.measurement is not None:
-            self.words.show(self._remark + sentence(self.measurement.columns, self.glyphs), "text")
-
-    def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
-        event.stop()
-        self._say(self.table.dimmed)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._arrange(event.size.width, event.size.height)
-
-    def _arrange(self, width: int, height: int) -> None:
-        """Give each part its lines: the whole table if histograms still fit, else its telling rows."""
-        words = 3 if width < 100 else 2
-        table = _FULL if height >= _FULL + words + _PAIRS else _SHORT
-        if self._view == "table":
-            table = height - words
-        elif self._view == "histograms":
-            table = 0
-        self.table.styles.height = min(table, height)
-        self.words.styles.height = words
-        self.table.display = table > 0
-        self.histograms.display = self._view != "table"
+            self.show_measurement(self.measurement)
 
     def on_key(self, event: events.Key) -> None:
         """Digits typed anywhere set d_k."""
         if event.character is not None and event.character in "0123456789":
             self.panel.type_into("d_k", event.character)
-        elif self.panel.editing is not None and event.key in ("backspace", "enter", "escape"):
-            {
-                "backspace": self.panel.action_erase,
-                "enter": self.panel.action_accept,
-                "escape": self.panel.action_cancel,
-            }[event.key]()
+        elif self.panel.editing is None:
+            return
+        elif event.key == "backspace":
+            self.panel.action_erase()
+        elif event.key == "enter":
+            self.panel.action_accept()
+        elif event.key == "escape":
+            self.panel.action_cancel()
         else:
             return
         event.stop()
@@ -157,14 +104,10 @@ class Lab(Container, can_focus=True):
         self._ask("d_k", next_width(self.parameters.d_k, direction))
 
     def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
-        field = FIELD[name]
-        value = getattr(self.parameters, name)
-        self._ask(name, field.low if name == "seed" and value == field.high else field.stepped(value, direction))
+        self._ask(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
 
     def action_view(self) -> None:
-        views: tuple[Literal["both", "table", "histograms"], ...] = ("both", "table", "histograms")
-        self._view = views[(views.index(self._view) + 1) % len(views)]
-        self._arrange(*self.size)
+        self.results.next_view()
 
     def _ask(self, name: str, value: Value) -> None:
         self.panel.finish()

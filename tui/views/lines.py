@@ -22,6 +22,7 @@ Role: TypeAlias = Literal[
     "scaled",
     "theory",
     "accent",  # what has focus
+    "cursor",  # where one is on a map
     "alert",  # what is wrong
     "key",  # a key to press
 ]
@@ -38,6 +39,7 @@ PRINTED: dict[Role, Style] = {
     "scaled": Style(color="cyan"),
     "theory": Style(dim=True),
     "accent": Style(bold=True),
+    "cursor": Style(reverse=True),
     "alert": Style(color="red"),
     "key": Style(bold=True),
 }

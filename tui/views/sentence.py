@@ -13,7 +13,7 @@ _UNIFORM = 0.98  # from this share of ln n on, the weights of a row are close to
 
 
 def sentence(columns: Sequence[Column], glyphs: Glyphs) -> str:
-    """Computed from the values: Unscaled, logits have standard deviation 8: 30 % of rows are one-hot …"""
+    """Computed from the values: Unscaled, logits have standard deviation 8: 30 % of rows one-hot, 13 % dead. …"""
     first, *others = columns
     clauses = [_clause(first, "logits have standard deviation ", glyphs), *(_clause(c, "", glyphs) for c in others)]
     return glyphs.say(" ".join(clauses))
@@ -23,19 +23,21 @@ def _clause(column: Column, quantity: str, glyphs: Glyphs) -> str:
     """What one column says."""
     scaled = f"Scaled × {short(column.multiplier, glyphs)}"
     who = {"none": "Unscaled", "file": "With the file's scale"}.get(column.rule, scaled)
-    std = column.measured["logit_std"].value
-    one_hot, dead = column.measured["one_hot_rows"].value, column.measured["dead_rows"].value
+    value = {name: estimate.value for name, estimate in column.measured.items()}
+    std, one_hot, dead = value["logit_std"], value["one_hot_rows"], value["dead_rows"]
     if std is None or one_hot is None or dead is None:
         return f"{who}, no query sees a key."
     if one_hot == dead == 0:
-        rows = "no row is one-hot or dead"
+        facts = ["no row one-hot or dead"]
     else:
-        rows = f"{percent(one_hot)} of rows are one-hot and {percent(dead)} dead"
-    text = f"{who}, {quantity}{short(std, glyphs)}: {rows}"
-    fraction, first = column.measured["entropy_fraction"].value, column.measured["first_key_weight"].value
+        facts = [f"{_share(one_hot)} of rows one-hot", f"{_share(dead)} dead"]
+    fraction, first, keys = value["entropy_fraction"], value["first_key_weight"], value["effective_keys"]
     if fraction is not None and fraction > _UNIFORM:
-        text += f", and attention is nearly uniform ({percent(fraction)} of ln n)"
-    keys = column.measured["effective_keys"].value
+        facts.append(f"attention nearly uniform ({percent(fraction)} of ln n)")
     if first is not None and first > SINK and keys is not None and keys > 1.001:
-        text += f"; the first key alone holds {percent(first)}"
-    return text + "."
+        facts.append(f"{percent(first)} on the first key")
+    return f"{who}, {quantity}{short(std, glyphs)}: {', '.join(facts)}."
+
+
+def _share(share: float) -> str:
+    return "none" if share == 0 else percent(share)

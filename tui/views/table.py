@@ -109,10 +109,10 @@ def cell(estimate: Estimate, statistic: Statistic, glyphs: Glyphs) -> tuple[str,
     """The value, and the rest of the cell: ± standard error and unit. Together CELL cells."""
     factor = 100 if statistic.unit == "share" else 1
     value = None if estimate.value is None else factor * estimate.value
-    stderr = None if estimate.stderr is None else factor * estimate.stderr
     unit = "%" if factor == 100 and value is not None else " "
-    sign = "  " if stderr is None else glyphs.say(" ±")[-2:]
-    return aligned(value, glyphs), f"{sign}{error(stderr, glyphs)}{unit} "
+    if estimate.stderr is None:
+        return aligned(value, glyphs), f" {unit}".ljust(CELL - VALUE)
+    return aligned(value, glyphs), f"{glyphs.say(' ±')[-2:]}{error(factor * estimate.stderr, glyphs)}{unit} "
 
 
 def table_lines(

@@ -25,7 +25,7 @@ class LinesWidget(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "role--label", "role--dim", "role--heading", "role--unscaled", "role--scaled", "role--theory",
-        "role--accent", "role--alert", "role--key",
+        "role--accent", "role--cursor", "role--alert", "role--key",
     }  # fmt: skip
 
     glyphs: Glyphs = UNICODE

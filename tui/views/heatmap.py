@@ -1,0 +1,91 @@
+"""The layer × head map of a statistic: shades that read without colour, with a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...core.statistics.catalogue import Statistic
+from .glyphs import Glyphs
+from .lines import Line, Role, Span, fitted
+from .numbers import percent, short
+
+MARGIN = 4  # cells for the number of a layer
+_WIDEST = 3  # cells of one head
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """Values by (position of the layer, head); None for a head that cannot be read, absent until it is measured."""
+
+    layers: Sequence[int]  # the number of each layer
+    heads: Sequence[int]  # how many heads each layer has
+    values: Mapping[tuple[int, int], float | None]
+
+
+def map_lines(
+    head_map: HeadMap, statistic: Statistic, cursor: tuple[int, int], width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """A title, a line for each layer, and the legend; the part around the cursor where the map is larger."""
+    most = max(head_map.heads)
+    each = min(max((width - MARGIN) // most, 1), _WIDEST)
+    across, down = (width - MARGIN) // each, max(height - 4, 1)
+    first_head = _window(cursor[1], most, across)
+    first_layer = _window(cursor[0], len(head_map.layers), down)
+    found = [value for value in head_map.values.values() if value is not None]
+    low, high = min(found, default=0.0), max(found, default=0.0)
+    title: list[Span] = [(glyphs.say(statistic.label), "heading"), (", by head", "dim")]
+    lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width, glyphs)]
+    for position in range(first_layer, min(first_layer + down, len(head_map.layers))):
+        line: list[Span] = [(f"{head_map.layers[position]:>3} ", "label")]
+        for head in range(first_head, min(first_head + across, head_map.heads[position])):
+            where = (position, head)
+            value = head_map.values.get(where)
+            part = None if value is None else (value - low) / (high - low or 1.0)
+            line.append(_cell(part, where in head_map.values, each, where == cursor, glyphs))
+        lines.append(fitted(tuple(line), width))
+    lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
+    return lines[:height]
+
+
+def _window(cursor: int, count: int, room: int) -> int:
+    """The first of `room` things shown out of `count`, so that the cursor is among them."""
+    return min(max(cursor - room // 2, 0), max(count - room, 0))
+
+
+def _ruler(first: int, count: int, across: int, each: int, width: int, glyphs: Glyphs) -> Line:
+    """Head numbers over the columns, as many as do not run into each other."""
+    row = [" "] * width
+    free = 0
+    for head in range(first, min(first + across, count)):
+        at, text = MARGIN + (head - first) * each, str(head)
+        if (each >= 2 or head % 4 == 0) and at >= free and at + len(text) <= width:
+            row[at : at + len(text)] = text
+            free = at + len(text) + 1
+    return (("".join(row), "dim"),)
+
+
+def _cell(part: float | None, known: bool, each: int, chosen: bool, glyphs: Glyphs) -> Span:
+    """One head: a darker shade for more and, where there is room, a digit from 0 to 9.
+
+    `!` stands for a head that cannot be read, a point for one that is not measured yet.
+    """
+    if part is None:
+        text = "!" if known else glyphs.say("·")
+    else:
+        steps = len(glyphs.shades) - 1
+        text = glyphs.shades[1 + min(int(part * steps), steps - 1)]
+        if each >= _WIDEST:
+            text += str(min(int(part * 10), 9))
+    role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
+    return text.ljust(each), role
+
+
+def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: Glyphs) -> Line:
+    """What the lightest and the darkest shade stand for."""
+    if not known:
+        return (("measuring", "dim"),)
+    share = statistic.unit == "share"
+    least, most = [percent(value) if share else short(value, glyphs) for value in (low, high)]
+    lightest, darkest = glyphs.shades[1], glyphs.shades[-1]
+    return ((lightest, "scaled"), (f" {least}  to  ", "dim"), (darkest, "scaled"), (f" {most}", "dim"))

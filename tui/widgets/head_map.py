@@ -1,0 +1,67 @@
+"""The map of all heads of a capture, with a cursor, and what is known of the selected one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.message import Message
+
+from ...core.statistics.catalogue import STATISTIC, Statistic
+from ..views.capture import capture_lines
+from ..views.heatmap import HeadMap, map_lines
+from ..views.lines import Line, fitted
+from .lines import LinesWidget
+
+if TYPE_CHECKING:
+    from ...core.captures.reader import Capture
+
+_FACTS = 7  # lines at least for what is known of the file
+
+
+class HeadMapWidget(LinesWidget):
+    """Shows one statistic of every head. The cursor is (position of the layer, head)."""
+
+    class Moved(Message):
+        """Another head is selected."""
+
+    capture: Capture | None = None
+    statistic: Statistic = STATISTIC["entropy_fraction"]
+    cursor: tuple[int, int] = (0, 0)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.measured: dict[tuple[int, int], dict[str, float | None] | None] = {}
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.capture is None:
+            return ()
+        layers = self.capture.layers
+        values = {
+            where: None if found is None else found[self.statistic.name] for where, found in self.measured.items()
+        }
+        head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values)
+        room = min(len(layers) + 3, max(height - _FACTS, 6))
+        lines = map_lines(head_map, self.statistic, self.cursor, width, room + 1, self.glyphs)
+        layer, head = self.cursor
+        facts = capture_lines(self.capture, layers[layer], head, width - 1, self.glyphs)
+        return [*lines, fitted((), width), *(fitted(line, width) for line in facts)]
+
+    def move(self, down: int, right: int) -> None:
+        """Move the cursor, as far as there are heads."""
+        if self.capture is None:
+            return
+        layers = self.capture.layers
+        layer = min(max(self.cursor[0] + down, 0), len(layers) - 1)
+        head = min(max(self.cursor[1] + right, 0), layers[layer].heads - 1)
+        if (layer, head) != self.cursor:
+            self.cursor = (layer, head)
+            self.redraw()
+            self.post_message(self.Moved())
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.move(1, 0)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.move(-1, 0)

@@ -1,0 +1,101 @@
+"""A measurement on screen: the table, a paragraph on what it means, the histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from ...core.statistics.measurement import Column
+from ..views.glyphs import Glyphs
+from ..views.sentence import sentence
+from .bars import Paragraph
+from .histograms import Histograms
+from .statistics_table import StatisticsTable
+
+View: TypeAlias = Literal["both", "table", "histograms"]
+VIEWS: tuple[View, ...] = ("both", "table", "histograms")
+
+_FULL = 24  # lines of the whole table with its headings
+_SHORT = 11  # of the rows that a small screen shows
+_PAIRS = 8  # of two rows of histograms with the lowest bars
+
+
+class Results(Vertical):
+    """Shows columns; both panes that measure something hold one of these."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self.view: View = "both"
+        self._columns: Sequence[Column] = ()
+        self._remark = ""
+        self._stale = False
+
+    def compose(self) -> ComposeResult:
+        self.table = StatisticsTable()
+        self.words = Paragraph()
+        self.histograms = Histograms()
+        yield self.table
+        yield self.words
+        yield self.histograms
+
+    def show(self, columns: Sequence[Column], remark: str = "") -> None:
+        """Show these columns as current; the remark goes before the sentence on what they mean."""
+        self._columns, self._remark = columns, remark
+        self._mark(stale=False)
+        self.table.show(columns)
+        self.histograms.show(columns)
+        self._say()
+
+    def show_stale(self, reason: str) -> None:
+        """What is on screen is not what is asked for: it stands back, and the reason stands under it."""
+        self._remark = reason
+        self._mark(stale=True)
+        self._say()
+
+    def next_view(self) -> None:
+        """Table and histograms, or one of them in all the room there is."""
+        self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        self._arrange()
+
+    def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
+        event.stop()
+        self._say()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._arrange()
+
+    def _mark(self, stale: bool) -> None:
+        if stale == self._stale:
+            return
+        self._stale = stale
+        for widget in (self.table, self.histograms):
+            widget.dimmed = stale
+            widget.refresh()
+
+    def _say(self) -> None:
+        """Under the table: an objection, what the row with the cursor is, or what the numbers mean."""
+        statistic = self.table.statistic
+        if self._stale:
+            self.words.show(self.glyphs.say(self._remark), "alert")
+        elif statistic is not None:
+            text = f"{statistic.label}: {statistic.formula}. {statistic.definition} Source: {statistic.source}."
+            self.words.show(self.glyphs.say(text))
+        elif self._columns:
+            self.words.show(self._remark + sentence(self._columns, self.glyphs))
+
+    def _arrange(self) -> None:
+        """Give each part its lines: the whole table if histograms still fit, else its telling rows."""
+        width, height = self.size
+        words = 3 if width < 72 else 2
+        table = _FULL if height >= _FULL + words + _PAIRS else _SHORT
+        if self.view == "table":
+            table = height - words
+        self.table.styles.height = max(min(table, height), 0)
+        self.words.styles.height = words
+        self.table.display = self.view != "histograms"
+        self.histograms.display = self.view != "table"

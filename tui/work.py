@@ -1,0 +1,98 @@
+"""What the compute thread is asked to do: the lab's measurement, a file, a head, a map of heads.
+
+Each is a generator of messages; everything that loads NumPy is imported when it runs, in that thread.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.errors import InputError
+from ..core.parameters import Parameters
+from .messages import CaptureOpened, MapPart, MeasurementReady, Progress
+from .recompute import Work
+
+if TYPE_CHECKING:
+    from ..core.captures.reader import Capture
+    from ..core.lab.sampling import Draws
+
+# Work that takes longer than this says how far it is, and shows what it has so far every so often.
+SILENCE = 0.15
+PARTIAL = 0.5
+
+
+class Lab:
+    """The lab's measurements; they share what was drawn for the one before."""
+
+    def __init__(self) -> None:
+        self._draws: Draws | None = None
+
+    def measure(self, parameters: Parameters) -> Work:
+        """The measurement of these parameters; long ones show progress and their first draws on the way."""
+        from ..core.lab.experiment import stream
+        from ..core.lab.sampling import Draws
+
+        self._draws = self._draws or Draws()
+        told = shown = time.monotonic()
+        complete = 0
+        for step in stream(parameters, self._draws):
+            now = time.monotonic()
+            early = step.draws > complete and now - shown > PARTIAL
+            measurement = step.measurement() if early or step.fraction == 1 else None
+            if measurement is not None:
+                shown, complete = now, step.draws
+                yield MeasurementReady("lab", measurement)
+            elif now - told > SILENCE:
+                told = now
+                yield Progress("lab", step.fraction)
+            else:
+                yield None
+
+
+def open_file(path: Path | None, axes: str | None) -> Work:
+    """Open a capture, or the sample that is shipped with the program."""
+    from ..core.captures.reader import open_capture, sample_path
+
+    yield CaptureOpened("file", open_capture(path or sample_path(), axes))
+
+
+def measure_one(capture: Capture, layer: int, head: int, rule: str) -> Work:
+    """The head at this position under a rule and under the file's own scale."""
+    from ..core.captures.heads import file_rule, named_rule, stream_head
+
+    chosen = capture.layers[layer]
+    told = time.monotonic()
+    for fraction, measurement in stream_head(capture, chosen, head, [named_rule(rule, chosen), file_rule(chosen)]):
+        now = time.monotonic()
+        if measurement is not None:
+            yield MeasurementReady("head", measurement)
+        elif now - told > SILENCE:
+            told = now
+            yield Progress("head", fraction)
+        else:
+            yield None
+
+
+def measure_all(capture: Capture) -> Work:
+    """Every statistic of every head at the file's scale, in parts; None for a head that cannot be read."""
+    from ..core.captures.heads import file_rule, stream_head
+
+    told = time.monotonic()
+    part: list[tuple[tuple[int, int], dict[str, float | None] | None]] = []
+    for position, layer in enumerate(capture.layers):
+        for head in range(layer.heads):
+            try:
+                for _, measurement in stream_head(capture, layer, head, [file_rule(layer)]):
+                    if measurement is not None:
+                        measured = measurement.columns[0].measured
+                        part.append(((position, head), {name: estimate.value for name, estimate in measured.items()}))
+                    yield None
+            except InputError:
+                part.append(((position, head), None))  # the map marks it; selecting it says why
+            if time.monotonic() - told > SILENCE:
+                told = time.monotonic()
+                yield MapPart("map", part)
+                part = []
+    yield MapPart("map", part)
