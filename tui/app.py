@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ..core.attention.scales import multiplier
 from ..core.parameters import ParameterError, Parameters
 from . import lifelines, work
+from .frugal import FrugalApp
 from .messages import (
     CaptureOpened,
     Computed,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 KINDS = ("lab", "file", "head", "map")  # of work, the more urgent first
 
 
-class AttnApp(App[int]):
+class AttnApp(FrugalApp[int]):
     """attn-tui in a terminal."""
 
     CSS_PATH = "app.tcss"

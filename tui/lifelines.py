@@ -11,6 +11,8 @@ from typing import Any
 
 from textual.app import App
 
+from .frugal import FrugalApp
+
 # A terminal that has gone can block the farewell written to it; after this long the process ends without it.
 _GRACE = 1.0
 
@@ -29,6 +31,9 @@ def install(app: App[Any]) -> None:
 
 
 def _repaint(app: App[Any]) -> None:
+    """Paint everything: the terminal has shown something else in the meantime."""
+    if isinstance(app, FrugalApp):
+        app.forget_screen()
     app.screen.refresh(layout=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ class Histogram:
     underflow: int = 0
     overflow: int = 0
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Everything that was counted, in and out of the axis."""
         return int(self.counts.sum()) + self.underflow + self.overflow
@@ -53,7 +54,7 @@ class Histogram:
     def below(self, x: npt.ArrayLike) -> FloatArray:
         """How many values lie below each x, taken as evenly spread within a bin; in and out of the axis."""
         points = np.asarray(x, dtype=np.float64)
-        inside = np.interp(points, self._edges(), self._cumulative())
+        inside = np.interp(points, self._edges, self._cumulative)
         beyond = np.where(points < self.axis.low, 0.0, float(self.total))
         return np.where((points < self.axis.low) | (points > self.axis.high), beyond, inside)
 
@@ -64,11 +65,13 @@ class Histogram:
     def quantiles(self, shares: npt.ArrayLike) -> FloatArray:
         """Where the given shares of all counts lie below; an end of the axis for what lies outside it."""
         wanted = np.asarray(shares) * self.total
-        return np.interp(wanted, self._cumulative(), self._edges())
+        return np.interp(wanted, self._cumulative, self._edges)
 
+    @cached_property
     def _edges(self) -> FloatArray:
         return np.linspace(self.axis.low, self.axis.high, self.axis.bins + 1)
 
+    @cached_property
     def _cumulative(self) -> FloatArray:
         return self.underflow + np.concatenate(([0.0], np.cumsum(self.counts)))
 

@@ -46,6 +46,7 @@ class LinesWidget(Widget):
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
     _lines: tuple[Line, ...] = ()
+    _styles: dict[Role, Style] = {}  # noqa: RUF012
 
     def leave(self) -> None:
         """Give the focus back to the pane that this widget stands in."""
@@ -63,11 +64,19 @@ class LinesWidget(Widget):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if y >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._style("text"))
         segments = [Segment(text, self._style(role)) for text, role in self._lines[y]]
-        return Strip(segments).adjust_cell_length(width, self.rich_style)
+        return Strip(segments).adjust_cell_length(width, self._style("text"))
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles = {}
 
     def _style(self, role: Role) -> Style:
+        """How a role looks in this theme; looked up once, because Textual walks all ancestors for it."""
         if self.dimmed:
             role = "dim"
-        return self.rich_style if role == "text" else self.get_component_rich_style(f"role--{role}")
+        if role not in self._styles:
+            plain = role == "text"
+            self._styles[role] = self.rich_style if plain else self.get_component_rich_style(f"role--{role}")
+        return self._styles[role]

@@ -1,0 +1,151 @@
+"""Sends a terminal only the cells that differ from what it already shows.
+
+Textual repaints whole regions: a number that changes in one digit costs its line, with forty bytes of colour for
+each piece of it. This module stands between the compositor and the terminal and compares cell by cell. It is the
+one place that reaches into Textual's private parts; with a Textual it does not know it steps aside, and frames
+are sent as Textual makes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import textual
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.console import COLOR_SYSTEMS, Console
+from rich.style import Style
+from textual.app import App
+from textual.geometry import Size
+from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.screen import Screen
+
+Cell: TypeAlias = tuple[str, "Style | None"]  # a character; the second half of a wide one is empty
+ReturnType = TypeVar("ReturnType")
+
+# Cells that have not changed but cost less to send again than to jump over.
+_BRIDGE = 6
+
+
+def _supported() -> bool:
+    """Whether this Textual has the parts that are used below."""
+    if textual.__version__.split(".")[0] != "8":
+        return False
+    try:
+        from textual import _compositor
+    except ImportError:
+        return False
+    return hasattr(App, "_display") and all(hasattr(_compositor, name) for name in ("ChopsUpdate", "LayoutUpdate"))
+
+
+SUPPORTED = _supported()
+
+
+class FrugalApp(App[ReturnType], Generic[ReturnType]):
+    """An app whose frames are compared with what the terminal shows."""
+
+    _shown: dict[int, list[Cell | None]]
+    _shown_size: Size | None = None
+
+    def forget_screen(self) -> None:
+        """The terminal no longer shows what was sent: send everything next time."""
+        self._shown_size = None
+
+    if SUPPORTED:
+
+        def _display(self, screen: Screen[Any], renderable: Any) -> None:
+            from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+
+            if isinstance(renderable, (ChopsUpdate, LayoutUpdate)):
+                # An update is rendered only when it is really sent; only then does the terminal show it.
+                whole, renderable = renderable, CompositorUpdate()
+
+                def difference(console: Console) -> str:
+                    return self._difference(_strips(whole), screen.size, console)
+
+                renderable.render_segments = difference
+            super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType]
+
+    def _difference(self, strips: Iterator[tuple[int, int, Strip]], size: Size, console: Console) -> str:
+        """The escape sequences that bring the shown cells up to these strips."""
+        if self._shown_size != size:
+            self._shown, self._shown_size = {}, size
+        system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
+        out: list[str] = []
+        current: Style | None = None
+        for y, x, strip in strips:
+            cells = _cells(strip)[: size.width - x]
+            row = self._shown.setdefault(y, [None] * size.width)
+            before = row[x : x + len(cells)]
+            if before == cells:
+                continue
+            row[x : x + len(cells)] = cells
+            for first, last in _runs(before, cells):
+                out.append(f"\x1b[{y + 1};{x + first + 1}H")
+                for character, style in cells[first:last]:
+                    if style is not current and style != current:
+                        codes = Strip.render_ansi(style, system) if style is not None else ""
+                        out.append(f"\x1b[0;{codes}m" if codes else "\x1b[m")
+                        current = style
+                    out.append(character)
+        if current is not None:
+            out.append("\x1b[m")
+        return "".join(out)
+
+
+def _strips(update: Any) -> Iterator[tuple[int, int, Strip]]:
+    """The strips of a compositor's update with the line and the column where they begin."""
+    if hasattr(update, "strips"):  # a LayoutUpdate
+        for y, line in enumerate(update.strips, update.region.y):
+            x = update.region.x
+            for strip in line:
+                yield y, x, strip
+                x += strip.cell_length
+        return
+    sent: set[tuple[int, int]] = set()
+    for y, left, right in update.spans:
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if strip is not None and x < right and end > left and (y, x) not in sent:
+                sent.add((y, x))
+                yield y, x, strip
+
+
+def _cells(strip: Strip) -> list[Cell]:
+    """The characters of a strip, one entry for each cell of the terminal."""
+    cells: list[Cell] = []
+    for text, style, control in strip:
+        if control:
+            continue
+        if text.isascii() or cell_len(text) == len(text):
+            cells += [(character, style) for character in text]
+            continue
+        for character in text:
+            width = cell_len(character)
+            if width:
+                cells.append((character, style))
+            elif cells:  # a combining mark belongs to the character before it
+                cells[-1] = (cells[-1][0] + character, style)
+            if width == 2:
+                cells.append(("", style))
+    return cells
+
+
+def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, int]]:
+    """Stretches of cells to send: what differs, and what lies between closely; wide characters whole."""
+    changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    start = 0
+    for number, at in enumerate(changed):
+        following = changed[number + 1] if number + 1 < len(changed) else None
+        if following is not None and following - at <= _BRIDGE:
+            continue
+        first, last = changed[start], at + 1
+        while first and after[first][0] == "":
+            first -= 1
+        while last < len(after) and after[last][0] == "":
+            last += 1
+        yield first, last
+        start = number + 1
