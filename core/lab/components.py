@@ -69,3 +69,9 @@ def score_std(p: Parameters) -> float:
         return math.nan
     variance = spread**2 * (1 + shared) + (p.mean_q * p.std_k) ** 2 + (p.mean_k * p.std_q) ** 2
     return math.sqrt(p.d_k * max(variance + 2 * rho * spread * p.mean_q * p.mean_k, 0.0))
+
+
+def score_reach(p: Parameters) -> float:
+    """A width that most scores lie within a few of: their standard deviation, or that of normal components."""
+    std = score_std(p)
+    return score_std(p.with_value("components", "normal")) if math.isnan(std) else std

@@ -18,8 +18,8 @@ from ..parameters import Parameters
 from ..statistics import tally
 from ..statistics.histogram import Axis
 from ..statistics.measurement import Measurement
-from .components import score_mean, score_std
-from .sampling import CHUNK, Draws, Side, components
+from .components import score_mean, score_reach, score_std
+from .sampling import CHUNK, Draws, Side, chunks, components
 
 # Bytes of components that are kept for the next key; a larger question makes them anew, draw by draw.
 KEPT = 256 << 20
@@ -64,9 +64,10 @@ def stream(parameters: Parameters, draws: Draws | None = None, precision: str = 
     p = parameters
     rules = [("none", 1.0), (p.scale, multiplier(p.scale, p.d_k, p.multiplier))]
     std = score_std(p)
-    axis = Axis(-_AXIS * std, _AXIS * std, 1024) if std > 0 else Axis(-1.0, 1.0, 1024)
+    reach = _AXIS * score_reach(p) or 1.0
+    axis = Axis(-reach, reach, 1024)
     kept = tally.Tally(tally.Shape(p.batch, p.n_queries, p.n_keys), rules, score_mean(p), 3 * std, axis)
-    in_cache = 4 * p.batch * p.d_k * (p.n_queries + p.n_keys) <= KEPT
+    in_cache = 4 * p.batch * chunks(p.d_k) * CHUNK * (p.n_queries + p.n_keys) <= KEPT
     work = _from_cache(p, draws or Draws(), precision, kept) if in_cache else _draw_by_draw(p, precision, kept)
     for fraction, complete in work:
         yield Step(fraction, p, kept, complete)
@@ -88,7 +89,8 @@ def _from_cache(p: Parameters, draws: Draws, precision: str, kept: tally.Tally) 
         if scratch.size < math.prod(shape):
             scratch = np.empty(math.prod(shape), dtype=precision)
         scores = _scores(factors, rows, scratch[: math.prod(shape)].reshape(shape))
-        tally.add(kept, which, rows, scores, _hidden(p, rows))
+        offsets = None if factors.of_query is None else factors.of_query[:, rows]
+        tally.add(kept, which, rows, scores, _hidden(p, rows), offsets)
         done += shape[0] * shape[1]
         yield 0.5 + done / total / 2, done // p.n_queries
 
@@ -98,29 +100,38 @@ def _draw_by_draw(p: Parameters, precision: str, kept: tally.Tally) -> Iterator[
     sides: tuple[Side, ...] = ("query", "key", "shared") if p.correlation else ("query", "key")
     one_draw = tally.Shape(1, p.n_queries, p.n_keys)
     strides, parts = range(0, p.d_k, STRIDE), sum(1 for _ in tally.blocks(one_draw))
-    steps, step = p.batch * (len(strides) * len(sides) + parts), 0
+    steps, step = p.batch * (len(strides) * (len(sides) + parts) + parts), 0
     for draw in range(p.batch):
         scores = np.zeros((1, p.n_queries, p.n_keys), dtype=precision)
+        offsets = None
         for first in strides:
             last = min(first + STRIDE, p.d_k)
             raw: list[FloatArray] = []
             for side in sides:
-                chunks = [components(p, side, draw, c) for c in range(first // CHUNK, -(-last // CHUNK))]
-                raw.append(np.concatenate(chunks)[np.newaxis, : last - first].astype(precision, copy=False))
+                made = [components(p, side, draw, c) for c in range(first // CHUNK, chunks(last))]
+                raw.append(np.concatenate(made)[np.newaxis, : last - first].astype(precision, copy=False))
                 step += 1
                 yield step / steps, draw
             factors = _factors(p, raw)
             for _, rows in tally.blocks(one_draw):
                 scores[:, rows] += _scores(factors, rows, np.empty_like(scores[:, rows]))
+                step += 1
+                yield step / steps, draw
+            if factors.of_query is not None:
+                offsets = factors.of_query if offsets is None else offsets + factors.of_query
         for _, rows in tally.blocks(one_draw):
-            tally.add(kept, slice(draw, draw + 1), rows, scores[:, rows], _hidden(p, rows))
+            own = None if offsets is None else offsets[:, rows]
+            tally.add(kept, slice(draw, draw + 1), rows, scores[:, rows], _hidden(p, rows), own)
             step += 1
             yield step / steps, draw + (rows.stop == p.n_queries)
 
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """What scores are made of, so that they come out less their mean: s − E s = qᵀk + of_query + of_key."""
+    """What scores are made of, so that they come out less their mean: s − E s = qᵀk + of_query + of_key.
+
+    of_query is the same for a whole row, so that softmax does not see it; it is never added to the scores.
+    """
 
     q: FloatArray  # (draws, d, queries)
     k: FloatArray  # (draws, d, keys)
@@ -142,17 +153,15 @@ def _factors(p: Parameters, raw: list[FloatArray]) -> _Factors:
     of_query = of_key = None
     if p.mean_k or p.correlation:
         sums = p.mean_k * p.std_q * q.sum(axis=1, dtype=np.float64) - d * p.correlation * spread
-        of_query = sums.astype(q.dtype)[:, :, np.newaxis]
+        of_query = sums[:, :, np.newaxis]
     if p.mean_q:
         of_key = (p.mean_q * p.std_k * k.sum(axis=1, keepdims=True, dtype=np.float64)).astype(k.dtype)
     return _Factors(q if spread == 1 else q * q.dtype.type(spread), k, of_query, of_key)
 
 
 def _scores(factors: _Factors, rows: slice, out: FloatArray) -> FloatArray:
-    """The scores of some queries less their mean; (draws, rows, keys)."""
+    """The scores of some queries less their mean and their part of `of_query`; (draws, rows, keys)."""
     np.matmul(factors.q[:, :, rows].mT, factors.k, out=out)
-    if factors.of_query is not None:
-        out += factors.of_query[:, rows]
     if factors.of_key is not None:
         out += factors.of_key
     return out

@@ -22,12 +22,21 @@ Side: TypeAlias = Literal["query", "key", "shared"]
 _STREAM: dict[Side, int] = {"query": 0, "key": 1, "shared": 2}
 
 
+def chunks(d_k: int) -> int:
+    """How many chunks hold this many components."""
+    return -(-d_k // CHUNK)
+
+
+def vectors(p: Parameters, side: Side) -> int:
+    """How many vectors a draw has on this side."""
+    return {"query": p.n_queries, "key": p.n_keys, "shared": 1}[side]
+
+
 def components(p: Parameters, side: Side, draw: int, chunk: int) -> FloatArray:
     """One chunk of standardised components; (CHUNK, vectors) float32, a row for each component."""
-    vectors = {"query": p.n_queries, "key": p.n_keys, "shared": 1}[side]
     seed = np.random.SeedSequence(p.seed, spawn_key=(_STREAM[side], draw, chunk))
     rng = np.random.Generator(np.random.SFC64(seed))
-    return LAWS[p.components].sample(rng, (CHUNK, vectors), p.degrees_of_freedom)
+    return LAWS[p.components].sample(rng, (CHUNK, vectors(p, side)), p.degrees_of_freedom)
 
 
 @dataclass(eq=False)
@@ -43,25 +52,27 @@ class Draws:
         key = (p.seed, p.components, p.degrees_of_freedom, p.n_queries, p.n_keys, p.batch, sides)
         if key != self._key:
             self._key, self._sides, self._made = key, {}, 0
-        first, last = self._made // CHUNK, -(-p.d_k // CHUNK)
+        first, last = self._made // CHUNK, chunks(p.d_k)
         for chunk in range(first, last):
-            made = [np.stack([components(p, side, draw, chunk) for draw in range(p.batch)]) for side in sides]
-            for side, values in zip(sides, made, strict=True):
-                self._room(side, values.shape, (chunk + 1) * CHUNK)[:, chunk * CHUNK : (chunk + 1) * CHUNK] = values
-            self._made = (chunk + 1) * CHUNK
-            yield (chunk + 1 - first) / (last - first)
+            columns = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+            for number, side in enumerate(sides):
+                room = self._room(side, (p.batch, columns.stop, vectors(p, side)))
+                for draw in range(p.batch):
+                    room[draw, columns] = components(p, side, draw, chunk)
+                    yield (chunk - first + (number + draw / p.batch) / len(sides)) / (last - first)
+            self._made = columns.stop
 
     def of(self, side: Side, draws: slice, d_k: int) -> FloatArray:
         """The first d_k components of some draws; (draws, d_k, vectors), to be read only."""
         return self._sides[side][draws, :d_k]
 
-    def _room(self, side: Side, shape: tuple[int, ...], wanted: int) -> FloatArray:
-        """The array of one side, with room for at least so many components; it doubles when it is full."""
+    def _room(self, side: Side, shape: tuple[int, int, int]) -> FloatArray:
+        """The array of one side, with room for this many components at least; it doubles when it is full."""
         old = self._sides.get(side)
+        batch, wanted, width = shape
         if old is None or old.shape[1] < wanted:
             capacity = wanted if old is None else max(wanted, 2 * old.shape[1])
-            new = np.empty((shape[0], capacity, shape[2]), dtype=np.float32)
+            self._sides[side] = np.empty((batch, capacity, width), dtype=np.float32)
             if old is not None:
-                new[:, : self._made] = old[:, : self._made]
-            self._sides[side] = new
+                self._sides[side][:, : self._made] = old[:, : self._made]
         return self._sides[side]

@@ -1,0 +1,185 @@
+"""How long one keystroke in the Lab takes, against the least it could take and against plain NumPy.
+
+Three things are timed in turn, on one BLAS thread, in every round; medians over rounds are compared. Processor
+time is taken, which is wall time for one thread that never waits, less what other programs took from it.
+
+- recompute: `experiment.run` with warm draws, everything included, from components to standard errors;
+- floor: one float32 matrix product and, for each of the two multipliers, one float32 exp of n² entries;
+- eager: the same statistics as one writes them first, a whole array at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from attn_tui.core.arrays import FloatArray
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.sampling import Draws
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT
+from threadpoolctl import threadpool_info, threadpool_limits
+
+SIZES = ((256, 64), (512, 64), (512, 512), (1024, 512))  # (queries and keys, d_k)
+BATCH = 16  # the Lab's own default; a run then takes more than 10 ms at every size
+AGREE = 1e-3
+
+Statistics = dict[str, tuple[float, float]]  # name -> value and standard error
+
+
+def main() -> None:
+    """Print the table."""
+    threadpool_limits(1)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9, help="rounds that medians are taken over")
+    rounds = parser.parse_args().rounds
+    blas = ", ".join(f"{i['internal_api']} {i['version']} on {i['num_threads']} thread" for i in threadpool_info())
+    print(f"NumPy {np.__version__}, Python {platform.python_version()}, {platform.machine()}; {blas}")
+    print(f"Milliseconds a draw, two multipliers; batch {BATCH}; medians of {rounds} interleaved rounds")
+    print("Ratios are to the floor: one float32 matrix product and one float32 exp of n² for each multiplier\n")
+    print(f"{'n':>5} {'d':>5} {'floor ms':>9} {'recompute ms':>13} {'ratio':>6} {'eager ratio':>12}")
+    for n, d in SIZES:
+        least, ours, plain = measure(Parameters(d_k=d, n_keys=n, n_queries=n, batch=BATCH), rounds)
+        print(f"{n:5} {d:5} {least:9.3f} {ours:13.3f} {ours / least:6.2f} {plain / least:12.1f}", flush=True)
+
+
+def measure(p: Parameters, rounds: int) -> tuple[float, float, float]:
+    """Milliseconds a draw of the floor, the recompute and the eager version."""
+    draws = Draws()
+    measurement = run(p, draws)
+    multipliers = [column.multiplier for column in measurement.columns]
+    batch = slice(0, p.batch)
+    q = np.ascontiguousarray(draws.of("query", batch, p.d_k).mT)
+    k = np.ascontiguousarray(draws.of("key", batch, p.d_k).mT)
+    for column, plain in zip(measurement.columns, eager_columns(q, k, multipliers), strict=True):
+        check_same(column.measured, plain)
+
+    def recompute() -> None:
+        run(p, draws)
+
+    def eager() -> None:
+        eager_columns(q, k, multipliers)
+
+    work = (floor_of(q[0], k[0], p.batch), recompute, eager)
+    times = [[_warm_seconds(each) for each in work] for _ in range(rounds)]
+    floor, recomputed, plainly = (1000 * np.median(times, axis=0) / p.batch).tolist()
+    return floor, recomputed, plainly
+
+
+def floor_of(q: FloatArray, k: FloatArray, draws: int) -> Callable[[], None]:
+    """The least that any recompute must do, in the memory layout that is fastest on this machine."""
+    logits = q @ k.T / np.float32(math.sqrt(q.shape[1]))
+    logits -= logits.max()  # exp of normal-range numbers: denormal results would make it slower
+    product, weights = np.empty_like(logits), np.empty_like(logits)
+
+    def multiply(sides: tuple[FloatArray, FloatArray]) -> None:
+        for _ in range(draws):
+            np.matmul(sides[0], sides[1].T, out=product)
+
+    layouts = itertools.product(*[(side, np.asfortranarray(side)) for side in (q, k)])
+    fastest = min(layouts, key=lambda sides: min(_seconds(lambda: multiply(sides)) for _ in range(5)))
+
+    def floor() -> None:
+        multiply(fastest)
+        for _ in range(2 * draws):
+            np.exp(logits, out=weights)
+
+    return floor
+
+
+def eager_columns(q: FloatArray, k: FloatArray, multipliers: Sequence[float]) -> list[Statistics]:
+    """The statistics and histograms of each multiplier; q and k (draws, n, d)."""
+    scores = q @ k.mT
+    return [_eager_column(np.float32(c) * scores) for c in multipliers]
+
+
+def _eager_column(z: FloatArray) -> Statistics:
+    """Statistics of logits (draws, n, n)."""
+    n = z.shape[-1]
+    p = np.exp(z - z.max(axis=-1, keepdims=True))
+    p /= p.sum(axis=-1, keepdims=True)
+    log_p = np.log(np.maximum(p, np.finfo(p.dtype).tiny))
+    entropy = -(p * log_p).sum(axis=-1)
+    largest = p.max(axis=-1)
+    p2, p3 = (p**2).sum(axis=-1), (p * p * p).sum(axis=-1)
+    jacobian2 = np.maximum(p2 - 2 * p3 + p2**2, 0)
+    jacobian = np.sqrt(jacobian2)
+    band = 3 * z.std()
+    x1, x2 = z.mean(axis=(1, 2), dtype=np.float64), (z**2).mean(axis=(1, 2), dtype=np.float64)
+    x3, x4 = (z * z * z).mean(axis=(1, 2), dtype=np.float64), (z**2 * z**2).mean(axis=(1, 2), dtype=np.float64)
+    within = z.var(axis=-1).mean(axis=1, dtype=np.float64)
+    np.histogram(z, bins=1024)
+    np.histogram(log_p / math.log(10), bins=240, range=(-12, 0))
+    np.histogram(entropy, bins=200, range=(0, math.log(n)))
+    np.histogram(jacobian, bins=200, range=(0, 0.5))
+    of_rows = {
+        "entropy": entropy,
+        "entropy_fraction": entropy / math.log(n),
+        "effective_keys": np.exp(entropy),
+        "max_weight": largest,
+        "one_hot_rows": largest > ONE_HOT,
+        "sum_squared_weights": p2,
+        "first_key_weight": p[:, :, 0],
+        "jacobian_norm": jacobian,
+        "jacobian_norm_squared": jacobian2,
+        "dead_rows": jacobian < DEAD,
+        "weight_times_complement": (1 - p2) / n,
+        "logit_within_3sd": (np.abs(z) <= band).mean(axis=-1),
+    }
+    return {
+        "logit_mean": _jackknife(lambda x: x, x1),
+        "logit_variance": _jackknife(_variance, x1, x2),
+        "logit_std": _jackknife(lambda a, b: np.sqrt(_variance(a, b)), x1, x2),
+        "logit_excess_kurtosis": _jackknife(_excess_kurtosis, x1, x2, x3, x4),
+        "logit_variance_within_row": _jackknife(lambda x: x, within),
+        "row_mean_share": _jackknife(lambda a, b, w: 1 - w / _variance(a, b), x1, x2, within),
+        "logit_min": (float(z.min()), math.nan),
+        "logit_max": (float(z.max()), math.nan),
+        **{name: _jackknife(lambda x: x, rows.mean(axis=1, dtype=np.float64)) for name, rows in of_rows.items()},
+    }
+
+
+def _variance(x1: FloatArray, x2: FloatArray) -> FloatArray:
+    return x2 - x1**2
+
+
+def _excess_kurtosis(x1: FloatArray, x2: FloatArray, x3: FloatArray, x4: FloatArray) -> FloatArray:
+    return (x4 - 4 * x1 * x3 + 6 * x1**2 * x2 - 3 * x1**4) / _variance(x1, x2) ** 2 - 3
+
+
+def _jackknife(function: Callable[..., FloatArray], *of_draws: FloatArray) -> tuple[float, float]:
+    """Value and standard error of a function of means over draws, leaving out one draw at a time."""
+    draws = len(of_draws[0])
+    without = function(*[(x.sum() - x) / (draws - 1) for x in of_draws])
+    value = draws * function(*[x.mean() for x in of_draws]) - (draws - 1) * without.mean()
+    return float(value), float(np.sqrt((draws - 1) * without.var()))
+
+
+def check_same(measured: Mapping[str, tuple[float | None, float | None]], plain: Statistics) -> None:
+    """Stop the benchmark unless both give the same numbers, standard errors included."""
+    for name, pair in plain.items():
+        for ours, theirs in zip(measured[name], pair, strict=True):
+            same = math.isnan(theirs) if ours is None else abs(ours - theirs) <= AGREE * max(1, abs(theirs))
+            assert same, f"{name}: recompute says {ours}, the eager version {theirs}"
+    assert plain.keys() == measured.keys(), "both give every statistic"
+
+
+def _warm_seconds(work: Callable[[], None]) -> float:
+    """The time of the second of two runs: none pays for the caches that the one before it has filled."""
+    work()
+    return _seconds(work)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()

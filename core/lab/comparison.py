@@ -1,0 +1,68 @@
+"""How far a measurement is from the theory, in standard errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from ..parameters import Parameters
+from ..statistics.measurement import Column, Measurement
+from .theory import PredictedColumn, Prediction
+
+FAR = 4.0  # normal standard errors from which on a measured value is said not to agree
+
+
+def deviations(
+    measurement: Measurement[Parameters], prediction: Prediction
+) -> tuple[Mapping[str, float | None], ...]:
+    """For each column, how many standard errors each statistic lies from its exact value; None where none can say.
+
+    Standard errors of few draws vary themselves, so that the ratio follows Student's t; it is given as the normal
+    deviate of the same probability.
+    """
+    p = measurement.subject
+    return tuple(
+        {name: _deviation(name, measured, predicted, p, measurement.draws) for name in measured.measured}
+        for measured, predicted in zip(measurement.columns, prediction.columns, strict=True)
+    )
+
+
+def _deviation(name: str, measured: Column, predicted: PredictedColumn, p: Parameters, draws: int) -> float | None:
+    estimate, exact = measured.measured[name], predicted.values[name]
+    if estimate.value is None or estimate.stderr is None or exact is None or not _honest(name, p):
+        return None
+    difference = estimate.value - exact
+    stderr = max(estimate.stderr, _least(name, exact, p))
+    if abs(difference) <= 1e-5 * max(abs(exact), abs(estimate.value)):
+        return 0.0  # within the precision of the measurement
+    return normal_equivalent(difference / stderr, draws - 1) if stderr else math.copysign(math.inf, difference)
+
+
+def normal_equivalent(t: float, degrees: int) -> float:
+    """The normal deviate as improbable as a value of Student's t, to 0.1 % from 3 degrees of freedom on.
+
+    Wallace 1959, Bounds on normal approximations to Student's and the chi-square distributions.
+    """
+    size = (8 * degrees + 1) / (8 * degrees + 3) * math.sqrt(degrees * math.log1p(t * t / degrees))
+    return math.copysign(size, t)
+
+
+def _honest(name: str, p: Parameters) -> bool:
+    """Whether the standard error of this statistic can be trusted: a shared direction drawn once for each draw, or
+    heavy tails, leave moments so skewed over draws that a few dozen of them do not show their own spread."""
+    heavy = p.components == "student_t"
+    if name == "logit_excess_kurtosis":
+        return not p.correlation and not (heavy and p.degrees_of_freedom <= 8)
+    if name in ("logit_variance", "logit_std", "logit_variance_within_row", "row_mean_share"):
+        return not p.correlation and not (heavy and p.degrees_of_freedom <= 4)
+    return True
+
+
+def _least(name: str, exact: float, p: Parameters) -> float:
+    """The standard error below which a share of rows or of scores cannot be known from so few of them.
+
+    Where none of a thousand rows is one-hot, the draws agree on 0 although the true share need not be 0.
+    """
+    rows = p.batch * p.n_queries
+    count = {"one_hot_rows": rows, "logit_within_3sd": rows * p.n_keys}.get(name)
+    return math.sqrt(max(exact * (1 - exact), 0) / count) if count else 0.0

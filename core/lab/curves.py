@@ -1,0 +1,152 @@
+"""Expectations of softmax as functions of the logit standard deviation s, from a few dozen exact values.
+
+On x = s/(s + 3) every expectation, times 1 + s/3 where it dies like 1/s, is smooth from s = 0 to s = ∞, so one
+Chebyshev polynomial holds the whole curve and both its ends. Causal rows see 1, 2, … keys: expectations are smooth
+in ln n too, so sixteen curves between 8 and 8192 keys stand for all the lengths between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..parameters import FIELD, MaskName
+from .quadrature import ONE_HOT_KEYS, expectations
+
+_CENTRE = 3.0  # the s in the middle of the axis: softmax freezes at s = 1.2 (two keys) to 5.3 (10⁶ keys)
+_NAMES = (
+    "entropy",
+    "entropy_fraction",
+    "max_weight",
+    "one_hot_rows",
+    "sum_squared_weights",
+    "jacobian_norm_squared",
+    "weight_times_complement",
+)
+_ONE_LESS = np.array([False, False, True, True, True, False, False])  # those that tend to 1, not to 0
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Curves over s of the expectations of some rows; each value is the mean over those rows."""
+
+    coefficients: FloatArray  # Chebyshev, shape (degree, statistics), of (1 + s/3)·(value, or 1 − value)
+    missing: frozenset[str]  # statistics that do not exist here
+
+    def at(self, s: FloatArray) -> Mapping[str, FloatArray]:
+        """The value of each statistic that exists, by its name, at standard deviations s >= 0 of shape (points,)."""
+        angle = np.arccos(np.clip(2 * s / (s + _CENTRE) - 1, -1, 1))
+        basis = np.cos(np.multiply.outer(angle, np.arange(len(self.coefficients))))
+        values = basis @ self.coefficients * (_CENTRE / (s + _CENTRE))[:, None]
+        values = np.maximum(np.where(_ONE_LESS, 1 - values, values), 0)
+        return {name: column for name, column in zip(_NAMES, values.T, strict=True) if name not in self.missing}
+
+
+def curves(n_keys: int, n_queries: int, mask: MaskName) -> Curves:
+    """The curves of rows that all see n_keys keys (1 to 10⁶), or, causal, 1, 2, … up to n_keys (at most 8192).
+
+    The first call for a number of keys, and the first causal one, take their time: see `warm`.
+    """
+    return _equal_rows(n_keys) if mask == "none" else _causal_rows(n_keys, n_queries)
+
+
+def causal_lengths(n_keys: int, n_queries: int) -> FloatArray:
+    """How many keys each row sees under the causal mask, top-left aligned; shape (n_queries,)."""
+    return np.minimum(np.arange(1.0, n_queries + 1), n_keys)
+
+
+def warm(n_keys: int, mask: MaskName = "none") -> None:
+    """Make ready what `curves` needs for this many keys: meant for, and safe on, another thread."""
+    if mask == "none":
+        _equal_rows(n_keys)
+    else:
+        _ladder()
+
+
+@lru_cache(maxsize=256)
+def _equal_rows(n: int) -> Curves:
+    """Curves of rows with n keys."""
+    degree = 48 if n <= 256 else 64 if n <= 10_000 else 80
+    lengths = np.array([float(n)])
+    coefficients = _chebyshev(_samples(lengths, degree)[:, 0]) if n > 1 else np.zeros((1, len(_NAMES)))
+    missing = {"entropy_fraction"} if n == 1 else {"one_hot_rows"} if n > ONE_HOT_KEYS else set[str]()
+    return Curves(coefficients, frozenset(missing))
+
+
+@lru_cache(maxsize=16)
+def _causal_rows(n_keys: int, n_queries: int) -> Curves:
+    """Curves of the mean over causal rows."""
+    lengths, counts = np.unique(causal_lengths(n_keys, n_queries), return_counts=True)
+    several = lengths > 1  # a row with a single key has the value 0, or 1, at every s: nothing is left to interpolate
+    if not several.any():
+        return _equal_rows(1)
+    coefficients = np.tensordot(counts[several] @ _weights(lengths[several]), _ladder(), (0, 1)) / n_queries
+    coefficients[:, _NAMES.index("entropy_fraction")] *= n_queries / counts[several].sum()
+    return Curves(coefficients, frozenset())
+
+
+@lru_cache(maxsize=1)
+def _ladder() -> FloatArray:
+    """Coefficients of the curves of all `_LENGTHS`; shape (degree, lengths, statistics)."""
+    return _chebyshev(_samples(_LENGTHS, 64))
+
+
+def _weights(lengths: FloatArray) -> FloatArray:
+    """How much each of `_LENGTHS` counts for each given length, from 2 on; shape (given, len(_LENGTHS))."""
+    exact, rungs = _LENGTHS[:_EXACT], _LENGTHS[_EXACT:]
+    middle, half = math.log(_LONGEST * (exact[-1] + 1)) / 2, math.log(_LONGEST / (exact[-1] + 1)) / 2
+    orders = np.arange(len(rungs))
+    at_lengths = np.cos(np.multiply.outer(np.arccos(np.clip((np.log(lengths) - middle) / half, -1, 1)), orders))
+    at_rungs = np.cos(np.multiply.outer(np.arccos(np.clip((np.log(rungs) - middle) / half, -1, 1)), orders))
+    interpolated = (2 * at_lengths @ at_rungs.T - 1) / len(rungs)  # T_0 counts once, all others twice
+    same = lengths[:, None] == exact
+    return np.hstack([same, np.where(same.any(axis=1, keepdims=True), 0, interpolated)])
+
+
+def _samples(lengths: FloatArray, points: int) -> FloatArray:
+    """(1 + s/3)·(value, or 1 − value) at the Chebyshev points of the axis; shape (points, lengths, statistics)."""
+    x = (1 + np.cos(_angles(points))) / 2
+    samples = np.empty((points, len(lengths), len(_NAMES)))
+    for sample, s in zip(samples, (_CENTRE * x / (1 - x)).tolist(), strict=True):
+        e = expectations(lengths, s)
+        values = (
+            e.entropy,
+            e.entropy / np.log(lengths),
+            e.max_weight,
+            e.one_hot,
+            e.sum_squared_weights,
+            e.jacobian_norm_squared,
+            (1 - e.sum_squared_weights) / lengths,
+        )
+        stacked = np.stack(values, axis=1)
+        sample[:] = np.where(_ONE_LESS, 1 - stacked, stacked) * (1 + s / _CENTRE)
+    return samples
+
+
+def _chebyshev(samples: FloatArray) -> FloatArray:
+    """Chebyshev coefficients from samples at the Chebyshev points, along the first axis."""
+    points = len(samples)
+    coefficients = np.tensordot(np.cos(np.outer(np.arange(points), _angles(points))), samples, 1) * (2 / points)
+    coefficients[0] /= 2
+    return coefficients
+
+
+def _angles(points: int) -> FloatArray:
+    """The arc cosines of the Chebyshev points of the first kind."""
+    return (np.arange(points) + 0.5) * math.pi / points
+
+
+# Lengths whose curves stand for all causal rows: the shortest themselves, then Chebyshev points in ln n.
+_EXACT = 6
+_LONGEST = int(FIELD["n_keys"].high)
+_LENGTHS = np.concatenate(
+    [
+        np.arange(2.0, 2 + _EXACT),
+        np.exp((math.log(_LONGEST * (2 + _EXACT)) + math.log(_LONGEST / (2 + _EXACT)) * np.cos(_angles(16))) / 2),
+    ]
+)

@@ -1,0 +1,240 @@
+"""Exact expectations of softmax over n independent N(0, s²) logits, by quadrature.
+
+Everything follows from ∫ e^(−tZ) dt = 1/Z with Z = Σ e^x: an expectation of weights becomes one integral over
+u = ln t of products over keys. With K_k(y) = e^(ky − e^y), A_k(u) = E K_k(u + x) and φ(u) = E e^(−e^(u + x)):
+
+    E Σp^k    = n/Γ(k) ∫ A_k φ^(n−1) du
+    E (Σp²)²  = n/6 ∫ A_4 φ^(n−1) du + n(n−1)/6 ∫ A_2² φ^(n−2) du
+    E H       = −γ − n ∫ E[y e^(y − e^y)] φ^(n−1) du,   y = u + x
+    E max p   = n ∫ g(x) ∫ e^(v − e^v) C(v, x)^(n−1) dv dx,   C(v, x) = ∫_(y < x) g(y) e^(−e^(v + y − x)) dy
+    P(max p > t) = n P(Σ_others e^y < e^x (1 − t)/t) for t > 1/2, by inverting characteristic functions
+
+All integrands are analytic in a strip around the real line and vanish at both ends, where the trapezoidal rule
+converges exponentially (Trefethen & Weideman 2014, SIAM Review 56): a step of 1/4 in the logarithm of t leaves
+1e-17. Reached: 1e-11 in every expectation for n from 2 to 10⁶ and any s; `one_hot` loses n² roundings and is 1e-8 up
+to 10⁴ keys.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray
+from ..statistics.catalogue import ONE_HOT
+
+ONE_HOT_KEYS = 10_000  # beyond, cancellation leaves fewer than eight digits of P(max p > 0.95)
+
+ComplexArray: TypeAlias = npt.NDArray[np.complexfloating[Any]]
+
+_EULER = 0.5772156649015329
+_ROOT_2_PI = math.sqrt(2 * math.pi)
+_STEP = 0.25  # of ln t: the strip of e^(−e^y) has half width π/2, so the error is e^(−π²/step)
+_NORMAL = NormalDist()
+_LEGENDRE = np.polynomial.legendre.leggauss(12)
+
+
+@dataclass(frozen=True, eq=False)
+class Expectations:
+    """Expectations for each n of an array, all of that array's shape."""
+
+    entropy: FloatArray  # nats
+    max_weight: FloatArray
+    sum_squared_weights: FloatArray
+    jacobian_norm_squared: FloatArray
+    one_hot: FloatArray  # P(max p > 0.95); NaN beyond ONE_HOT_KEYS
+    total_weight: FloatArray  # E Σp, which is 1: what it differs by is the error of the quadrature
+
+
+def expectations(n: FloatArray, s: float) -> Expectations:
+    """Expectations over rows of n logits, each N(0, s²), for an array of n >= 2 (whole or not) at one s >= 0."""
+    total, entropy, squared, jacobian = _power_sums(n, s)
+    return Expectations(entropy, _max_weight(n, s), squared, jacobian, _one_hot(n, s), total)
+
+
+def normal_cdf(z: FloatArray) -> FloatArray:
+    """Φ(z), with full relative precision in the lower tail."""
+    return 0.5 * np.asarray(_ERFC(-z / math.sqrt(2)), dtype=np.float64)
+
+
+def normal_pdf(z: FloatArray) -> FloatArray:
+    """The density of N(0, 1) at z."""
+    return np.exp(-0.5 * z * z) / _ROOT_2_PI
+
+
+_ERFC = np.frompyfunc(math.erfc, 1, 1)
+
+
+def _power_sums(n: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """E Σp (a self-check), E H, E Σp² and E‖J‖_F², each of n's shape."""
+    u, step = _log_t(n, s)
+    kernels, below = _kernel_averages(u, s)
+    log_phi = np.log1p(-np.minimum(below, 1 - 1e-16))
+    others = np.exp(np.multiply.outer(n - 1, log_phi)) * (step * n[..., None])
+    pairs = np.exp(np.multiply.outer(n - 2, log_phi)) @ kernels[:, 1] ** 2 * (step * n * (n - 1))
+    first, second, third, fourth, mean_y = np.moveaxis(others @ kernels, -1, 0)
+    # ‖J‖_F² = Σp² − 2 Σp³ + (Σp²)², with 1/Γ(3) = 1/2 and 1/Γ(4) = 1/6.
+    return first, -_EULER - mean_y, second, second - third + (fourth + pairs) / 6
+
+
+def _log_t(n: FloatArray, s: float) -> tuple[FloatArray, float]:
+    """The grid of u = ln t and its step: φ^n is 1 to rounding below it and 0 above it for every n given."""
+    fewest, most = float(n.min()), float(n.max())
+    # Below: n(1 − φ(u)) <= n e^(u + s²/2), and also <= n(P(x > −u − cut) + e^(−cut)).
+    cut = 41 + math.log(most)
+    low = max(-cut - s * s / 2, -cut + s * _NORMAL.inv_cdf(1e-18 / most))
+    # Above: φ(u) <= P(x < ln 45 − u) + e^(−45).
+    high = math.log(45) - s * _lowest_maximum(fewest, 41)
+    # φ^n falls within s/√(2 ln n) where s is large, within 1 where it is small.
+    step = _STEP * max(1, s / (1.5 * _freezing(most)))
+    return np.arange(low, high + step, step), step
+
+
+def _kernel_averages(u: FloatArray, s: float) -> tuple[FloatArray, FloatArray]:
+    """E of K_1, K_2, K_3, K_4 and y K_1 at y = u + x, shape (len(u), 5), and 1 − φ(u), shape (len(u),)."""
+    if s < 1:
+        # The normal density is the narrower factor: its own trapezoidal rule, out to where it is 1e-17.
+        z = _grid(-8.75, 8.75, min(0.5, _STEP / s) if s > 0 else 0.5)
+        weights = normal_pdf(z) * (z[1] - z[0])
+        y = u[:, None] + s * z
+        powers = np.exp(y)
+        first = np.exp(y - powers)
+        moments = (first, first * powers, first * powers**2, first * powers**3, first * y)
+        return np.stack([moment @ weights for moment in moments], axis=1), -np.expm1(-powers) @ weights
+    y = _grid(-40.0, 12.0, _STEP)
+    weights = normal_pdf((y - u[:, None]) / s) * (_STEP / s)
+    powers = np.exp(y)
+    first = np.exp(y - powers)
+    kernels = np.stack([first, first * powers, first * powers**2, first * powers**3, first * y], axis=1)
+    # 1 − e^(−e^y) does not vanish on the right; less a normal distribution function, whose average is
+    # another one, it does.
+    rest = -np.expm1(-powers) - normal_cdf((y + _EULER) / 1.5)
+    return weights @ kernels, normal_cdf((u + _EULER) / math.hypot(s, 1.5)) + weights @ rest
+
+
+def _max_weight(n: FloatArray, s: float) -> FloatArray:
+    """E max p: given the largest logit x, the others are independent and below x."""
+    if s == 0:
+        return 1 / n
+    fewest, most = float(n.min()), float(n.max())
+    step = 0.3 / max(1, _freezing(most))
+    z = np.arange(max(_lowest_maximum(fewest, 39), -8.6), -_NORMAL.inv_cdf(1e-17 / most) + step, step)
+    v = np.arange(-38 - math.log(most), 4, _STEP)
+    gap, weights = _gaps(s, (float(z[-1]) + 9) * s)  # x − y of another key
+    density = normal_pdf((s * z[:, None] - gap) / s) * (weights / s)
+    others = normal_cdf(z)[:, None] + density @ np.expm1(-np.exp(v - gap[:, None]))  # C(v, x), shape (len(z), len(v))
+    log_others = np.log(np.maximum(others, 1e-300))
+    kernel = np.exp(v - np.exp(v)) * _STEP
+    largest = normal_pdf(z) * step
+    values = [count * (largest @ (np.exp((count - 1) * log_others) @ kernel)) for count in n.reshape(-1).tolist()]
+    return np.array(values).reshape(n.shape)
+
+
+def _gaps(s: float, longest: float) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights for integrals over x − y from 0 to `longest`, of functions that die beyond 45.
+
+    Gauss–Legendre panels, narrow beside 0 and never wider than the normal density allows.
+    """
+    edges, width = [0.0], 1.5
+    while edges[-1] < min(45.0, longest):
+        edges.append(edges[-1] + min(width, 2.5 * s))
+        width *= 1.3
+    nodes, weights = _LEGENDRE
+    half = np.diff(edges)[:, None] / 2
+    return (np.array(edges[:-1])[:, None] + half * (1 + nodes)).reshape(-1), (half * weights).reshape(-1)
+
+
+def _one_hot(n: FloatArray, s: float) -> FloatArray:
+    """P(max p > 0.95) = n P(D < 0) with D = Σ_others e^y − τ e^x and τ = 0.05/0.95 (Gil-Pelaez 1951).
+
+    P(D < 0) = 1/2 − 1/π ∫ Im E e^(iωD) d ln ω, and E e^(iωD) is φ_c(ω)^(n−1) times the conjugate of φ_c(τω),
+    φ_c the characteristic function of a lognormal.
+    """
+    log_tau = math.log((1 - ONE_HOT) / ONE_HOT)
+    # Σ_others e^y is at least n − 1 times the exponential of their mean, which bounds the probability.
+    reach = (log_tau - np.log(n - 1)) / (max(s, 1e-9) * np.sqrt(n / (n - 1)))
+    negligible = n * normal_cdf(reach) < 1e-13
+    result = np.where(n > ONE_HOT_KEYS, np.nan, 0.0)
+    asked = ~negligible & (n <= ONE_HOT_KEYS)
+    if not asked.any():
+        return result
+    counts = n[asked]
+    fewest, most = float(counts.min()), float(counts.max())
+    cut = 30 + 2 * math.log(most)
+    low = max(-cut - s * s / 2, -cut + s * _NORMAL.inv_cdf(1e-13 / most**2))
+    high = 5 - log_tau - s * _lowest_maximum(fewest, 33)
+    # How fast the phase turns is not known beforehand, so the step is halved until two grids, each between the
+    # other's points, agree to 1e-6: the error of both together is about the square of that.
+    step = 0.4 * max(1, s / (1.5 * _freezing(most)))
+    u = np.arange(low, high + step, step)
+    mean = _one_hot_integrand(counts, s, u, log_tau) @ np.full(len(u), step)
+    while True:
+        other = _one_hot_integrand(counts, s, u + step / 2, log_tau) @ np.full(len(u), step)
+        agreed = bool(np.all(counts * np.abs(mean - other) < 1e-6))
+        mean = (mean + other) / 2
+        if agreed:
+            result[asked] = np.clip(counts * (0.5 - mean / math.pi), 0.0, 1.0)
+            return result
+        u, step = np.sort(np.concatenate((u, u + step / 2))), step / 2
+
+
+def _one_hot_integrand(n: FloatArray, s: float, u: FloatArray, log_tau: float) -> FloatArray:
+    """Im E e^(iωD) at ω = e^u, shape (len(n), len(u))."""
+    others = np.exp(np.multiply.outer(n - 1, np.log(_lognormal_cf(u, s))))
+    return (others * _lognormal_cf(u + log_tau, s).conj()).imag
+
+
+def _lognormal_cf(u: FloatArray, s: float) -> ComplexArray:
+    """E exp(i e^(u + x)) with x ~ N(0, s²), complex, of u's shape.
+
+    The path of integration leaves the real line for the line π/2 above it, where e^(i e^y) decays.
+    """
+    step = _STEP if s >= 0.5 else s / 2
+    t, bent, lift, real, end = _path(step)
+    distance = (t - u[:, None]) / s
+    density = np.exp(-0.5 * distance * distance)
+    cosine, sine = (density @ real).T
+    height = lift / s
+    turned = density[:, bent] * np.exp(-1j * height * distance[:, bent])
+    total = cosine + 1j * sine + turned @ (np.exp(0.5 * height * height) * end)
+    return normal_cdf(-(u + _EULER) / math.hypot(s, 1.5)) + total * (step / (s * _ROOT_2_PI))
+
+
+@lru_cache(maxsize=8)
+def _path(step: float) -> tuple[FloatArray, slice, FloatArray, FloatArray, ComplexArray]:
+    """What `_lognormal_cf` sums over on its path y = t + iη(t), for a step of t.
+
+    t; where η differs from 0; η there; the real and imaginary part of e^(i e^y) where it does not, less the normal
+    distribution function that takes the tail's place, shape (len(t), 2); e^(i e^y) dy/dt where it does.
+    """
+    t = _grid(-44.0, 12.0, step)
+    bent = slice(int(np.searchsorted(t, -11.0)), int(np.searchsorted(t, 4.5)))
+    lift = math.pi / 2 * normal_cdf(t[bent] + 2)
+    slope = math.pi / 2 * normal_pdf(t[bent] + 2)
+    real = np.zeros((len(t), 2))
+    real[: bent.start, 0] = np.cos(np.exp(t[: bent.start]))
+    real[: bent.start, 1] = np.sin(np.exp(t[: bent.start]))
+    real[:, 0] -= normal_cdf(-(t + _EULER) / 1.5)
+    return t, bent, lift, real, np.exp(1j * np.exp(t[bent] + 1j * lift)) * (1 + 1j * slope)
+
+
+def _grid(low: float, high: float, step: float) -> FloatArray:
+    """Points from low to at least high."""
+    return low + step * np.arange(math.ceil((high - low) / step) + 1)
+
+
+def _freezing(n: float) -> float:
+    """√(2 ln n), the logit standard deviation at which softmax freezes; never below that of two keys."""
+    return math.sqrt(2 * math.log(max(n, 2)))
+
+
+def _lowest_maximum(n: float, cut: float) -> float:
+    """The z that the largest of n standard normals stays below with probability e^(−cut)."""
+    share = cut / n
+    return _NORMAL.inv_cdf(math.exp(-share)) if share > 0.7 else -_NORMAL.inv_cdf(-math.expm1(-share))

@@ -1,0 +1,186 @@
+"""predict(Parameters) -> Prediction: the exact expectation of every statistic that has one.
+
+A statistic without an exact value is None rather than an approximation: softmax over components that are not
+normal, quantities that are not polynomial in the weights (e^H, ‖J‖_F), extremes. Nothing here knows how the
+experiment draws or measures; each is the other's test.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..attention.scales import multiplier
+from ..parameters import FIELD, Parameters, ScaleName
+from ..statistics.catalogue import DEAD, ONE_HOT, STATISTICS
+from .curves import Curves, causal_lengths, curves, warm
+from .query_norm import norm_nodes
+from .score_law import score_density, share_within
+from .score_moments import ScoreMoments, score_moments
+
+__all__ = ["Freezing", "PredictedColumn", "Prediction", "freezing", "predict", "score_density", "warm"]
+
+
+@dataclass(frozen=True)
+class PredictedColumn:
+    """Everything predicted at one multiplier."""
+
+    rule: str
+    multiplier: float
+    values: Mapping[str, float | None]  # by the names of STATISTICS; None where no exact value is known
+    freezing: Freezing
+
+
+@dataclass(frozen=True)
+class Freezing:
+    """Where softmax freezes: the logit standard deviation at which a few keys come to hold all the weight."""
+
+    threshold: float  # s_c = √(2 ln n) of the random-energy model (Derrida 1981)
+    logit_std: float  # within a row, the part that softmax sees
+    d_k: int | None  # the width from which on the rule is at or above the threshold; None if it never is
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Theory for the same question as a Measurement."""
+
+    parameters: Parameters
+    columns: tuple[PredictedColumn, ...]  # unscaled first, then the chosen rule
+
+
+def predict(parameters: Parameters) -> Prediction:
+    """The prediction; raises ValueError where the scale rule has no multiplier at this d_k.
+
+    It takes a few milliseconds once `warm` has seen the number of keys.
+    """
+    p = parameters
+    moments, within = score_moments(p), share_within(p, 3)
+    rows = _rows(p)
+    rules: tuple[ScaleName, ...] = ("none", p.scale)
+    multipliers = [multiplier(rule, p.d_k, p.multiplier) for rule in rules]
+    columns = tuple(
+        PredictedColumn(rule, c, _values(c, moments, within, rows), freezing(p, rule))
+        for rule, c in zip(rules, multipliers, strict=True)
+    )
+    return Prediction(p, columns)
+
+
+def freezing(parameters: Parameters, rule: ScaleName) -> Freezing:
+    """Where softmax freezes under a rule, all else as given; ValueError where the rule has no multiplier."""
+    p = parameters
+    threshold = math.sqrt(2 * math.log(p.n_keys))
+    # The score's standard deviation within a row grows like √d_k.
+    component = math.sqrt(score_moments(p).variance_within_row / p.d_k)
+
+    def std(d_k: int) -> float:
+        return multiplier(rule, d_k, p.multiplier) * component * math.sqrt(d_k)
+
+    def frozen(d_k: int) -> bool:
+        return std(d_k) >= threshold
+
+    widest = int(FIELD["d_k"].high)
+    first = None
+    if p.n_keys > 1 and frozen(widest):
+        # From here on every rule's standard deviation rises, or stays, or falls all the way.
+        first = _MONOTONE + bisect.bisect_left(range(_MONOTONE, widest), True, key=frozen)
+        lowest = 2 if rule == "log_d_k" else 1  # 1/ln 1 does not exist
+        while first > lowest and frozen(first - 1):
+            first -= 1
+    return Freezing(threshold, std(p.d_k), first)
+
+
+_MONOTONE = 8  # √d_k/ln d_k falls to d_k = e² and rises from there
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What the statistics of weights need: how many keys rows see, and the law of their logits' deviation."""
+
+    lengths: FloatArray  # keys that each kind of row sees
+    shares: FloatArray  # of all rows
+    equal: bool = False  # whether the scores of every row are all equal
+    curves: Curves | None = None  # over the deviation; None where it is not needed, or scores are not normal
+    deviations: FloatArray = field(default_factory=lambda: np.zeros(1))  # of the scores within a row
+    weights: FloatArray = field(default_factory=lambda: np.ones(1))  # of these deviations; they sum to 1
+
+
+def _rows(p: Parameters) -> _Rows:
+    """The rows that these parameters ask for."""
+    seen = causal_lengths(p.n_keys, p.n_queries) if p.mask == "causal" else np.array([float(p.n_keys)])
+    lengths, counts = np.unique(seen, return_counts=True)
+    shares = counts / counts.sum()
+    own = p.std_k * math.sqrt(1 - abs(p.correlation))
+    if own == 0 or lengths[-1] == 1 or (p.std_q == 0 and p.mean_q == 0):
+        return _Rows(lengths, shares, equal=True)
+    if p.components != "normal":
+        return _Rows(lengths, shares)
+    if p.std_q == 0:
+        norms, weights = np.array([math.sqrt(p.d_k) * abs(p.mean_q)]), np.ones(1)
+    else:
+        norms, weights = norm_nodes(p.d_k, p.mean_q / p.std_q)
+        norms = p.std_q * norms
+    return _Rows(lengths, shares, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
+
+
+def _values(c: float, moments: ScoreMoments, within: float | None, rows: _Rows) -> Mapping[str, float | None]:
+    """The expectation of each statistic at multiplier c."""
+    found = _logit_values(c, moments, within, rows) | _attention_values(c, rows)
+    return {statistic.name: found.get(statistic.name) for statistic in STATISTICS}
+
+
+def _logit_values(c: float, moments: ScoreMoments, within: float | None, rows: _Rows) -> dict[str, float | None]:
+    """The logits' own statistics: parameters of their law, except the variance measured within a row."""
+    variance = moments.variance
+    lengths, shares = rows.lengths, rows.shares
+    # The variance of L numbers about their own mean is (L − 1)/L of their law's.
+    seen_by_rows = float(shares @ ((lengths - 1) / lengths)) * moments.variance_within_row
+    seen_by_pairs = float(shares @ (lengths - 1) / (shares @ lengths)) * moments.variance_within_row
+    values: dict[str, float | None] = {
+        "logit_mean": c * moments.mean,
+        "logit_excess_kurtosis": moments.excess_kurtosis,
+        "logit_within_3sd": within,
+        "logit_variance_within_row": c * c * seen_by_rows,
+    }
+    if variance is not None:
+        values |= {"logit_variance": c * c * variance, "logit_std": c * math.sqrt(variance)}
+        values["row_mean_share"] = 1 - seen_by_pairs / variance if variance else None
+        if variance == 0:
+            values |= {"logit_min": c * moments.mean, "logit_max": c * moments.mean}
+    return values
+
+
+def _attention_values(c: float, rows: _Rows) -> dict[str, float | None]:
+    """Means over rows of the statistics of weights."""
+    if rows.equal:
+        return _equal_weights(rows.lengths, rows.shares)
+    # Keys are exchangeable: whatever the law, the first one's weight is on average every key's.
+    values: dict[str, float | None] = {"first_key_weight": float(rows.shares @ (1 / rows.lengths))}
+    if rows.curves is not None:
+        at = rows.curves.at(c * rows.deviations)
+        values |= {name: float(rows.weights @ curve) for name, curve in at.items()}
+    return values
+
+
+def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float | None]:
+    """The statistics of rows whose weights are all 1/L."""
+    weight, several = 1 / lengths, lengths > 1
+    squared_norm = weight * (1 - weight)
+    means = {
+        "entropy": np.log(lengths),
+        "effective_keys": lengths,
+        "max_weight": weight,
+        "one_hot_rows": weight > ONE_HOT,
+        "sum_squared_weights": weight,
+        "first_key_weight": weight,
+        "jacobian_norm": np.sqrt(squared_norm),
+        "jacobian_norm_squared": squared_norm,
+        "dead_rows": squared_norm < DEAD**2,
+        "weight_times_complement": squared_norm,
+    }
+    values: dict[str, float | None] = {name: float(shares @ each) for name, each in means.items()}
+    return values | {"entropy_fraction": 1.0 if several.any() else None}

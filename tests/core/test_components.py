@@ -1,0 +1,63 @@
+import itertools
+import math
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from attn_tui.core.lab.components import LAWS, score_mean, score_std
+from attn_tui.core.parameters import ComponentLaw, Parameters
+
+DEGREES = 13  # Student's t then has the moments that the errors below are made of
+SIZE = 1 << 18
+
+
+@pytest.mark.parametrize("law", get_args(ComponentLaw))
+def test_components_have_the_moments_of_their_law(law: ComponentLaw) -> None:
+    values = LAWS[law].sample(np.random.default_rng(0), (512, SIZE // 512), DEGREES)
+    assert values.shape == (512, SIZE // 512)
+    assert values.dtype == np.float32
+    x = values.astype(float).ravel()
+    for power, moment in ((1, 0.0), (2, 1.0), (3, 0.0), (4, LAWS[law].fourth_moment(DEGREES))):
+        stderr = (x**power).std() / math.sqrt(SIZE)
+        assert abs((x**power).mean() - moment) <= 4 * stderr + 1e-6, power
+
+
+def test_fourth_moments_are_those_of_the_books() -> None:
+    fourth = {law: LAWS[law].fourth_moment(DEGREES) for law in get_args(ComponentLaw)}
+    assert fourth == {"normal": 3, "uniform": 1.8, "laplace": 6, "rademacher": 1, "student_t": pytest.approx(11 / 3)}
+    assert LAWS["student_t"].fourth_moment(5) == 9
+    assert math.isinf(LAWS["student_t"].fourth_moment(4))
+
+
+def test_rademacher_components_are_signs() -> None:
+    assert set(np.unique(LAWS["rademacher"].sample(np.random.default_rng(0), (64, 64), 5))) == {-1.0, 1.0}
+
+
+@pytest.mark.parametrize("law", get_args(ComponentLaw))
+@pytest.mark.parametrize(("mean_q", "mean_k"), [(0.0, 0.0), (2.0, 0.0), (-1.5, 0.5)])
+@pytest.mark.parametrize(("std_q", "std_k"), [(1.0, 1.0), (0.5, 3.0), (0.0, 1.0), (0.0, 0.0)])
+def test_independent_components_give_the_closed_form(
+    law: Any, mean_q: float, mean_k: float, std_q: float, std_k: float
+) -> None:
+    p = Parameters(d_k=48, components=law, mean_q=mean_q, mean_k=mean_k, std_q=std_q, std_k=std_k)
+    variance = (std_q**2 + mean_q**2) * (std_k**2 + mean_k**2) - mean_q**2 * mean_k**2
+    assert score_mean(p) == pytest.approx(48 * mean_q * mean_k, abs=1e-12)
+    assert score_std(p) == pytest.approx(math.sqrt(48 * variance), abs=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [-1.0, -0.5, 0.25, 1.0])
+def test_correlated_normal_components_give_the_closed_form(correlation: float) -> None:
+    for mean_q, mean_k, std_q, std_k in itertools.product((0.0, 1.5), (0.0, -2.0), (1.0, 0.5), (1.0, 3.0)):
+        p = Parameters(d_k=48, mean_q=mean_q, mean_k=mean_k, std_q=std_q, std_k=std_k, correlation=correlation)
+        spread = std_q**2 * std_k**2 * (1 + correlation**2) + mean_q**2 * std_k**2 + mean_k**2 * std_q**2
+        variance = spread + 2 * correlation * std_q * std_k * mean_q * mean_k
+        assert score_mean(p) == pytest.approx(48 * (mean_q * mean_k + correlation * std_q * std_k))
+        assert score_std(p) == pytest.approx(math.sqrt(48 * variance), abs=1e-12)
+
+
+def test_a_standard_deviation_that_does_not_exist_is_nan() -> None:
+    heavy = Parameters(components="student_t", degrees_of_freedom=4)
+    assert math.isfinite(score_std(heavy))
+    assert math.isnan(score_std(replace(heavy, correlation=0.1)))
+    assert math.isfinite(score_std(replace(heavy, correlation=0.1, degrees_of_freedom=5)))

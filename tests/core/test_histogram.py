@@ -1,0 +1,91 @@
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.statistics.histogram import Axis, Histogram, count, histogram
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as stn
+
+AXIS = Axis(-3.0, 5.0, 16)
+some_values = stn.arrays(float, st.integers(0, 50), elements=st.floats(-20, 20))
+
+
+def of(values: Any, axis: Axis = AXIS) -> Histogram:
+    return histogram(count(np.asarray(values), axis), axis)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_counts_are_those_of_numpy(dtype: str) -> None:
+    values = np.random.default_rng(0).normal(0, 4, (30, 70)).astype(dtype)
+    counted = of(values)
+    expected, _ = np.histogram(values, AXIS.bins, (AXIS.low, AXIS.high))
+    assert counted.counts.tolist() == expected.tolist()
+    assert counted.underflow == np.count_nonzero(values < AXIS.low)
+    assert counted.overflow == np.count_nonzero(values > AXIS.high)
+
+
+@given(some_values)
+def test_nothing_is_lost(values: Any) -> None:
+    counted = of(values)
+    assert counted.total == len(values)
+    assert counted.onto([-1e9, AXIS.low, 1.0, AXIS.high, 1e9]).sum() == pytest.approx(len(values))
+
+
+@given(some_values, some_values)
+def test_the_sum_of_two_is_the_histogram_of_both(one: Any, two: Any) -> None:
+    merged, both = of(one) + of(two), of(np.concatenate([one, two]))
+    assert merged.counts.tolist() == both.counts.tolist()
+    assert (merged.underflow, merged.overflow) == (both.underflow, both.overflow)
+
+
+def test_different_axes_cannot_be_added() -> None:
+    with pytest.raises(ValueError, match="different axes"):
+        of([1.0]) + of([1.0], Axis(0.0, 1.0, 16))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [AXIS, Axis(0.0, 0.5, 200), Axis(-12.0, 0.0, 240), Axis(0.0, np.log(128), 200)])
+def test_both_ends_of_an_axis_belong_to_it(axis: Axis, dtype: str) -> None:
+    counted = of(np.array([axis.low, axis.high], dtype), axis)
+    assert (counted.underflow, counted.overflow) == (0, 0)
+    assert (counted.counts[0], counted.counts[-1]) == (1, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_far_away_are_under_or_over(dtype: str) -> None:
+    counted = of(np.array([-np.inf, -1e30, 1e30, np.inf], dtype))
+    assert (counted.underflow, counted.overflow) == (2, 2)
+
+
+def test_no_values_are_an_empty_histogram() -> None:
+    counted = of(np.empty((0, 7)))
+    assert counted.total == 0
+    assert counted.onto([0.0, 1.0]).tolist() == [0.0]
+
+
+def test_a_multiplier_stretches_the_axis_and_keeps_the_counts() -> None:
+    values = np.random.default_rng(0).normal(size=100)
+    scaled = of(values).scaled(0.125)
+    assert scaled.axis == Axis(-0.375, 0.625, 16)
+    assert scaled.counts.tolist() == of(0.125 * values, scaled.axis).counts.tolist()
+
+
+@given(some_values, st.lists(st.floats(-30, 30), min_size=2, max_size=8))
+def test_fewer_below_a_smaller_number(values: Any, points: list[float]) -> None:
+    below = of(values).below(sorted(points))
+    assert all(a <= b for a, b in itertools.pairwise(below))
+    assert np.all((below >= 0) & (below <= len(values)))
+
+
+def test_parts_of_a_bin_count_in_proportion() -> None:
+    counted = of([0.1, 0.2, 0.3, 0.4])  # one bin, from 0 to 0.5
+    assert counted.onto([0.0, 0.125, 0.5]).tolist() == [1.0, 3.0]
+
+
+def test_quantiles_are_those_of_the_values_to_a_bin() -> None:
+    values = np.random.default_rng(0).uniform(-3, 5, 10_000)
+    shares = [0.05, 0.5, 0.95]
+    width = (AXIS.high - AXIS.low) / AXIS.bins
+    assert of(values).quantiles(shares) == pytest.approx(np.quantile(values, shares), abs=width)

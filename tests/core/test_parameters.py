@@ -1,0 +1,160 @@
+import itertools
+import math
+from typing import Any
+
+import pytest
+from attn_tui.core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+NUMBERS = [field for field in FIELDS if field.kind != "choice"]
+DOUBLING = [field for field in NUMBERS if field.step == "double"]
+NO_NUMBERS = [None, True, "64", 1j, math.nan, math.inf, -math.inf, pytest.param(10**400, id="huge")]
+STEPPING = [field for field in NUMBERS if field.step != "double"]
+
+
+def values(field: Field) -> st.SearchStrategy[Any]:
+    """Every value that a field accepts."""
+    if field.kind == "choice":
+        return st.sampled_from(field.choices)
+    if field.kind == "integer":
+        return st.integers(int(field.low), int(field.high))
+    return st.floats(field.low, field.high)
+
+
+fields_with_values = st.sampled_from(FIELDS).flatmap(lambda field: st.tuples(st.just(field), values(field)))
+numbers_with_values = st.sampled_from(NUMBERS).flatmap(lambda field: st.tuples(st.just(field), values(field)))
+
+
+def by_name(fields: list[Field]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("field", fields, ids=lambda field: field.name)
+
+
+@given(fields_with_values)
+def test_what_is_formatted_is_parsed_back_unchanged(case: tuple[Field, Any]) -> None:
+    field, value = case
+    assert field.parse(field.format(value)) == value
+    assert field.parse(f"  {field.format(value)}\n") == value
+
+
+@given(fields_with_values)
+def test_every_accepted_value_makes_parameters(case: tuple[Field, Any]) -> None:
+    field, value = case
+    assert getattr(Parameters().with_value(field.name, value), field.name) == value
+
+
+@given(st.sampled_from(FIELDS), st.text())
+@example(FIELD["d_k"], "")
+@example(FIELD["d_k"], "-")
+@example(FIELD["d_k"], "0")
+@example(FIELD["d_k"], "1e9")
+@example(FIELD["d_k"], "64.0")
+@example(FIELD["d_k"], "1" + "0" * 400)
+@example(FIELD["d_k"], "9" * 10_000)
+@example(FIELD["mean_q"], "1e999")
+@example(FIELD["std_q"], "nan")
+@example(FIELD["multiplier"], "0")
+@example(FIELD["components"], "normal, or\nuniform")
+def test_text_is_a_value_or_one_line_that_says_what_is_accepted(field: Field, text: str) -> None:
+    try:
+        value = field.parse(text)
+    except ParameterError as error:
+        message = str(error)
+        assert len(message.splitlines()) == 1
+        assert message.startswith(f"{field.label}: ")
+        assert message.endswith(f"it takes {field.accepted}")
+    else:
+        field.check(value)
+
+
+@by_name(NUMBERS)
+@pytest.mark.parametrize("value", NO_NUMBERS)
+def test_a_number_takes_finite_numbers_only(field: Field, value: Any) -> None:
+    with pytest.raises(ParameterError):
+        Parameters().with_value(field.name, value)
+
+
+@by_name(NUMBERS)
+def test_a_number_takes_its_bounds_and_nothing_outside(field: Field) -> None:
+    number = int if field.kind == "integer" else float
+    for bound, outside in ((field.low, field.low - 1), (field.high, field.high + 1)):
+        field.check(number(bound))
+        with pytest.raises(ParameterError):
+            field.check(number(outside))
+        assert field.format(number(bound)).lstrip("-") in field.accepted
+
+
+@given(numbers_with_values, st.sampled_from([-1, 1]))
+def test_a_step_stays_in_bounds_and_goes_the_way_it_should(case: tuple[Field, Any], direction: Any) -> None:
+    field, value = case
+    stepped = field.stepped(value, direction)
+    field.check(stepped)
+    assert (stepped - value) * direction >= 0
+    assert stepped != value or value in (field.low, field.high)
+
+
+@by_name(DOUBLING)
+def test_doubling_goes_through_the_powers_of_two_and_back(field: Field) -> None:
+    powers = [2**i for i in range(15) if field.low <= 2**i <= field.high]
+    for lower, upper in itertools.pairwise(powers):
+        assert field.stepped(lower, 1) == upper
+        assert field.stepped(upper, -1) == lower
+        if upper - lower > 1:
+            assert field.stepped(lower + 1, 1) == upper
+            assert field.stepped(upper - 1, -1) == lower
+
+
+@by_name(STEPPING)
+@given(data=st.data())
+def test_a_step_up_and_one_down_end_where_they_began(field: Field, data: st.DataObject) -> None:
+    step = float(field.step)
+    index = data.draw(st.integers(round(field.low / step) + 1, round(field.high / step) - 1))
+    value = field.parse(field.format(int(index) if field.kind == "integer" else float(f"{index * step:.10g}")))
+    assert field.stepped(field.stepped(value, 1), -1) == value
+    assert field.stepped(field.stepped(value, -1), 1) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "below", "above"),
+    [
+        ("mean_q", 0.05, 0.0, 0.1),
+        ("mean_q", -0.05, -0.1, 0.0),
+        ("mean_q", 0.26, 0.2, 0.3),
+        ("mean_q", 0.34, 0.3, 0.4),
+        ("multiplier", 0.125, 0.1, 0.15),
+        ("multiplier", 1e-6, 1e-6, 0.05),
+        ("correlation", 0.07, 0.05, 0.1),
+    ],
+)
+def test_a_step_from_between_two_values_of_the_grid_skips_neither(
+    name: str, value: float, below: float, above: float
+) -> None:
+    assert FIELD[name].stepped(value, -1) == below
+    assert FIELD[name].stepped(value, 1) == above
+
+
+def test_many_small_steps_stay_on_the_grid() -> None:
+    value = 0.0
+    for _ in range(3):
+        value = float(FIELD["mean_q"].stepped(value, 1))
+    assert value == 0.3
+
+
+def test_choices_go_round() -> None:
+    field = FIELD["scale"]
+    value = field.choices[0]
+    seen = [value := str(field.stepped(value, 1)) for _ in field.choices]
+    assert sorted(seen) == sorted(field.choices)
+    assert value == field.choices[0]
+    assert field.stepped(value, -1) == field.choices[-1]
+
+
+def test_options_are_named_after_parameters() -> None:
+    assert [field.option for field in FIELDS][:3] == ["--d-k", "--n-keys", "--n-queries"]
+
+
+def test_a_parameter_without_effect_says_so() -> None:
+    idle = {field.name for field in FIELDS if not field.applies(Parameters())}
+    assert idle == {"degrees_of_freedom", "multiplier"}
+    assert FIELD["multiplier"].applies(Parameters(scale="custom"))
+    assert FIELD["degrees_of_freedom"].applies(Parameters(components="student_t"))

@@ -1,0 +1,183 @@
+"""Softmax of n independent normal logits: against adaptive quadrature, identities, limits and simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from attn_tui.core.lab.curves import causal_lengths, curves
+from attn_tui.core.lab.quadrature import Expectations, expectations
+from scipy import integrate, special, stats
+
+SCALES = (0.0, 1e-4, 0.05, 0.3, 0.7, 0.999, 1.0, 1.7, 3.0, 5.5, 9.0, 25.0, 64.0, 1e3, 1e6)
+COUNTS = (2, 3, 10, 128, 1024, 10_000, 1_000_000)
+# The name of each expectation as a curve, and as `expectations` has it.
+NAMES = {
+    "entropy": "entropy",
+    "max_weight": "max_weight",
+    "sum_squared_weights": "sum_squared_weights",
+    "jacobian_norm_squared": "jacobian_norm_squared",
+    "one_hot_rows": "one_hot",
+}
+
+
+def exact(n: float, s: float) -> Expectations:
+    return expectations(np.array([float(n)]), s)
+
+
+def largest_of(n: int) -> float:
+    """E of the largest of n standard normals."""
+    density = stats.norm.pdf
+    return integrate.quad(lambda z: z * n * density(z) * stats.norm.cdf(z) ** (n - 1), -10, 12, epsabs=1e-13)[0]
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_weights_sum_to_one(n: int) -> None:
+    for s in SCALES:
+        assert exact(n, s).total_weight[0] == pytest.approx(1, abs=1e-11)
+
+
+@pytest.mark.parametrize("s", [0.05, 0.4, 1.0, 2.5, 8.0, 64.0])
+def test_two_keys_agree_with_adaptive_quadrature(s: float) -> None:
+    def mean(f: Callable[[float, float], float]) -> float:
+        """E f(p, 1 − p), where the logits differ by N(0, 2s²)."""
+
+        def integrand(x: float) -> float:
+            weight = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+            x *= s * math.sqrt(2)
+            return f(special.expit(x), special.expit(-x)) * weight
+
+        edges = [-12, -9 / s, -1 / s, 0, 1 / s, 9 / s, 12] if s > 1 else [-12, 0, 12]
+        return sum(
+            integrate.quad(integrand, *pair, epsabs=1e-13, epsrel=1e-13, limit=400)[0] for pair in pairwise(edges)
+        )
+
+    e = exact(2, s)
+    assert e.entropy[0] == pytest.approx(mean(lambda p, r: special.entr(p) + special.entr(r)), abs=1e-11)
+    assert e.max_weight[0] == pytest.approx(mean(max), abs=1e-11)
+    assert e.sum_squared_weights[0] == pytest.approx(mean(lambda p, r: p * p + r * r), abs=1e-11)
+    # J is p(1 − p) times [[1, −1], [−1, 1]].
+    assert e.jacobian_norm_squared[0] == pytest.approx(mean(lambda p, r: 4 * (p * r) ** 2), abs=1e-11)
+    assert e.one_hot[0] == pytest.approx(math.erfc(math.log(19) / (2 * s)), abs=1e-11)
+
+
+@pytest.mark.parametrize(("n", "tolerance"), [(2, 1e-11), (128, 1e-11), (10_000, 1e-10), (1_000_000, 1e-8)])
+def test_entropy_follows_from_squared_weights(n: int, tolerance: float) -> None:
+    """d/ds E ln Z = E Σ p z = s(1 − E Σp²) by Stein's lemma, and E H = E ln Z − s²(1 − E Σp²).
+
+    So the entropy, up to s = 64, is an integral of another expectation.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    log_z, edges = math.log(n), [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 18, 25, 40, 64]
+    for low, high in pairwise(edges):
+        for node, weight in zip(nodes, weights, strict=True):
+            s = (low + high) / 2 + (high - low) / 2 * node
+            log_z += weight * (high - low) / 2 * s * (1 - exact(n, s).sum_squared_weights[0])
+        e = exact(n, high)
+        # E ln Z grows to hundreds: its own rounding is multiplied by s².
+        assert e.entropy[0] == pytest.approx(
+            log_z - high**2 * (1 - e.sum_squared_weights[0]), abs=tolerance * (1 + high**2 / 100)
+        )
+
+
+@pytest.mark.parametrize("n", [3, 10, 128])
+@pytest.mark.parametrize("s", [0.4, 1.0, 3.0, 8.0, 40.0])
+def test_simulation(n: int, s: float) -> None:
+    rows = 40_000
+    x = s * np.random.default_rng(n).standard_normal((rows, n))
+    p = np.exp(x - x.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    squares = (p**2).sum(axis=1)
+    samples = {
+        "entropy": special.entr(p).sum(axis=1),
+        "max_weight": p.max(axis=1),
+        "sum_squared_weights": squares,
+        "jacobian_norm_squared": squares - 2 * (p**3).sum(axis=1) + squares**2,
+        "one_hot": (p.max(axis=1) > 0.95) * 1.0,
+    }
+    e = exact(n, s)
+    for name, values in samples.items():
+        error = max(values.std(), 0.5 / math.sqrt(rows)) / math.sqrt(rows)
+        assert abs(values.mean() - getattr(e, name)[0]) < 4 * error, name
+
+
+@pytest.mark.parametrize("n", [2, 10, 1024, 1_000_000])
+def test_equal_logits_and_the_first_order_beside_them(n: int) -> None:
+    e = exact(n, 0.0)
+    assert e.entropy[0] == pytest.approx(math.log(n), abs=1e-13)
+    assert e.max_weight[0] == pytest.approx(1 / n)
+    assert e.sum_squared_weights[0] == pytest.approx(1 / n)
+    assert e.jacobian_norm_squared[0] == pytest.approx((1 - 1 / n) / n)
+    assert n > 10_000 or e.one_hot[0] == 0
+    s = 1e-3
+    e = exact(n, s)
+    assert e.entropy[0] == pytest.approx(math.log(n) - s * s / 2 * (1 - 1 / n), abs=1e-11)
+    assert e.max_weight[0] * n == pytest.approx(1 + s * largest_of(n), abs=2e-5)
+
+
+@pytest.mark.parametrize("n", [2, 10, 1024, 10_000])
+def test_far_beyond_freezing_only_near_ties_are_left(n: int) -> None:
+    """The two largest logits are within dx of each other with probability E max · dx/s."""
+    s, largest = 1e6, largest_of(n)
+    e = exact(n, s)
+    assert s * e.entropy[0] == pytest.approx(math.pi**2 / 6 * largest, rel=1e-4)
+    assert s * (1 - e.max_weight[0]) == pytest.approx(math.log(2) * largest, rel=1e-4)
+    assert s * e.jacobian_norm_squared[0] == pytest.approx(largest / 3, rel=1e-4)
+    assert s * (1 - e.one_hot[0]) == pytest.approx(math.log(19) * largest, rel=1e-3)
+
+
+def test_many_counts_at_once_are_each_of_them_alone() -> None:
+    counts = np.array([2.0, 3.5, 40.0, 8192.0])
+    for s in (0.2, 1.5, 6.0, 300.0):
+        together = expectations(counts, s)
+        for index, n in enumerate(counts):
+            for name in NAMES.values():
+                tolerance = 1e-8 if name == "one_hot" else 1e-11
+                assert getattr(together, name)[index] == pytest.approx(getattr(exact(n, s), name)[0], abs=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("n", "tolerance"), [(2, 1e-10), (10, 1e-10), (256, 1e-10), (1024, 1e-10), (1_000_000, 1e-9)]
+)
+def test_curves_are_the_quadrature(n: int, tolerance: float) -> None:
+    scales = np.concatenate([SCALES, np.exp(np.random.default_rng(7).uniform(math.log(0.01), math.log(1e4), 40))])
+    found = curves(n, 1, "none").at(scales)
+    assert ("one_hot_rows" in found) == (n <= 10_000)
+    for index, s in enumerate(scales):
+        e = exact(n, s)
+        for name in found.keys() & NAMES.keys():
+            allowed = 2e-7 if name == "one_hot_rows" else tolerance
+            assert found[name][index] == pytest.approx(getattr(e, NAMES[name])[0], abs=allowed), (name, s)
+        assert found["entropy_fraction"][index] == pytest.approx(e.entropy[0] / math.log(n), abs=tolerance)
+        complement = (1 - e.sum_squared_weights[0]) / n
+        assert found["weight_times_complement"][index] == pytest.approx(complement, abs=tolerance)
+
+
+def test_a_single_key_holds_everything() -> None:
+    found = curves(1, 1, "none").at(np.array([0.0, 1.0, 1e9]))
+    assert "entropy_fraction" not in found
+    for name, values in found.items():
+        assert set(values) == {1.0 if name in ("max_weight", "one_hot_rows", "sum_squared_weights") else 0.0}
+
+
+@pytest.mark.parametrize(("n_keys", "n_queries"), [(1, 5), (5, 1), (2, 3), (40, 40), (12, 60), (300, 30)])
+def test_causal_curves_average_over_what_rows_see(n_keys: int, n_queries: int) -> None:
+    lengths = causal_lengths(n_keys, n_queries)
+    assert list(lengths) == [min(i + 1, n_keys) for i in range(n_queries)]
+    scales = np.array([0.0, 0.5, 2.0, 5.0, 50.0])
+    found = curves(n_keys, n_queries, "causal").at(scales)
+    for index, s in enumerate(scales):
+        several = expectations(lengths[lengths > 1], s) if (lengths > 1).any() else None
+        for name in NAMES.keys() & found.keys():
+            alone = np.full(int((lengths == 1).sum()), 0.0 if name in ("entropy", "jacobian_norm_squared") else 1.0)
+            rest = getattr(several, NAMES[name]) if several is not None else np.empty(0)
+            mean = np.concatenate([alone, rest]).mean()
+            assert found[name][index] == pytest.approx(mean, abs=3e-7 if name == "one_hot_rows" else 3e-9), (name, s)
+        if several is None:
+            assert "entropy_fraction" not in found
+        else:
+            fraction = (several.entropy / np.log(lengths[lengths > 1])).mean()
+            assert found["entropy_fraction"][index] == pytest.approx(fraction, abs=3e-9)

@@ -1,0 +1,93 @@
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.lab.sampling import CHUNK, Draws, Side, components
+from attn_tui.core.parameters import Parameters
+from hypothesis import given
+from hypothesis import strategies as st
+
+P = Parameters(n_queries=5, n_keys=3, batch=4)
+SIDES: tuple[Side, ...] = ("query", "key", "shared")
+
+
+def grown(p: Parameters, draws: Draws | None = None) -> dict[Side, Any]:
+    """Copies of all components of p, made in full."""
+    draws = draws or Draws()
+    assert list(draws.grow(p, SIDES))[-1:] in ([], [1.0])
+    return {side: draws.of(side, slice(0, p.batch), p.d_k).copy() for side in SIDES}
+
+
+def assert_equal(one: dict[Side, Any], two: dict[Side, Any]) -> None:
+    for side in SIDES:
+        assert np.array_equal(one[side], two[side]), side
+
+
+def test_each_side_has_its_vectors() -> None:
+    shapes = {side: values.shape for side, values in grown(P).items()}
+    assert shapes == {"query": (4, 64, 5), "key": (4, 64, 3), "shared": (4, 64, 1)}
+
+
+@pytest.mark.parametrize("d_k", [1, 63, 64, 65, 128, 200])
+def test_a_wider_question_shares_its_first_components(d_k: int) -> None:
+    wide = grown(replace(P, d_k=512))
+    assert_equal(grown(replace(P, d_k=d_k)), {side: values[:, :d_k] for side, values in wide.items()})
+
+
+def test_every_seed_side_draw_and_chunk_is_a_stream_of_its_own() -> None:
+    square = replace(P, n_queries=7, n_keys=7)
+    chunks = [
+        components(replace(square, seed=seed), side, draw, chunk)
+        for seed, side, draw, chunk in itertools.product((0, 1, 2**32 - 1), ("query", "key"), range(3), range(3))
+    ]
+    correlations = np.corrcoef([chunk.ravel() for chunk in chunks])
+    assert np.abs(correlations - np.eye(len(chunks))).max() < 5 / (7 * CHUNK) ** 0.5
+
+
+def test_numbers_are_the_same_on_every_machine() -> None:
+    """Integers are exact everywhere, so the signs of one law pin the generator and how it is seeded."""
+    signs = components(replace(P, components="rademacher", seed=7), "key", 2, 1)[:4]
+    assert signs.tolist() == [[-1, 1, -1], [-1, -1, -1], [-1, 1, 1], [-1, 1, -1]]
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=6))
+def test_growing_never_changes_what_is_there(widths: list[int]) -> None:
+    draws, fresh = Draws(), grown(replace(P, d_k=300))
+    for d_k in widths:
+        assert_equal(grown(replace(P, d_k=d_k), draws), {side: values[:, :d_k] for side, values in fresh.items()})
+
+
+def test_what_has_been_made_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = Draws()
+    grown(replace(P, d_k=130), draws)
+    monkeypatch.setattr("attn_tui.core.lab.sampling.components", None)
+    for d_k in (130, 1, 192):
+        assert list(draws.grow(replace(P, d_k=d_k, mean_q=3.0, scale="none", mask="causal"), SIDES)) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"components": "uniform"}, {"n_keys": 4}, {"n_queries": 6}, {"batch": 5}]
+)
+def test_another_question_starts_anew_and_leaves_no_trace(change: dict[str, Any]) -> None:
+    draws, other = Draws(), replace(P, **change)
+    first = grown(P, draws)
+    assert_equal(grown(other, draws), grown(other))
+    assert_equal(grown(P, draws), first)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_work_that_is_dropped_midway_does_no_harm(steps: int) -> None:
+    draws, wide = Draws(), replace(P, d_k=300)
+    for _ in itertools.islice(draws.grow(wide, SIDES), steps):
+        pass
+    assert_equal(grown(replace(P, d_k=100), draws), grown(replace(P, d_k=100)))
+    assert_equal(grown(wide, draws), grown(wide))
+
+
+def test_progress_rises_to_one() -> None:
+    fractions = list(Draws().grow(replace(P, d_k=300), SIDES))
+    assert fractions == sorted(set(fractions))
+    assert fractions[0] > 0
+    assert fractions[-1] == 1

@@ -1,0 +1,154 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.attention.softmax import RowStatistics, exponentials, row_statistics, row_sums, shift_rows
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as stn
+
+EITHER = pytest.mark.parametrize("dtype", ["float32", "float64"])
+NAMES = (
+    "entropy",
+    "max_weight",
+    "sum_squared_weights",
+    "complement",
+    "first_key_weight",
+    "jacobian_norm_squared",
+)
+
+
+def statistics(scores: Any, hidden: Any = None, multiplier: float = 1.0, dtype: str = "float64") -> RowStatistics:
+    """The statistics of softmax(multiplier · scores), any floating-point fault but underflow being an error."""
+    with np.errstate(all="raise", under="ignore"):
+        shifted = shift_rows(np.array(scores, dtype), None if hidden is None else np.array(hidden))
+        sums = row_sums(exponentials(shifted, multiplier), shifted)
+        return row_statistics(sums, shifted.visible, multiplier)
+
+
+def by_definition(scores: Any, hidden: Any, multiplier: float) -> dict[str, float]:
+    """The statistics of one row, one formula each, in the longest floating-point numbers there are."""
+    logits = multiplier * np.array(scores, np.longdouble)[~np.array(hidden)]
+    weights = np.exp(logits - logits.max())
+    weights /= weights.sum()
+    others = np.array([np.delete(weights, i).sum() for i in range(len(weights))])
+    jacobian = np.diag(weights * others) - (1 - np.eye(len(weights))) * np.outer(weights, weights)
+    return {
+        "entropy": float(-sum(p * np.log(p) for p in weights if p > 0)),
+        "max_weight": float(weights.max()),
+        "sum_squared_weights": float((weights**2).sum()),
+        "complement": float((weights * others).sum()),
+        "first_key_weight": float(weights[0]),
+        "jacobian_norm_squared": float((jacobian**2).sum()),
+    }
+
+
+rows_of_scores = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(
+        stn.arrays(float, n, elements=st.floats(-300, 300)),
+        stn.arrays(bool, n).filter(lambda hidden: not hidden.all()),
+        st.floats(1e-3, 10),
+    )
+)
+
+
+@given(rows_of_scores)
+def test_a_row_is_what_its_definition_says(case: tuple[Any, Any, float]) -> None:
+    scores, hidden, multiplier = case
+    rows = statistics([scores], [hidden], multiplier)
+    for name, expected in by_definition(scores, hidden, multiplier).items():
+        assert getattr(rows, name)[0] == pytest.approx(expected, rel=1e-11, abs=1e-12), name
+
+
+@given(rows_of_scores, st.floats(-1e6, 1e6))
+def test_hidden_scores_have_no_influence(case: tuple[Any, Any, float], other: float) -> None:
+    scores, hidden, multiplier = case
+    one = statistics([scores], [hidden], multiplier)
+    two = statistics([np.where(hidden, other, scores)], [hidden], multiplier)
+    for name in NAMES:
+        assert getattr(one, name) == getattr(two, name)
+
+
+@EITHER
+def test_one_visible_key_takes_all_the_weight(dtype: str) -> None:
+    for rows in (
+        statistics([[3.0], [-1e4], [0.0]], dtype=dtype),
+        statistics([[7.0, 2.0, -1.0]], [[True, False, True]], dtype=dtype),
+    ):
+        assert np.all(rows.entropy == 0)
+        assert np.all(rows.max_weight == 1)
+        assert np.all(rows.sum_squared_weights == 1)
+        assert np.all(rows.complement == 0)
+        assert np.all(rows.first_key_weight == 1)
+        assert np.all(rows.jacobian_norm_squared == 0)
+
+
+@EITHER
+@pytest.mark.parametrize("score", [0.0, 1e4, -1e4])
+def test_equal_scores_give_uniform_weights(dtype: str, score: float) -> None:
+    n = 100
+    rows = statistics(np.full((2, n), score), dtype=dtype)
+    assert rows.entropy == pytest.approx(np.log(n), rel=1e-6)
+    assert rows.max_weight == pytest.approx(1 / n)
+    assert rows.sum_squared_weights == pytest.approx(1 / n)
+    assert rows.complement == pytest.approx(1 - 1 / n)
+    assert rows.jacobian_norm_squared == pytest.approx((1 - 1 / n) / n)
+
+
+@EITHER
+def test_a_row_that_sees_no_key_is_all_zeros(dtype: str) -> None:
+    rows = statistics([[1e4, -1e4, 0], [1, 2, 3]], [[True, True, True], [False, False, False]], dtype=dtype)
+    for name in NAMES:
+        assert getattr(rows, name)[0] == 0
+        assert getattr(rows, name)[1] > 0
+
+
+@EITHER
+@pytest.mark.parametrize("multiplier", [1.0, 0.125, 1e-6, 1000.0])
+def test_logits_of_ten_thousand_are_as_good_as_any(dtype: str, multiplier: float) -> None:
+    rows = statistics([[1e4, -1e4, 0], [-1e4, 1e4, 1e4], [-1e4, -1e4, -1e4]], None, multiplier, dtype)
+    if multiplier >= 0.125:
+        assert rows.max_weight == pytest.approx([1, 1 / 2, 1 / 3])
+        assert rows.entropy == pytest.approx(np.log([1, 2, 3]), abs=1e-6)
+        assert rows.jacobian_norm_squared == pytest.approx([0, 1 / 4, 2 / 9], abs=1e-6)
+    for name in NAMES:
+        assert np.all(np.isfinite(getattr(rows, name)))
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 10.0, 1000.0])
+def test_keys_far_below_the_largest_add_nothing_to_float32(multiplier: float) -> None:
+    scores = np.zeros((2, 8192))
+    scores[:, 1:] = [[-1e4], [-1e6]]
+    assert statistics(scores, None, multiplier, "float32").entropy == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_an_almost_one_hot_row_keeps_the_digits_of_what_is_left() -> None:
+    gap = 40.0  # 1 − max p is 4e-18, which 1 − p in float64 would lose
+    rows = statistics([[0.0, -gap, -gap]])
+    assert rows.complement[0] == pytest.approx(4 * np.exp(-gap), rel=1e-12)
+    assert rows.jacobian_norm_squared[0] == pytest.approx(6 * np.exp(-2 * gap), rel=1e-12)
+
+
+def test_the_first_key_is_the_first_that_is_seen() -> None:
+    rows = statistics([[5.0, 0.0, 0.0]], [[True, False, False]])
+    assert rows.first_key_weight[0] == 0.5
+
+
+def test_shifting_reports_what_each_row_sees() -> None:
+    shifted = shift_rows(
+        np.array([[3.0, 9.0, -1.0], [4.0, 5.0, 6.0], [1.0, 1.0, 1.0]]),
+        np.array([[False, True, False], [False, False, False], [True, True, True]]),
+    )
+    assert shifted.largest.tolist() == [3, 6, 0]
+    assert shifted.smallest.tolist() == [-1, 4, 0]
+    assert shifted.visible.tolist() == [2, 3, 0]
+    assert shifted.below.tolist() == [[0, 0, -4], [-2, -1, 0], [0, 0, 0]]
+    assert shifted.lowest == -4
+
+
+def test_memory_that_is_lent_changes_no_number() -> None:
+    scores = np.random.default_rng(0).normal(size=(5, 9))
+    shifted = shift_rows(scores)
+    alone = row_sums(exponentials(shifted, 0.5), shifted)
+    lent = np.full((2, 5, 9), np.nan)
+    assert np.array_equal(row_sums(exponentials(shifted, 0.5, lent[0]), shifted, lent[1]), alone)

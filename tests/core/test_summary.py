@@ -1,0 +1,164 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.statistics import tally
+from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.measurement import Estimate
+
+MULTIPLIER = 0.25
+MISSING = Estimate(None, None)
+
+
+def some_scores(draws: int = 6, rows: int = 5, keys: int = 7) -> Any:
+    """Scores with a mean, and with a part in common within each draw and within each row."""
+    rng = np.random.default_rng(0)
+    return sum(rng.normal(1, 2, shape) for shape in ((draws, 1, 1), (draws, rows, 1), (draws, rows, keys)))
+
+
+def estimates(scores: Any, hidden: Any = None, unbiased: bool = True) -> Any:
+    kept = tally.Tally(
+        tally.Shape(*scores.shape), [("custom", MULTIPLIER)], 0.0, 3 * scores.std(), Axis(-40.0, 40.0, 64)
+    )
+    draws, rows, _ = scores.shape
+    tally.add(kept, slice(0, draws), slice(0, rows), scores.copy(), hidden)
+    return tally.columns(kept, draws, unbiased)[0].measured
+
+
+def softmax(logits: Any) -> Any:
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def by_definition(scores: Any) -> dict[str, float]:
+    """Every statistic of the catalogue, as its definition says, of just these scores."""
+    z = MULTIPLIER * scores
+    p = softmax(z)
+    jacobian = np.eye(z.shape[-1]) * p[..., np.newaxis] - p[..., np.newaxis] * p[..., np.newaxis, :]
+    norm = np.sqrt(np.square(jacobian).sum(axis=(-2, -1)))
+    entropy = -(p * np.log(p)).sum(axis=-1)
+    return {
+        "logit_mean": z.mean(),
+        "logit_variance": z.var(),
+        "logit_std": z.std(),
+        "logit_excess_kurtosis": ((z - z.mean()) ** 4).mean() / z.var() ** 2 - 3,
+        "logit_min": z.min(),
+        "logit_max": z.max(),
+        "logit_within_3sd": (np.abs(z) <= 3 * z.std()).mean(),
+        "logit_variance_within_row": z.var(axis=-1).mean(),
+        "row_mean_share": z.mean(axis=-1).var() / z.var(),
+        "entropy": entropy.mean(),
+        "entropy_fraction": entropy.mean() / math.log(z.shape[-1]),
+        "effective_keys": np.exp(entropy).mean(),
+        "max_weight": p.max(axis=-1).mean(),
+        "one_hot_rows": (p.max(axis=-1) > 0.95).mean(),
+        "sum_squared_weights": np.square(p).sum(axis=-1).mean(),
+        "first_key_weight": p[..., 0].mean(),
+        "jacobian_norm": norm.mean(),
+        "jacobian_norm_squared": np.square(norm).mean(),
+        "dead_rows": (norm < 0.01).mean(),
+        "weight_times_complement": (p * (1 - p)).mean(),
+    }
+
+
+def test_every_statistic_is_what_its_definition_says() -> None:
+    scores = 10 * some_scores()  # steep enough for one-hot and dead rows
+    expected = by_definition(scores)
+    measured = estimates(scores, unbiased=False)
+    assert expected["one_hot_rows"] > 0
+    assert expected["dead_rows"] > 0
+    assert list(measured) == [statistic.name for statistic in STATISTICS]
+    for name, value in expected.items():
+        assert measured[name].value == pytest.approx(value, rel=1e-11), name
+
+
+def test_extremes_alone_have_no_standard_error() -> None:
+    measured = estimates(some_scores())
+    assert [name for name, estimate in measured.items() if estimate.stderr is None] == ["logit_min", "logit_max"]
+
+
+def test_the_variance_is_the_unbiased_u_statistic_over_draws() -> None:
+    scores = MULTIPLIER * some_scores()
+    draws = len(scores)
+    means = scores.mean(axis=(1, 2))
+    products = (means.sum() ** 2 - np.square(means).sum()) / (draws * (draws - 1))  # of two different draws
+    expected = np.square(scores).mean() - products
+    assert estimates(some_scores())["logit_variance"].value == pytest.approx(expected, rel=1e-12)
+
+
+def test_means_have_the_textbook_standard_error() -> None:
+    scores = some_scores()
+    weights = softmax(MULTIPLIER * scores)
+    for name, of_draws in {
+        "logit_mean": MULTIPLIER * scores.mean(axis=(1, 2)),
+        "logit_variance_within_row": MULTIPLIER**2 * scores.var(axis=-1).mean(axis=1),
+        "max_weight": weights.max(axis=-1).mean(axis=1),
+    }.items():
+        value, stderr = estimates(scores)[name]
+        assert value == pytest.approx(of_draws.mean(), rel=1e-12)
+        assert stderr == pytest.approx(of_draws.std(ddof=1) / math.sqrt(len(scores)), rel=1e-10)
+
+
+def test_ratios_and_roots_have_the_jackknife_of_their_definition() -> None:
+    scores = some_scores()
+    draws = len(scores)
+    for name in ("logit_std", "logit_excess_kurtosis", "row_mean_share"):
+        whole = by_definition(scores)[name]
+        without = np.array([by_definition(np.delete(scores, draw, axis=0))[name] for draw in range(draws)])
+        value, stderr = estimates(scores)[name]
+        assert value == pytest.approx(draws * whole - (draws - 1) * without.mean(), rel=1e-10)
+        assert stderr == pytest.approx(math.sqrt((draws - 1) * without.var()), rel=1e-9)
+
+
+def test_one_draw_has_values_but_no_standard_errors() -> None:
+    scores = some_scores(draws=1)
+    for unbiased in (True, False):
+        measured = estimates(scores, unbiased=unbiased)
+        for name, value in by_definition(scores).items():
+            assert measured[name].value == pytest.approx(value, rel=1e-11), name
+            assert measured[name].stderr is None
+
+
+def test_what_does_not_exist_is_missing() -> None:
+    of_one_key = estimates(some_scores(keys=1))
+    assert of_one_key["entropy_fraction"] == MISSING
+    assert of_one_key["entropy"] == Estimate(0.0, 0.0)
+    assert of_one_key["row_mean_share"].value == pytest.approx(1)
+    for equal in (0.0, 0.1, -1e4):
+        measured = estimates(np.full((3, 4, 5), equal))
+        assert measured["logit_excess_kurtosis"] == MISSING
+        assert measured["row_mean_share"] == MISSING
+        assert measured["logit_variance"] == pytest.approx((0, 0), abs=1e-12 * equal**2)
+        assert measured["entropy_fraction"] == pytest.approx((1, 0))
+
+
+def test_where_nothing_is_visible_nothing_exists() -> None:
+    scores = some_scores()
+    assert set(estimates(scores, np.ones(scores.shape, bool)).values()) == {MISSING}
+
+
+def test_rows_that_see_no_key_are_left_out() -> None:
+    scores = some_scores()
+    hidden = np.zeros(scores.shape, bool)
+    hidden[:, 2] = True
+    with_dead, without = estimates(scores, hidden), estimates(np.delete(scores, 2, axis=1))
+    for name in without.keys() - {"logit_within_3sd"}:  # its band is that of all scores
+        assert with_dead[name].value == pytest.approx(without[name].value, rel=1e-11), name
+
+
+def test_only_visible_pairs_count() -> None:
+    scores = some_scores(rows=7)
+    hidden = np.arange(7) > np.arange(7)[:, np.newaxis]
+    measured = estimates(scores, hidden, unbiased=False)
+    visible = MULTIPLIER * scores[:, ~hidden]
+    assert measured["logit_mean"].value == pytest.approx(visible.mean(), rel=1e-12)
+    assert measured["logit_variance"].value == pytest.approx(visible.var(), rel=1e-12)
+    assert measured["logit_min"].value == pytest.approx(visible.min(), rel=1e-12)
+    rows = [softmax(MULTIPLIER * scores[:, row, : row + 1]) for row in range(7)]
+    assert measured["first_key_weight"].value == pytest.approx(np.mean([p[:, 0] for p in rows]), rel=1e-12)
+    entropies = [-(p * np.log(p)).sum(axis=-1) for p in rows]
+    fraction = np.mean([h / math.log(row + 1) for row, h in enumerate(entropies) if row > 0])
+    assert measured["entropy"].value == pytest.approx(np.mean(entropies), rel=1e-12)
+    assert measured["entropy_fraction"].value == pytest.approx(fraction, rel=1e-12)

@@ -1,0 +1,169 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.statistics import tally
+from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.measurement import HISTOGRAMS, Column
+from hypothesis import given
+from hypothesis import strategies as st
+
+RULES = [("none", 1.0), ("sqrt_d_k", 0.25)]
+AXIS = Axis(-32.0, 32.0, 128)
+
+
+def some_scores(draws: int = 5, rows: int = 6, keys: int = 7) -> Any:
+    return np.random.default_rng(0).normal(0, 4, (draws, rows, keys))
+
+
+def empty(shape: tuple[int, ...], band: float = 12.0, axis: Axis = AXIS) -> tally.Tally:
+    return tally.Tally(tally.Shape(*shape), RULES, 0.0, band, axis)
+
+
+def measured(scores: Any, hidden: Any = None, band: float = 12.0, order: Any = None) -> tuple[Column, ...]:
+    """The columns of some scores, added block by block in the given order."""
+    kept = empty(scores.shape, band)
+    blocks = list(tally.blocks(kept.shape, tally.BLOCK))
+    for index in range(len(blocks)) if order is None else order(len(blocks)):
+        draws, rows = blocks[index]
+        part = None if hidden is None else np.broadcast_to(hidden, scores.shape)[draws, rows]
+        tally.add(kept, draws, rows, scores[draws, rows].copy(), part)
+    return tally.columns(kept, len(scores), unbiased=True)
+
+
+def assert_same(one: tuple[Column, ...], two: tuple[Column, ...]) -> None:
+    for a, b in zip(one, two, strict=True):
+        assert (a.rule, a.multiplier) == (b.rule, b.multiplier)
+        for name in a.measured:
+            for left, right in zip(a.measured[name], b.measured[name], strict=True):
+                assert left == (None if right is None else pytest.approx(right, rel=1e-12, abs=1e-12)), name
+        for which in HISTOGRAMS:
+            left, right = a.histograms[which], b.histograms[which]
+            assert left.axis == right.axis
+            assert left.counts.tolist() == right.counts.tolist(), which
+            assert (left.underflow, left.overflow) == (right.underflow, right.overflow)
+
+
+@given(st.integers(1, 6), st.integers(1, 9), st.integers(1, 9), st.integers(1, 500))
+def test_blocks_cover_every_row_once(draws: int, rows: int, keys: int, size: int) -> None:
+    covered = np.zeros((draws, rows), int)
+    for d, r in tally.blocks(tally.Shape(draws, rows, keys), size):
+        assert covered[d, r].size * keys <= max(size, keys)
+        covered[d, r] += 1
+    assert np.all(covered == 1)
+
+
+@pytest.mark.parametrize("hidden", [None, np.arange(7) > np.arange(6)[:, np.newaxis]], ids=["all", "causal"])
+@pytest.mark.parametrize(("block", "piece"), [(1, 1), (7, 7), (20, 9), (100, 30), (210, 42), (1000, 1)])
+def test_the_result_does_not_depend_on_the_blocks(
+    monkeypatch: pytest.MonkeyPatch, hidden: Any, block: int, piece: int
+) -> None:
+    scores = some_scores()
+    whole = measured(scores, hidden)
+    monkeypatch.setattr(tally, "BLOCK", block)
+    monkeypatch.setattr(tally, "PIECE", piece)
+    assert_same(measured(scores, hidden), whole)
+    assert_same(measured(scores, hidden, order=np.random.default_rng(1).permutation), whole)
+
+
+def test_thinned_counts_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tally, "COUNTED", 60)
+    scores = some_scores()
+    whole = measured(scores)
+    monkeypatch.setattr(tally, "BLOCK", 21)
+    monkeypatch.setattr(tally, "PIECE", 14)
+    assert_same(measured(scores), whole)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_histograms_count_everything_that_is_visible(causal: bool) -> None:
+    scores = some_scores()
+    hidden = np.broadcast_to(np.arange(7) > np.arange(6)[:, np.newaxis], scores.shape) if causal else None
+    pairs = scores.size if hidden is None else np.count_nonzero(~hidden)
+    for column in measured(scores, hidden):
+        totals = {name: column.histograms[name].total for name in HISTOGRAMS}
+        assert totals == {"logits": pairs, "weights": pairs, "entropy": 30, "jacobian_norm": 30}
+
+
+def test_histograms_are_those_of_the_values() -> None:
+    scores = some_scores()
+    for column in measured(scores):
+        logits = column.multiplier * scores
+        weights = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+        entropy = -(weights * np.log(weights)).sum(axis=-1)
+        for name, values in (("logits", logits), ("weights", np.log10(weights)), ("entropy", entropy)):
+            axis = column.histograms[name].axis
+            expected, _ = np.histogram(values, axis.bins, (axis.low, axis.high))
+            assert column.histograms[name].counts.tolist() == expected.tolist(), name
+
+
+@pytest.mark.parametrize("keys", [1, 2, 3, 7, 128])
+def test_uniform_rows_lie_on_the_axes(keys: int) -> None:
+    for column in measured(np.zeros((2, 3, keys))):
+        for name in HISTOGRAMS:
+            assert (column.histograms[name].underflow, column.histograms[name].overflow) == (0, 0), name
+
+
+def test_one_hot_weights_lie_on_the_axis() -> None:
+    unscaled, _ = measured(np.array([[[0.0, -100.0]], [[-100.0, 0.0]]]))
+    weights = unscaled.histograms["weights"]
+    assert (weights.counts[-1], weights.overflow, weights.underflow) == (2, 0, 2)
+
+
+@pytest.mark.parametrize(("draws", "rows"), [(2, 64), (16, 64), (16, 63), (4, 1000), (1000, 1), (3, 7)])
+@pytest.mark.parametrize("every", [1, 2, 7, 16, 64, 1000])
+def test_thinning_counts_every_place_of_a_draw_alike(
+    monkeypatch: pytest.MonkeyPatch, draws: int, rows: int, every: int
+) -> None:
+    """A row's place in its draw must not decide whether it is counted: it decides how many keys a causal row sees."""
+    monkeypatch.setattr(tally, "COUNTED", max(draws * rows // every, 1))
+    places = np.arange(rows, dtype=float)
+    kept = empty((draws, rows, 1), axis=Axis(-0.5, rows - 0.5, rows))
+    tally.add(kept, slice(0, draws), slice(0, rows), np.tile(places[:, np.newaxis], (draws, 1, 1)))
+    counts = tally.columns(kept, draws, unbiased=True)[0].histograms["logits"].counts
+    total, mean = counts.sum(), np.average(places, weights=counts)
+    assert total == pytest.approx(draws * rows / kept.shape.every, abs=1)
+    assert abs(mean - places.mean()) <= 3 * places.std() / total**0.5
+    assert total < 8 or np.average((places - mean) ** 2, weights=counts) >= places.var() / 2
+
+
+def test_thinned_histograms_of_causal_rows_resemble_complete_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = np.random.default_rng(0).normal(size=(16, 64, 64))
+    causal = np.arange(64) > np.arange(64)[:, np.newaxis]
+    complete = measured(scores, causal)[0].histograms["weights"]
+    monkeypatch.setattr(tally, "COUNTED", scores.size // 64)
+    thinned = measured(scores, causal)[0].histograms["weights"]
+    assert thinned.total == pytest.approx(complete.total / 64, rel=0.5)
+    assert thinned.quantiles(0.5) == pytest.approx(complete.quantiles(0.5), abs=0.5)
+
+
+def test_a_partial_result_is_that_of_its_own_draws() -> None:
+    scores = some_scores()
+    kept = empty(scores.shape)
+    for draw in range(3):
+        tally.add(kept, slice(draw, draw + 1), slice(0, 6), scores[draw : draw + 1].copy())
+    assert_same(tally.columns(kept, 3, unbiased=True), measured(scores[:3]))
+
+
+def test_a_centre_is_only_a_matter_of_precision() -> None:
+    scores = some_scores()
+    kept = tally.Tally(tally.Shape(*scores.shape), RULES, 3.0, 12.0, Axis(AXIS.low - 3, AXIS.high - 3, AXIS.bins))
+    tally.add(kept, slice(0, 5), slice(0, 6), scores - 3)
+    centred = tally.columns(kept, 5, unbiased=True)
+    for a, b in zip(centred, measured(scores), strict=True):
+        for name in set(a.measured) - {"logit_within_3sd"}:  # its band is about the centre
+            assert a.measured[name].value == pytest.approx(b.measured[name].value, rel=1e-11), name
+        assert a.histograms["logits"].axis == b.histograms["logits"].axis
+        assert a.histograms["logits"].counts.tolist() == b.histograms["logits"].counts.tolist()
+
+
+def test_without_a_band_there_is_no_share_within_it() -> None:
+    unscaled, _ = measured(some_scores(), band=math.nan)
+    assert unscaled.measured["logit_within_3sd"] == (None, None)
+
+
+def test_draws_may_be_as_wide_as_one_key_or_one_row() -> None:
+    for shape in ((2, 1, 1), (3, 1, 5), (3, 5, 1)):
+        for column in measured(some_scores(*shape)):
+            assert column.measured["entropy"].value is not None
