@@ -90,7 +90,7 @@ class Field:
         elif isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
             accepted = False
         else:
-            accepted = math.isfinite(value) and self.low <= value <= self.high
+            accepted = self.low <= value <= self.high and math.isfinite(value)
         if not accepted:
             raise ParameterError(f"{self.label}: {value!r} is not accepted; it takes {self.accepted}")
 
@@ -126,8 +126,9 @@ class Field:
         if self.step == "double":
             number = next_power_of_two(number, direction)
         else:
-            # Decimal steps stay on their own grid: 0.1 + 0.1 + 0.1 is shown, and kept, as 0.3.
-            number = round((number / self.step) + direction) * self.step
+            # Decimal steps go along their own grid: 0.1 + 0.1 + 0.1 is shown, and kept, as 0.3.
+            at = round(number / self.step, 6)
+            number = (math.floor(at) + 1 if direction > 0 else math.ceil(at) - 1) * self.step
             number = float(f"{number:.10g}")
         number = min(max(number, self.low), self.high)
         return int(number) if self.kind == "integer" else number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -32,12 +33,13 @@ from .themes import DARK, LIGHT
 from .views.bars import parameters_status, progress_line
 from .views.glyphs import UNICODE, Glyphs
 from .views.lines import Line
-from .widgets.bars import KeyBar, TopBar
+from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
 
+LEAST = (80, 20)  # columns and lines
 KINDS = ("lab", "file", "head", "map")  # of work, the more urgent first
 
 
@@ -46,12 +48,13 @@ class AttnApp(FrugalApp[int]):
 
     CSS_PATH = "app.tcss"
     TITLE = "attn-tui"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-thin"), (LEAST[0], "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST[1], "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit", show=False),
         Binding("question_mark,f1", "help", "help", show=False),
         Binding("greater_than_sign", "turn(1)", "next pane", show=False),
-        Binding("less_than_sign", "turn(-1)", "last pane", show=False),
+        Binding("less_than_sign", "turn(-1)", "previous pane", show=False),
         Binding("1", "pane('Lab')", "Lab", show=False),
         Binding("2", "pane('Capture')", "Capture", show=False),
     ]
@@ -65,6 +68,7 @@ class AttnApp(FrugalApp[int]):
         glyphs: Glyphs = UNICODE,
     ) -> None:
         super().__init__()
+        lifelines.tolerate_broken_input()
         self.parameters = parameters
         self.path, self.axes = capture, axes
         self.capture: Capture | None = None
@@ -75,6 +79,7 @@ class AttnApp(FrugalApp[int]):
         self.theme = DARK.name
         self.active = "Lab"
         self.recompute = Recompute(KINDS, self.deliver)
+        self.theorist = Recompute(("theory",), self.deliver)  # apart, because its first step for a new n is long
         self._lab_work = work.Lab()
 
     def compose(self) -> ComposeResult:
@@ -83,9 +88,11 @@ class AttnApp(FrugalApp[int]):
         self.keys = KeyBar()
         self.lab = Lab(self.parameters, self.glyphs)
         self.heads: CapturePane | None = None  # made when it is first opened
+        self.too_small = Paragraph(id="too-small")
         yield self.top
         yield self.lab
         yield self.keys
+        yield self.too_small
 
     def on_mount(self) -> None:
         lifelines.install(self)
@@ -99,9 +106,11 @@ class AttnApp(FrugalApp[int]):
             self.action_pane("Capture")
         self._measure()
         self.recompute.start()
+        self.theorist.start()
 
     def on_unmount(self) -> None:
         self.recompute.stop()
+        self.theorist.stop()
 
     def deliver(self, message: Computed) -> None:
         """Bring a message over from the compute thread."""
@@ -116,6 +125,7 @@ class AttnApp(FrugalApp[int]):
         try:
             multiplier(p.scale, p.d_k, p.multiplier)
         except ParameterError as error:
+            self.lab.show_parameters(self.parameters)
             self.lab.show_stale(f"{error}.")
             return
         self.parameters = p
@@ -163,23 +173,41 @@ class AttnApp(FrugalApp[int]):
             self.heads = CapturePane(self.glyphs)
             self.mount(self.heads, after=self.lab)
             self._open()
-        self.lab.display = name == "Lab"
+        self.lab.set_class(name != "Lab", "hidden")
         if self.heads is not None:
-            self.heads.display = name == "Capture"
+            self.heads.set_class(name != "Capture", "hidden")
         self.keys.show(LAB_KEYS if name == "Lab" else CAPTURE_KEYS)
         (self.lab if name == "Lab" or self.heads is None else self.heads).focus()
         self._show_status()
 
     def action_help(self) -> None:
-        """What has the focus, explained, and all keys."""
+        """What has the focus, explained, and all keys that work there."""
+        from .views.help import CAPTURE, LAB, help_lines
+        from .widgets.help_screen import HelpScreen
+
+        pane = self.lab if self.active == "Lab" or self.heads is None else self.heads
+        about = self.lab.panel.field if self.lab.panel.has_focus else pane.results.table.statistic
+        bindings = [b for source in (pane, self) for b in source.BINDINGS if isinstance(b, Binding)]
+        keys = [(binding.key, binding.description) for binding in bindings]
+        text = LAB if pane is self.lab else CAPTURE
+        self.push_screen(HelpScreen(lambda width: help_lines(about, text, keys, width, self.glyphs)))
+
+    def on_resize(self, event: events.Resize) -> None:
+        width, height = event.size
+        needs, has = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
+        self.too_small.show(f"attn-tui needs a terminal of {needs}; this one is {has}.")
 
     # What the compute thread found
 
     def on_measurement_ready(self, message: MeasurementReady) -> None:
-        if message.kind == "lab":
-            self.lab.show_measurement(message.measurement)
-        elif self.heads is not None:
-            self.heads.show_head(message.measurement)
+        measurement, theory = message.measurement, message.theory
+        if message.kind == "head":
+            if self.heads is not None:
+                self.heads.show_head(measurement)
+        elif message.kind == "lab" or measurement is self.lab.measurement:
+            self.lab.show_measurement(measurement, theory)
+            if theory is None:
+                self.theorist.request("theory", lambda: self._lab_work.predict(measurement))
         self._show_status()
 
     def on_progress(self, message: Progress) -> None:
@@ -190,7 +218,7 @@ class AttnApp(FrugalApp[int]):
         elif self.heads is not None:
             self.heads.show_stale("Computing this head.")
         if (message.kind == "lab") == (self.active == "Lab"):
-            self.top.show(self.active, progress_line(message.fraction, self.glyphs))
+            self.top.show(self.active, [progress_line(message.fraction, self.glyphs)])
 
     def on_capture_opened(self, message: CaptureOpened) -> None:
         capture = self.capture = message.capture
@@ -221,9 +249,9 @@ class AttnApp(FrugalApp[int]):
         self.recompute.request("file", lambda: work.open_file(path, axes))
 
     def _show_status(self) -> None:
-        status: Line = ()
+        statuses: list[Line] = []
         if self.active == "Lab":
-            status = parameters_status(self.parameters, self.glyphs)
+            statuses = parameters_status(self.parameters, self.glyphs)
         elif self.capture is not None:
-            status = ((self.glyphs.say(self.capture.model or self.capture.path.name), "text"),)
-        self.top.show(self.active, status)
+            statuses = [((self.glyphs.say(self.capture.model or self.capture.path.name), "text"),)]
+        self.top.show(self.active, statuses)

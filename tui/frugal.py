@@ -78,7 +78,7 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
         out: list[str] = []
         current: Style | None = None
         for y, x, strip in strips:
-            cells = _cells(strip)[: size.width - x]
+            cells = _cells(strip)[: max(size.width - x, 0)]
             row = self._shown.setdefault(y, [None] * size.width)
             before = row[x : x + len(cells)]
             if before == cells:

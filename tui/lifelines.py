@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import select
 import signal
 import threading
+from functools import partial
 from typing import Any
 
 from textual.app import App
@@ -28,6 +30,17 @@ def install(app: App[Any]) -> None:
             loop.add_signal_handler(number, _end, app, number)
     app.app_resume_signal.subscribe(app, _repaint)  # pyright: ignore[reportUnknownMemberType]
     threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
+
+
+def tolerate_broken_input() -> None:
+    """Let bytes that are not UTF-8 reach the app as U+FFFD; in stock Textual one of them ends it."""
+    from textual.drivers import linux_driver
+
+    def forgiving(encoding: str) -> object:
+        return partial(codecs.getincrementaldecoder(encoding), "replace")
+
+    if hasattr(linux_driver, "getincrementaldecoder"):
+        vars(linux_driver)["getincrementaldecoder"] = forgiving
 
 
 def _repaint(app: App[Any]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
@@ -12,6 +13,7 @@ from ..core.statistics.measurement import Measurement
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
+    from ..core.lab.theory import Prediction, ScoreCurve
 
 
 class ParametersEdited(Message):
@@ -41,12 +43,22 @@ class Computed(Message):
         return isinstance(message, Computed) and type(message) is type(self) and message.kind == self.kind
 
 
-class MeasurementReady(Computed):
-    """A measurement, perhaps of the first draws only."""
+@dataclass(frozen=True, eq=False)
+class Theory:
+    """What is exactly known of a measurement, and how far it is from that."""
 
-    def __init__(self, kind: str, measurement: Measurement[Any]) -> None:
+    prediction: Prediction
+    deviations: Sequence[Mapping[str, float | None]]  # of each column, in standard errors
+    curve: ScoreCurve | None
+
+
+class MeasurementReady(Computed):
+    """A measurement, perhaps of the first draws only; of the lab's, with its theory once that is at hand."""
+
+    def __init__(self, kind: str, measurement: Measurement[Any], theory: Theory | None = None) -> None:
         super().__init__(kind)
         self.measurement = measurement
+        self.theory = theory
 
 
 class Progress(Computed):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
 from ..core.parameters import Parameters
-from .messages import CaptureOpened, MapPart, MeasurementReady, Progress
+from ..core.statistics.measurement import Measurement
+from .messages import CaptureOpened, MapPart, MeasurementReady, Progress, Theory
 from .recompute import Work
 
 if TYPE_CHECKING:
@@ -24,10 +25,11 @@ PARTIAL = 0.5
 
 
 class Lab:
-    """The lab's measurements; they share what was drawn for the one before."""
+    """The lab's measurements; they share what was drawn for the one before, and what theory has prepared."""
 
     def __init__(self) -> None:
         self._draws: Draws | None = None
+        self._prepared: set[tuple[object, ...]] = set()  # the rows whose curves theory has built
 
     def measure(self, parameters: Parameters) -> Work:
         """The measurement of these parameters; long ones show progress and their first draws on the way."""
@@ -43,12 +45,32 @@ class Lab:
             measurement = step.measurement() if early or step.fraction == 1 else None
             if measurement is not None:
                 shown, complete = now, step.draws
-                yield MeasurementReady("lab", measurement)
+                ready = _rows_of(parameters) in self._prepared
+                yield MeasurementReady("lab", measurement, _theory(measurement) if ready else None)
             elif now - told > SILENCE:
                 told = now
                 yield Progress("lab", step.fraction)
             else:
                 yield None
+
+    def predict(self, measurement: Measurement[Parameters]) -> Work:
+        """The theory of a measurement whose curves are not built yet: a part of a second, once for each n."""
+        theory = _theory(measurement)
+        self._prepared.add(_rows_of(measurement.subject))
+        yield MeasurementReady("theory", measurement, theory)
+
+
+def _rows_of(p: Parameters) -> tuple[object, ...]:
+    """What theory's curves depend on."""
+    return p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None
+
+
+def _theory(measurement: Measurement[Parameters]) -> Theory:
+    from ..core.lab.comparison import deviations
+    from ..core.lab.theory import predict, score_curve
+
+    prediction = predict(measurement.subject)
+    return Theory(prediction, deviations(measurement, prediction), score_curve(measurement.subject))
 
 
 def open_file(path: Path | None, axes: str | None) -> Work:

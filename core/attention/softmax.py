@@ -2,7 +2,7 @@
 
 Everything is computed from E = exp(c·(s − max s)) with the largest entry taken out, so that the sums of the
 others r_k = Σ' E^k keep their full precision on one-hot rows, where 1 − max p is tiny:
-Z = 1 + r₁ · max p = 1/Z · H = ln Z − c Σ' E (s − max s) / Z · Σp² = (1 + r₂)/Z² · 1 − Σp² = (2r₁ + r₁² − r₂)/Z².
+Z = 1 + r₁ · max p = 1/Z · H = ln Z − Σ' E ln E / Z · Σp² = (1 + r₂)/Z² · 1 − Σp² = (2r₁ + r₁² − r₂)/Z².
 """
 
 from __future__ import annotations
@@ -71,41 +71,40 @@ def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRo
     return ShiftedRows(below, hidden, largest, argmax, smallest, visible)
 
 
-def exponentials(shifted: ShiftedRows, multiplier: float, out: FloatArray | None = None) -> FloatArray:
-    """exp(multiplier·below), 0 where hidden; shape (rows, n). The largest entry of a row is 1."""
+def logits_below(shifted: ShiftedRows, multiplier: float, out: FloatArray | None = None) -> FloatArray:
+    """multiplier·below, but nowhere less than where a weight stops to count; shape (rows, n)."""
     below = shifted.below
     lowest, number = _FLOOR[below.dtype], below.dtype.type
     if multiplier == 1:
-        powers = np.clip(below, number(lowest), number(0), out=out)
-    else:
-        powers = np.multiply(below, number(multiplier), out=out)
-        if multiplier * shifted.lowest < lowest:
-            np.clip(powers, number(lowest), number(0), out=powers)
-    np.exp(powers, out=powers)
+        return np.clip(below, number(lowest), number(0), out=out)
+    logits = np.multiply(below, number(multiplier), out=out)
+    if multiplier * shifted.lowest < lowest:
+        np.clip(logits, number(lowest), number(0), out=logits)
+    return logits
+
+
+def row_sums(logits: FloatArray, shifted: ShiftedRows, scratch: FloatArray | None = None) -> FloatArray:
+    """The first visible key's E, r₁, r₂, r₃ and Σ' E·logit of each row; shape (5, rows).
+
+    logits are `logits_below` and are overwritten; scratch (rows, n) saves an allocation.
+    """
+    rows = np.arange(len(logits))
+    powers = np.exp(logits, out=scratch)
+    first_key = 0
     if shifted.hidden is not None:
         np.copyto(powers, 0, where=shifted.hidden)
-    return powers
-
-
-def row_sums(powers: FloatArray, shifted: ShiftedRows, scratch: FloatArray | None = None) -> FloatArray:
-    """The first visible key's E, r₁, r₂, r₃ and Σ' E·below of each row; shape (5, rows).
-
-    powers are `exponentials` and lose their largest entries (set to 0); scratch (rows, n) saves an allocation.
-    """
-    rows = np.arange(len(powers))
-    first_key = 0 if shifted.hidden is None else np.argmin(shifted.hidden, axis=1)
+        first_key = np.argmin(shifted.hidden, axis=1)
     sums = np.empty((5, len(powers)), powers.dtype)
     sums[0] = powers[rows, first_key]
     powers[rows, shifted.argmax] = 0
-    squares = np.multiply(powers, powers, out=scratch)
+    np.vecdot(powers, logits, out=sums[4])
     np.matmul(powers, np.ones(powers.shape[1], powers.dtype), out=sums[1])
     np.vecdot(powers, powers, out=sums[2])
-    np.vecdot(squares, powers, out=sums[3])
-    np.vecdot(powers, shifted.below, out=sums[4])
+    np.vecdot(np.multiply(powers, powers, out=logits), powers, out=sums[3])
     return sums
 
 
-def row_statistics(sums: FloatArray, visible: FloatArray, multiplier: float) -> RowStatistics:
+def row_statistics(sums: FloatArray, visible: FloatArray) -> RowStatistics:
     """The statistics of rows from their `row_sums` (5, …) and the number of keys that each sees (…).
 
     Agrees with float64 references to 1e-12 when the sums are float64; see the module's text for the formulas.
@@ -118,7 +117,7 @@ def row_statistics(sums: FloatArray, visible: FloatArray, multiplier: float) -> 
     jacobian = p2 * ((r1 * r1 + r2) * p2 + r2 * (1 + sum_squared) - 2 * r3 * p1)
     seen = visible > 0
     return RowStatistics(
-        entropy=seen * (np.log1p(r1) - multiplier * heat * p1),
+        entropy=seen * (np.log1p(r1) - heat * p1),
         max_weight=seen * p1,
         sum_squared_weights=seen * sum_squared,
         complement=seen * ((2 * r1 + r1 * r1 - r2) * p2),

@@ -9,8 +9,6 @@ from ..parameters import Parameters
 from ..statistics.measurement import Column, Measurement
 from .theory import PredictedColumn, Prediction
 
-FAR = 4.0  # normal standard errors from which on a measured value is said not to agree
-
 
 def deviations(
     measurement: Measurement[Parameters], prediction: Prediction

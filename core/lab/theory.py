@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..attention.scales import multiplier
@@ -23,7 +24,17 @@ from .query_norm import norm_nodes
 from .score_law import score_density, share_within
 from .score_moments import ScoreMoments, score_moments
 
-__all__ = ["Freezing", "PredictedColumn", "Prediction", "freezing", "predict", "score_density", "warm"]
+__all__ = [
+    "Freezing",
+    "PredictedColumn",
+    "Prediction",
+    "ScoreCurve",
+    "freezing",
+    "predict",
+    "score_curve",
+    "score_density",
+    "warm",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,18 @@ class Freezing:
     threshold: float  # s_c = √(2 ln n) of the random-energy model (Derrida 1981)
     logit_std: float  # within a row, the part that softmax sees
     d_k: int | None  # the width from which on the rule is at or above the threshold; None if it never is
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCurve:
+    """The exact law of an unscaled score, to draw it over a histogram."""
+
+    x: FloatArray  # (points,) increasing
+    below: FloatArray  # (points,) the share of scores below x
+
+    def onto(self, edges: npt.ArrayLike) -> FloatArray:
+        """The share of scores between given increasing edges; shape (len(edges) − 1,)."""
+        return np.diff(np.interp(np.asarray(edges, dtype=np.float64), self.x, self.below))
 
 
 @dataclass(frozen=True)
@@ -68,6 +91,21 @@ def predict(parameters: Parameters) -> Prediction:
         for rule, c in zip(rules, multipliers, strict=True)
     )
     return Prediction(p, columns)
+
+
+def score_curve(parameters: Parameters) -> ScoreCurve | None:
+    """The law of a score over eight standard deviations to either side; None where it is not known."""
+    moments = score_moments(parameters)
+    if not moments.variance:
+        return None
+    # An even number of points leaves out the middle, where a density may be infinite.
+    away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 512)
+    density = score_density(parameters, moments.mean + away)
+    if density is None:
+        return None
+    steps = np.diff(away) * (density[1:] + density[:-1]) / 2
+    below = np.concatenate(([0.0], np.cumsum(steps)))
+    return ScoreCurve(moments.mean + away, below / below[-1])
 
 
 def freezing(parameters: Parameters, rule: ScaleName) -> Freezing:

@@ -10,6 +10,7 @@ from typing import Literal
 
 ONE_HOT = 0.95  # a row is one-hot when its largest weight is above this
 DEAD = 0.01  # a row is dead when the Frobenius norm of its softmax Jacobian is below this
+FAR = 4.0  # standard errors from an exact value beyond which a measured one does not agree with it
 SINK = 0.3  # a head is a sink when the first key holds more than this on average
 
 

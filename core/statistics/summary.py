@@ -1,4 +1,4 @@
-"""From the rows of many draws to estimates with standard errors.
+"""From rows to sums of each draw, and from sums to estimates with standard errors.
 
 Sums are kept per draw, because draws are what is independent: rows of one draw share its keys. Every statistic
 is a smooth function of sums, so one rule, the delete-one jackknife over draws, gives all standard errors, and
@@ -20,55 +20,25 @@ from ..attention.softmax import RowStatistics
 from .catalogue import DEAD, ONE_HOT, STATISTICS
 from .measurement import Estimate
 
-
-@dataclass(frozen=True, eq=False)
-class ScoreMoments:
-    """Moments of each row's scores about a common centre; arrays of shape (draws, rows), `inside` (draws,)."""
-
-    visible: FloatArray  # keys that the row sees
-    mean: FloatArray
-    m2: FloatArray  # central moments about the row's own mean, population (divided by `visible`)
-    m3: FloatArray
-    m4: FloatArray
-    smallest: FloatArray
-    largest: FloatArray
-    inside: FloatArray | None  # per draw: visible scores within the band of ±3σ; None where σ does not exist
-    centre: float  # what was subtracted from every score beforehand
-
-
 Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,)
 
 
-def estimates(
-    moments: ScoreMoments, score_sums: Sums, rows: RowStatistics, multiplier: float, unbiased: bool
-) -> Mapping[str, Estimate]:
-    """Every statistic of the catalogue at one multiplier.
+@dataclass(frozen=True, eq=False)
+class RowMoments:
+    """Moments of each row's scores; arrays of shape (draws, rows)."""
 
-    moments and rows hold arrays (draws, rows); score_sums are `sums_of_scores(moments)`, the same for every
-    multiplier. With `unbiased` the draws stand for endlessly many more, and the value is free of the bias of
-    order 1/draws; without, it describes just these draws.
-    """
-    sums = {**score_sums, **_sums_of_rows(rows, moments.visible)}
-    each: FloatArray = np.stack([*sums.values()])
-    total = each.sum(axis=1, keepdims=True)
-    # Entry b of each array runs over all draws but draw b, the last one over all draws.
-    left_out: FloatArray = np.hstack([total - each, total])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = _statistics(dict(zip(sums, left_out, strict=True)), moments.centre, multiplier)
-        result = _jackknife(statistics, unbiased)
-    seen = moments.visible > 0
-    if seen.any():
-        result["logit_min"] = Estimate(multiplier * (float(moments.smallest[seen].min()) + moments.centre), None)
-        result["logit_max"] = Estimate(multiplier * (float(moments.largest[seen].max()) + moments.centre), None)
-    missing = Estimate(None, None)
-    return {statistic.name: result.get(statistic.name, missing) for statistic in STATISTICS}
+    visible: FloatArray  # keys that the row sees
+    mean: FloatArray  # less a centre common to all rows
+    m2: FloatArray  # central moments about the row's own mean, population (divided by `visible`)
+    m3: FloatArray
+    m4: FloatArray
 
 
-def sums_of_scores(moments: ScoreMoments) -> Sums:
+def sums_of_scores(moments: RowMoments) -> Sums:
     """What the statistics of logits are made of."""
     n, u, m2, m3, m4 = moments.visible, moments.mean, moments.m2, moments.m3, moments.m4
     u2 = u * u
-    sums: dict[str, FloatArray] = {
+    return {
         "pairs": _over_rows(n),
         "x": _over_rows(n * u),
         "x2": _over_rows(n * (m2 + u2)),
@@ -77,11 +47,10 @@ def sums_of_scores(moments: ScoreMoments) -> Sums:
         "within": _over_rows(n * m2),
         "row_variance": _over_rows((n > 0) * m2),
     }
-    return sums if moments.inside is None else sums | {"inside": moments.inside}
 
 
-def _sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
-    """What the statistics of attention weights are made of."""
+def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
+    """What the statistics of attention weights are made of; visible (draws, rows) as in `RowMoments`."""
     seen, several = visible > 0, visible > 1
     return {
         "rows": _over_rows(seen),
@@ -98,6 +67,23 @@ def _sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
         "dead": _over_rows(seen & (rows.jacobian_norm_squared < DEAD**2)),
         "complement": _over_rows(rows.complement / np.maximum(visible, 1)),
     }
+
+
+def estimates(sums: Sums, centre: float, multiplier: float, unbiased: bool) -> Mapping[str, Estimate]:
+    """Every statistic of the catalogue that is a function of sums, at one multiplier; the others do not exist.
+
+    centre is what scores were less of. With `unbiased` the draws stand for endlessly many more, and the value is
+    free of the bias of order 1/draws; without, it describes just these draws.
+    """
+    each: FloatArray = np.stack([*sums.values()])
+    total = each.sum(axis=1, keepdims=True)
+    # Entry b of each array runs over all draws but draw b, the last one over all draws.
+    left_out: FloatArray = np.hstack([total - each, total])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistics = _statistics(dict(zip(sums, left_out, strict=True)), centre, multiplier)
+        found = _jackknife(statistics, unbiased)
+    missing = Estimate(None, None)
+    return {statistic.name: found.get(statistic.name, missing) for statistic in STATISTICS}
 
 
 def _over_rows(values: npt.ArrayLike) -> FloatArray:

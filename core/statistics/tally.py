@@ -1,7 +1,7 @@
 """Blocks of scores in, one measurement out, however the blocks were cut.
 
-A block is as large as a cache; what is kept of it is a few numbers per row and the counts of its histograms, so
-memory does not grow with the number of scores.
+A block is worked on in pieces as large as a cache; what is kept of it is a few sums for each draw and the counts
+of its histograms, so that memory grows neither with the number of scores nor with the number of rows.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..arrays import BoolArray, Counts, FloatArray
-from ..attention.softmax import ShiftedRows, exponentials, row_statistics, row_sums, shift_rows
+from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows
 from .histogram import Axis, Histogram, count, histogram
-from .measurement import Column, HistogramName
-from .summary import ScoreMoments, estimates, sums_of_scores
+from .measurement import Column, Estimate, HistogramName
+from .summary import RowMoments, Sums, estimates, sums_of_rows, sums_of_scores
 
 # Entries of scores that are made at once: a product of matrices wants them large.
 BLOCK = 1 << 20
@@ -39,8 +39,14 @@ class Shape:
 
     @property
     def every(self) -> int:
-        """Of how many rows one is counted in the histograms of logits and weights."""
-        return math.ceil(self.draws * self.rows * self.keys / COUNTED)
+        """Of how many rows one is counted in the histograms of logits and weights.
+
+        It shares no factor with the number of rows, so that every row of a draw has its turn.
+        """
+        every = math.ceil(self.draws * self.rows * self.keys / COUNTED)
+        while math.gcd(every, self.rows) > 1:
+            every += 1
+        return every
 
 
 @dataclass(eq=False)
@@ -56,25 +62,34 @@ class Tally:
     centre: float
     band: float
     axis: Axis
-    visible: FloatArray = field(init=False)  # (draws, rows) keys that each row sees
-    largest: FloatArray = field(init=False)  # (draws, rows) scores less the centre, as is `smallest`
-    smallest: FloatArray = field(init=False)
-    powers: FloatArray = field(init=False)  # (4, draws, rows), sums of the first four powers of s − max s
-    inside: FloatArray = field(init=False)  # (draws,)
-    sums: FloatArray = field(init=False)  # (rules, 5, draws, rows), the row_sums of softmax
-    scores: Counts = field(init=False)  # (bins + 2,)
-    weights: Counts = field(init=False)  # (rules, bins + 2)
-    scratch: list[FloatArray] = field(init=False)  # two arrays that blocks are worked on in
+    smallest: float = math.inf  # scores less the centre, as is `largest`
+    largest: float = -math.inf
+    score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
+    row_sums: list[dict[str, FloatArray]] = field(init=False)  # for each rule
+    counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # for each rule; those of scores under 0
+    scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # two arrays that pieces are worked on in
 
     def __post_init__(self) -> None:
-        draws, rows = self.shape.draws, self.shape.rows
-        self.visible, self.largest, self.smallest = np.zeros((3, draws, rows))
-        self.powers = np.zeros((4, draws, rows))
-        self.inside = np.zeros(draws)
-        self.sums = np.zeros((len(self.rules), 5, draws, rows))
-        self.scores = np.zeros(self.axis.bins + 2, dtype=np.int64)
-        self.weights = np.zeros((len(self.rules), WEIGHTS.bins + 2), dtype=np.int64)
-        self.scratch = []
+        self.row_sums = [{} for _ in self.rules]
+        self.counts = {("logits", 0): np.zeros(self.axis.bins + 2, np.int64)}
+        for index in range(len(self.rules)):
+            self.counts["weights", index] = np.zeros(WEIGHTS.bins + 2, np.int64)
+            self.counts["entropy", index] = np.zeros(self.entropies.bins + 2, np.int64)
+            self.counts["jacobian_norm", index] = np.zeros(JACOBIAN.bins + 2, np.int64)
+
+    @property
+    def entropies(self) -> Axis:
+        """From 0 to ln n."""
+        return Axis(0.0, math.log(self.shape.keys) or 1.0, 200)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What pieces leave of the rows of one block; arrays end in (rows,)."""
+
+    visible: FloatArray
+    powers: FloatArray  # (4, rows) sums of the first four powers of the scores less the centre
+    sums: FloatArray  # (rules, 5, rows) the row_sums of softmax
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -91,120 +106,168 @@ def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
                 yield slice(draw, draw + 1), slice(first, min(first + step, shape.rows))
 
 
-def add(tally: Tally, draws: slice, rows: slice, scores: FloatArray, hidden: BoolArray | None = None) -> None:
+def add(
+    tally: Tally,
+    draws: slice,
+    rows: slice,
+    scores: FloatArray,
+    hidden: BoolArray | None = None,
+    offsets: FloatArray | None = None,
+) -> None:
     """Take in one block.
 
     scores (draws, rows, keys), less the tally's centre, is overwritten; hidden broadcasts to its shape and marks
-    keys that a row may not see.
+    keys that a row may not see. offsets (draws, rows, 1) is what all scores of a row still lack: softmax does not
+    see it, and it is kept apart because it would cost the scores their digits.
     """
+    block = Shape(*scores.shape)
     if hidden is not None:
         hidden = np.broadcast_to(hidden, scores.shape)
-    for d, r in blocks(Shape(*scores.shape), PIECE):
-        where = (
-            slice(draws.start + d.start, draws.start + d.stop),
-            slice(rows.start + r.start, rows.start + r.stop),
-        )
-        _add_piece(tally, *where, scores[d, r], None if hidden is None else hidden[d, r])
-
-
-def _add_piece(tally: Tally, draws: slice, rows: slice, scores: FloatArray, hidden: BoolArray | None) -> None:
-    """Take in a piece of a block, as `add` does."""
-    piece = scores.shape[:2]
-    flat = scores.reshape(-1, scores.shape[-1])
-    if hidden is not None:
-        hidden = hidden.reshape(flat.shape)
-    if not math.isnan(tally.band):
-        tally.inside[draws] += _inside(flat, hidden, tally.band, piece[0])
-    counted = _counted(tally.shape, draws, rows)
-    if counted is not None:
-        tally.scores += count(_visible(flat[counted], hidden, counted), tally.axis)
-    powers, squares = _scratch(tally, flat)
-    shifted = shift_rows(flat, hidden)
-    tally.visible[draws, rows] = shifted.visible.reshape(piece)
-    tally.largest[draws, rows] = shifted.largest.reshape(piece)
-    tally.smallest[draws, rows] = shifted.smallest.reshape(piece)
-    tally.powers[:, draws, rows] = _power_sums(shifted, squares).reshape(-1, *piece)
-    for index, (_, multiplier) in enumerate(tally.rules):
-        sums = row_sums(exponentials(shifted, multiplier, powers), shifted, squares)
-        tally.sums[index, :, draws, rows] = sums.reshape(-1, *piece)
-        if counted is not None:
-            log10_p = flat[counted] * flat.dtype.type(multiplier / _LN10)
-            log10_p -= (np.log1p(sums[1, counted]) / flat.dtype.type(_LN10))[:, np.newaxis]
-            tally.weights[index] += count(_visible(log10_p, hidden, counted), WEIGHTS)
+    total = block.draws * block.rows
+    kept = _Rows(np.zeros(total), np.zeros((4, total)), np.zeros((len(tally.rules), 5, total)))
+    inside = np.zeros(block.draws)
+    for d, r in blocks(block, PIECE):
+        first = draws.start + d.start, rows.start + r.start
+        at = d.start * block.rows + r.start
+        own = None if offsets is None else offsets[d, r]
+        piece = scores[d, r]
+        flat = piece.reshape(-1, block.keys)
+        flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
+        inside[d] += _inside(tally, piece, flat_hidden, own)
+        _add_piece(tally, kept, at, _counted(tally.shape, *first, len(flat)), flat, flat_hidden, own)
+    _reduce(tally, draws, block, kept, inside, offsets)
 
 
 def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
-    """The columns of a measurement from the first so many draws, all of whose blocks must be in."""
-    moments = _moments(tally, draws)
-    score_sums = sums_of_scores(moments)
-    about_zero = replace(tally.axis, low=tally.axis.low + tally.centre, high=tally.axis.high + tally.centre)
-    logits = histogram(tally.scores, about_zero)
-    entropies = Axis(0.0, math.log(tally.shape.keys) or 1.0, 200)
-    seen = moments.visible > 0
+    """The columns of a measurement from the first so many draws, all of whose blocks must be in, and no others'."""
+    axis = replace(tally.axis, low=tally.axis.low + tally.centre, high=tally.axis.high + tally.centre)
+    logits = histogram(tally.counts["logits", 0], axis)
     result: list[Column] = []
-    for (rule, multiplier), sums, weights in zip(tally.rules, tally.sums, tally.weights, strict=True):
-        rows = row_statistics(sums[:, :draws], moments.visible, multiplier)
+    for index, (rule, multiplier) in enumerate(tally.rules):
+        sums = {name: each[:draws] for name, each in (tally.score_sums | tally.row_sums[index]).items()}
+        measured = dict(estimates(sums, tally.centre, multiplier, unbiased))
+        if tally.smallest <= tally.largest:
+            measured["logit_min"] = Estimate(multiplier * (tally.centre + tally.smallest), None)
+            measured["logit_max"] = Estimate(multiplier * (tally.centre + tally.largest), None)
         histograms: dict[HistogramName, Histogram] = {
             "logits": logits.scaled(multiplier),
-            "weights": histogram(weights, WEIGHTS),
-            "entropy": histogram(count(rows.entropy[seen], entropies), entropies),
-            "jacobian_norm": histogram(count(np.sqrt(rows.jacobian_norm_squared[seen]), JACOBIAN), JACOBIAN),
+            "weights": histogram(tally.counts["weights", index], WEIGHTS),
+            "entropy": histogram(tally.counts["entropy", index], tally.entropies),
+            "jacobian_norm": histogram(tally.counts["jacobian_norm", index], JACOBIAN),
         }
-        measured = estimates(moments, score_sums, rows, multiplier, unbiased)
         result.append(Column(rule, multiplier, measured, histograms))
     return tuple(result)
+
+
+def _add_piece(
+    tally: Tally,
+    kept: _Rows,
+    at: int,
+    counted: slice | None,
+    scores: FloatArray,
+    hidden: BoolArray | None,
+    offsets: FloatArray | None,
+) -> None:
+    """Work on some rows (rows, keys) of a block, the first of which is row `at` of it."""
+    number, rows = scores.dtype.type, slice(at, at + len(scores))
+    logits, scratch = _scratch(tally, scores)
+    if hidden is not None:
+        np.copyto(scores, 0, where=hidden)
+    kept.powers[:, rows] = _power_sums(scores, scratch)
+    if counted is not None:
+        own = number(0) if offsets is None else offsets.reshape(-1, 1)[counted].astype(scores.dtype)
+        tally.counts["logits", 0] += count(_visible(scores[counted] + own, hidden, counted), tally.axis)
+    shifted = shift_rows(scores, hidden)
+    kept.visible[rows] = shifted.visible
+    _extremes(tally, shifted, offsets)
+    for index, (_, multiplier) in enumerate(tally.rules):
+        sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
+        kept.sums[index, :, rows] = sums
+        if counted is not None:
+            log10_p = scores[counted] * number(multiplier / _LN10)
+            log10_p -= (np.log1p(sums[1, counted]) / number(_LN10))[:, np.newaxis]
+            tally.counts["weights", index] += count(_visible(log10_p, hidden, counted), WEIGHTS)
+
+
+def _reduce(
+    tally: Tally, draws: slice, block: Shape, kept: _Rows, inside: FloatArray, offsets: FloatArray | None
+) -> None:
+    """From the rows of a block to sums of its draws, and to the counts of what rows have one of."""
+    shape = (block.draws, block.rows)
+    visible = kept.visible.reshape(shape)
+    own = 0.0 if offsets is None else offsets[..., 0].astype(np.float64)
+    moments = _moments(visible, kept.powers.reshape(4, *shape), own)
+    _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.shape.draws)
+    if not math.isnan(tally.band):
+        _accumulate(tally.score_sums, {"inside": inside}, draws, tally.shape.draws)
+    seen = visible > 0
+    for index in range(len(tally.rules)):
+        rows = row_statistics(kept.sums[index].reshape(5, *shape), visible)
+        _accumulate(tally.row_sums[index], sums_of_rows(rows, visible), draws, tally.shape.draws)
+        tally.counts["entropy", index] += count(rows.entropy[seen], tally.entropies)
+        tally.counts["jacobian_norm", index] += count(np.sqrt(rows.jacobian_norm_squared[seen]), JACOBIAN)
 
 
 _LN10 = math.log(10)
 
 
+def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, total: int) -> None:
+    for name, values in sums.items():
+        into.setdefault(name, np.zeros(total))[draws] += values
+
+
 def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:
-    """Two arrays of a block's shape, the same memory for every block: fresh memory costs more than the arithmetic."""
+    """Two arrays of a piece's shape, the same memory for every piece: fresh memory costs more than the arithmetic."""
     if not tally.scratch or tally.scratch[0].size < like.size:
         tally.scratch = [np.empty(like.size, like.dtype) for _ in range(2)]
     return [each[: like.size].reshape(like.shape) for each in tally.scratch]
 
 
-def _power_sums(shifted: ShiftedRows, squares: FloatArray) -> FloatArray:
-    """Sums of the first four powers of s − max s in each row; shape (4, rows).
+def _power_sums(scores: FloatArray, squares: FloatArray) -> FloatArray:
+    """Sums of the first four powers of the scores (rows, n), 0 where hidden; shape (4, rows).
 
-    They are taken in the scores' own precision: the largest score is only a few standard deviations away, so
-    that central moments lose no digits that matter, wherever the scores lie.
+    Their own precision is enough, because scores come less their centre and less what a whole row has in common.
     """
-    below = shifted.below
-    np.multiply(below, below, out=squares)
-    sums = np.empty((4, len(below)), below.dtype)
-    np.matmul(below, np.ones(below.shape[1], below.dtype), out=sums[0])
-    np.vecdot(below, below, out=sums[1])
-    np.vecdot(squares, below, out=sums[2])
+    np.multiply(scores, scores, out=squares)
+    sums = np.empty((4, len(scores)), scores.dtype)
+    np.matmul(scores, np.ones(scores.shape[1], scores.dtype), out=sums[0])
+    np.vecdot(scores, scores, out=sums[1])
+    np.vecdot(squares, scores, out=sums[2])
     np.vecdot(squares, squares, out=sums[3])
     return sums
 
 
-def _moments(tally: Tally, draws: int) -> ScoreMoments:
-    """The moments of each row's scores in the first so many draws."""
-    visible = tally.visible[:draws]
-    e1, e2, e3, e4 = tally.powers[:, :draws] / np.maximum(visible, 1)
-    return ScoreMoments(
+def _moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | float) -> RowMoments:
+    """Each row's moments from its power sums (4, draws, rows)."""
+    e1, e2, e3, e4 = powers / np.maximum(visible, 1)
+    return RowMoments(
         visible=visible,
-        mean=tally.largest[:draws] + e1,
-        m2=e2 - e1 * e1,
+        mean=e1 + offsets,
+        m2=np.maximum(e2 - e1 * e1, 0),
         m3=e3 - e1 * (3 * e2 - 2 * e1 * e1),
         m4=e4 - e1 * (4 * e3 - e1 * (6 * e2 - 3 * e1 * e1)),
-        smallest=tally.smallest[:draws],
-        largest=tally.largest[:draws],
-        inside=None if math.isnan(tally.band) else tally.inside[:draws],
-        centre=tally.centre,
     )
 
 
-def _inside(scores: FloatArray, hidden: BoolArray | None, band: float, draws: int) -> list[int]:
-    """How many visible scores (rows, n) of each draw lie within ±band of the centre."""
-    inside = scores >= scores.dtype.type(-band)
-    inside &= scores <= scores.dtype.type(band)
+def _extremes(tally: Tally, shifted: ShiftedRows, offsets: FloatArray | None) -> None:
+    """Keep the smallest and the largest visible score."""
+    seen = shifted.visible > 0
+    if seen.any():
+        own = 0.0 if offsets is None else offsets.ravel()
+        tally.smallest = min(tally.smallest, float((shifted.smallest + own)[seen].min()))
+        tally.largest = max(tally.largest, float((shifted.largest + own)[seen].max()))
+
+
+def _inside(tally: Tally, scores: FloatArray, hidden: BoolArray | None, offsets: FloatArray | None) -> list[int]:
+    """How many visible scores (draws, rows, n) of each draw lie within the band about the centre."""
+    if math.isnan(tally.band):
+        return [0] * len(scores)
+    own = 0.0 if offsets is None else offsets
+    inside = scores >= np.asarray(-tally.band - own, scores.dtype)
+    inside &= scores <= np.asarray(tally.band - own, scores.dtype)
     if hidden is not None:
-        inside &= ~hidden
-    return [int(np.count_nonzero(each)) for each in inside.reshape(draws, -1)]
+        inside &= ~hidden.reshape(scores.shape)
+    return [int(np.count_nonzero(each)) for each in inside]
 
 
 def _visible(values: FloatArray, hidden: BoolArray | None, counted: slice) -> FloatArray:
@@ -212,9 +275,7 @@ def _visible(values: FloatArray, hidden: BoolArray | None, counted: slice) -> Fl
     return values if hidden is None else values[~hidden[counted]]
 
 
-def _counted(shape: Shape, draws: slice, rows: slice) -> slice | None:
-    """Which rows of a block are counted in the histograms: of all rows of all draws, every so many."""
-    first = draws.start * shape.rows + rows.start
-    last = (draws.stop - 1) * shape.rows + rows.stop
-    skip = -first % shape.every
-    return slice(skip, None, shape.every) if first + skip < last else None
+def _counted(shape: Shape, draw: int, row: int, rows: int) -> slice | None:
+    """Which of so many rows, from this one on, are counted: of all rows of all draws, every so many."""
+    skip = -(draw * shape.rows + row) % shape.every
+    return slice(skip, None, shape.every) if skip < rows else None

@@ -15,6 +15,7 @@ from ...core.statistics.catalogue import STATISTICS
 from ...core.statistics.measurement import Measurement
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
+from ..views.table import Contents
 from ..widgets.head_map import HeadMapWidget
 from ..widgets.results import Results
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from ...core.captures.reader import Capture
 
 KEYS: tuple[Key, ...] = (
-    ("←→", "head"), ("↑↓", "layer"), ("m", "map of"), ("s", "compare with"), ("v", "view"), ("Enter", "shape to Lab"),
-    ("R", "read again"), ("Tab", "rows"), (">", "next pane"), ("?", "help"), ("q", "quit"),
+    ("←→", "head"), ("↑↓", "layer"), ("m", "map of"), ("s", "compare with"), ("?", "help"), ("q", "quit"),
+    (">", "next pane"), ("Enter", "shape to Lab"), ("v", "view"), ("R", "read again"), ("Tab", "rows"),
 )  # fmt: skip
 
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
@@ -35,11 +36,11 @@ class CapturePane(Container, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", show=False),
-        Binding("left,h", "move(0, -1)", "last head", show=False),
+        Binding("left,h", "move(0, -1)", "previous head", show=False),
         Binding("down,j", "move(1, 0)", "next layer", show=False),
-        Binding("up,k", "move(-1, 0)", "last layer", show=False),
+        Binding("up,k", "move(-1, 0)", "previous layer", show=False),
         Binding("m", "statistic(1)", "next statistic on the map", show=False),
-        Binding("M", "statistic(-1)", "last statistic on the map", show=False),
+        Binding("M", "statistic(-1)", "previous statistic on the map", show=False),
         Binding("s", "rule(1)", "compare with the next scale rule", show=False),
         Binding("S", "rule(-1)", "compare with the last scale rule", show=False),
         Binding("v", "view", "table and histograms, or one of them", show=False),
@@ -86,7 +87,7 @@ class CapturePane(Container, can_focus=True):
 
     def show_head(self, measurement: Measurement[HeadSubject]) -> None:
         """The selected head, measured."""
-        self.results.show(measurement.columns)
+        self.results.show(Contents(measurement.columns))
 
     def show_stale(self, reason: str) -> None:
         """What is on screen is not the selected head, and why."""

@@ -12,19 +12,23 @@ from .lines import Line, Span, ends, line_width
 Key = tuple[str, str]  # what to press, what it does
 
 
-def top_line(panes: Sequence[str], active: str, status: Line, width: int) -> Line:
-    """The name of the program, its panes with the active one set off, and a status at the right."""
+def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
+    """The name of the program, its panes with the active one set off, and the longest status that has room."""
     tabs: list[Span] = [(" attn-tui ", "heading")]
     for number, pane in enumerate(panes, start=1):
         tabs.append((f" {number} {pane} ", "accent" if pane == active else "dim"))
+    room = width - line_width(tuple(tabs)) - 2
+    status = next((status for status in statuses if line_width(status) <= room), ())
     return ends(tuple(tabs), (*status, (" ", "text")), width)
 
 
-def parameters_status(parameters: Parameters, glyphs: Glyphs) -> Line:
-    """`d_k 64 · 128 keys · seed 0`, with the models that have this width."""
+def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
+    """`d_k 64 as in BERT · 128 keys · seed 0`, and shorter forms of it."""
     model = MODEL_WIDTHS.get(parameters.d_k)
-    as_in = f" as in {model}" if model else ""
-    return ((glyphs.say(f"d_k {parameters.d_k}{as_in} · {parameters.n_keys} keys · seed {parameters.seed}"), "text"),)
+    rest = f" · {parameters.n_keys} keys · seed {parameters.seed}"
+    texts = [f"d_k {parameters.d_k} as in {model}{rest}"] if model else []
+    texts += [f"d_k {parameters.d_k}{rest}", f"d_k {parameters.d_k}"]
+    return [((glyphs.say(text), "text"),) for text in texts]
 
 
 def progress_line(fraction: float, glyphs: Glyphs) -> Line:

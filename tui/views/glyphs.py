@@ -18,6 +18,7 @@ class Glyphs:
     left: str
     right: str
     cursor: str
+    dot: str  # of a curve drawn over bars
     ascii: bool
 
     def say(self, text: str) -> str:
@@ -29,8 +30,8 @@ class Glyphs:
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
-UNICODE = Glyphs(" ▁▂▃▄▅▆▇█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", ascii=False)
-ASCII = Glyphs(" .:-=+*#@", " .:+#@", "-", "+", "<", ">", ">", ascii=True)
+UNICODE = Glyphs(" ▁▂▃▄▅▆▇█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•", ascii=False)
+ASCII = Glyphs(" .:-=+*#@", " .:+#@", "-", "+", "<", ">", ">", "o", ascii=True)
 
 _PHRASES = (("√d_k", "sqrt(d_k)"), ("Σ p²", "sum p^2"), ("Σp²", "sum p^2"), ("‖J‖_F", "||J||_F"), ("c·q·k", "c q.k"))
 _ASCII = str.maketrans(

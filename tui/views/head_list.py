@@ -43,15 +43,19 @@ def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyp
     table.add_column("", no_wrap=True)
     for head in heads:
         measured = head.columns[0].measured
-        numbers: list[Text] = []
-        for statistic in statistics:
-            value = measured[statistic.name].value
-            if value is not None and statistic.unit == "share":
-                value *= 100
-            numbers.append(Text(short(value, glyphs)))
+        numbers = [Text(_number(measured[s.name].value, s.unit == "share", glyphs)) for s in statistics]
         place = (Text(str(head.subject.layer.index)), Text(str(head.subject.head)))
         table.add_row(*place, *numbers, Text(" " + verdict(measured), PRINTED["heading"]))
     return table
+
+
+def _number(value: float | None, share: bool, glyphs: Glyphs) -> str:
+    """The value with its point under the others', unless it is too large or too small for that."""
+    if value is None:
+        return short(value, glyphs)
+    if share:
+        return f"{100 * value:.1f}"
+    return f"{value:.2f}" if value == 0 or 0.01 <= value < 1_000 else short(value, glyphs)
 
 
 def _title(label: str, share: bool) -> str:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from ...core.statistics.measurement import Column, HistogramName
 from .glyphs import Glyphs
-from .lines import Line, Span, ends, fitted
+from .lines import Line, Role, Span, ends, fitted
 from .numbers import percent, short
-from .table import COLUMN_ROLES
+from .table import COLUMN_ROLES, column_word
 
 if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
+    from ...core.lab.theory import ScoreCurve
     from ...core.statistics.histogram import Histogram
 
 _WIDE = 44  # cells from which a pair reads well, so that four may stand side by side
@@ -37,7 +38,9 @@ class AxisSpan:
     labels: tuple[str, str, str]  # at its left end, its middle and its right end
 
 
-def grid_lines(columns: Sequence[Column], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def grid_lines(
+    columns: Sequence[Column], width: int, height: int, glyphs: Glyphs, curve: ScoreCurve | None = None
+) -> list[Line]:
     """The pairs side by side, two or four to a line, with bars as high as the room allows; at most `height` lines."""
     across = 4 if width >= 4 * _WIDE else 2
     gap = 2
@@ -49,7 +52,7 @@ def grid_lines(columns: Sequence[Column], width: int, height: int, glyphs: Glyph
     tall = min(max((room - 2 - spaced) // len(columns), 1), _TALLEST)
     lines: list[Line] = []
     for group in groups:
-        pairs = [pair_lines(columns, name, each, tall, glyphs) for name in group]
+        pairs = [pair_lines(columns, name, each, tall, glyphs, curve) for name in group]
         for parts in zip(*pairs, strict=True):
             line: list[Span] = []
             for part in parts:
@@ -61,25 +64,61 @@ def grid_lines(columns: Sequence[Column], width: int, height: int, glyphs: Glyph
     return lines[:height]
 
 
-def pair_lines(columns: Sequence[Column], name: HistogramName, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """A title, bars of `height` lines for each column, and their one axis; 2·height + 2 lines."""
+def pair_lines(
+    columns: Sequence[Column],
+    name: HistogramName,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    curve: ScoreCurve | None = None,
+) -> list[Line]:
+    """A title, bars of `height` lines for each column, and their one axis; 2·height + 2 lines.
+
+    The exact law of a score is drawn as dots over the bars of logits, where bars are high enough to compare.
+    """
     histograms = [column.histograms[name] for column in columns]
     span = axis_span(histograms, name, glyphs)
     cells = max(width - NAME, 4)
     edges = [span.low + (span.high - span.low) * cell / cells for cell in range(cells + 1)]
-    lines: list[Line] = [ends(((glyphs.say(TITLES[name]), "heading"),), outside(histograms, span), width)]
+    drawn = curve if name == "logits" and height > 1 else None
+    title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
+    if drawn is not None:
+        title.append((f"  {glyphs.dot} exact", "theory"))
+    lines: list[Line] = [ends(tuple(title), outside(histograms, span), width)]
     for column, histogram, role in zip(columns, histograms, COLUMN_ROLES, strict=True):
-        rows = bars(histogram.onto(edges).tolist(), height, glyphs)
+        counts = histogram.onto(edges).tolist()
+        exact = drawn.onto([edge / column.multiplier for edge in edges]).tolist() if drawn else None
+        rows = bars(counts, height, glyphs)
+        dots = curve_rows([share * histogram.total for share in exact], counts, height, glyphs) if exact else {}
         names = [*[""] * (height - 1), column_word(column.rule)]
-        for label, row in zip(names, rows, strict=True):
-            lines.append(((label.ljust(NAME), role), (row, role)))
+        for number, (label, row) in enumerate(zip(names, rows, strict=True)):
+            lines.append(((label.ljust(NAME), role), *_dotted(row, dots.get(number, ()), role, glyphs)))
     lines.append(((" " * NAME, "dim"), (axis_line(span, cells, glyphs), "dim")))
     return [fitted(line, width) for line in lines]
 
 
-def column_word(rule: str) -> str:
-    """The one word for a column: whose bars these are."""
-    return {"none": "unscaled", "file": "file's"}.get(rule, "scaled")
+def curve_rows(exact: Sequence[float], counts: Sequence[float], height: int, glyphs: Glyphs) -> dict[int, list[int]]:
+    """Which cells of which line the exact counts pass through, every other one; they share the bars' scale."""
+    peak, steps = max(counts, default=0), len(glyphs.bars) - 1
+    rows: dict[int, list[int]] = {}
+    for cell in range(0, len(exact), 2):
+        level = round(exact[cell] / peak * steps * height) if peak > 0 else 0
+        if level >= 1:
+            rows.setdefault(height - 1 - min((level - 1) // steps, height - 1), []).append(cell)
+    return rows
+
+
+def _dotted(row: str, cells: Sequence[int], role: Role, glyphs: Glyphs) -> list[Span]:
+    """A line of bars with dots in some cells; a dot over a bar takes the bar's colour as its ground."""
+    over: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
+    spans: list[Span] = []
+    start = 0
+    for cell in cells:
+        spans.append((row[start:cell], role))
+        covered = glyphs.bars.index(row[cell]) > len(glyphs.bars) // 2
+        spans.append((glyphs.dot, over if covered else "theory"))
+        start = cell + 1
+    return [*spans, (row[start:], role)]
 
 
 def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:

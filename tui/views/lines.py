@@ -21,6 +21,8 @@ Role: TypeAlias = Literal[
     "unscaled",
     "scaled",
     "theory",
+    "over_unscaled",  # theory drawn over a bar
+    "over_scaled",
     "accent",  # what has focus
     "cursor",  # where one is on a map
     "alert",  # what is wrong
@@ -38,6 +40,8 @@ PRINTED: dict[Role, Style] = {
     "unscaled": Style(color="yellow"),
     "scaled": Style(color="cyan"),
     "theory": Style(dim=True),
+    "over_unscaled": Style(color="yellow", reverse=True),
+    "over_scaled": Style(color="cyan", reverse=True),
     "accent": Style(bold=True),
     "cursor": Style(reverse=True),
     "alert": Style(color="red"),

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...core.statistics.catalogue import SINK
+from ...core.statistics.catalogue import SINK, STATISTIC
 from ...core.statistics.measurement import Column
 from .glyphs import Glyphs
 from .numbers import percent, short
+from .table import Contents, column_word, is_far
+from .verdict import UNIFORM
 
-_UNIFORM = 0.98  # from this share of ln n on, the weights of a row are close to equal
 
-
-def sentence(columns: Sequence[Column], glyphs: Glyphs) -> str:
+def sentence(contents: Contents, glyphs: Glyphs) -> str:
     """Computed from the values: Unscaled, logits have standard deviation 8: 30 % of rows one-hot, 13 % dead. …"""
-    first, *others = columns
+    first, *others = contents.columns
     clauses = [_clause(first, "logits have standard deviation ", glyphs), *(_clause(c, "", glyphs) for c in others)]
-    return glyphs.say(" ".join(clauses))
+    return glyphs.say(" ".join([*_disagreements(contents), *clauses]))
+
+
+def _disagreements(contents: Contents) -> list[str]:
+    """Which measured values are far from their exact ones, if any are."""
+    found = [
+        f"{column_word(column.rule)} {STATISTIC[name].label} by {abs(deviation):.1f} standard errors"
+        for column, deviations in zip(contents.columns, contents.deviations, strict=False)
+        for name, deviation in deviations.items()
+        if deviation is not None and is_far(deviation)
+    ]
+    return [f"Not as theory says: {', '.join(found)}."] if found else []
 
 
 def _clause(column: Column, quantity: str, glyphs: Glyphs) -> str:
@@ -32,7 +41,7 @@ def _clause(column: Column, quantity: str, glyphs: Glyphs) -> str:
     else:
         facts = [f"{_share(one_hot)} of rows one-hot", f"{_share(dead)} dead"]
     fraction, first, keys = value["entropy_fraction"], value["first_key_weight"], value["effective_keys"]
-    if fraction is not None and fraction > _UNIFORM:
+    if fraction is not None and fraction > UNIFORM:
         facts.append(f"attention nearly uniform ({percent(fraction)} of ln n)")
     if first is not None and first > SINK and keys is not None and keys > 1.001:
         facts.append(f"{percent(first)} on the first key")

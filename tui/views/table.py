@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from ...core.attention.scales import SCALE_RULES
-from ...core.statistics.catalogue import STATISTICS, Statistic
-from ...core.statistics.measurement import Column, Estimate
+from ...core.statistics.catalogue import FAR, STATISTICS, Statistic
+from ...core.statistics.measurement import Column
 from .glyphs import Glyphs
 from .lines import PRINTED, Line, Role, Span, fitted
 from .numbers import STDERR, VALUE, aligned, error, short
 
+if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
+    from ...core.lab.theory import Freezing, PredictedColumn
+
 LABEL = 16  # cells of a row's name
 CELL = VALUE + 2 + STDERR + 2  # a value, ±, its standard error, the unit and a gap
+THEORY = VALUE + 1  # an exact value, and the sign that the measured one is far from it
 WIDEST = 34  # a cell grows with the screen, but not so far that the eye loses its row
 
 # What a small screen shows: the rows that tell a saturated head from a healthy one.
 ESSENTIAL = (
     "logit_std",
     "logit_variance_within_row",
-    "logit_max",
     "entropy",
     "effective_keys",
     "max_weight",
@@ -36,31 +40,61 @@ COLUMN_ROLES: tuple[Role, Role] = ("unscaled", "scaled")
 
 
 @dataclass(frozen=True)
+class Contents:
+    """What a table shows: measured columns and, where there is one, the theory of each."""
+
+    columns: Sequence[Column]
+    theory: Sequence[PredictedColumn] = ()
+    deviations: Sequence[Mapping[str, float | None]] = ()  # of each column from its theory, in standard errors
+
+
+@dataclass(frozen=True)
 class Row:
-    """One line of the table: a group's heading, or a statistic with a cell for each column."""
+    """One line of the table: a group's heading, the freezing gauge, or a statistic."""
 
     label: str
     statistic: Statistic | None = None
-    cells: tuple[Estimate, ...] = ()
+    freezing: Sequence[Freezing] = ()
 
 
-def table_rows(columns: Sequence[Column], shown: Sequence[str] | None = None) -> list[Row]:
-    """All statistics under the headings of their groups, or only the named ones without headings."""
+@dataclass(frozen=True)
+class Layout:
+    """How wide the table is, and whether exact values stand beside measured ones or in place of their ±."""
+
+    width: int
+    beside: bool
+    instead: bool
+
+    @property
+    def cell(self) -> int:
+        """Cells of one column."""
+        least = CELL + THEORY if self.beside else CELL
+        return min(max((self.width - LABEL) // 2, least), WIDEST + (THEORY if self.beside else 0))
+
+
+def layout(contents: Contents, width: int, instead: bool = False) -> Layout:
+    """Theory stands beside the measured values where there is room; else `instead` of their standard errors."""
+    beside = bool(contents.theory) and width >= LABEL + 2 * (CELL + THEORY)
+    return Layout(width, beside, bool(contents.theory) and instead and not beside)
+
+
+def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[Row]:
+    """All statistics under the headings of their groups, or only the named ones without headings.
+
+    The first group's heading is the title line's.
+    """
     rows: list[Row] = []
-    group = ""
+    group = STATISTICS[0].group
     for statistic in STATISTICS:
         if shown is not None and statistic.name not in shown:
             continue
         if shown is None and statistic.group != group:
             group = statistic.group
             rows.append(Row(group))
-        rows.append(Row(statistic.label, statistic, tuple(c.measured[statistic.name] for c in columns)))
+        rows.append(Row(statistic.label, statistic))
+        if statistic.name == "logit_std" and contents.theory:
+            rows.append(Row("freezing", None, [column.freezing for column in contents.theory]))
     return rows
-
-
-def cell_width(width: int, columns: int) -> int:
-    """How wide each column's cells are in a table this wide."""
-    return min(max((width - LABEL) // columns, CELL), WIDEST)
 
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
@@ -79,34 +113,58 @@ def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     return next((title for title in said if len(title) <= width), said[-1][:width])
 
 
-def head_line(columns: Sequence[Column], width: int, glyphs: Glyphs) -> Line:
-    """The titles of the columns, over the cells they belong to."""
-    each = cell_width(width, len(columns))
-    titles: list[Span] = [
-        (("  " + column_title(column, glyphs, each - 3)).ljust(each), role)
-        for column, role in zip(columns, COLUMN_ROLES, strict=True)
-    ]
-    return fitted(((" " * LABEL, "label"), *titles), width)
+def column_word(rule: str) -> str:
+    """The one word for a column."""
+    return {"none": "unscaled", "file": "file's"}.get(rule, "scaled")
 
 
-def row_line(row: Row, width: int, glyphs: Glyphs, marked: bool = False) -> Line:
+def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, heading: bool) -> Line:
+    """The titles of the columns, over the cells they belong to, and the heading of the first group."""
+    first = glyphs.say(STATISTICS[0].group) if heading else ""
+    titles: list[Span] = [(first.ljust(LABEL), "heading")]
+    for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
+        room = CELL if shape.beside else shape.cell
+        titles.append((("  " + column_title(column, glyphs, room - 2)).ljust(room)[:room], role))
+        if shape.beside:
+            titles.append(("      theory".ljust(shape.cell - room), "theory"))
+        elif shape.instead:
+            titles[-1] = (titles[-1][0][:VALUE], role)
+            titles.append(("     theory".ljust(shape.cell - VALUE), "theory"))
+    return fitted(tuple(titles), shape.width)
+
+
+def row_line(row: Row, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
     """One row; `marked` sets off the row that has the cursor."""
-    if row.statistic is None:
-        return fitted(((glyphs.say(row.label), "heading"),), width)
+    if row.statistic is None and not row.freezing:
+        return fitted(((glyphs.say(row.label), "heading"),), shape.width)
     mark = glyphs.cursor if marked else " "
-    name = (mark + glyphs.say(row.label)).ljust(LABEL)[:LABEL]
-    role: Role = "accent" if marked else "label"
-    line: list[Span] = [(name, role)]
-    pad = " " * (cell_width(width, len(row.cells)) - CELL)
-    for estimate, role in zip(row.cells, COLUMN_ROLES, strict=True):
-        value, deviation = cell(estimate, row.statistic, glyphs)
-        line.append((value, role))
-        line.append((deviation + pad, "dim"))
-    return fitted(tuple(line), width)
+    name: Role = "accent" if marked else "label"
+    line: list[Span] = [((mark + glyphs.say(row.label)).ljust(LABEL)[:LABEL], name)]
+    for index, role in enumerate(COLUMN_ROLES[: len(contents.columns)]):
+        if row.statistic is None:
+            line += _gauge(row.freezing[index], shape.cell, role, glyphs)
+        else:
+            line += _cell(row.statistic, contents, index, shape, glyphs)
+    return fitted(tuple(line), shape.width)
 
 
-def cell(estimate: Estimate, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
-    """The value, and the rest of the cell: ± standard error and unit. Together CELL cells."""
+def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, glyphs: Glyphs) -> list[Span]:
+    """One column of a row: the measured value, ± its standard error, and the exact value."""
+    value, deviation = measured_text(contents.columns[index], statistic, glyphs)
+    spans: list[Span] = [(value, COLUMN_ROLES[index])]
+    if not shape.instead:
+        spans.append((deviation, "dim"))
+    if shape.beside or shape.instead:
+        sign, exact = theory_text(contents, index, statistic, glyphs)
+        spans.append((sign, "alert"))
+        spans.append((exact if shape.beside else exact[1:], "theory"))
+    taken = sum(len(text) for text, _ in spans)
+    return [*spans, (" " * (shape.cell - taken), "text")]
+
+
+def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
+    """The value, and the rest of its cell: ± standard error and unit. Together CELL cells."""
+    estimate = column.measured[statistic.name]
     factor = 100 if statistic.unit == "share" else 1
     value = None if estimate.value is None else factor * estimate.value
     unit = "%" if factor == 100 and value is not None else " "
@@ -115,27 +173,66 @@ def cell(estimate: Estimate, statistic: Statistic, glyphs: Glyphs) -> tuple[str,
     return aligned(value, glyphs), f"{glyphs.say(' ±')[-2:]}{error(factor * estimate.stderr, glyphs)}{unit} "
 
 
-def table_lines(
-    columns: Sequence[Column], width: int, glyphs: Glyphs, shown: Sequence[str] | None = None
-) -> list[Line]:
+def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
+    """A sign where the measured value is far from the exact one, and the exact one; together THEORY cells."""
+    exact = contents.theory[index].values[statistic.name]
+    factor = 100 if statistic.unit == "share" else 1
+    text = aligned(None if exact is None else factor * exact, glyphs)
+    return ("!" if is_far(contents.deviations[index].get(statistic.name)) else " "), text
+
+
+def is_far(deviation: float | None) -> bool:
+    """Whether a measured value does not agree with the exact one."""
+    return deviation is not None and abs(deviation) > FAR
+
+
+def _gauge(freezing: Freezing, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
+    """Where the logits stand on the way to frozen softmax: a bar up to twice the threshold, and in words."""
+    if freezing.threshold == 0:
+        return [(glyphs.say("  —").ljust(cells), role)]
+    frozen = freezing.logit_std >= freezing.threshold
+    if frozen:
+        words = f"frozen since d_k {freezing.d_k}"
+    else:
+        words = f"freezes at d_k {freezing.d_k}" if freezing.d_k is not None else "never freezes"
+    room = min(cells - 23, 12)
+    if room < 6:
+        return [("  " + words.ljust(cells - 2), role)]
+    half = room // 2
+    filled = min(round(freezing.logit_std / freezing.threshold * half), room)
+    bar = "".join(glyphs.bars[-1] if at < filled else glyphs.rule for at in range(room))
+    return [("  " + bar[:filled], role), (bar[filled:], "dim"), (f" {words}".ljust(cells - 2 - room), role)]
+
+
+def table_lines(contents: Contents, width: int, glyphs: Glyphs, shown: Sequence[str] | None = None) -> list[Line]:
     """The table as lines of exactly this width."""
-    rows = [row_line(row, width, glyphs) for row in table_rows(columns, shown)]
-    return [head_line(columns, width, glyphs), *rows]
+    shape = layout(contents, width)
+    rows = [row_line(row, contents, shape, glyphs) for row in table_rows(contents, shown)]
+    return [head_line(contents, shape, glyphs, shown is None), *rows]
 
 
-def rich_table(columns: Sequence[Column], glyphs: Glyphs) -> Table:
+def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
     """The whole table for print and for export."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("", no_wrap=True)
-    for column, role in zip(columns, COLUMN_ROLES, strict=True):
+    table.add_column(Text(glyphs.say(STATISTICS[0].group), PRINTED["heading"]), no_wrap=True)
+    for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         table.add_column(Text("  " + column_title(column, glyphs), PRINTED[role]), no_wrap=True)
-    for row in table_rows(columns):
+        if contents.theory:
+            table.add_column(Text("      theory", PRINTED["theory"]), no_wrap=True)
+    for row in table_rows(contents):
         if row.statistic is None:
-            table.add_row(Text(glyphs.say(row.label), PRINTED["heading"]))
+            cells: list[Text] = []
+            for freezing, role in zip(row.freezing, COLUMN_ROLES, strict=False):
+                gauge = _gauge(freezing, CELL, role, glyphs)
+                cells += [Text.assemble(*((text, PRINTED[each]) for text, each in gauge)), Text()]
+            table.add_row(Text(glyphs.say(row.label), PRINTED["label" if cells else "heading"]), *cells)
             continue
         texts = [Text(" " + glyphs.say(row.label))]
-        for estimate, role in zip(row.cells, COLUMN_ROLES, strict=True):
-            value, rest = cell(estimate, row.statistic, glyphs)
-            texts.append(Text.assemble((value, PRINTED[role]), (rest.rstrip(), PRINTED["dim"])))
+        for index, column in enumerate(contents.columns):
+            value, rest = measured_text(column, row.statistic, glyphs)
+            texts.append(Text.assemble((value, PRINTED[COLUMN_ROLES[index]]), (rest.rstrip(), PRINTED["dim"])))
+            if contents.theory:
+                sign, exact = theory_text(contents, index, row.statistic, glyphs)
+                texts.append(Text.assemble((sign, PRINTED["alert"]), (exact.rstrip(), PRINTED["theory"])))
         table.add_row(*texts)
     return table

@@ -14,15 +14,15 @@ class TopBar(LinesWidget):
 
     panes: Sequence[str] = ()
     active = ""
-    status: Line = ()
+    statuses: Sequence[Line] = ()
 
-    def show(self, active: str, status: Line) -> None:
-        """Show this pane as the active one, with this status."""
-        self.active, self.status = active, status
+    def show(self, active: str, statuses: Sequence[Line]) -> None:
+        """Show this pane as the active one, with the longest of these statuses that has room."""
+        self.active, self.statuses = active, statuses
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return [top_line(self.panes, self.active, self.status, width)]
+        return [top_line(self.panes, self.active, self.statuses, width)]
 
 
 class KeyBar(LinesWidget):

@@ -25,6 +25,7 @@ class LinesWidget(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "role--label", "role--dim", "role--heading", "role--unscaled", "role--scaled", "role--theory",
+        "role--over_unscaled", "role--over_scaled",
         "role--accent", "role--cursor", "role--alert", "role--key",
     }  # fmt: skip
 

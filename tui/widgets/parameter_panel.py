@@ -66,8 +66,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Take back the last character; on an untouched field, start from its value."""
         if self.editing is not None:
             self._try(self.editing.field, self.editing.text[:-1])
-        elif self._field.kind != "choice":
-            self._try(self.cursor, self._field.format(self._value)[:-1])
+        elif self.field.kind != "choice":
+            self._try(self.cursor, self.field.format(self._value)[:-1])
 
     def action_accept(self) -> None:
         """Done with this field; what is not accepted stays on screen until it is mended or cancelled."""
@@ -85,16 +85,16 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def action_step(self, direction: Literal[-1, 1]) -> None:
         """Step the field with the cursor, as its row of FIELDS says."""
         self.finish()
-        self._ask(self.cursor, self._field.stepped(self._value, direction))
+        self._ask(self.cursor, self.field.stepped(self._value, direction))
 
     def action_fine(self, direction: Literal[-1, 1]) -> None:
         """Step by one where stepping doubles; otherwise as `step`."""
-        if self._field.step != "double":
+        if self.field.step != "double":
             self.action_step(direction)
         else:
             self.finish()
             value = int(self._value) + direction
-            if self._field.low <= value <= self._field.high:
+            if self.field.low <= value <= self.field.high:
                 self._ask(self.cursor, value)
 
     def action_move(self, direction: Literal[-1, 1]) -> None:
@@ -113,7 +113,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.screen.focus_previous()
 
     def on_key(self, event: events.Key) -> None:
-        if self._field.kind != "choice" and event.character is not None and event.character in _TYPED:
+        if self.field.kind != "choice" and event.character is not None and event.character in _TYPED:
             self.type_into(self.cursor, event.character)
             event.stop()
 
@@ -126,7 +126,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.redraw()
 
     @property
-    def _field(self) -> Field:
+    def field(self) -> Field:
+        """The field with the cursor."""
         return FIELD[self.cursor]
 
     @property
@@ -148,4 +149,6 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self.redraw()
 
     def _ask(self, name: str, value: Value) -> None:
-        self.post_message(ParametersEdited(self.parameters.with_value(name, value)))
+        # The next key may come before the app has answered; it must start from here.
+        self.parameters = self.parameters.with_value(name, value)
+        self.post_message(ParametersEdited(self.parameters))

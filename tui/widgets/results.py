@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from ...core.statistics.measurement import Column
 from ..views.glyphs import Glyphs
 from ..views.sentence import sentence
+from ..views.table import Contents
 from .bars import Paragraph
 from .histograms import Histograms
 from .statistics_table import StatisticsTable
+
+if TYPE_CHECKING:
+    from ...core.lab.theory import ScoreCurve
 
 View: TypeAlias = Literal["both", "table", "histograms"]
 VIEWS: tuple[View, ...] = ("both", "table", "histograms")
@@ -31,7 +33,7 @@ class Results(Vertical):
         super().__init__()
         self.glyphs = glyphs
         self.view: View = "both"
-        self._columns: Sequence[Column] = ()
+        self._contents = Contents(())
         self._remark = ""
         self._stale = False
 
@@ -43,12 +45,12 @@ class Results(Vertical):
         yield self.words
         yield self.histograms
 
-    def show(self, columns: Sequence[Column], remark: str = "") -> None:
-        """Show these columns as current; the remark goes before the sentence on what they mean."""
-        self._columns, self._remark = columns, remark
+    def show(self, contents: Contents, remark: str = "", curve: ScoreCurve | None = None) -> None:
+        """Show this as current; the remark goes before the sentence on what it means."""
+        self._contents, self._remark = contents, remark
         self._mark(stale=False)
-        self.table.show(columns)
-        self.histograms.show(columns)
+        self.table.show(contents)
+        self.histograms.show(contents.columns, curve)
         self._say()
 
     def show_stale(self, reason: str) -> None:
@@ -85,8 +87,8 @@ class Results(Vertical):
         elif statistic is not None:
             text = f"{statistic.label}: {statistic.formula}. {statistic.definition} Source: {statistic.source}."
             self.words.show(self.glyphs.say(text))
-        elif self._columns:
-            self.words.show(self._remark + sentence(self._columns, self.glyphs))
+        elif self._contents.columns:
+            self.words.show(self._remark + sentence(self._contents, self.glyphs))
 
     def _arrange(self) -> None:
         """Give each part its lines: the whole table if histograms still fit, else its telling rows."""

@@ -10,9 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ...core.statistics.catalogue import Statistic
-from ...core.statistics.measurement import Column
 from ..views.lines import Line, fitted
-from ..views.table import ESSENTIAL, Row, head_line, row_line, table_rows
+from ..views.table import ESSENTIAL, Contents, Row, head_line, layout, row_line, table_rows
 from .lines import LinesWidget
 
 
@@ -34,13 +33,19 @@ class StatisticsTable(LinesWidget, can_focus=True):
             super().__init__()
             self.statistic = statistic
 
-    columns: Sequence[Column] = ()
+    contents = Contents(())
+    instead = False  # exact values in place of ±, where there is no room for both
     _cursor = 0  # among the rows that are statistics
     _top = 0
 
-    def show(self, columns: Sequence[Column]) -> None:
-        """Show these columns."""
-        self.columns = columns
+    def show(self, contents: Contents) -> None:
+        """Show these columns and their theory."""
+        self.contents = contents
+        self.redraw()
+
+    def swap(self) -> None:
+        """Exact values in place of ±, or back."""
+        self.instead = not self.instead
         self.redraw()
 
     @property
@@ -50,7 +55,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         return chosen[min(self._cursor, len(chosen) - 1)].statistic if chosen and self.has_focus else None
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        if not self.columns:
+        if not self.contents.columns:
             return ()
         rows, room = self._rows(), height - 1
         marked = self.statistic
@@ -59,8 +64,11 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._top = min(max(self._top, at - room + 2, 0), last_top)
         self._top = min(self._top, max(at - 1, 0)) if marked else self._top
         shown = rows[self._top : self._top + room]
-        lines = [head_line(self.columns, width, self.glyphs)]
-        lines += [row_line(row, width, self.glyphs, row.statistic is marked and marked is not None) for row in shown]
+        shape = layout(self.contents, width, self.instead)
+        lines = [head_line(self.contents, shape, self.glyphs, self._has_headings(rows))]
+        for row in shown:
+            here = marked is not None and row.statistic is marked
+            lines.append(row_line(row, self.contents, shape, self.glyphs, here))
         hidden = len(rows) - self._top - len(shown)
         if hidden > 0 and lines:
             more = f" {hidden + 1} more rows: Tab, then down; or v"
@@ -96,9 +104,17 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def _rows(self) -> list[Row]:
         """Every row under its heading, or, where those have no room, the telling ones."""
-        everything = table_rows(self.columns)
+        everything = table_rows(self.contents)
+        plain = [row for row in everything if not _is_heading(row)]
         if self.size.height >= len(everything) + 1:
             return everything
-        if self.size.height >= sum(row.statistic is not None for row in everything) + 1:
-            return [row for row in everything if row.statistic]
-        return table_rows(self.columns, ESSENTIAL) if not self.has_focus else [r for r in everything if r.statistic]
+        if self.size.height >= len(plain) + 1 or self.has_focus:
+            return plain
+        return table_rows(self.contents, ESSENTIAL)
+
+    def _has_headings(self, rows: Sequence[Row]) -> bool:
+        return any(_is_heading(row) for row in rows)
+
+
+def _is_heading(row: Row) -> bool:
+    return row.statistic is None and not row.freezing
