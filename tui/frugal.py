@@ -8,6 +8,7 @@ are sent as Textual makes them.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import textual
@@ -88,13 +89,24 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
                 out.append(f"\x1b[{y + 1};{x + first + 1}H")
                 for character, style in cells[first:last]:
                     if style is not current and style != current:
-                        codes = Strip.render_ansi(style, system) if style is not None else ""
-                        out.append(f"\x1b[0;{codes}m" if codes else "\x1b[m")
+                        out.append(_switch(current, style, system))
                         current = style
                     out.append(character)
         if current is not None:
             out.append("\x1b[m")
         return "".join(out)
+
+
+@lru_cache(maxsize=1024)
+def _switch(old: Style | None, new: Style | None, system: ColorSystem) -> str:
+    """The escape sequence from one style to another; where only the colour of the text differs, only that is sent."""
+    if new is None:
+        return "\x1b[m"
+    same_ground = old is not None and old.bgcolor == new.bgcolor and old.without_color == new.without_color
+    if same_ground and new.color is not None:
+        return f"\x1b[{';'.join(new.color.downgrade(system).get_ansi_codes())}m"
+    codes = Strip.render_ansi(new, system)
+    return f"\x1b[0;{codes}m" if codes else "\x1b[m"
 
 
 def _strips(update: Any) -> Iterator[tuple[int, int, Strip]]:
