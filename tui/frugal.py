@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-import textual
 from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
@@ -33,14 +32,15 @@ _BRIDGE = 6
 
 
 def _supported() -> bool:
-    """Whether this Textual has the parts that are used below."""
-    if textual.__version__.split(".")[0] != "8":
-        return False
+    """Whether this Textual has the parts that are used below; asking for its version alone takes ten milliseconds."""
     try:
         from textual import _compositor
     except ImportError:
         return False
-    return hasattr(App, "_display") and all(hasattr(_compositor, name) for name in ("ChopsUpdate", "LayoutUpdate"))
+    return hasattr(App, "_display") and all(
+        name in getattr(getattr(_compositor, kind, None), "__init__", _supported).__code__.co_varnames
+        for kind, name in (("ChopsUpdate", "chop_ends"), ("LayoutUpdate", "strips"))
+    )
 
 
 SUPPORTED = _supported()
