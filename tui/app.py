@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +16,8 @@ from . import lifelines, work
 from .frugal import FrugalApp
 from .messages import (
     CaptureOpened,
+    ClaimsListed,
+    ClaimTested,
     Computed,
     Crashed,
     EditRejected,
@@ -26,11 +29,13 @@ from .messages import (
 )
 from .panes.capture import KEYS as CAPTURE_KEYS
 from .panes.capture import CapturePane
+from .panes.claims import KEYS as CLAIMS_KEYS
+from .panes.claims import ClaimsPane
 from .panes.lab import KEYS as LAB_KEYS
 from .panes.lab import Lab
 from .recompute import Recompute
 from .themes import DARK, LIGHT
-from .views.bars import parameters_status, progress_line
+from .views.bars import Key, parameters_status, progress_line
 from .views.glyphs import UNICODE, Glyphs
 from .views.lines import Line
 from .widgets.bars import KeyBar, Paragraph, TopBar
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from ..core.captures.reader import Capture
 
 LEAST = (80, 20)  # columns and lines
+KEYS: dict[str, tuple[Key, ...]] = {"Lab": LAB_KEYS, "Capture": CAPTURE_KEYS, "Claims": CLAIMS_KEYS}  # by pane
 KINDS = ("lab", "file", "head", "map")  # of work, the more urgent first
 
 
@@ -57,8 +63,9 @@ class AttnApp(FrugalApp[int]):
         Binding("less_than_sign", "turn(-1)", "previous pane", show=False),
         Binding("1", "pane('Lab')", "Lab", show=False),
         Binding("2", "pane('Capture')", "Capture", show=False),
+        Binding("3", "pane('Claims')", "Claims", show=False),
     ]
-    PANES: ClassVar[tuple[str, ...]] = ("Lab", "Capture")
+    PANES: ClassVar[tuple[str, ...]] = tuple(KEYS)
 
     def __init__(
         self,
@@ -79,7 +86,9 @@ class AttnApp(FrugalApp[int]):
         self.theme = DARK.name
         self.active = "Lab"
         self.recompute = Recompute(KINDS, self.deliver)
-        self.theorist = Recompute(("theory",), self.deliver)  # apart, because its first step for a new n is long
+        # Apart from the keys' own thread, because their steps are long.
+        self.theorist = Recompute(("theory",), self.deliver)
+        self.tester = Recompute(("claims",), self.deliver)
         self._lab_work = work.Lab()
 
     def compose(self) -> ComposeResult:
@@ -87,7 +96,8 @@ class AttnApp(FrugalApp[int]):
         self.top.panes = self.PANES
         self.keys = KeyBar()
         self.lab = Lab(self.parameters, self.glyphs)
-        self.heads: CapturePane | None = None  # made when it is first opened
+        self.heads: CapturePane | None = None  # this and the next are made when they are first opened
+        self.claims: ClaimsPane | None = None
         self.too_small = Paragraph(id="too-small")
         yield self.top
         yield self.lab
@@ -102,15 +112,19 @@ class AttnApp(FrugalApp[int]):
 
     def on_ready(self) -> None:
         """The first frame stands: now load NumPy and measure, away from the keyboard."""
+        # A measurement is a hundred short calls; by default each may wait five milliseconds for the screen's thread.
+        sys.setswitchinterval(0.000_3)
         if self.path is not None:
             self.action_pane("Capture")
         self._measure()
         self.recompute.start()
         self.theorist.start()
+        self.tester.start()
 
     def on_unmount(self) -> None:
         self.recompute.stop()
         self.theorist.stop()
+        self.tester.stop()
 
     def deliver(self, message: Computed) -> None:
         """Bring a message over from the compute thread."""
@@ -120,18 +134,18 @@ class AttnApp(FrugalApp[int]):
     # What people do
 
     def on_parameters_edited(self, message: ParametersEdited) -> None:
-        """Take over new parameters, unless the scale rule has no multiplier for them."""
-        p = message.parameters
+        """Take over new parameters; where the scale rule has no multiplier for them, say so and keep the numbers."""
+        p = self.parameters = message.parameters
+        if self.active == "Claims":
+            self.action_pane("Lab")
+        self.lab.show_parameters(p)
+        self._show_status()
         try:
             multiplier(p.scale, p.d_k, p.multiplier)
         except ParameterError as error:
-            self.lab.show_parameters(self.parameters)
             self.lab.show_stale(f"{error}.")
-            return
-        self.parameters = p
-        self.lab.show_parameters(p)
-        self._show_status()
-        self._measure()
+        else:
+            self._measure()
 
     def on_edit_rejected(self, message: EditRejected) -> None:
         if message.reason:
@@ -173,24 +187,36 @@ class AttnApp(FrugalApp[int]):
             self.heads = CapturePane(self.glyphs)
             self.mount(self.heads, after=self.lab)
             self._open()
-        self.lab.set_class(name != "Lab", "hidden")
-        if self.heads is not None:
-            self.heads.set_class(name != "Capture", "hidden")
-        self.keys.show(LAB_KEYS if name == "Lab" else CAPTURE_KEYS)
-        (self.lab if name == "Lab" or self.heads is None else self.heads).focus()
+        elif name == "Claims" and self.claims is None:
+            self.claims = ClaimsPane(classes="pane")
+            self.mount(self.claims, after=self.lab)
+            self._test_claims()
+        panes = self._panes()
+        for other, pane in panes.items():
+            pane.set_class(other != name, "hidden")
+        panes[name].focus()
+        self.keys.show(KEYS[name])
         self._show_status()
+
+    def _panes(self) -> dict[str, Lab | CapturePane | ClaimsPane]:
+        """The panes that have been opened."""
+        panes = {"Lab": self.lab, "Capture": self.heads, "Claims": self.claims}
+        return {name: pane for name, pane in panes.items() if pane is not None}
 
     def action_help(self) -> None:
         """What has the focus, explained, and all keys that work there."""
-        from .views.help import CAPTURE, LAB, help_lines
+        from .views.help import ABOUT, help_lines
         from .widgets.help_screen import HelpScreen
 
-        pane = self.lab if self.active == "Lab" or self.heads is None else self.heads
-        about = self.lab.panel.field if self.lab.panel.has_focus else pane.results.table.statistic
+        pane = self._panes()[self.active]
+        about = None
+        if self.lab.panel.has_focus:
+            about = self.lab.panel.field
+        elif not isinstance(pane, ClaimsPane):
+            about = pane.results.table.statistic
         bindings = [b for source in (pane, self) for b in source.BINDINGS if isinstance(b, Binding)]
         keys = [(binding.key, binding.description) for binding in bindings]
-        text = LAB if pane is self.lab else CAPTURE
-        self.push_screen(HelpScreen(lambda width: help_lines(about, text, keys, width, self.glyphs)))
+        self.push_screen(HelpScreen(lambda width: help_lines(about, ABOUT[self.active], keys, width, self.glyphs)))
 
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
@@ -230,6 +256,17 @@ class AttnApp(FrugalApp[int]):
         if self.heads is not None:
             self.heads.show_map(message.part)
 
+    def on_claims_pane_again(self) -> None:
+        self._test_claims()
+
+    def on_claims_listed(self, message: ClaimsListed) -> None:
+        if self.claims is not None:
+            self.claims.show_claims(message.claims)
+
+    def on_claim_tested(self, message: ClaimTested) -> None:
+        if self.claims is not None:
+            self.claims.show_outcome(message.outcome)
+
     def on_failed(self, message: Failed) -> None:
         if message.kind == "lab":
             self.lab.show_stale(f"{message.reason}.")
@@ -243,6 +280,9 @@ class AttnApp(FrugalApp[int]):
     def _measure(self) -> None:
         parameters = self.parameters
         self.recompute.request("lab", lambda: self._lab_work.measure(parameters))
+
+    def _test_claims(self) -> None:
+        self.tester.request("claims", work.check_claims)
 
     def _open(self) -> None:
         path, axes = self.path, self.axes

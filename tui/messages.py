@@ -13,6 +13,7 @@ from ..core.statistics.measurement import Measurement
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
+    from ..core.lab.claims import Claim, Outcome
     from ..core.lab.theory import Prediction, ScoreCurve
 
 
@@ -83,6 +84,25 @@ class MapPart(Computed):
     def __init__(self, kind: str, part: Sequence[tuple[tuple[int, int], dict[str, float | None] | None]]) -> None:
         super().__init__(kind)
         self.part = part
+
+    def can_replace(self, message: Message) -> bool:
+        return False
+
+
+class ClaimsListed(Computed):
+    """These claims are about to be put to the test."""
+
+    def __init__(self, kind: str, claims: Sequence[Claim]) -> None:
+        super().__init__(kind)
+        self.claims = claims
+
+
+class ClaimTested(Computed):
+    """One claim has been put to the test."""
+
+    def __init__(self, kind: str, outcome: Outcome) -> None:
+        super().__init__(kind)
+        self.outcome = outcome
 
     def can_replace(self, message: Message) -> bool:
         return False

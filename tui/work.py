@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import InputError
 from ..core.parameters import Parameters
 from ..core.statistics.measurement import Measurement
-from .messages import CaptureOpened, MapPart, MeasurementReady, Progress, Theory
+from .messages import CaptureOpened, ClaimsListed, ClaimTested, MapPart, MeasurementReady, Progress, Theory
 from .recompute import Work
 
 if TYPE_CHECKING:
@@ -118,3 +118,12 @@ def measure_all(capture: Capture) -> Work:
                 yield MapPart("map", part)
                 part = []
     yield MapPart("map", part)
+
+
+def check_claims() -> Work:
+    """Every claim put to the test, in the order in which results come."""
+    from ..core.lab.claims import CLAIMS, check_all
+
+    yield ClaimsListed("claims", CLAIMS)
+    for outcome in check_all():
+        yield ClaimTested("claims", outcome)

@@ -15,7 +15,9 @@ LAB = (
     "Scores are dot products of random queries and keys. The unscaled column hands them to softmax as they are; the "
     "scaled one multiplies them by the rule first. Hold an arrow key: as d_k climbs, unscaled logits spread, entropy "
     "falls and rows die, while the scaled column stands still.",
-    "Every ± is a standard error over the independent draws of the batch.",
+    "Every ± is a standard error over the independent draws of the batch. Theory is the exact expectation at this "
+    "d_k and n; — where there is none. A measured value more than four standard errors from it is marked ! and named "
+    "under the table. Softmax over n keys freezes where logits deviate by √(2 ln n).",
 )
 CAPTURE = (
     "Each cell of the map is one attention head of a real model, measured at the file's own scale: a darker shade "
@@ -24,6 +26,12 @@ CAPTURE = (
     "Variance in row is what softmax sees; the invisible share is what it does not. Low entropy with much weight on "
     f"the first key (above {100 * SINK:.0f} %) is an attention sink, not a look-up.",
 )
+CLAIMS = (
+    "Statements about the square root of d_k from widely copied study notes. Each is measured now, on this machine, "
+    "and the verdict is computed from the figures: claimed, measured with its standard error, and exact where theory "
+    "has a value. Enter takes a claim's parameters to the Lab, where one can see it happen.",
+)
+ABOUT = {"Lab": LAB, "Capture": CAPTURE, "Claims": CLAIMS}
 WORDS = (
     f"One-hot row: its largest weight is above {ONE_HOT}. Dead row: the norm of its softmax Jacobian is below "
     f"{DEAD}, so that no gradient reaches its query.",

@@ -146,7 +146,10 @@ def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyp
     if name != "logits":
         words = [short(value, glyphs) for value in (axis.low, (axis.low + axis.high) / 2, axis.high)]
         return AxisSpan(axis.low, axis.high, (words[0], words[1], words[2]))
-    low, high = nice_range(*_extent(histograms))
+    low, high = _extent(histograms)
+    if low < 0 < high and min(-low, high) > max(-low, high) / 2:
+        low, high = -max(-low, high), max(-low, high)  # what is centred on 0 is drawn about it
+    low, high = nice_range(low, high)
     words = [short(value, glyphs) for value in (low, (low + high) / 2, high)]
     return AxisSpan(low, high, (words[0], words[1], words[2]))
 

@@ -225,7 +225,8 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
             for freezing, role in zip(row.freezing, COLUMN_ROLES, strict=False):
                 gauge = _gauge(freezing, CELL, role, glyphs)
                 cells += [Text.assemble(*((text, PRINTED[each]) for text, each in gauge)), Text()]
-            table.add_row(Text(glyphs.say(row.label), PRINTED["label" if cells else "heading"]), *cells)
+            label = Text(f" {row.label}") if cells else Text(glyphs.say(row.label), PRINTED["heading"])
+            table.add_row(label, *cells)
             continue
         texts = [Text(" " + glyphs.say(row.label))]
         for index, column in enumerate(contents.columns):

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ..messages import EditRejected, ParametersEdited
@@ -59,7 +60,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         editing, self.editing = self.editing, None
         if editing is not None:
             if editing.objection is not None:
-                self.post_message(EditRejected(""))
+                self._tell(EditRejected(""))
             self.redraw()
 
     def action_erase(self) -> None:
@@ -78,7 +79,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Back to the value before typing; when nothing is being typed, leave the panel."""
         if self.editing is not None:
             self.finish()
-            self.post_message(ParametersEdited(self._before))
+            self._tell(ParametersEdited(self._before))
         else:
             self.leave()
 
@@ -142,7 +143,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
             value = FIELD[name].parse(text)
         except ParameterError as error:
             self.editing = Editing(name, text, str(error))
-            self.post_message(EditRejected(str(error)))
+            self._tell(EditRejected(str(error)))
         else:
             self.editing = Editing(name, text)
             self._ask(name, value)
@@ -151,4 +152,9 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def _ask(self, name: str, value: Value) -> None:
         # The next key may come before the app has answered; it must start from here.
         self.parameters = self.parameters.with_value(name, value)
-        self.post_message(ParametersEdited(self.parameters))
+        self._tell(ParametersEdited(self.parameters))
+
+    def _tell(self, message: Message) -> None:
+        # The pane calls this widget for keys typed anywhere in it; a message that counts as the pane's own, sent
+        # from below it, would not travel past it.
+        self.post_message(message.set_sender(self))

@@ -1,0 +1,48 @@
+"""The pictures of the README, exported from the running app: `make pictures`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.app import AttnApp
+
+HERE = Path(__file__).parent
+
+
+async def picture(name: str, size: tuple[int, int], keys: str, ready: Callable[[AttnApp], bool]) -> None:
+    """Press these keys, wait until the app is ready, and write what is on screen."""
+    app = AttnApp(Parameters())
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(1)
+        await pilot.press(*keys.split())
+        while not ready(app):
+            await pilot.pause(0.1)
+        await pilot.pause(0.5)
+        svg = app.export_screenshot(title="attn-tui", simplify=True)
+    # The picture must not fetch a font from anywhere; every system has a monospaced one.
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "monospace")
+    (HERE / f"{name}.svg").write_text(svg, encoding="utf-8")
+    print(f"docs/{name}.svg")
+
+
+def theory_is_there(app: AttnApp) -> bool:
+    return app.lab.theory is not None and app.lab.theory.prediction.parameters == app.parameters
+
+
+def map_is_there(app: AttnApp) -> bool:
+    return app.heads is not None and len(app.heads.map.measured) == 72
+
+
+def claims_are_there(app: AttnApp) -> bool:
+    return app.claims is not None and 0 < len(app.claims.claims.claims) == len(app.claims.claims.outcomes)
+
+
+if __name__ == "__main__":
+    asyncio.run(picture("lab", (120, 40), "", theory_is_there))
+    asyncio.run(picture("lab-small", (80, 24), "", theory_is_there))
+    asyncio.run(picture("capture", (120, 40), "> right right right right right down down", map_is_there))
+    asyncio.run(picture("claims", (120, 40), "< down down", claims_are_there))
