@@ -41,10 +41,10 @@ class Lab:
         complete = 0
         for step in stream(parameters, self._draws):
             now = time.monotonic()
-            early = step.draws > complete and now - shown > PARTIAL
+            early = int(step.draws) > complete and now - shown > PARTIAL
             measurement = step.measurement() if early or step.fraction == 1 else None
             if measurement is not None:
-                shown, complete = now, step.draws
+                shown, complete = now, measurement.draws
                 ready = _rows_of(parameters) in self._prepared
                 yield MeasurementReady("lab", measurement, _theory(measurement) if ready else None)
             elif now - told > SILENCE:

@@ -64,7 +64,7 @@ def score_std(p: Parameters) -> float:
     Per component, with the shared part √|ρ| of both: σ_q²σ_k²(1 + ρ²(m₄ − 2)) + μ_q²σ_k² + μ_k²σ_q² + 2ρσ_qσ_kμ_qμ_k.
     """
     rho, spread = p.correlation, p.std_q * p.std_k
-    shared = rho**2 * (LAWS[p.components].fourth_moment(p.degrees_of_freedom) - 2) if rho else 0.0
+    shared = rho**2 * (LAWS[p.components].fourth_moment(p.degrees_of_freedom) - 2) if rho and spread else 0.0
     if math.isinf(shared):
         return math.nan
     variance = spread**2 * (1 + shared) + (p.mean_q * p.std_k) ** 2 + (p.mean_k * p.std_q) ** 2

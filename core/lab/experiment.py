@@ -36,14 +36,15 @@ class Step:
     fraction: float  # of the work done, 0 to 1
     parameters: Parameters
     tally: tally.Tally
-    draws: int  # complete ones
+    draws: float  # how many are done, the last one perhaps in part
 
     def measurement(self) -> Measurement[Parameters] | None:
-        """The result of the complete draws; None before the second, since one has no standard error."""
-        if self.draws < 2:
+        """The result so far; None in the midst of a draw, and before the second, since one has no standard error."""
+        draws = int(self.draws)
+        if draws < 2 or draws != self.draws:
             return None
-        columns = tally.columns(self.tally, self.draws, unbiased=True)
-        return Measurement(self.parameters, self.draws, self.parameters.batch, columns)
+        columns = tally.columns(self.tally, draws, unbiased=True)
+        return Measurement(self.parameters, draws, self.parameters.batch, columns)
 
 
 def run(parameters: Parameters, draws: Draws | None = None, precision: str = "float32") -> Measurement[Parameters]:
@@ -69,12 +70,12 @@ def stream(parameters: Parameters, draws: Draws | None = None, precision: str = 
     kept = tally.Tally(tally.Shape(p.batch, p.n_queries, p.n_keys), rules, score_mean(p), 3 * std, axis)
     in_cache = 4 * p.batch * chunks(p.d_k) * CHUNK * (p.n_queries + p.n_keys) <= KEPT
     work = _from_cache(p, draws or Draws(), precision, kept) if in_cache else _draw_by_draw(p, precision, kept)
-    for fraction, complete in work:
-        yield Step(fraction, p, kept, complete)
+    for fraction, done in work:
+        yield Step(fraction, p, kept, done)
 
 
-def _from_cache(p: Parameters, draws: Draws, precision: str, kept: tally.Tally) -> Iterator[tuple[float, int]]:
-    """Blocks of scores from kept components; yields the part done and the complete draws."""
+def _from_cache(p: Parameters, draws: Draws, precision: str, kept: tally.Tally) -> Iterator[tuple[float, float]]:
+    """Blocks of scores from kept components; yields the part of the work and the draws that are done."""
     sides: tuple[Side, ...] = ("query", "key", "shared") if p.correlation else ("query", "key")
     for fraction in draws.grow(p, sides):
         yield fraction / 2, 0
@@ -92,10 +93,10 @@ def _from_cache(p: Parameters, draws: Draws, precision: str, kept: tally.Tally) 
         offsets = None if factors.of_query is None else factors.of_query[:, rows]
         tally.add(kept, which, rows, scores, _hidden(p, rows), offsets)
         done += shape[0] * shape[1]
-        yield 0.5 + done / total / 2, done // p.n_queries
+        yield 0.5 + done / total / 2, done / p.n_queries
 
 
-def _draw_by_draw(p: Parameters, precision: str, kept: tally.Tally) -> Iterator[tuple[float, int]]:
+def _draw_by_draw(p: Parameters, precision: str, kept: tally.Tally) -> Iterator[tuple[float, float]]:
     """Scores of one draw at a time, grown over the columns from components that are made and forgotten."""
     sides: tuple[Side, ...] = ("query", "key", "shared") if p.correlation else ("query", "key")
     one_draw = tally.Shape(1, p.n_queries, p.n_keys)
@@ -123,7 +124,7 @@ def _draw_by_draw(p: Parameters, precision: str, kept: tally.Tally) -> Iterator[
             own = None if offsets is None else offsets[:, rows]
             tally.add(kept, slice(draw, draw + 1), rows, scores[:, rows], _hidden(p, rows), own)
             step += 1
-            yield step / steps, draw + (rows.stop == p.n_queries)
+            yield step / steps, draw + rows.stop / p.n_queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +152,11 @@ def _factors(p: Parameters, raw: list[FloatArray]) -> _Factors:
         k = own * k + (common if p.correlation > 0 else -common)
     spread, d = p.std_q * p.std_k, q.shape[1]
     of_query = of_key = None
-    if p.mean_k or p.correlation:
-        sums = p.mean_k * p.std_q * q.sum(axis=1, dtype=np.float64) - d * p.correlation * spread
-        of_query = sums[:, :, np.newaxis]
-    if p.mean_q:
-        of_key = (p.mean_q * p.std_k * k.sum(axis=1, keepdims=True, dtype=np.float64)).astype(k.dtype)
+    if p.mean_k:
+        of_query = (p.mean_k * p.std_q * q.sum(axis=1, dtype=np.float64))[:, :, np.newaxis]
+    if p.mean_q or p.correlation:
+        sums = p.mean_q * p.std_k * k.sum(axis=1, keepdims=True, dtype=np.float64) - d * p.correlation * spread
+        of_key = sums.astype(k.dtype)
     return _Factors(q if spread == 1 else q * q.dtype.type(spread), k, of_query, of_key)
 
 

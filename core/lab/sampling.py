@@ -59,7 +59,7 @@ class Draws:
                 room = self._room(side, (p.batch, columns.stop, vectors(p, side)))
                 for draw in range(p.batch):
                     room[draw, columns] = components(p, side, draw, chunk)
-                    yield (chunk - first + (number + draw / p.batch) / len(sides)) / (last - first)
+                    yield (chunk - first + (number + (draw + 1) / p.batch) / len(sides)) / (last - first)
             self._made = columns.stop
 
     def of(self, side: Side, draws: slice, d_k: int) -> FloatArray:

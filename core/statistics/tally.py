@@ -9,14 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, Counts, FloatArray
 from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows
 from .histogram import Axis, Histogram, count, histogram
 from .measurement import Column, Estimate, HistogramName
 from .summary import RowMoments, Sums, estimates, sums_of_rows, sums_of_scores
+
+Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # some rows
 
 # Entries of scores that are made at once: a product of matrices wants them large.
 BLOCK = 1 << 20
@@ -39,14 +43,8 @@ class Shape:
 
     @property
     def every(self) -> int:
-        """Of how many rows one is counted in the histograms of logits and weights.
-
-        It shares no factor with the number of rows, so that every row of a draw has its turn.
-        """
-        every = math.ceil(self.draws * self.rows * self.keys / COUNTED)
-        while math.gcd(every, self.rows) > 1:
-            every += 1
-        return every
+        """Of how many rows one is counted in the histograms of logits and weights."""
+        return math.ceil(self.draws * self.rows * self.keys / COUNTED)
 
 
 @dataclass(eq=False)
@@ -163,7 +161,7 @@ def _add_piece(
     tally: Tally,
     kept: _Rows,
     at: int,
-    counted: slice | None,
+    counted: Chosen | None,
     scores: FloatArray,
     hidden: BoolArray | None,
     offsets: FloatArray | None,
@@ -209,6 +207,7 @@ def _reduce(
 
 
 _LN10 = math.log(10)
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, total: int) -> None:
@@ -270,12 +269,21 @@ def _inside(tally: Tally, scores: FloatArray, hidden: BoolArray | None, offsets:
     return [int(np.count_nonzero(each)) for each in inside]
 
 
-def _visible(values: FloatArray, hidden: BoolArray | None, counted: slice) -> FloatArray:
+def _visible(values: FloatArray, hidden: BoolArray | None, counted: Chosen) -> FloatArray:
     """The values (counted rows, n) without those that are hidden."""
     return values if hidden is None else values[~hidden[counted]]
 
 
-def _counted(shape: Shape, draw: int, row: int, rows: int) -> slice | None:
-    """Which of so many rows, from this one on, are counted: of all rows of all draws, every so many."""
-    skip = -(draw * shape.rows + row) % shape.every
-    return slice(skip, None, shape.every) if skip < rows else None
+def _counted(shape: Shape, draw: int, row: int, rows: int) -> Chosen | None:
+    """Which of so many rows, from this one on, are counted: of all rows of all draws, one in every group of so many.
+
+    Its place in the group goes round by the golden ratio, so that under a causal mask every place of a draw has
+    its turn, whatever factors the numbers share.
+    """
+    if shape.every == 1:
+        return slice(None)
+    first, every = draw * shape.rows + row, shape.every
+    groups = np.arange(first // every, (first + rows - 1) // every + 1)
+    chosen = groups * every + (groups * _GOLDEN % 1 * every).astype(np.intp) - first
+    chosen = chosen[(chosen >= 0) & (chosen < rows)]
+    return chosen if chosen.size else None

@@ -27,7 +27,13 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # What measures, and the only modules of tui that may have it measured.
 MEASURING = ("core.lab.experiment", "core.captures.heads")
-MAY_MEASURE = {"tui.work", "tui.recompute", "tui.cli", "tui.plain"}
+MAY_MEASURE = {"tui.work", "tui.plain"}
+
+# What the lab draws and measures with, and what theory predicts with instead: neither may lean on the other.
+DRAWING = {"core.lab.experiment", "core.lab.sampling"}
+THEORY = {
+    f"core.lab.{name}" for name in ("theory", "curves", "quadrature", "query_norm", "score_law", "score_moments")
+}
 
 every_module = pytest.mark.parametrize("module", SOURCES)
 
@@ -50,6 +56,16 @@ def own(module: str) -> set[str]:
     return {
         known for name in imported(module) for known in SOURCES if known == name or known == name.rpartition(".")[0]
     }
+
+
+def known_to(module: str) -> set[str]:
+    """The modules of our own that a module imports, and those that they import, and so on; with itself."""
+    known, unread = {module}, [module]
+    while unread:
+        new = own(unread.pop()) - known
+        known |= new
+        unread += new
+    return known
 
 
 def below(module: str, root: str) -> bool:
@@ -81,15 +97,27 @@ def test_arrows_of_core_run_down_only(module: str) -> None:
             assert other == room or FLOOR[other] < FLOOR[room], f"{module} imports {name}"
 
 
-def test_theory_does_not_know_how_the_experiment_draws_or_measures() -> None:
-    known, unread = {"core.lab.theory"}, ["core.lab.theory"]
-    while unread:
-        new = own(unread.pop()) - known
-        known |= new
-        unread += new
-    assert "core.lab.quadrature" in known
-    assert not known & {"core.lab.experiment", "core.lab.sampling"}
-    assert "core.lab.theory" not in own("core.lab.experiment")
+def test_every_room_of_core_has_its_floor() -> None:
+    assert {name.split(".")[1] for name in SOURCES if below(name, "core")} == {"__init__", *FLOOR}
+
+
+@pytest.mark.parametrize(("one", "other"), [("lab", "captures"), ("captures", "lab")])
+def test_the_lab_and_captures_do_not_know_each_other(one: str, other: str) -> None:
+    modules = [name for name in SOURCES if below(name, f"core.{one}")]
+    assert len(modules) > 5
+    for module in modules:
+        assert not [name for name in known_to(module) if below(name, f"core.{other}")], module
+
+
+@pytest.mark.parametrize("module", sorted(THEORY))
+def test_theory_does_not_know_how_the_experiment_draws_or_measures(module: str) -> None:
+    assert not known_to(module) & DRAWING
+
+
+def test_the_experiment_does_not_know_what_theory_says() -> None:
+    assert known_to("core.lab.theory") >= THEORY
+    for module in DRAWING:
+        assert not known_to(module) & THEORY, module
 
 
 @pytest.mark.parametrize("module", [name for name in SOURCES if below(name, "tui.views")])

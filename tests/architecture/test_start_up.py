@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = {"textual", "rich", "numpy", "scipy"}
+HEAVY = {"textual", "rich", "numpy", "scipy", "safetensors", "ml_dtypes", "threadpoolctl"}
 
 
 def loaded(*arguments: str) -> set[str]:
@@ -30,6 +30,20 @@ def test_an_experiment_needs_numpy_alone() -> None:
     assert names & HEAVY == {"numpy"}
 
 
-def test_the_version_is_printed_without_textual_or_scipy() -> None:
-    names = loaded("-m", "attn_tui.tui", "--version")
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["report", "--help"]], ids=" ".join)
+def test_what_needs_no_numbers_is_printed_without_anything_heavy(words: list[str]) -> None:
+    assert not loaded("-m", "attn_tui.tui", *words) & HEAVY
+
+
+def test_the_app_is_there_before_numpy() -> None:
+    assert loaded("-c", "import attn_tui.tui.app") & HEAVY == {"textual", "rich"}
+
+
+def test_theory_needs_numpy_alone() -> None:
+    assert loaded("-c", "import attn_tui.core.lab.theory") & HEAVY == {"numpy"}
+
+
+def test_a_report_is_printed_without_textual_or_scipy() -> None:
+    names = loaded("-m", "attn_tui.tui", "report", "--batch", "2")
+    assert "numpy" in names
     assert not names & {"textual", "scipy"}

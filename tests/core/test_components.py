@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.lab.components import LAWS, score_mean, score_std
+from attn_tui.core.lab.components import LAWS, score_mean, score_reach, score_std
 from attn_tui.core.parameters import ComponentLaw, Parameters
 
 DEGREES = 13  # Student's t then has the moments that the errors below are made of
@@ -61,3 +61,18 @@ def test_a_standard_deviation_that_does_not_exist_is_nan() -> None:
     assert math.isfinite(score_std(heavy))
     assert math.isnan(score_std(replace(heavy, correlation=0.1)))
     assert math.isfinite(score_std(replace(heavy, correlation=0.1, degrees_of_freedom=5)))
+
+
+@pytest.mark.parametrize("side", ["std_q", "std_k"])
+def test_a_side_without_spread_takes_heavy_tails_out_of_a_correlation(side: str) -> None:
+    p = Parameters(components="student_t", degrees_of_freedom=3, correlation=0.5, mean_q=2.0, mean_k=3.0)
+    exact = {"std_q": 2.0, "std_k": 3.0}[side] * math.sqrt(p.d_k)  # only the other side varies, with variance 1
+    assert score_std(p.with_value(side, 0.0)) == pytest.approx(exact)
+
+
+def test_scores_reach_as_far_as_their_standard_deviation_or_as_those_of_normal_components() -> None:
+    heavy = Parameters(components="student_t", degrees_of_freedom=3, correlation=0.5, mean_q=2.0, std_k=3.0)
+    assert math.isnan(score_std(heavy))
+    assert score_reach(heavy) == score_std(replace(heavy, components="normal")) > 0
+    for p in (replace(heavy, degrees_of_freedom=5), replace(heavy, correlation=0.0)):
+        assert score_reach(p) == score_std(p)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.softmax import RowStatistics, exponentials, row_statistics, row_sums, shift_rows
+from attn_tui.core.attention.softmax import RowStatistics, logits_below, row_statistics, row_sums, shift_rows
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
@@ -39,8 +39,8 @@ def softmax_rows(case: dict[str, Any], dtype: str) -> tuple[RowStatistics, Any]:
     """Statistics of every row of a case and its largest visible logit."""
     scores, hidden = scores_and_hidden(case, dtype)
     shifted = shift_rows(scores.reshape(-1, scores.shape[-1]), hidden.reshape(-1, scores.shape[-1]))
-    sums = row_sums(exponentials(shifted, case["scale"]), shifted)
-    return row_statistics(sums, shifted.visible, case["scale"]), case["scale"] * shifted.largest
+    sums = row_sums(logits_below(shifted, case["scale"]), shifted)
+    return row_statistics(sums, shifted.visible), case["scale"] * shifted.largest
 
 
 def pooled(case: dict[str, Any], dtype: str) -> tuple[Column, Column]:

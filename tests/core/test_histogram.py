@@ -59,6 +59,14 @@ def test_values_far_away_are_under_or_over(dtype: str) -> None:
     assert (counted.underflow, counted.overflow) == (2, 2)
 
 
+def test_only_the_end_of_an_axis_is_rounded_onto_it() -> None:
+    """The last bin takes what equals the end in float32, not what lies a thousandth of a bin beyond it."""
+    for axis in (AXIS, Axis(0.0, 0.5, 200), Axis(-12.0, 0.0, 240)):
+        margin = 0.001 * (axis.high - axis.low) / axis.bins
+        counted = of(np.array([axis.low - margin, axis.high + margin]), axis)
+        assert (counted.underflow, counted.overflow) == (1, 1)
+
+
 def test_no_values_are_an_empty_histogram() -> None:
     counted = of(np.empty((0, 7)))
     assert counted.total == 0

@@ -3,6 +3,7 @@ import math
 from typing import Any
 
 import pytest
+from attn_tui.core.errors import InputError
 from attn_tui.core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -65,6 +66,10 @@ def test_text_is_a_value_or_one_line_that_says_what_is_accepted(field: Field, te
         assert message.endswith(f"it takes {field.accepted}")
     else:
         field.check(value)
+
+
+def test_what_is_not_accepted_is_an_error_of_whoever_asks() -> None:
+    assert issubclass(ParameterError, InputError)
 
 
 @by_name(NUMBERS)

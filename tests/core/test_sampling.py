@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.lab.sampling import CHUNK, Draws, Side, components
+from attn_tui.core.lab import sampling
+from attn_tui.core.lab.sampling import CHUNK, Draws, Side, chunks, components, vectors
 from attn_tui.core.parameters import Parameters
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 P = Parameters(n_queries=5, n_keys=3, batch=4)
@@ -16,7 +17,8 @@ SIDES: tuple[Side, ...] = ("query", "key", "shared")
 def grown(p: Parameters, draws: Draws | None = None) -> dict[Side, Any]:
     """Copies of all components of p, made in full."""
     draws = draws or Draws()
-    assert list(draws.grow(p, SIDES))[-1:] in ([], [1.0])
+    for _ in draws.grow(p, SIDES):
+        pass
     return {side: draws.of(side, slice(0, p.batch), p.d_k).copy() for side in SIDES}
 
 
@@ -28,6 +30,11 @@ def assert_equal(one: dict[Side, Any], two: dict[Side, Any]) -> None:
 def test_each_side_has_its_vectors() -> None:
     shapes = {side: values.shape for side, values in grown(P).items()}
     assert shapes == {"query": (4, 64, 5), "key": (4, 64, 3), "shared": (4, 64, 1)}
+    assert {side: vectors(P, side) for side in SIDES} == {"query": 5, "key": 3, "shared": 1}
+
+
+def test_chunks_are_as_many_as_hold_all_components() -> None:
+    assert [chunks(d_k) for d_k in (1, CHUNK, CHUNK + 1, 200, 16_384)] == [1, 1, 2, 4, 256]
 
 
 @pytest.mark.parametrize("d_k", [1, 63, 64, 65, 128, 200])
@@ -52,6 +59,7 @@ def test_numbers_are_the_same_on_every_machine() -> None:
     assert signs.tolist() == [[-1, 1, -1], [-1, -1, -1], [-1, 1, 1], [-1, 1, -1]]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=6))
 def test_growing_never_changes_what_is_there(widths: list[int]) -> None:
     draws, fresh = Draws(), grown(replace(P, d_k=300))
@@ -62,7 +70,7 @@ def test_growing_never_changes_what_is_there(widths: list[int]) -> None:
 def test_what_has_been_made_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = Draws()
     grown(replace(P, d_k=130), draws)
-    monkeypatch.setattr("attn_tui.core.lab.sampling.components", None)
+    monkeypatch.setattr(sampling, "components", None)
     for d_k in (130, 1, 192):
         assert list(draws.grow(replace(P, d_k=d_k, mean_q=3.0, scale="none", mask="causal"), SIDES)) == []
 
@@ -77,7 +85,7 @@ def test_another_question_starts_anew_and_leaves_no_trace(change: dict[str, Any]
     assert_equal(grown(P, draws), first)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize("steps", [0, 1, 2, 12, 13, 40])  # 12 in each chunk
 def test_work_that_is_dropped_midway_does_no_harm(steps: int) -> None:
     draws, wide = Draws(), replace(P, d_k=300)
     for _ in itertools.islice(draws.grow(wide, SIDES), steps):
@@ -91,3 +99,17 @@ def test_progress_rises_to_one() -> None:
     assert fractions == sorted(set(fractions))
     assert fractions[0] > 0
     assert fractions[-1] == 1
+
+
+def test_no_step_makes_more_than_one_chunk_of_one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that work on thousands of draws can be dropped as soon as that on a few."""
+    made: list[int] = []
+
+    def counted(p: Parameters, side: Side, draw: int, chunk: int) -> Any:
+        made.append(draw)
+        return components(p, side, draw, chunk)
+
+    monkeypatch.setattr(sampling, "components", counted)
+    for step, _ in enumerate(Draws().grow(replace(P, d_k=130, batch=50), SIDES), start=1):
+        assert len(made) <= step
+    assert len(made) == 3 * 50 * len(SIDES)

@@ -3,7 +3,7 @@ from typing import get_args
 
 import pytest
 from attn_tui.core.attention.scales import SCALE_RULES, multiplier
-from attn_tui.core.parameters import ScaleName
+from attn_tui.core.parameters import ParameterError, ScaleName
 
 
 @pytest.mark.parametrize("d_k", [1, 2, 3, 64, 16_384])
@@ -18,7 +18,7 @@ def test_rules_have_the_multipliers_that_their_formulas_say(d_k: int) -> None:
 
 
 def test_a_rule_without_a_value_is_one_clear_line() -> None:
-    with pytest.raises(ValueError, match="1/ln d_k has no value at d_k = 1; choose another"):
+    with pytest.raises(ParameterError, match="1/ln d_k has no value at d_k = 1; choose another"):
         multiplier("log_d_k", 1)
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.softmax import RowStatistics, exponentials, row_statistics, row_sums, shift_rows
+from attn_tui.core.attention.softmax import RowStatistics, logits_below, row_statistics, row_sums, shift_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
@@ -22,8 +22,7 @@ def statistics(scores: Any, hidden: Any = None, multiplier: float = 1.0, dtype: 
     """The statistics of softmax(multiplier · scores), any floating-point fault but underflow being an error."""
     with np.errstate(all="raise", under="ignore"):
         shifted = shift_rows(np.array(scores, dtype), None if hidden is None else np.array(hidden))
-        sums = row_sums(exponentials(shifted, multiplier), shifted)
-        return row_statistics(sums, shifted.visible, multiplier)
+        return row_statistics(row_sums(logits_below(shifted, multiplier), shifted), shifted.visible)
 
 
 def by_definition(scores: Any, hidden: Any, multiplier: float) -> dict[str, float]:
@@ -122,6 +121,19 @@ def test_keys_far_below_the_largest_add_nothing_to_float32(multiplier: float) ->
     assert statistics(scores, None, multiplier, "float32").entropy == pytest.approx([0, 0], abs=1e-6)
 
 
+@EITHER
+@pytest.mark.parametrize("multiplier", [1.0, 0.125, 1000.0])
+def test_logits_end_where_a_weight_stops_to_count(dtype: str, multiplier: float) -> None:
+    shifted = shift_rows(np.array([[0.0, -1.0, -1e6]], dtype))
+    below = np.array([0.0, -1.0, -1e6], dtype) * np.array(multiplier, dtype)
+    logits = logits_below(shifted, multiplier)[0]
+    assert logits.dtype == dtype
+    clipped = logits > below
+    assert clipped.tolist() == [False, multiplier == 1000, True]
+    assert np.array_equal(logits[~clipped], below[~clipped])
+    assert np.all(1 + np.exp(logits[clipped]) == 1)
+
+
 def test_an_almost_one_hot_row_keeps_the_digits_of_what_is_left() -> None:
     gap = 40.0  # 1 − max p is 4e-18, which 1 − p in float64 would lose
     rows = statistics([[0.0, -gap, -gap]])
@@ -149,6 +161,6 @@ def test_shifting_reports_what_each_row_sees() -> None:
 def test_memory_that_is_lent_changes_no_number() -> None:
     scores = np.random.default_rng(0).normal(size=(5, 9))
     shifted = shift_rows(scores)
-    alone = row_sums(exponentials(shifted, 0.5), shifted)
+    alone = row_sums(logits_below(shifted, 0.5), shifted)
     lent = np.full((2, 5, 9), np.nan)
-    assert np.array_equal(row_sums(exponentials(shifted, 0.5, lent[0]), shifted, lent[1]), alone)
+    assert np.array_equal(row_sums(logits_below(shifted, 0.5, lent[0]), shifted, lent[1]), alone)

@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 
 RULES = [("none", 1.0), ("sqrt_d_k", 0.25)]
 AXIS = Axis(-32.0, 32.0, 128)
+EITHER_MASK = pytest.mark.parametrize(
+    "hidden", [None, np.arange(7) > np.arange(6)[:, np.newaxis], np.arange(6)[:, np.newaxis] == [2] * 7],
+    ids=["all", "causal", "a dead row"],
+)  # fmt: skip
 
 
 def some_scores(draws: int = 5, rows: int = 6, keys: int = 7) -> Any:
@@ -21,14 +25,17 @@ def empty(shape: tuple[int, ...], band: float = 12.0, axis: Axis = AXIS) -> tall
     return tally.Tally(tally.Shape(*shape), RULES, 0.0, band, axis)
 
 
-def measured(scores: Any, hidden: Any = None, band: float = 12.0, order: Any = None) -> tuple[Column, ...]:
+def measured(
+    scores: Any, hidden: Any = None, band: float = 12.0, order: Any = None, offsets: Any = None
+) -> tuple[Column, ...]:
     """The columns of some scores, added block by block in the given order."""
     kept = empty(scores.shape, band)
     blocks = list(tally.blocks(kept.shape, tally.BLOCK))
     for index in range(len(blocks)) if order is None else order(len(blocks)):
         draws, rows = blocks[index]
         part = None if hidden is None else np.broadcast_to(hidden, scores.shape)[draws, rows]
-        tally.add(kept, draws, rows, scores[draws, rows].copy(), part)
+        own = None if offsets is None else offsets[draws, rows]
+        tally.add(kept, draws, rows, scores[draws, rows].copy(), part, own)
     return tally.columns(kept, len(scores), unbiased=True)
 
 
@@ -54,7 +61,7 @@ def test_blocks_cover_every_row_once(draws: int, rows: int, keys: int, size: int
     assert np.all(covered == 1)
 
 
-@pytest.mark.parametrize("hidden", [None, np.arange(7) > np.arange(6)[:, np.newaxis]], ids=["all", "causal"])
+@EITHER_MASK
 @pytest.mark.parametrize(("block", "piece"), [(1, 1), (7, 7), (20, 9), (100, 30), (210, 42), (1000, 1)])
 def test_the_result_does_not_depend_on_the_blocks(
     monkeypatch: pytest.MonkeyPatch, hidden: Any, block: int, piece: int
@@ -156,6 +163,47 @@ def test_a_centre_is_only_a_matter_of_precision() -> None:
             assert a.measured[name].value == pytest.approx(b.measured[name].value, rel=1e-11), name
         assert a.histograms["logits"].axis == b.histograms["logits"].axis
         assert a.histograms["logits"].counts.tolist() == b.histograms["logits"].counts.tolist()
+
+
+@EITHER_MASK
+@pytest.mark.parametrize("piece", [7, 42, 1000])
+def test_what_a_row_has_in_common_may_come_apart(monkeypatch: pytest.MonkeyPatch, hidden: Any, piece: int) -> None:
+    scores = some_scores()
+    offsets = np.random.default_rng(1).normal(0, 8, (5, 6, 1))
+    whole = measured(scores + offsets, hidden)
+    monkeypatch.setattr(tally, "PIECE", piece)
+    assert_same(measured(scores, hidden, offsets=offsets), whole)
+
+
+def test_what_a_row_has_in_common_costs_the_rest_no_digits() -> None:
+    """In float32 a score near 10⁸ is known to 8: only apart from it do the others still differ."""
+    scores, offsets = some_scores().astype("float32"), np.full((5, 6, 1), 1e8)
+    apart, alone = measured(scores, offsets=offsets), measured(scores)
+    for one, two in zip(apart, alone, strict=True):
+        for name in ("logit_variance_within_row", "entropy", "max_weight", "jacobian_norm"):
+            assert one.measured[name] == two.measured[name], name
+        assert one.measured["logit_mean"].value == pytest.approx(1e8 * one.multiplier, rel=1e-6)
+
+
+def test_what_is_kept_does_not_grow_with_the_rows() -> None:
+    def kept_bytes(rows: int) -> int:
+        kept = empty((2, rows, 5))
+        for draws, some in tally.blocks(kept.shape, 1000):
+            shape = (draws.stop - draws.start, some.stop - some.start, 5)
+            tally.add(kept, draws, some, np.ones(shape, "float32"), offsets=np.zeros((*shape[:2], 1)))
+        arrays = [*kept.score_sums.values(), *kept.counts.values()]
+        arrays += [sums for of_rule in kept.row_sums for sums in of_rule.values()]
+        assert sum(array.nbytes for array in kept.scratch) <= 2 * 1000 * 4
+        return sum(array.nbytes for array in arrays)
+
+    assert kept_bytes(10) == kept_bytes(10_000)
+
+
+@given(st.integers(1, 4096), st.integers(1, 8192), st.integers(1, 8192))
+def test_only_so_many_entries_are_counted_and_all_where_there_are_few(draws: int, rows: int, keys: int) -> None:
+    every = tally.Shape(draws, rows, keys).every
+    assert draws * rows * keys / every <= tally.COUNTED
+    assert every == 1 or draws * rows * keys > tally.COUNTED
 
 
 def test_without_a_band_there_is_no_share_within_it() -> None:
