@@ -7,7 +7,6 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .attention.scales import SCALE_RULES
@@ -18,6 +17,7 @@ from .statistics.measurement import Column, Estimate, Measurement
 if TYPE_CHECKING:  # `attn-tui --version` asks this module, without waiting for NumPy
     from .captures.heads import HeadSubject
     from .captures.reader import Capture
+    from .lab.theory import Prediction
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
 Say: TypeAlias = Callable[[str], str]  # how text is spelled, as in ASCII
@@ -29,18 +29,23 @@ _NONE = "—"
 
 def version() -> str:
     """The version of the program that makes the results."""
+    from importlib import metadata  # ten milliseconds that only a result or --version has to spend
+
     return metadata.version("attn-tui")
 
 
-def report_json(measurement: Measurement[Parameters]) -> str:
-    """A measurement of the lab as one JSON object."""
+def report_json(measurement: Measurement[Parameters], prediction: Prediction) -> str:
+    """A measurement of the lab, with its theory, as one JSON object."""
     p = measurement.subject
     return _json(
         {
             "schema": _REPORT,
             "version": version(),
             "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
-            "columns": [_column(column) for column in measurement.columns],
+            "columns": [
+                _column(column) | {"theory": {name: _existing(value) for name, value in exact.values.items()}}
+                for column, exact in zip(measurement.columns, prediction.columns, strict=True)
+            ],
         }
     )
 
@@ -73,16 +78,15 @@ def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
     )
 
 
-def report_csv(measurement: Measurement[Parameters]) -> str:
+def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> str:
     """A line for each value: the parameters, the column's scale, the statistic. Files can be joined as they are."""
     p = measurement.subject
     asked = {field.name: getattr(p, field.name) for field in FIELDS if field.name not in ("scale", "multiplier")}
-    lines = (
-        [*asked.values(), column.rule, column.multiplier, *value]
-        for column in measurement.columns
-        for value in _values(column)
-    )
-    return _csv([*asked, *_COLUMN], lines)
+    lines: list[list[Any]] = []
+    for column, exact in zip(measurement.columns, prediction.columns, strict=True):
+        place = [*asked.values(), column.rule, column.multiplier]
+        lines += [[*place, *value, _existing(exact.values[value[0]])] for value in _values(column)]
+    return _csv([*asked, *_COLUMN, "theory"], lines)
 
 
 def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
@@ -96,10 +100,11 @@ def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
     return _csv(["layer", "layer_name", "head", "d_k", *_COLUMN], lines)
 
 
-def report_markdown(measurement: Measurement[Parameters], say: Say = str) -> str:
-    """The parameters and the table."""
+def report_markdown(measurement: Measurement[Parameters], prediction: Prediction, say: Say = str) -> str:
+    """The parameters and the table, theory beside every column."""
     words = ", ".join(parameter_words(measurement.subject))
-    return f"Parameters: {_escaped(words, say)}\n\n{_statistics_table(measurement.columns, say)}"
+    exact = [column.values for column in prediction.columns]
+    return f"Parameters: {_escaped(words, say)}\n\n{_statistics_table(measurement.columns, say, exact)}"
 
 
 def head_markdown(capture: Capture, head: HeadMeasurement, say: Say = str) -> str:
@@ -162,7 +167,7 @@ def _values(column: Column) -> Iterator[list[Any]]:
 
 def _existing(number: float | None) -> float | None:
     """No format has a word for a number that is none."""
-    return number if number is not None and math.isfinite(number) else None
+    return float(number) if number is not None and math.isfinite(number) else None
 
 
 def _json(result: Mapping[str, Any]) -> str:
@@ -177,16 +182,23 @@ def _csv(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _statistics_table(columns: Sequence[Column], say: Say) -> str:
+def _statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[Mapping[str, float | None]] = ()) -> str:
+    """The statistics of each column, with its exact values in a column of their own where there is theory."""
+    titles = [[_title(column), "theory"] if theory else [_title(column)] for column in columns]
+    header = ["", *(title for pair in titles for title in pair)]
     lines: list[list[str]] = []
     group = ""
     for statistic in STATISTICS:
         if statistic.group != group:
             group = statistic.group
-            lines.append([f"**{group}**"] + [""] * len(columns))
-        cells = [_cell(column.measured[statistic.name], statistic) for column in columns]
-        lines.append([_escaped(text, say) for text in (statistic.label, *cells)])
-    return _markdown(["", *(_escaped(_title(column), say) for column in columns)], lines)
+            lines.append([f"**{group}**"] + [""] * (len(header) - 1))
+        cells = [statistic.label]
+        for index, column in enumerate(columns):
+            cells.append(_cell(column.measured[statistic.name], statistic))
+            if theory:
+                cells.append(_cell(Estimate(theory[index][statistic.name], None), statistic))
+        lines.append([_escaped(text, say) for text in cells])
+    return _markdown([_escaped(text, say) for text in header], lines)
 
 
 def _title(column: Column) -> str:

@@ -1,14 +1,99 @@
+"""attn-tui on the command line: the app on a terminal, plain output everywhere else, one line for what goes wrong."""
+
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-def main() -> int:
-    import os
+from ..core.errors import InputError
+from . import output
+from .options import Inspect, OpenApp, Report, parse
+from .parser import COMMANDS
 
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("TEXTUAL_FPS", "120")
-    from ..core.parameters import Parameters
+# Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
+_ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "TEXTUAL_FPS": "240",
+}
+_REFUSED = 2
+_INTERRUPTED = 130
+_READER_GONE = 141
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Do what these words ask for; the exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    ascii_only = "--ascii" in words
+    try:
+        code = _run(words, ascii_only)
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, where it was closed
+            sys.stdout.flush()
+        return code
+    except InputError as error:
+        output.say(str(error), output.screen_glyphs(ascii_only))
+    except MemoryError:
+        output.say("there is not enough memory for this; smaller numbers of keys and queries need less")
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        output.drop_stdout()
+        return _READER_GONE
+    return _REFUSED
+
+
+def _run(words: Sequence[str], ascii_only: bool) -> int:
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        request = parse(words, output.screen_glyphs(ascii_only))
+    except SystemExit:  # after --help and --version
+        return 0
+    if isinstance(request, OpenApp):
+        if request.file is not None:
+            _require_file(request.file)
+        if output.is_terminal():
+            return _open_app(request, ascii_only)
+        request = _plain_request(request)
+    for remark in request.remarks:
+        output.say(f"note: {remark}", output.screen_glyphs(ascii_only))
+    from . import plain  # NumPy and Rich, once they are needed
+
+    return plain.report(request, ascii_only) if isinstance(request, Report) else plain.inspect(request, ascii_only)
+
+
+def _plain_request(request: OpenApp) -> Report | Inspect:
+    """What stands in for the app where there is no terminal."""
+    if request.file is None:
+        return Report(request.parameters, remarks=request.remarks)
+    return Inspect(request.file, axes=request.axes, remarks=request.remarks)
+
+
+def _open_app(request: OpenApp, ascii_only: bool) -> int:
+    if sys.stdin is None or not sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+        raise InputError("the app reads its keys from a terminal, and stdin is none; attn-tui report prints instead")
+    if request.file is not None:
+        from ..core.captures.reader import open_capture
+
+        open_capture(request.file, request.axes)  # what cannot be read is said here, in the shell
     from .app import AttnApp
 
-    app = AttnApp(Parameters())
-    app.run()
+    glyphs = output.screen_glyphs(ascii_only)
+    app = AttnApp(request.parameters, capture=request.file, axes=request.axes, glyphs=glyphs)
+    if request.theme is not None:
+        if request.theme not in app.available_themes:
+            known = ", ".join(sorted(app.available_themes))
+            raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {known}")
+        app.theme = request.theme
+    app.run(mouse=request.mouse)
     return app.return_code or 0
+
+
+def _require_file(file: Path) -> None:
+    """Say what is known, where a word is neither a file nor a command."""
+    if not os.path.lexists(file) and file.name == str(file) and not file.suffix:
+        raise InputError(f"{file} is neither a file nor a command; the commands are {' and '.join(COMMANDS)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textual.message import Message
 
 from ..core.parameters import Parameters
-from ..core.statistics.measurement import Measurement
+from ..core.statistics.measurement import Estimate, Measurement
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
@@ -81,7 +81,7 @@ class CaptureOpened(Computed):
 class MapPart(Computed):
     """Statistics of more heads, by (position of the layer, head); None for a head that cannot be read."""
 
-    def __init__(self, kind: str, part: Sequence[tuple[tuple[int, int], dict[str, float | None] | None]]) -> None:
+    def __init__(self, kind: str, part: Sequence[tuple[tuple[int, int], Mapping[str, Estimate] | None]]) -> None:
         super().__init__(kind)
         self.part = part
 

@@ -6,12 +6,13 @@ Each is a generator of messages; everything that loads NumPy is imported when it
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
 from ..core.parameters import Parameters
-from ..core.statistics.measurement import Measurement
+from ..core.statistics.measurement import Estimate, Measurement
 from .messages import CaptureOpened, ClaimsListed, ClaimTested, MapPart, MeasurementReady, Progress, Theory
 from .recompute import Work
 
@@ -102,14 +103,13 @@ def measure_all(capture: Capture) -> Work:
     from ..core.captures.heads import file_rule, stream_head
 
     told = time.monotonic()
-    part: list[tuple[tuple[int, int], dict[str, float | None] | None]] = []
+    part: list[tuple[tuple[int, int], Mapping[str, Estimate] | None]] = []
     for position, layer in enumerate(capture.layers):
         for head in range(layer.heads):
             try:
                 for _, measurement in stream_head(capture, layer, head, [file_rule(layer)]):
                     if measurement is not None:
-                        measured = measurement.columns[0].measured
-                        part.append(((position, head), {name: estimate.value for name, estimate in measured.items()}))
+                        part.append(((position, head), measurement.columns[0].measured))
                     yield None
             except InputError:
                 part.append(((position, head), None))  # the map marks it; selecting it says why

@@ -27,7 +27,7 @@ def deviations(
 
 def _deviation(name: str, measured: Column, predicted: PredictedColumn, p: Parameters, draws: int) -> float | None:
     estimate, exact = measured.measured[name], predicted.values[name]
-    if estimate.value is None or estimate.stderr is None or exact is None or not _honest(name, p):
+    if estimate.value is None or estimate.stderr is None or exact is None or not _honest(name, predicted, p):
         return None
     difference = estimate.value - exact
     stderr = max(estimate.stderr, _least(name, exact, p))
@@ -37,7 +37,7 @@ def _deviation(name: str, measured: Column, predicted: PredictedColumn, p: Param
 
 
 def normal_equivalent(t: float, degrees: int) -> float:
-    """The normal deviate as improbable as a value of Student's t, to 0.1 % from 3 degrees of freedom on.
+    """The normal deviate as improbable as a value of Student's t, to 1 % from 4 degrees of freedom on.
 
     Wallace 1959, Bounds on normal approximations to Student's and the chi-square distributions.
     """
@@ -45,15 +45,23 @@ def normal_equivalent(t: float, degrees: int) -> float:
     return math.copysign(size, t)
 
 
-def _honest(name: str, p: Parameters) -> bool:
-    """Whether the standard error of this statistic can be trusted: a shared direction drawn once for each draw, or
-    heavy tails, leave moments so skewed over draws that a few dozen of them do not show their own spread."""
-    heavy = p.components == "student_t"
-    if name == "logit_excess_kurtosis":
-        return not p.correlation and not (heavy and p.degrees_of_freedom <= 8)
-    if name in ("logit_variance", "logit_std", "logit_variance_within_row", "row_mean_share"):
-        return not p.correlation and not (heavy and p.degrees_of_freedom <= 4)
-    return True
+def _honest(name: str, predicted: PredictedColumn, p: Parameters) -> bool:
+    """Whether a few dozen draws show the spread of this statistic.
+
+    They do not where it rests on rare events: far tails, of which most draws have none; a shared direction, drawn
+    once for each draw; the weight of one key in rows that are nearly one-hot.
+    """
+    if name == "first_key_weight" or (name in _OF_SPREAD and p.correlation):
+        return False
+    tails = predicted.values["logit_excess_kurtosis"]
+    if name in ("logit_excess_kurtosis", "row_mean_share"):
+        light = p.components != "student_t" or p.degrees_of_freedom > 8
+        return light and tails is not None and tails < 6
+    return name not in _VARIANCES or (tails is not None and tails < 12)
+
+
+_VARIANCES = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
+_OF_SPREAD = _VARIANCES | {"logit_excess_kurtosis", "row_mean_share", "logit_within_3sd"}
 
 
 def _least(name: str, exact: float, p: Parameters) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -12,7 +12,7 @@ from textual.message import Message
 
 from ...core.attention.scales import SCALE_RULES
 from ...core.statistics.catalogue import STATISTICS
-from ...core.statistics.measurement import Measurement
+from ...core.statistics.measurement import Estimate, Measurement
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.table import Contents
@@ -93,7 +93,7 @@ class CapturePane(Container, can_focus=True):
         """What is on screen is not the selected head, and why."""
         self.results.show_stale(reason)
 
-    def show_map(self, found: Sequence[tuple[tuple[int, int], dict[str, float | None] | None]]) -> None:
+    def show_map(self, found: Sequence[tuple[tuple[int, int], Mapping[str, Estimate] | None]]) -> None:
         """More heads are measured for the map."""
         self.map.measured.update(found)
         self.map.redraw()

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
+from ...core.statistics.measurement import Estimate
 from .glyphs import Glyphs
-from .lines import Line, wrapped
+from .lines import Line, Span, wrapped
 from .numbers import short
+from .verdict import verdict
 
 if TYPE_CHECKING:
     from ...core.captures.reader import Capture, Layer
 
 
-def capture_lines(capture: Capture, layer: Layer, head: int, width: int, glyphs: Glyphs) -> list[Line]:
-    """The selected head first, then the file; everything that had to be assumed last."""
-    lines: list[Line] = [((f"layer {layer.index}", "accent"), (glyphs.say(" · "), "dim"), (f"head {head}", "accent"))]
+Heads: TypeAlias = Mapping[tuple[int, int], "Mapping[str, Estimate] | None"]  # by (position of the layer, head)
+
+
+def capture_lines(
+    capture: Capture, layer: Layer, head: int, heads: Heads, cursor: tuple[int, int], width: int, glyphs: Glyphs
+) -> list[Line]:
+    """The selected head first, then what all heads amount to, then the file; what had to be assumed last."""
+    chosen = heads.get(cursor)
+    word = verdict(chosen) if chosen else ""
+    dot = glyphs.say(" · ")
+    title: list[Span] = [(f"layer {layer.index}", "accent"), (dot, "dim"), (f"head {head}", "accent")]
+    if word:
+        title.append((dot, "dim"))
+        title.append((word, "alert"))
+    lines: list[Line] = [tuple(title)]
     lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
-    lines.append(())
+    lines += [(), *wrapped(glyphs.say(head_counts(heads)), width), ()]
     lines += wrapped(glyphs.say(capture.model or capture.path.name), width, "label")
     if capture.model:
         lines += wrapped(glyphs.say(capture.path.name), width, "dim")
     for note in capture.notes:
         lines += wrapped(glyphs.say(note), width, "dim")
     return lines
+
+
+def head_counts(heads: Heads) -> str:
+    """`Of 72 heads 1 one-hot, 22 sink, 3 nearly uniform.`"""
+    words = Counter(verdict(measured) for measured in heads.values() if measured is not None)
+    told = [f"{count} {word}" for word, count in words.most_common() if word]
+    unread = sum(measured is None for measured in heads.values())
+    if unread:
+        told.append(f"{unread} unreadable")
+    return f"Of {len(heads)} heads {', '.join(told) or 'none one-hot, sink or nearly uniform'}."
 
 
 def layer_facts(layer: Layer, glyphs: Glyphs) -> str:

@@ -23,8 +23,8 @@ NAME = 9  # cells before the bars, for the word that says whose they are
 
 TITLES: dict[HistogramName, str] = {
     "logits": "logits",
-    "weights": "attention weights, log axis",
-    "entropy": "row entropy, 0 to ln n",
+    "weights": "attention weights",
+    "entropy": "row entropy",
     "jacobian_norm": "‖J‖_F of rows",
 }
 
@@ -186,7 +186,7 @@ def outside(histograms: Sequence[Histogram], span: AxisSpan) -> Line:
         for sign, share in (("<", below), (">", 1 - through if histogram.total else 0.0)):
             if share >= 0.001:
                 parts.append((f" {sign} {percent(share)}", role))
-    return (("off axis", "dim"), *parts) if parts else ()
+    return (("off", "dim"), *parts) if parts else ()
 
 
 def _extent(histograms: Sequence[Histogram]) -> tuple[float, float]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.message import Message
 
 from ...core.statistics.catalogue import STATISTIC, Statistic
+from ...core.statistics.measurement import Estimate
 from ..views.capture import capture_lines
 from ..views.heatmap import HeadMap, map_lines
 from ..views.lines import Line, fitted
@@ -32,20 +33,21 @@ class HeadMapWidget(LinesWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.measured: dict[tuple[int, int], dict[str, float | None] | None] = {}
+        self.measured: dict[tuple[int, int], Mapping[str, Estimate] | None] = {}
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.capture is None:
             return ()
         layers = self.capture.layers
         values = {
-            where: None if found is None else found[self.statistic.name] for where, found in self.measured.items()
+            where: None if found is None else found[self.statistic.name].value
+            for where, found in self.measured.items()
         }
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values)
         room = min(len(layers) + 3, max(height - _FACTS, 6))
         lines = map_lines(head_map, self.statistic, self.cursor, width, room + 1, self.glyphs)
         layer, head = self.cursor
-        facts = capture_lines(self.capture, layers[layer], head, width - 1, self.glyphs)
+        facts = capture_lines(self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs)
         return [*lines, fitted((), width), *(fitted(line, width) for line in facts)]
 
     def move(self, down: int, right: int) -> None:

@@ -1,0 +1,210 @@
+import csv
+import io
+import json
+import math
+import re
+from typing import Any
+
+import pytest
+from attn_tui.core import export
+from attn_tui.core.captures.heads import HeadSubject, measure_head, named_rule
+from attn_tui.core.captures.reader import Capture, open_capture, sample_path
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.theory import PredictedColumn, Prediction, freezing, predict
+from attn_tui.core.parameters import FIELDS, Parameters
+from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
+from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
+
+ODD = Parameters(d_k=7, n_keys=5, n_queries=3, batch=2, scale="custom", multiplier=0.1, mean_q=-0.25, seed=3)
+EXACT = predict(ODD)
+NAMES = [statistic.name for statistic in STATISTICS]
+
+
+@pytest.fixture(scope="module")
+def measurement() -> Measurement[Parameters]:
+    return run(ODD)
+
+
+@pytest.fixture(scope="module")
+def capture() -> Capture:
+    return open_capture(sample_path())
+
+
+@pytest.fixture(scope="module")
+def heads(capture: Capture) -> list[Measurement[HeadSubject]]:
+    layer = capture.layers[1]
+    rules = [named_rule("none", layer), named_rule("file", layer)]
+    return [measure_head(capture, layer, head, rules) for head in (0, 1)]
+
+
+def with_estimates(estimate: Estimate) -> tuple[Measurement[Parameters], Prediction]:
+    """A measurement and a theory that hold this everywhere."""
+    column = Column("none", 1.0, dict.fromkeys(NAMES, estimate), {})
+    exact = PredictedColumn("none", 1.0, dict.fromkeys(NAMES, estimate.value), freezing(ODD, "none"))
+    return Measurement(ODD, 2, 2, (column,)), Prediction(ODD, (exact,))
+
+
+def strict(text: str) -> Any:
+    """What a parser reads that knows no NaN."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def cells(markdown: str) -> list[list[str]]:
+    """The rows of a Markdown table, without the rule under its header."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    table = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    assert len({len(row) for row in table}) == 1
+    assert all(set(cell) <= set(":-") for cell in table[1])
+    return [table[0], *table[2:]]
+
+
+def test_report_json_has_the_promised_structure(measurement: Measurement[Parameters]) -> None:
+    report = strict(export.report_json(measurement, EXACT))
+    assert list(report) == ["schema", "version", "parameters", "columns"]
+    assert report["schema"] == "attn-tui/report-1"
+    assert report["version"] == export.version()
+    assert report["parameters"] == {field.name: getattr(ODD, field.name) for field in FIELDS}
+    scales = [{"rule": "none", "multiplier": 1.0}, {"rule": "custom", "multiplier": 0.1}]
+    assert [column["scale"] for column in report["columns"]] == scales
+    for column, found, exact in zip(report["columns"], measurement.columns, EXACT.columns, strict=True):
+        assert list(column) == ["scale", "measured", "theory"]
+        assert list(column["measured"]) == NAMES
+        assert column["theory"] == exact.values
+        for name, estimate in found.measured.items():
+            assert column["measured"][name] == {"value": estimate.value, "stderr": estimate.stderr}
+
+
+def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
+    found = strict(export.inspect_json(capture, heads))
+    assert list(found) == ["schema", "version", "file", "heads"]
+    assert found["schema"] == "attn-tui/inspect-1"
+    assert found["file"] == {
+        "path": str(sample_path()),
+        "model": capture.model,
+        "source": capture.source,
+        "licence": "Apache-2.0",
+        "notes": [],
+    }
+    assert [(h["layer"], h["head"], h["d_k"], h["scale"]["rule"]) for h in found["heads"]] == [
+        (1, 0, 32, "none"), (1, 0, 32, "file"), (1, 1, 32, "none"), (1, 1, 32, "file"),
+    ]  # fmt: skip
+    assert found["heads"][1]["scale"]["multiplier"] == capture.layers[1].scale
+    assert found["heads"][1]["measured"]["entropy"]["stderr"] is None
+
+
+@pytest.mark.parametrize("number", [None, math.nan, math.inf, -math.inf])
+def test_what_does_not_exist_is_absent_in_every_format(number: float | None) -> None:
+    result = with_estimates(Estimate(number, number))
+    absent = {"value": None, "stderr": None}
+    column = strict(export.report_json(*result))["columns"][0]
+    assert column["measured"] == dict.fromkeys(NAMES, absent)
+    assert column["theory"] == dict.fromkeys(NAMES)
+    for row in csv.DictReader(io.StringIO(export.report_csv(*result))):
+        assert (row["value"], row["stderr"], row["theory"]) == ("", "", "")
+    assert {cell for row in cells(export.report_markdown(*result))[1:] for cell in row[1:]} <= {"", "—"}
+
+
+def test_a_value_without_error_stands_alone() -> None:
+    result = with_estimates(Estimate(0.5, None))
+    values = {row[0]: row[1:] for row in cells(export.report_markdown(*result))[1:]}
+    assert values["entropy"] == ["0.5", "0.5"]
+    assert values["max weight"] == ["50 %", "50 %"]
+    row = next(csv.DictReader(io.StringIO(export.report_csv(*result))))
+    assert (row["value"], row["stderr"]) == ("0.5", "")
+
+
+def test_csv_is_tidy_and_says_what_json_says(measurement: Measurement[Parameters]) -> None:
+    text = export.report_csv(measurement, EXACT)
+    assert "\r" not in text
+    assert text.endswith("\n")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    columns = strict(export.report_json(measurement, EXACT))["columns"]
+    assert len(rows) == len(NAMES) * 2
+    assert list(rows[0])[-6:] == ["scale", "multiplier", "statistic", "value", "stderr", "theory"]
+    assert len(set(rows[0])) == len(rows[0])
+    for row in rows:
+        assert [row["d_k"], row["mean_q"], row["components"], row["seed"]] == ["7", "-0.25", "normal", "3"]
+        column = next(c for c in columns if c["scale"]["rule"] == row["scale"])
+        assert float(row["multiplier"]) == column["scale"]["multiplier"]
+        for key in ("value", "stderr"):
+            number = column["measured"][row["statistic"]][key]
+            assert (float(row[key]) if row[key] else None) == number
+        assert (float(row["theory"]) if row["theory"] else None) == column["theory"][row["statistic"]]
+
+
+def test_csv_of_heads_is_tidy_and_says_what_json_says(
+    capture: Capture, heads: list[Measurement[HeadSubject]]
+) -> None:
+    rows = list(csv.DictReader(io.StringIO(export.inspect_csv(heads))))
+    entries = strict(export.inspect_json(capture, heads))["heads"]
+    assert list(rows[0]) == [
+        "layer",
+        "layer_name",
+        "head",
+        "d_k",
+        "scale",
+        "multiplier",
+        "statistic",
+        "value",
+        "stderr",
+    ]
+    assert len(rows) == len(NAMES) * len(entries)
+    for number, row in enumerate(rows):
+        entry = entries[number // len(NAMES)]
+        assert [row["layer"], row["head"], row["d_k"]] == [str(entry[k]) for k in ("layer", "head", "d_k")]
+        value = entry["measured"][row["statistic"]]["value"]
+        assert (float(row["value"]) if row["value"] else None) == value
+
+
+def test_markdown_says_what_json_says(measurement: Measurement[Parameters]) -> None:
+    text = export.report_markdown(measurement, EXACT)
+    assert text.startswith("Parameters: d_k 7, keys 5, queries 3, batch 2, scale custom, multiplier 0.1, mask none")
+    header, *rows = cells(text)
+    assert header == ["", "unscaled × 1", "theory", "scaled × 0.1", "theory"]
+    by_label = {row[0]: row[1:] for row in rows}
+    for statistic in STATISTICS:
+        values: list[float | None] = []
+        for column, exact in zip(measurement.columns, EXACT.columns, strict=True):
+            values += [column.measured[statistic.name].value, exact.values[statistic.name]]
+        for cell, value in zip(by_label[statistic.label], values, strict=True):
+            assert (cell == "—") == (value is None)
+            if value is not None:
+                shown = float(cell.split()[0]) / (100 if cell.endswith(" %") else 1)
+                assert shown == pytest.approx(value, rel=1e-3)
+                assert cell.endswith("%") == (statistic.unit == "share")
+
+
+def test_markdown_of_heads_has_a_line_for_each(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
+    def word(measured: object) -> str:
+        return "a|word"
+
+    header, *rows = cells(export.heads_markdown(capture, heads, ["entropy", "max_weight"], word))
+    assert header == ["layer", "head", "d_k", "multiplier", "entropy", "max weight, %", "in a word"]
+    assert [row[:4] for row in rows][:2] == [["1", "0", "32", "1"], ["1", "0", "32", "0.1768"]]
+    value = heads[0].columns[1].measured["max_weight"].value
+    assert value is not None
+    assert float(rows[1][5]) == pytest.approx(100 * value, rel=1e-3)
+    assert rows[0][6] == r"a\|word"
+
+
+def test_markdown_of_one_head_names_it(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
+    text = export.head_markdown(capture, heads[1])
+    assert text.splitlines()[0].endswith("layer 1, head 1, d_k 32")
+    assert cells(text)[0] == ["", "unscaled × 1", "the file's × 0.1768"]
+
+
+def test_spelling_reaches_every_cell(measurement: Measurement[Parameters]) -> None:
+    def ascii_only(text: str) -> str:
+        return text.replace("‖", "||").encode("ascii", "replace").decode()
+
+    text = export.report_markdown(measurement, EXACT, ascii_only)
+    assert text.isascii()
+    assert any(row[0] == r"\|\|J\|\|_F" for row in cells(text))
+
+
+def test_every_statistic_has_its_place() -> None:
+    assert set(NAMES) == set(STATISTIC)

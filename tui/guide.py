@@ -1,0 +1,97 @@
+"""What `--help` teaches, apart from the options. Lines of 80 characters, as help is read on any terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Guide:
+    """The words around the options of one command."""
+
+    usage: str
+    description: str
+    epilog: str
+
+
+APP = Guide(
+    usage="""attn-tui [FILE] [parameters]
+       attn-tui report [parameters] [--format FORMAT] [-o FILE]
+       attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [...]""",
+    description="""\
+See, predict and debug the scale in scaled dot-product attention, from a
+terminal.
+
+Why divide by √d_k? The Lab draws random queries and keys and shows their
+logits, attention weights and softmax gradients unscaled beside scaled; every
+key recomputes. With FILE, the app also opens the queries and keys of a real
+model. With no terminal on stdout it prints instead: the report, or the
+inspection of FILE.
+
+commands:
+  report    print what the Lab shows: a table, JSON, CSV or Markdown
+  inspect   print what the heads in a file do with their queries and keys
+  attn-tui COMMAND --help says more.""",
+    epilog="""\
+keys in the app:
+  left right   d_k - 1, d_k + 1    up down     the next power of two
+  0-9          type d_k            pgup pgdn   the next width of a real model
+  s S          scale rule          [ ]         half as many keys, twice as many
+  c            component law       x           mask
+  r            redraw              t           exact values in place of ±
+  v            another view        Tab         fields, table
+  > <          next, last pane     ? q         help, quit
+
+examples:
+  attn-tui                                   the Lab
+  attn-tui --d-k 512 --scale d_k             the Lab, from there
+  attn-tui capture.safetensors               the heads in a file
+  attn-tui report --d-k 256 --format json    numbers for a script
+""",
+)
+
+_REPORT = Guide(
+    usage="attn-tui report [parameters] [--format FORMAT] [-o FILE]",
+    description="""\
+Draw random queries and keys, and print the statistics of their attention
+unscaled and under a scale rule: the Lab's table, sentence and histograms.
+Every ± is a standard error over the independent draws of the batch; theory is
+the exact value, where one is known.""",
+    epilog="""\
+examples:
+  attn-tui report                                   d_k 64, scaled by 1/√d_k
+  attn-tui report --d-k 512 --scale d_k             another width, another rule
+  attn-tui report --scale 0.05                      your own multiplier
+  attn-tui report --n-keys 4096 --mask causal       a long context
+  attn-tui report --components student_t --d-k 16   heavy tails
+  attn-tui report --format json | jq '.columns[1].measured.entropy'
+  attn-tui report --format csv -o report.csv        a line for each value
+
+Results go to stdout, messages and progress to stderr. Exit status: 0, or 2 for
+what is not accepted.
+""",
+)
+
+_INSPECT = Guide(
+    usage="""attn-tui inspect FILE [--layer I] [--head H] [--scale RULE]
+                        [--axes AXES] [--format FORMAT] [-o FILE]""",
+    description="""\
+Read captured queries and keys, and print what their attention does: a line for
+each head, or, for one head, its whole table and histograms. A head is called
+  nearly uniform   if its entropy is above 98 % of the largest possible,
+  sink             if the first key holds more than 30 % of the weight,
+  one-hot          if the largest weight of a row is above 95 % on average.""",
+    epilog="""\
+examples:
+  attn-tui inspect heads.npz                              every head
+  attn-tui inspect heads.npz --layer 3 --head 5           one head in full
+  attn-tui inspect heads.npz --scale 0.125                another multiplier
+  attn-tui inspect heads.npz --axes batch,token,head,d_k  which axis is which
+  attn-tui inspect heads.npz --format csv | grep one_hot_rows
+
+Results go to stdout, messages and progress to stderr. Exit status: 0, or 2 for
+what cannot be read; heads that can be are printed all the same.
+""",
+)
+
+GUIDES = {"report": _REPORT, "inspect": _INSPECT}

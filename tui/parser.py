@@ -1,0 +1,171 @@
+"""The parsers of the command line: options made from FIELDS, one line for every mistake."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ..core.attention.scales import SCALE_RULES
+from ..core.errors import InputError
+from ..core.export import version
+from ..core.parameters import FIELDS, Field, Parameters
+from .guide import APP, GUIDES
+from .views.glyphs import Glyphs
+
+COMMANDS = ("report", "inspect")
+FORMATS = ("table", "json", "csv", "markdown")
+
+_METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
+_TITLES = {
+    "shape": "shape of a draw",
+    "attention": "attention",
+    "components": "components of queries and keys",
+    "draw": "random numbers",
+}
+_RULES = ", ".join(
+    rule.name if rule.name == rule.formula else f"{rule.name} ({rule.formula})" for rule in SCALE_RULES.values()
+)
+
+
+class UsageError(InputError):
+    """A command line that is not understood; one line that says what is, or where that is written."""
+
+
+def read(command: str, words: Sequence[str], glyphs: Glyphs) -> dict[str, Any]:
+    """What these words give, by name; raises UsageError, or SystemExit after --help and --version.
+
+    Values of parameters stay the text that was typed.
+    """
+    parser = _Parser(command, glyphs)
+    found, unknown = parser.parse_known_args(_joined(words))
+    if unknown:
+        parser.refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
+    return {name: value for name, value in vars(found).items() if value is not None}
+
+
+def is_number(text: str) -> bool:
+    """Whether a person would call it a number; it need not be an accepted one."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """`--mean-q -1e-3` as `--mean-q=-1e-3`, since argparse takes some negative numbers for options."""
+    joined: list[str] = []
+    for word in words:
+        before = joined[-1] if joined else ""
+        if word.startswith("-") and is_number(word) and before.startswith("--") and "=" not in before:
+            joined[-1] = f"{before}={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+class _Parser(argparse.ArgumentParser):
+    """The parser of one command, or of `attn-tui` without one."""
+
+    def __init__(self, command: str, glyphs: Glyphs) -> None:
+        guide = GUIDES.get(command, APP)
+        super().__init__(
+            prog=f"attn-tui {command}".strip(),
+            usage=guide.usage,
+            description=guide.description,
+            epilog=guide.epilog,
+            formatter_class=_HelpFormatter,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self._glyphs = glyphs
+        self._options: list[str] = []
+        if command != "report":
+            group = self.add_argument_group("file")
+            what = "captured queries and keys: .safetensors, .npz or .npy"
+            self._add(group, "file", metavar="FILE", help=what, **({} if command else {"nargs": "?"}))
+            self._add(
+                group, "--axes", metavar="AXES",
+                help="the axes of each tensor of queries and keys, where the file does not say them or says them "
+                "wrong, such as batch,token,head,d_k",
+            )  # fmt: skip
+        if command == "inspect":
+            self._add_selection()
+        group = self.add_argument_group("output" if command else "screen")
+        if command:
+            self._add(group, "--format", choices=FORMATS, help="default: table")
+            self._add(group, "-o", "--output", metavar="FILE", help="write to this file, in UTF-8, not to stdout")
+        else:
+            self._add(group, "--no-mouse", action="store_true", help="leave the mouse to the terminal")
+            self._add(group, "--theme", metavar="NAME", help="attn-dark (default), attn-light or one of Textual's")
+        self._add(group, "--ascii", action="store_true", help="plain ASCII instead of Unicode")
+        self._add(group, "-h", "--help", action="help", help="show this and leave")
+        if not command:
+            self._add(group, "--version", action=_ShowVersion, nargs=0, help="show the version and leave")
+        if command != "inspect":
+            self._add_parameters()
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+    def refuse(self, word: str) -> NoReturn:
+        """Say that this word is not understood, and which option may have been meant."""
+        if not word.startswith("-"):
+            self.error(f"{word!r} is one word too many")
+        name = word.partition("=")[0]
+        near = difflib.get_close_matches(name, self._options, 1, cutoff=0.75)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        self.error(f"there is no option {name}{meant}")
+
+    def format_help(self) -> str:
+        return self._glyphs.say(super().format_help())
+
+    def _add_selection(self) -> None:
+        group = self.add_argument_group("which heads, under which scale")
+        self._add(
+            group, "--layer", metavar="I", help="only the layer of this number, as it is printed, or of this name"
+        )
+        self._add(group, "--head", metavar="H", help="only the head of this number; the first is 0")
+        self._add(
+            group, "--scale", metavar="RULE",
+            help=f"the rule for the multiplier: file, {_RULES}, or a number. A list of heads shows it in place of "
+            "the file's own, which is the default; one head is shown under both, by default unscaled and the file's",
+        )  # fmt: skip
+        self._add(group, "--multiplier", metavar="X", help="the multiplier of --scale custom (never the divisor)")
+
+    def _add_parameters(self) -> None:
+        groups: dict[str, Any] = {}
+        for field in FIELDS:
+            if field.group not in groups:
+                groups[field.group] = self.add_argument_group(_TITLES.get(field.group, field.group))
+            metavar = "RULE" if field.name == "scale" else _METAVARS[field.kind]
+            self._add(groups[field.group], field.option, dest=field.name, metavar=metavar, help=_help(field))
+
+    def _add(self, group: Any, *names: str, **settings: Any) -> None:
+        group.add_argument(*names, **settings)
+        self._options += names
+
+
+class _ShowVersion(argparse.Action):
+    """Asks for the version only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"attn-tui {version()}")
+        parser.exit()
+
+
+def _help(field: Field) -> str:
+    default = field.format(getattr(Parameters(), field.name))
+    accepted = field.accepted
+    if field.name == "scale":
+        accepted = f"{_RULES}, or a number, which is the multiplier itself"
+    return f"{field.help} Takes {accepted}; default {default}.".replace("%", "%%")
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of descriptions, and leaves help texts a column of their own."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
