@@ -17,6 +17,7 @@ from .statistics.measurement import Column, Estimate, Measurement
 if TYPE_CHECKING:  # `attn-tui --version` asks this module, without waiting for NumPy
     from .captures.heads import HeadSubject
     from .captures.reader import Capture
+    from .lab.claims import Outcome
     from .lab.theory import Prediction
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
@@ -24,6 +25,7 @@ Say: TypeAlias = Callable[[str], str]  # how text is spelled, as in ASCII
 
 _REPORT = "attn-tui/report-1"
 _INSPECT = "attn-tui/inspect-1"
+_CLAIMS = "attn-tui/claims-1"
 _NONE = "—"
 
 
@@ -147,17 +149,72 @@ def parameter_word(field: Field, parameters: Parameters) -> str:
     return choice_word(value) if field.kind == "choice" else field.format(value)
 
 
+def claims_json(outcomes: Sequence[Outcome]) -> str:
+    """What became of claims, as one JSON object."""
+    return _json(
+        {
+            "schema": _CLAIMS,
+            "version": version(),
+            "claims": [
+                {
+                    "id": outcome.claim.id,
+                    "statement": outcome.claim.statement,
+                    "source": outcome.claim.source,
+                    "verdict": outcome.verdict,
+                    "reason": outcome.reason,
+                    "why": outcome.claim.why,
+                    "figures": [
+                        {
+                            "label": finding.label,
+                            "claimed": finding.claimed,
+                            "measured": None if finding.measured is None else _estimate(finding.measured),
+                            "exact": _existing(finding.exact),
+                            "agrees": finding.agrees,
+                        }
+                        for finding in outcome.findings
+                    ],
+                }
+                for outcome in outcomes
+            ],
+        }
+    )
+
+
+def claims_csv(outcomes: Sequence[Outcome]) -> str:
+    """A line for each figure; a claim without any has one line of its own."""
+    lines: list[list[Any]] = []
+    for outcome in outcomes:
+        place = [outcome.claim.id, outcome.verdict]
+        for finding in outcome.findings:
+            measured = finding.measured or Estimate(None, None)
+            known = [_existing(number) for number in (*measured, finding.exact)]
+            lines.append([*place, finding.label, finding.claimed, *known, finding.agrees])
+        if not outcome.findings:
+            lines.append([*place, *[None] * 6])
+    return _csv(["claim", "verdict", "figure", "claimed", "measured", "stderr", "exact", "agrees"], lines)
+
+
+def claims_markdown(outcomes: Sequence[Outcome], say: Say = str) -> str:
+    """A line for each claim: the verdict, the statement, and why the verdict is so."""
+    rule = "| verdict | claim | because |\n| :-- | :-- | :-- |\n"
+    return rule + "".join(
+        f"| {_escaped(o.verdict, say)} | {_escaped(o.claim.statement, say)} | {_escaped(o.reason, say)} |\n"
+        for o in outcomes
+    )
+
+
 _COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")
 
 
 def _column(column: Column) -> dict[str, Any]:
     return {
         "scale": {"rule": column.rule, "multiplier": column.multiplier},
-        "measured": {
-            name: {"value": _existing(estimate.value), "stderr": _existing(estimate.stderr)}
-            for name, estimate in column.measured.items()
-        },
+        "measured": {name: _estimate(estimate) for name, estimate in column.measured.items()},
     }
+
+
+def _estimate(estimate: Estimate) -> dict[str, float | None]:
+    return {"value": _existing(estimate.value), "stderr": _existing(estimate.stderr)}
 
 
 def _values(column: Column) -> Iterator[list[Any]]:

@@ -63,7 +63,9 @@ def _run(words: Sequence[str], ascii_only: bool) -> int:
         output.say(f"note: {remark}", output.screen_glyphs(ascii_only))
     from . import plain  # NumPy and Rich, once they are needed
 
-    return plain.report(request, ascii_only) if isinstance(request, Report) else plain.inspect(request, ascii_only)
+    if isinstance(request, Report):
+        return plain.report(request, ascii_only)
+    return plain.inspect(request, ascii_only) if isinstance(request, Inspect) else plain.claims(request, ascii_only)
 
 
 def _plain_request(request: OpenApp) -> Report | Inspect:
@@ -96,4 +98,4 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
 def _require_file(file: Path) -> None:
     """Say what is known, where a word is neither a file nor a command."""
     if not os.path.lexists(file) and file.name == str(file) and not file.suffix:
-        raise InputError(f"{file} is neither a file nor a command; the commands are {' and '.join(COMMANDS)}")
+        raise InputError(f"{file} is neither a file nor a command; the commands are {', '.join(COMMANDS)}")

@@ -17,7 +17,8 @@ class Guide:
 APP = Guide(
     usage="""attn-tui [FILE] [parameters]
        attn-tui report [parameters] [--format FORMAT] [-o FILE]
-       attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [...]""",
+       attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [...]
+       attn-tui claims [--format FORMAT] [-o FILE]""",
     description="""\
 See, predict and debug the scale in scaled dot-product attention, from a
 terminal.
@@ -31,6 +32,7 @@ inspection of FILE.
 commands:
   report    print what the Lab shows: a table, JSON, CSV or Markdown
   inspect   print what the heads in a file do with their queries and keys
+  claims    put to the test what study notes say about √d_k
   attn-tui COMMAND --help says more.""",
     epilog="""\
 keys in the app:
@@ -94,4 +96,21 @@ what cannot be read; heads that can be are printed all the same.
 """,
 )
 
-GUIDES = {"report": _REPORT, "inspect": _INSPECT}
+_CLAIMS = Guide(
+    usage="attn-tui claims [--format FORMAT] [-o FILE]",
+    description="""\
+Put to the test what widely copied study notes say about √d_k: each claimed
+figure beside the one measured now, with its standard error, and the exact one
+where theory has it. The verdict is computed from them: holds, holds in the
+limit, does not hold, or not testable here. It takes some seconds.""",
+    epilog="""\
+examples:
+  attn-tui claims                        every claim, its figures and verdict
+  attn-tui claims --format markdown      a line for each
+  attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
+
+Results go to stdout, messages and progress to stderr.
+""",
+)
+
+GUIDES = {"report": _REPORT, "inspect": _INSPECT, "claims": _CLAIMS}

@@ -39,8 +39,9 @@ def tolerate_broken_input() -> None:
     def forgiving(encoding: str) -> object:
         return partial(codecs.getincrementaldecoder(encoding), "replace")
 
-    if hasattr(linux_driver, "getincrementaldecoder"):
-        vars(linux_driver)["getincrementaldecoder"] = forgiving
+    name = "getincrementaldecoder"
+    if hasattr(linux_driver, name):
+        setattr(linux_driver, name, forgiving)
 
 
 def _repaint(app: App[Any]) -> None:

@@ -61,13 +61,23 @@ class Inspect:
     remarks: tuple[str, ...] = ()
 
 
-Request: TypeAlias = OpenApp | Report | Inspect
+@dataclass(frozen=True)
+class Claims:
+    """attn-tui claims"""
+
+    output: Output = Output()
+    remarks: tuple[str, ...] = ()
+
+
+Request: TypeAlias = OpenApp | Report | Inspect | Claims
 
 
 def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
     """The request that these words make; raises InputError, or SystemExit after --help and --version."""
     if words and words[0] in COMMANDS:
         given = read(words[0], words[1:], glyphs)
+        if words[0] == "claims":
+            return Claims(_output(given))
         return _report(given) if words[0] == "report" else _inspect(given)
     given = read("", words, glyphs)
     file = given.get("file")

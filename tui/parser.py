@@ -14,7 +14,7 @@ from ..core.parameters import FIELDS, Field, Parameters
 from .guide import APP, GUIDES
 from .views.glyphs import Glyphs
 
-COMMANDS = ("report", "inspect")
+COMMANDS = ("report", "inspect", "claims")
 FORMATS = ("table", "json", "csv", "markdown")
 
 _METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
@@ -82,7 +82,7 @@ class _Parser(argparse.ArgumentParser):
         )
         self._glyphs = glyphs
         self._options: list[str] = []
-        if command != "report":
+        if command in ("", "inspect"):
             group = self.add_argument_group("file")
             what = "captured queries and keys: .safetensors, .npz or .npy"
             self._add(group, "file", metavar="FILE", help=what, **({} if command else {"nargs": "?"}))
@@ -104,7 +104,7 @@ class _Parser(argparse.ArgumentParser):
         self._add(group, "-h", "--help", action="help", help="show this and leave")
         if not command:
             self._add(group, "--version", action=_ShowVersion, nargs=0, help="show the version and leave")
-        if command != "inspect":
+        if command in ("", "report"):
             self._add_parameters()
 
     def error(self, message: str) -> NoReturn:

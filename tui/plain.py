@@ -21,7 +21,8 @@ from ..core.lab.theory import Prediction, ScoreCurve, predict, score_curve
 from ..core.parameters import FIELDS, Parameters
 from ..core.statistics.measurement import Measurement
 from . import output
-from .options import Format, Inspect, Output, Report
+from .options import Claims, Format, Inspect, Output, Report
+from .views.claims import claims_report
 from .views.glyphs import ASCII, UNICODE, Glyphs
 from .views.head_list import SHOWN, head_list
 from .views.histograms import grid_lines
@@ -87,6 +88,29 @@ def inspect(request: Inspect, ascii_only: bool) -> int:
     left_out = f"{len(chosen) - len(heads)} of {len(chosen)} heads are left out"
     output.say(f"{refusal} ({left_out})", output.screen_glyphs(ascii_only))
     return 2
+
+
+def claims(request: Claims, ascii_only: bool) -> int:
+    """Put every claim to the test and print what became of it; the exit code."""
+    from ..core.lab.claims import CLAIMS, Outcome, check_all
+
+    result = request.output
+    output.check_target(result.path)
+    glyphs = _glyphs(result, ascii_only)
+    found: dict[str, Outcome] = {}
+    with output.Progress(f"testing {len(CLAIMS)} claims") as progress:
+        for outcome in check_all():
+            found[outcome.claim.id] = outcome
+            progress.show(len(found) / len(CLAIMS))
+    outcomes = [found[claim.id] for claim in CLAIMS]
+    texts: dict[Format, Callable[[], str]] = {
+        "json": lambda: export.claims_json(outcomes),
+        "csv": lambda: export.claims_csv(outcomes),
+        "markdown": lambda: export.claims_markdown(outcomes, glyphs.say),
+        "table": lambda: _printed([as_text(claims_report(outcomes, _width(result), glyphs))], result),
+    }
+    output.write(texts[result.format](), result.path, ascii_only)
+    return 0
 
 
 def measure(parameters: Parameters) -> tuple[Measurement[Parameters], Prediction]:

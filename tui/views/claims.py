@@ -1,15 +1,13 @@
-"""Claims and what became of them: a list with verdicts, one claim in full, and a table for print."""
+"""Claims and what became of them: a list with verdicts, one claim in full, and all of them for print."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-from rich.text import Text
-
 from .glyphs import Glyphs
-from .lines import PRINTED, Line, Role, fitted, wrapped
+from .lines import Line, Role, fitted, wrapped
 from .numbers import short
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ def claim_list(
     room = max(height - 2, 1)
     first = min(max(cursor - room // 2, 0), max(len(claims) - room, 0))
     done = f"{len(outcomes)} of {len(claims)} put to the test"
-    lines: list[Line] = [fitted(((done, "heading"),), width), ()]
+    lines: list[Line] = [((f" {done}", "heading"),), ()]
     for index in range(first, min(first + room, len(claims))):
         claim = claims[index]
         outcome = outcomes.get(claim.id)
@@ -64,10 +62,11 @@ def claim_lines(claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyph
 
 def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
     """One figure: claimed, measured, exact."""
-    facts = glyphs.say("  ".join(_facts(finding, glyphs)))
-    sign, role = ("agrees ", "scaled") if finding.agrees else ("differs", "unscaled")
-    head: Line = ((sign, role), (f" {glyphs.say(finding.label)}", "label"))
-    return [head, *(((" " * 8, "text"), *line) for line in wrapped(facts, width - 8))]
+    role: Role = "scaled" if finding.agrees else "unscaled"
+    texts = wrapped(glyphs.say(finding.label), width - 8, "label")
+    texts += wrapped(glyphs.say(", ".join(_facts(finding, glyphs))), width - 8)
+    signs = ["agrees" if finding.agrees else "differs", *[""] * (len(texts) - 1)]
+    return [((sign.ljust(8), role), *text) for sign, text in zip(signs, texts, strict=True)]
 
 
 def _facts(finding: Finding, glyphs: Glyphs) -> list[str]:
@@ -81,15 +80,13 @@ def _facts(finding: Finding, glyphs: Glyphs) -> list[str]:
     return facts
 
 
-def claims_table(outcomes: Sequence[Outcome], glyphs: Glyphs) -> Table:
-    """All claims for print: verdict, claim, figures."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), header_style="bold")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("claim", ratio=2)
-    table.add_column("figures", ratio=3)
+def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> list[Line]:
+    """All claims for print: each with its verdict, its figures and why it is so."""
+    lines: list[Line] = []
     for outcome in outcomes:
-        word, role = _WORDS[outcome.verdict]
-        figures = [f"{f.label}: {', '.join(_facts(f, glyphs))}" for f in outcome.findings]
-        said = Text.assemble(glyphs.say(outcome.claim.statement), (f"\n{outcome.claim.id}", PRINTED["dim"]))
-        table.add_row(Text(word, PRINTED[role]), said, glyphs.say("\n".join(figures) or outcome.reason))
-    return table
+        lines += claim_lines(outcome.claim, outcome, width, glyphs)
+        rule: Line = ((glyphs.rule * width, "dim"),)
+        lines += [(), rule, ()]
+    counts: Counter[Verdict] = Counter(outcome.verdict for outcome in outcomes)
+    told = ", ".join(f"{count} {_WORDS[verdict][0]}" for verdict, count in counts.most_common())
+    return [*lines, ((f"{len(outcomes)} claims: {told}", "heading"),)]
