@@ -170,7 +170,8 @@ def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple
     unit = "%" if factor == 100 and value is not None else " "
     if estimate.stderr is None:
         return aligned(value, glyphs), f" {unit}".ljust(CELL - VALUE)
-    return aligned(value, glyphs), f"{glyphs.say(' ±')[-2:]}{error(factor * estimate.stderr, glyphs)}{unit} "
+    sign, gap = (" +-", "") if glyphs.ascii else (" ±", " ")
+    return aligned(value, glyphs), f"{sign}{error(factor * estimate.stderr, glyphs)}{unit}{gap}"
 
 
 def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
