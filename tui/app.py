@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.widget import Widget
 
 from ..core.attention.scales import multiplier
 from ..core.parameters import ParameterError, Parameters
@@ -90,6 +91,7 @@ class AttnApp(FrugalApp[int]):
         self.theorist = Recompute(("theory",), self.deliver)
         self.tester = Recompute(("claims",), self.deliver)
         self._lab_work = work.Lab()
+        self._focus_before: Widget | None = None
 
     def compose(self) -> ComposeResult:
         self.top = TopBar()
@@ -136,22 +138,27 @@ class AttnApp(FrugalApp[int]):
     def on_parameters_edited(self, message: ParametersEdited) -> None:
         """Take over new parameters; where the scale rule has no multiplier for them, say so and keep the numbers."""
         p = self.parameters = message.parameters
-        if self.active == "Claims":
-            self.action_pane("Lab")
-        self.lab.show_parameters(p)
         self._show_status()
         try:
             multiplier(p.scale, p.d_k, p.multiplier)
         except ParameterError as error:
-            self.lab.show_stale(f"{error}.")
+            self.lab.object_to(f"{error}.")
         else:
+            self.lab.object_to("")
             self._measure()
 
     def on_edit_rejected(self, message: EditRejected) -> None:
-        if message.reason:
-            self.lab.show_stale(f"{message.reason}.")
-        else:
-            self.lab.show_current()
+        self.lab.object_to(f"{message.reason}." if message.reason else "")
+
+    def on_claims_pane_to_lab(self, message: ClaimsPane.ToLab) -> None:
+        self._to_lab(message.parameters)
+
+    def _to_lab(self, parameters: Parameters) -> None:
+        """Show the Lab with other parameters."""
+        self.action_pane("Lab")
+        self.lab.panel.finish()
+        self.lab.panel.show(parameters)
+        self.post_message(ParametersEdited(parameters))
 
     def on_capture_pane_head_wanted(self, message: CapturePane.HeadWanted) -> None:
         capture = self.capture
@@ -173,8 +180,7 @@ class AttnApp(FrugalApp[int]):
             if self.heads is not None:
                 self.heads.show_stale(f"The Lab cannot take this shape over. {error}.")
             return
-        self.action_pane("Lab")
-        self.post_message(ParametersEdited(changed))
+        self._to_lab(changed)
 
     def action_turn(self, direction: int) -> None:
         at = self.PANES.index(self.active) + direction
@@ -222,6 +228,14 @@ class AttnApp(FrugalApp[int]):
         width, height = event.size
         needs, has = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
         self.too_small.show(f"attn-tui needs a terminal of {needs}; this one is {has}.")
+        self._focus_before = self.focused or self._focus_before
+        self.call_after_refresh(self._focus_again)
+
+    def _focus_again(self) -> None:
+        """What was hidden for want of room has lost the focus, and with it every key."""
+        if self.focused is None:
+            candidates = (self._focus_before, self._panes()[self.active])
+            self.screen.set_focus(next((w for w in candidates if w is not None and w.focusable), None))
 
     # What the compute thread found
 

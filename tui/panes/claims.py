@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.message import Message
 
-from ..messages import ParametersEdited
+from ...core.parameters import Parameters
 from ..views.bars import Key
 from ..widgets.claims import ClaimList, ClaimText
 
@@ -39,6 +39,13 @@ class ClaimsPane(Container, can_focus=True):
 
     class Again(Message):
         """The claims are to be put to the test."""
+
+    class ToLab(Message):
+        """The Lab is to take over a claim's parameters."""
+
+        def __init__(self, parameters: Parameters) -> None:
+            super().__init__()
+            self.parameters = parameters
 
     def compose(self) -> ComposeResult:
         self.claims = ClaimList()
@@ -70,7 +77,7 @@ class ClaimsPane(Container, can_focus=True):
     def action_to_lab(self) -> None:
         claim = self.claims.chosen
         if claim is not None and claim.parameters is not None:
-            self.post_message(ParametersEdited(claim.parameters))
+            self.post_message(self.ToLab(claim.parameters))
 
     def _show(self) -> None:
         claim = self.claims.chosen

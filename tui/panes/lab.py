@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -12,11 +11,11 @@ from textual.containers import Container
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ...core.statistics.measurement import Measurement
-from ..messages import ParametersEdited, Theory
+from ..messages import Theory
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.table import Contents
-from ..widgets.parameter_panel import ParameterPanel
+from ..widgets.parameter_panel import ParameterPanel, typing
 from ..widgets.results import Results
 
 KEYS: tuple[Key, ...] = (
@@ -45,26 +44,31 @@ class Lab(Container, can_focus=True):
         Binding("r", "step('seed', 1)", "redraw with a new seed", show=False),
         Binding("t", "theory", "exact values in place of ±, where there is no room for both", show=False),
         Binding("v", "view", "table and histograms, or one of them", show=False),
+        *typing(),
+        Binding("backspace", "typed('erase')", "erase a digit", show=False),
+        Binding("enter", "typed('accept')", "done with typing", show=False),
+        Binding("escape", "typed('cancel')", "back to the value before typing", show=False),
     ]
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
         super().__init__(classes="pane")
-        self.parameters = parameters
+        self._first = parameters
         self.glyphs = glyphs
+        self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
 
     def compose(self) -> ComposeResult:
         self.panel = ParameterPanel()
-        self.panel.parameters = self.parameters
+        self.panel.parameters = self._first
         self.results = Results(self.glyphs)
         yield self.panel
         yield self.results
 
-    def show_parameters(self, parameters: Parameters) -> None:
-        """These are asked for now; their measurement is on its way."""
-        self.parameters = parameters
-        self.panel.show(parameters)
+    @property
+    def parameters(self) -> Parameters:
+        """What is asked for; the panel keeps it, so that keys in a burst each start from the one before."""
+        return self.panel.parameters
 
     def show_measurement(self, measurement: Measurement[Parameters], theory: Theory | None) -> None:
         """Show a measurement of all the draws that were asked for, or of the first of them, beside its theory."""
@@ -75,32 +79,31 @@ class Lab(Container, can_focus=True):
         else:
             contents = Contents(measurement.columns, theory.prediction.columns, theory.deviations)
             self.results.show(contents, early, theory.curve)
+        if self._objection:
+            self.show_stale(self._objection)
+
+    def object_to(self, reason: str) -> None:
+        """What is asked for cannot be; with an empty reason, it can again."""
+        before, self._objection = self._objection, reason
+        if reason:
+            self.show_stale(reason)
+        elif before and self.measurement is not None:
+            self.show_measurement(self.measurement, self.theory)
 
     def show_stale(self, reason: str) -> None:
         """What is on screen is not what is asked for, and why."""
         shown = f" The numbers shown are for d_k {self.measurement.subject.d_k}." if self.measurement else ""
         self.results.show_stale(reason + shown)
 
-    def show_current(self) -> None:
-        """What is on screen is what is asked for after all."""
-        if self.measurement is not None:
-            self.show_measurement(self.measurement, self.theory)
-
-    def on_key(self, event: events.Key) -> None:
+    def action_type(self, character: str) -> None:
         """Digits typed anywhere set d_k."""
-        if event.character is not None and event.character in "0123456789":
-            self.panel.type_into("d_k", event.character)
-        elif self.panel.editing is None:
-            return
-        elif event.key == "backspace":
-            self.panel.action_erase()
-        elif event.key == "enter":
-            self.panel.action_accept()
-        elif event.key == "escape":
-            self.panel.action_cancel()
-        else:
-            return
-        event.stop()
+        self.panel.type_into("d_k", character)
+
+    def action_typed(self, end: Literal["erase", "accept", "cancel"]) -> None:
+        """Backspace, Enter and Escape belong to what is being typed, if anything is."""
+        panel = self.panel
+        if panel.editing is not None:
+            {"erase": panel.action_erase, "accept": panel.action_accept, "cancel": panel.action_cancel}[end]()
 
     def action_d_k(self, change: int) -> None:
         d_k = self.parameters.d_k + change
@@ -119,11 +122,6 @@ class Lab(Container, can_focus=True):
     def action_view(self) -> None:
         self.results.next_view()
 
-    def on_parameters_edited(self, message: ParametersEdited) -> None:
-        """On its way to the app: the next key may come before the app has answered, and must start from here."""
-        self.parameters = self.panel.parameters = message.parameters
-
     def _ask(self, name: str, value: Value) -> None:
         self.panel.finish()
-        self.parameters = self.panel.parameters = self.parameters.with_value(name, value)
-        self.post_message(ParametersEdited(self.parameters))
+        self.panel.ask(name, value)

@@ -75,7 +75,7 @@ def panel_lines(
 
 
 def _field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
-    left, right = (f"{glyphs.left} ", f" {glyphs.right}") if focused else ("  ", "  ")
+    left, right = (f" {glyphs.left}", f" {glyphs.right}") if focused else ("  ", "  ")
     room = width - NAME - 4
     shown = text if len(text) <= room else text[-room:]
     return (

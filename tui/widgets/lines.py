@@ -57,9 +57,13 @@ class LinesWidget(Widget):
         self.redraw()
 
     def on_focus(self) -> None:
-        self.redraw()
+        self.call_next(self.focus_changed)  # by then `has_focus` is set
 
     def on_blur(self) -> None:
+        self.call_next(self.focus_changed)
+
+    def focus_changed(self) -> None:
+        """The widget has got or lost the focus."""
         self.redraw()
 
     def render_line(self, y: int) -> Strip:

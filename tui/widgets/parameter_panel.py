@@ -15,7 +15,13 @@ from ..views.lines import Line
 from ..views.panel import Editing, applicable, field_rows, panel_lines
 from .lines import LinesWidget
 
-_TYPED = frozenset("0123456789.-+e")
+_NAMES = {".": "full_stop", "-": "minus", "+": "plus"}
+
+
+def typing(others: str = "") -> list[BindingType]:
+    """Bindings for digits and these characters. As bindings they keep their order with the other keys; an `on_key`
+    would overtake keys that are still on their way up to the app."""
+    return [Binding(_NAMES.get(c, c), f"type('{c}')", "type a number", show=False) for c in "0123456789" + others]
 
 
 class ParameterPanel(LinesWidget, can_focus=True):
@@ -31,6 +37,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         Binding("enter", "accept", "accept", show=False),
         Binding("escape", "cancel", "cancel", show=False),
         Binding("backspace", "erase", "erase", show=False),
+        *typing(".-+e"),
     ]
 
     parameters = Parameters()
@@ -79,6 +86,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Back to the value before typing; when nothing is being typed, leave the panel."""
         if self.editing is not None:
             self.finish()
+            self.show(self._before)
             self._tell(ParametersEdited(self._before))
         else:
             self.leave()
@@ -86,7 +94,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def action_step(self, direction: Literal[-1, 1]) -> None:
         """Step the field with the cursor, as its row of FIELDS says."""
         self.finish()
-        self._ask(self.cursor, self.field.stepped(self._value, direction))
+        self.ask(self.cursor, self.field.stepped(self._value, direction))
 
     def action_fine(self, direction: Literal[-1, 1]) -> None:
         """Step by one where stepping doubles; otherwise as `step`."""
@@ -96,7 +104,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.finish()
             value = int(self._value) + direction
             if self.field.low <= value <= self.field.high:
-                self._ask(self.cursor, value)
+                self.ask(self.cursor, value)
 
     def action_move(self, direction: Literal[-1, 1]) -> None:
         """To the next field; past the last or the first one, on to the next widget."""
@@ -113,10 +121,12 @@ class ParameterPanel(LinesWidget, can_focus=True):
         else:
             self.screen.focus_previous()
 
-    def on_key(self, event: events.Key) -> None:
-        if self.field.kind != "choice" and event.character is not None and event.character in _TYPED:
-            self.type_into(self.cursor, event.character)
-            event.stop()
+    def action_type(self, character: str) -> None:
+        """Into the field with the cursor; digits on a choice set d_k, as they do anywhere in the Lab."""
+        if self.field.kind != "choice":
+            self.type_into(self.cursor, character)
+        elif character.isdigit():
+            self.type_into("d_k", character)
 
     def on_click(self, event: events.Click) -> None:
         rows = field_rows(self.parameters, self.size.height)
@@ -146,12 +156,12 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self._tell(EditRejected(str(error)))
         else:
             self.editing = Editing(name, text)
-            self._ask(name, value)
+            self.ask(name, value)
         self.redraw()
 
-    def _ask(self, name: str, value: Value) -> None:
-        # The next key may come before the app has answered; it must start from here.
-        self.parameters = self.parameters.with_value(name, value)
+    def ask(self, name: str, value: Value) -> None:
+        """Ask for another value. The next key may come before the app has answered, and starts from this one."""
+        self.show(self.parameters.with_value(name, value))
         self._tell(ParametersEdited(self.parameters))
 
     def _tell(self, message: Message) -> None:

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from ..views.glyphs import Glyphs
+from ..views.lines import wrapped
 from ..views.sentence import sentence
 from ..views.table import Contents
 from .bars import Paragraph
@@ -57,11 +58,14 @@ class Results(Vertical):
         """What is on screen is not what is asked for: it stands back, and the reason stands under it."""
         self._remark = reason
         self._mark(stale=True)
+        self._arrange()
         self._say()
 
     def next_view(self) -> None:
         """Table and histograms, or one of them in all the room there is."""
         self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        if self.view == "histograms" and self.table.has_focus:
+            self.table.leave()  # what is hidden cannot keep the focus
         self._arrange()
 
     def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
@@ -75,6 +79,7 @@ class Results(Vertical):
         if stale == self._stale:
             return
         self._stale = stale
+        self._arrange()
         for widget in (self.table, self.histograms):
             widget.dimmed = stale
             widget.refresh()
@@ -94,6 +99,8 @@ class Results(Vertical):
         """Give each part its lines: the whole table if histograms still fit, else its telling rows."""
         width, height = self.size
         words = 3 if width < 72 else 2
+        if self._stale:  # a reason is shown to its end, at the cost of the histograms
+            words = max(words, len(wrapped(self.glyphs.say(self._remark), width - 1)))
         table = _FULL if height >= _FULL + words + _PAIRS else _SHORT
         if self.view == "table":
             table = height - words

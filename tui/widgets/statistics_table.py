@@ -84,13 +84,9 @@ class StatisticsTable(LinesWidget, can_focus=True):
     def action_leave(self) -> None:
         self.leave()
 
-    def on_focus(self) -> None:
-        super().on_focus()
+    def focus_changed(self) -> None:
+        super().focus_changed()
         self.post_message(self.Described(self.statistic))
-
-    def on_blur(self) -> None:
-        super().on_blur()
-        self.post_message(self.Described(None))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._scroll(3)
