@@ -221,7 +221,9 @@ class AttnApp(FrugalApp[int]):
         elif not isinstance(pane, ClaimsPane):
             about = pane.results.table.statistic
         bindings = [b for source in (pane, self) for b in source.BINDINGS if isinstance(b, Binding)]
-        keys = [(binding.key, binding.description) for binding in bindings]
+        keys = [(b.key, b.description) for b in bindings if not b.action.startswith("type(")]
+        if pane is self.lab:
+            keys.insert(0, ("0-9", "type d_k, or into the field with the cursor"))
         self.push_screen(HelpScreen(lambda width: help_lines(about, ABOUT[self.active], keys, width, self.glyphs)))
 
     def on_resize(self, event: events.Resize) -> None:
