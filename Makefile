@@ -20,6 +20,9 @@ lint: .venv/installed-for-tests
 bench: .venv/installed
 	@$(BIN)/python benchmarks/recompute.py $(ARGS)
 
+pictures: .venv/installed
+	@$(BIN)/python docs/pictures.py
+
 # The oldest versions that pyproject.toml admits.
 test-lowest: .venv-lowest/installed
 	@.venv-lowest/bin/python -m pytest $(ARGS)
@@ -28,7 +31,7 @@ clean:
 	@rm -rf .venv .venv-lowest *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: run test lint bench test-lowest clean
+.PHONY: run test lint bench pictures test-lowest clean
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv" >&2
