@@ -194,7 +194,7 @@ class AttnApp(FrugalApp[int]):
             self.mount(self.heads, after=self.lab)
             self._open()
         elif name == "Claims" and self.claims is None:
-            self.claims = ClaimsPane(classes="pane")
+            self.claims = ClaimsPane()
             self.mount(self.claims, after=self.lab)
             self._test_claims()
         panes = self._panes()

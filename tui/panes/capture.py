@@ -67,12 +67,11 @@ class CapturePane(Container, can_focus=True):
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(classes="pane")
-        self.glyphs = glyphs
+        self.map = HeadMapWidget()
+        self.results = Results(glyphs)
         self.rule = "none"
 
     def compose(self) -> ComposeResult:
-        self.map = HeadMapWidget()
-        self.results = Results(self.glyphs)
         yield self.map
         yield self.results
 

@@ -47,9 +47,12 @@ class ClaimsPane(Container, can_focus=True):
             super().__init__()
             self.parameters = parameters
 
-    def compose(self) -> ComposeResult:
+    def __init__(self) -> None:
+        super().__init__(classes="pane")
         self.claims = ClaimList()
         self.text = ClaimText()
+
+    def compose(self) -> ComposeResult:
         yield self.claims
         yield self.text
 

@@ -52,16 +52,14 @@ class Lab(Container, can_focus=True):
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
         super().__init__(classes="pane")
-        self._first = parameters
-        self.glyphs = glyphs
+        self.panel = ParameterPanel()
+        self.panel.parameters = parameters
+        self.results = Results(glyphs)
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
 
     def compose(self) -> ComposeResult:
-        self.panel = ParameterPanel()
-        self.panel.parameters = self._first
-        self.results = Results(self.glyphs)
         yield self.panel
         yield self.results
 

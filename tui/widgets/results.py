@@ -33,15 +33,15 @@ class Results(Vertical):
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__()
         self.glyphs = glyphs
+        self.table = StatisticsTable()
+        self.words = Paragraph()
+        self.histograms = Histograms()
         self.view: View = "both"
         self._contents = Contents(())
         self._remark = ""
         self._stale = False
 
     def compose(self) -> ComposeResult:
-        self.table = StatisticsTable()
-        self.words = Paragraph()
-        self.histograms = Histograms()
         yield self.table
         yield self.words
         yield self.histograms

@@ -1,0 +1,375 @@
+"""The program in a real terminal: what it writes, how it ends, and what it leaves behind."""
+
+import codecs
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+import pytest
+from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.numbers import short
+from test_frugal import Terminal
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("what terminals do is told by Linux here", allow_module_level=True)
+
+FOREVER = 20.0  # seconds until a test gives up
+QUIET = 0.1  # seconds without output after which nothing more is expected
+SMALL = ("--d-k", "64", "--n-keys", "16", "--n-queries", "8", "--batch", "2")
+RIGHT, LEFT = b"\x1b[C", b"\x1b[D"
+
+# Makes the terminal the session's own, as a shell does, so that hanging up and stopping work.
+_START = """
+import fcntl, runpy, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+for name in sys.argv.pop(1).split(","):
+    if name:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+runpy.run_module("attn_tui.tui", run_name="__main__")
+"""
+
+
+class Session:
+    """The program in a terminal of its own, with everything it has written."""
+
+    def __init__(self, words: tuple[str, ...], size: tuple[int, int], env: Mapping[str, str], ignored: str) -> None:
+        self.ours, self.theirs = pty.openpty()
+        self.modes = termios.tcgetattr(self.theirs)
+        self.screen = Terminal(*size)
+        self.resize(*size)
+        left_out = ("LC_ALL", "LC_CTYPE", "NO_COLOR", "COLUMNS", "LINES", "TEXTUAL_FPS", "TERM_PROGRAM")
+        clean = {name: value for name, value in os.environ.items() if name not in left_out}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _START, ignored, *words],
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
+            start_new_session=True,
+            env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **env},
+        )
+        self.written = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._pending = ""
+
+    # Do
+
+    def send(self, keys: bytes) -> None:
+        os.write(self.ours, keys)
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.process.pid, number)
+
+    def resize(self, width: int, height: int) -> None:
+        self.screen = Terminal(width, height)
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+    def hang_up(self) -> None:
+        """The terminal is gone."""
+        for descriptor in (self.ours, self.theirs):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.ours = self.theirs = -1
+
+    # See
+
+    def read(self, seconds: float) -> bytes:
+        """What is written next, if something is before the time is over."""
+        if not select.select([self.ours], [], [], seconds)[0]:
+            return b""
+        data = os.read(self.ours, 1 << 16)
+        self.written += data
+        self._pending += self._decoder.decode(data)
+        whole = re.search(r"\x1b[^a-zA-Z~]{0,40}\Z", self._pending)  # a sequence that is not all there
+        end = whole.start() if whole else len(self._pending)
+        self.screen.feed(self._pending[:end])
+        self._pending = self._pending[end:]
+        return data
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        end = time.monotonic() + FOREVER
+        while not condition():
+            assert time.monotonic() < end, f"{what} never came about; the screen:\n{self.text}"
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.written[-2000:]!r}"
+            self.read(0.05)
+
+    def quiet(self) -> bytes:
+        """Everything until nothing more is written."""
+        before, end = len(self.written), time.monotonic() + FOREVER
+        while self.read(QUIET):
+            assert time.monotonic() < end, "it never stops writing"
+        return self.written[before:]
+
+    def ready(self) -> "Session":
+        """Wait for the first result with its theory."""
+        self.until(lambda: "Unscaled, logits" in self.text and self.text.count("theory") >= 2, "the first result")
+        self.quiet()
+        return self
+
+    def shows(self, d_k: int) -> None:
+        """Wait until this d_k has been measured at 1/√d_k."""
+        title = f"× {short(d_k**-0.5, UNICODE)} (1/√d_k)"
+        self.until(lambda: re.search(rf"d_k {d_k} .*\n d_k +{d_k} .*{re.escape(title)}", self.text), f"d_k {d_k}")
+        self.quiet()
+
+    def ended(self) -> int:
+        """The exit code, once the process has ended; what it writes until then is read."""
+        end = time.monotonic() + FOREVER
+        while self.process.poll() is None:
+            assert time.monotonic() < end, "it does not end"
+            if self.ours >= 0:
+                self.read(0.02)
+            else:
+                time.sleep(0.02)
+        if self.ours >= 0:
+            while self.read(0):
+                pass
+        return self.process.returncode
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.screen.lines)
+
+    def assert_restored(self) -> None:
+        """The terminal is as it was before."""
+        last = dict(re.findall(rb"\x1b\[\?([0-9]+)([hl])", self.written))
+        assert last.get(b"1049") == b"l", "the alternate screen is left"
+        assert last.get(b"25") == b"h", "the cursor is shown"
+        for mode in (b"1000", b"1002", b"1003", b"1004", b"1006", b"1015", b"1016", b"2004", b"2026", b"2048"):
+            assert last.get(mode, b"l") == b"l", mode
+        pushed, popped = (re.findall(rb"\x1b\[" + sign + rb"[0-9]*u", self.written) for sign in (b">", b"<"))
+        assert len(popped) >= len(pushed), "the keyboard's own protocol is left"
+        assert termios.tcgetattr(self.theirs) == self.modes
+
+
+@contextmanager
+def running(*words: str, size: tuple[int, int] = (120, 40), ignored: str = "", **env: str) -> Iterator[Session]:
+    session = Session(words or SMALL, size, env, ignored)
+    try:
+        yield session
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(session.process.pid, signal.SIGCONT)
+        session.process.kill()
+        session.process.wait()
+        session.hang_up()
+
+
+def assert_nobody_left(session: Session) -> None:
+    """No process of the program's session is left."""
+    with pytest.raises(ProcessLookupError):
+        os.killpg(session.process.pid, 0)
+
+
+# How it ends
+
+
+def test_q_ends_it_with_0_and_leaves_the_terminal_as_it_was() -> None:
+    with running() as session:
+        session.ready()
+        assert termios.tcgetattr(session.theirs) != session.modes
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+        assert_nobody_left(session)
+
+
+def test_q_ends_it_while_it_computes() -> None:
+    with running("--n-keys", "8192", "--n-queries", "8192", "--batch", "4096") as session:
+        session.until(lambda: "computing" in session.text, "progress")
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+        assert_nobody_left(session)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_it_with_the_shell_s_code_and_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
+    with running() as session:
+        session.ready()
+        session.signal(number)
+        assert session.ended() == 128 + number
+        session.assert_restored()
+        assert b"Traceback" not in session.written
+        assert_nobody_left(session)
+
+
+@pytest.mark.parametrize("ignored", ["", "SIGHUP"], ids=["", "under nohup"])
+def test_when_the_terminal_goes_away_no_process_is_left(ignored: str) -> None:
+    with running(ignored=ignored) as session:
+        session.ready()
+        session.hang_up()
+        assert session.ended() == 128 + signal.SIGHUP
+        assert_nobody_left(session)
+
+
+def test_when_the_terminal_goes_away_while_it_computes_no_process_is_left() -> None:
+    with running("--n-keys", "8192", "--n-queries", "8192", "--batch", "4096") as session:
+        session.until(lambda: "computing" in session.text, "progress")
+        session.hang_up()
+        assert session.ended() == 128 + signal.SIGHUP
+        assert_nobody_left(session)
+
+
+# Stopping and going on
+
+
+def test_after_stopping_and_going_on_everything_is_painted_again() -> None:
+    with running() as session:
+        session.ready()
+        session.send(RIGHT * 3)
+        session.shows(67)
+        before = session.screen.places
+        session.signal(signal.SIGTSTP)
+        stopped = time.monotonic() + FOREVER
+        while os.waitpid(session.process.pid, os.WUNTRACED | os.WNOHANG) == (0, 0):
+            assert time.monotonic() < stopped, "it does not stop"
+            session.read(0.02)
+        session.quiet()
+        session.assert_restored()
+        session.screen = Terminal(120, 40)  # the shell has written over it
+        session.signal(signal.SIGCONT)
+        session.until(lambda: "d_k 67" in session.text, "the screen")
+        session.quiet()
+        assert session.screen.places == before
+        session.send(LEFT)
+        session.shows(66)
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+
+
+def test_what_was_sent_in_differences_is_what_a_full_repaint_shows() -> None:
+    with running() as session:
+        session.ready()
+        for keys in (
+            RIGHT * 40,
+            b"s",
+            b"\x1b[A",
+            b"\t\t\t",
+            b"?",
+            b"\x1b",
+            b">",
+            b"\x1b[B",
+            b"m",
+            b"<",
+            b"v",
+            b"vv",
+            b"0",
+        ):
+            session.send(keys)
+            session.quiet()
+        session.until(lambda: not session.quiet(), "the end")
+        before = session.screen
+        session.resize(120, 39)
+        session.until(lambda: "quit" in session.screen.lines[38], "the smaller screen")
+        session.quiet()
+        session.resize(120, 40)
+        session.until(lambda: "quit" in session.screen.lines[39], "the screen")
+        session.quiet()
+        assert session.screen.lines == before.lines
+        assert session.screen.places == before.places
+
+
+def test_a_resized_terminal_is_filled() -> None:
+    with running(size=(80, 24)) as session:
+        session.until(lambda: "Unscaled, logits" in session.text, "the first result")
+        for size in ((200, 60), (80, 20), (20, 5), (121, 41)):
+            session.resize(*size)
+            session.quiet()
+        session.until(lambda: "quit" in session.screen.lines[40], "the screen")
+        assert all("?" not in line or "? help" in line for line in session.screen.lines), "a cell was left out"
+
+
+# Keys
+
+
+def test_a_burst_of_200_keys_ends_on_the_right_number() -> None:
+    with running() as session:
+        session.ready()
+        session.send(RIGHT * 200)
+        session.shows(264)
+
+
+def test_keys_in_pieces_as_a_slow_line_brings_them_all_count() -> None:
+    with running() as session:
+        session.ready()
+        for number in range(60):
+            session.send(RIGHT * (1 + number % 3))
+            session.read(0.001 * (number % 7))
+        session.until(lambda: not session.quiet(), "the end")
+        assert f"d_k {64 + 120} " in session.text
+
+
+def test_bytes_that_are_no_text_do_no_harm() -> None:
+    with running() as session:
+        session.ready()
+        session.send(b"\xff\xfe\xc3(\x80")
+        session.quiet()
+        session.send(RIGHT)
+        session.shows(65)
+
+
+# What it writes
+
+
+def test_idle_it_writes_nothing() -> None:
+    with running() as session:
+        session.ready()
+        assert session.read(1.0) == b""
+
+
+def test_a_step_of_d_k_writes_little() -> None:
+    with running() as session:
+        session.ready()
+        sizes = []
+        for d_k in range(65, 75):
+            before = len(session.written)
+            session.send(RIGHT)
+            session.shows(d_k)
+            sizes.append(len(session.written) - before)
+        assert max(sizes) < 4_000, sizes
+
+
+def test_a_key_that_changes_nothing_writes_next_to_nothing() -> None:
+    with running("--d-k", "1", *SMALL[2:]) as session:
+        session.ready()
+        session.send(LEFT)
+        assert len(session.quiet()) < 100
+
+
+def test_ascii_is_all_that_is_written_with_ascii_and_where_the_locale_has_no_more() -> None:
+    for words, env in (
+        (("--ascii", *SMALL), {}),
+        (SMALL, {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}),
+    ):
+        with running(*words, **env) as session:
+            session.ready()
+            session.send(b"?")
+            session.quiet()
+            assert session.written.isascii()
+
+
+def test_no_color_leaves_only_shades_of_grey() -> None:
+    with running(NO_COLOR="1") as session:
+        session.ready()
+        colours = {pen[at] for row in session.screen.places for _, pen in row for at in (0, 1)}
+        for colour in colours:
+            kind, *parts = colour.split(";")
+            assert kind in ("", "2"), colour
+            assert len(set(parts)) <= 1, colour
+
+
+def test_no_mouse_asks_for_no_mouse() -> None:
+    with running("--no-mouse", *SMALL) as session:
+        session.ready()
+        assert not re.search(rb"\x1b\[\?(1000|1002|1003|1006|1015|1016)h", session.written)

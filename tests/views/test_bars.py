@@ -1,0 +1,80 @@
+"""The line above and the line below every pane."""
+
+from dataclasses import replace
+
+import pytest
+from attn_tui.core.landmarks import MODEL_WIDTHS
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.panes.capture import KEYS as CAPTURE_KEYS
+from attn_tui.tui.panes.lab import KEYS as LAB_KEYS
+from attn_tui.tui.views.bars import key_line, parameters_status, progress_line, top_line
+from attn_tui.tui.views.glyphs import ASCII, UNICODE
+from attn_tui.tui.views.lines import Line, line_width
+
+PANES = ("Lab", "Capture")
+BERT = Parameters(d_k=64)
+
+
+def text_of(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+@pytest.mark.parametrize("width", range(20, 140, 7))
+def test_bars_have_exactly_the_width(width: int) -> None:
+    for glyphs in (UNICODE, ASCII):
+        assert line_width(top_line(PANES, "Lab", parameters_status(BERT, glyphs), width)) == width
+        assert line_width(top_line(PANES, "Lab", [progress_line(0.3, glyphs)], width)) == width
+        for keys in (LAB_KEYS, CAPTURE_KEYS):
+            assert line_width(key_line(keys, width, glyphs)) == width
+
+
+def test_the_active_pane_is_set_off() -> None:
+    for active in PANES:
+        line = top_line(PANES, active, [], 80)
+        assert [text.split()[1] for text, role in line if role == "accent"] == [active]
+
+
+def test_the_longest_status_that_has_room_is_shown_at_the_right_edge() -> None:
+    statuses = parameters_status(BERT, UNICODE)
+    assert text_of(top_line(PANES, "Lab", statuses, 120)).endswith(
+        "d_k 64 as in the Transformer, BERT, GPT-2 · 128 keys · seed 0 "
+    )
+    assert text_of(top_line(PANES, "Lab", statuses, 70)).endswith("   d_k 64 · 128 keys · seed 0 ")
+    assert text_of(top_line(PANES, "Lab", statuses, 45)).endswith("   d_k 64 ")
+    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 33))
+
+
+@pytest.mark.parametrize("d_k", sorted(MODEL_WIDTHS))
+def test_a_width_of_real_models_is_named(d_k: int) -> None:
+    assert MODEL_WIDTHS[d_k] in text_of(parameters_status(replace(BERT, d_k=d_k), UNICODE)[0])
+
+
+def test_other_widths_are_no_model_s() -> None:
+    assert "as in" not in "".join(text_of(line) for line in parameters_status(replace(BERT, d_k=65), UNICODE))
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.004, 0.31, 0.999, 1.0])
+def test_progress_never_jumps_in_width(fraction: float) -> None:
+    for glyphs in (UNICODE, ASCII):
+        text = text_of(progress_line(fraction, glyphs))
+        assert len(text) == len("computing ") + 10 + len(" 100 %")
+        assert f"{100 * fraction:3.0f} %" in text
+        assert text.isascii() or not glyphs.ascii
+
+
+def test_keys_fill_the_line_the_first_ones_first_and_none_is_cut() -> None:
+    for keys in (LAB_KEYS, CAPTURE_KEYS):
+        for width in range(80, 160):
+            text = text_of(key_line(keys, width, UNICODE)).rstrip()
+            shown = [f"{press} {does}" for press, does in keys]
+            while shown and not text.endswith(shown[-1]):
+                shown.pop()
+            assert text == " " + "   ".join(shown)
+
+
+def test_help_and_quit_are_shown_on_the_smallest_screen() -> None:
+    for keys in (LAB_KEYS, CAPTURE_KEYS):
+        for glyphs in (UNICODE, ASCII):
+            text = text_of(key_line(keys, 80, glyphs))
+            assert "? help" in text
+            assert "q quit" in text

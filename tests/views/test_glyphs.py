@@ -1,0 +1,86 @@
+"""Two sets of characters, and when the plain one is used."""
+
+import io
+import sys
+
+import pytest
+from attn_tui.core.attention.scales import SCALE_RULES
+from attn_tui.core.parameters import FIELDS
+from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.tui.panes.capture import KEYS as CAPTURE_KEYS
+from attn_tui.tui.panes.capture import CapturePane
+from attn_tui.tui.panes.lab import KEYS as LAB_KEYS
+from attn_tui.tui.panes.lab import Lab
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
+from attn_tui.tui.views.help import ABOUT
+from attn_tui.tui.views.help import WORDS as HELP_WORDS
+from attn_tui.tui.views.histograms import TITLES
+from textual.binding import Binding
+
+WORDS = sorted(
+    {text for f in FIELDS for text in (f.label, f.symbol, f.help, f.accepted, f.group)}
+    | {text for s in STATISTICS for text in (s.label, s.formula, s.definition, s.source, s.group)}
+    | {text for rule in SCALE_RULES.values() for text in (rule.formula, rule.used_by, rule.source)}
+    | set(TITLES.values())
+    | {text for paragraphs in (*ABOUT.values(), HELP_WORDS) for text in paragraphs}
+    | {word for key in (*LAB_KEYS, *CAPTURE_KEYS) for word in key}
+    | {binding.description for binding in (*Lab.BINDINGS, *CapturePane.BINDINGS) if isinstance(binding, Binding)}
+)
+UNSPELLED = pytest.mark.xfail(strict=True, reason="÷ becomes ?")
+
+
+@pytest.mark.parametrize("words", [pytest.param(text, marks=UNSPELLED) if "÷" in text else text for text in WORDS])
+def test_every_word_of_the_program_can_be_said_in_ascii(words: str) -> None:
+    said = ASCII.say(words)
+    assert said.isascii()
+    assert said.isprintable()
+    assert said.count("?") == words.count("?"), "a character has no spelling"
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_unicode_says_words_as_they_are(words: str) -> None:
+    assert UNICODE.say(words) is words
+
+
+def test_formulas_stay_readable_in_ascii() -> None:
+    assert ASCII.say("scaled × 0.125 (1/√d_k)") == "scaled x 0.125 (1/sqrt(d_k))"
+    assert ASCII.say("‖J‖_F") == "||J||_F"
+    assert ASCII.say("Σ p²") == "sum p^2"
+
+
+def test_what_has_no_spelling_is_marked_rather_than_dropped() -> None:
+    assert ASCII.say("模型") == "??"
+
+
+@pytest.mark.parametrize("name", ["rule", "tick", "left", "right", "cursor", "dot"])
+def test_both_sets_have_each_sign_in_one_cell(name: str) -> None:
+    for glyphs in (UNICODE, ASCII):
+        assert len(getattr(glyphs, name)) == 1
+    assert getattr(ASCII, name).isascii()
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_bars_and_shades_grow_from_blank_by_different_signs(glyphs: Glyphs) -> None:
+    for signs in (glyphs.bars, glyphs.shades):
+        assert signs[0] == " "
+        assert len(set(signs)) == len(signs)
+    assert (glyphs.bars + glyphs.shades).isascii() == glyphs.ascii
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [("utf-8", UNICODE), ("utf-16", UNICODE), ("ascii", ASCII), ("latin-1", ASCII), ("cp1252", ASCII)],
+)
+def test_the_plain_set_is_used_where_the_encoding_cannot_show_the_other(
+    encoding: str, expected: Glyphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    assert glyphs_for(False) is expected
+    assert glyphs_for(True) is ASCII
+
+
+def test_without_an_encoding_of_stdout_the_locale_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    for encoding, expected in (("ANSI_X3.4-1968", ASCII), ("UTF-8", UNICODE), ("no such encoding", ASCII)):
+        monkeypatch.setattr("locale.getpreferredencoding", lambda _, encoding=encoding: encoding)
+        assert glyphs_for(False) is expected

@@ -1,0 +1,270 @@
+"""Pairs of histograms: bars that hide nothing, one axis that stands still."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.theory import score_curve
+from attn_tui.core.parameters import ComponentLaw, Parameters
+from attn_tui.core.statistics.histogram import Axis, Histogram
+from attn_tui.core.statistics.measurement import HISTOGRAMS, Column, HistogramName
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.histograms import (
+    NAME,
+    AxisSpan,
+    axis_line,
+    axis_span,
+    bars,
+    curve_rows,
+    grid_lines,
+    nice_range,
+    outside,
+    pair_lines,
+)
+from attn_tui.tui.views.lines import Line, line_width
+from hypothesis import given
+from hypothesis import strategies as st
+
+ASKED = Parameters(d_k=64, n_keys=32, n_queries=16, batch=4)
+COLUMNS = run(ASKED).columns
+CURVE = score_curve(ASKED)
+LOGITS = [column.histograms["logits"] for column in COLUMNS]
+
+counts_lists = st.lists(st.just(0.0) | st.floats(0.5, 1e7), min_size=1, max_size=40)
+heights = st.integers(1, 6)
+both = st.sampled_from([UNICODE, ASCII])
+
+
+def text_of(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+def counted(low: float, high: float, counts: Sequence[int], underflow: int = 0, overflow: int = 0) -> Histogram:
+    return Histogram(Axis(low, high, len(counts)), np.array(counts), underflow, overflow)
+
+
+# Bars
+
+
+@given(counts=counts_lists, height=heights, glyphs=both)
+def test_bars_are_exactly_so_many_lines_of_so_many_cells(counts: list[float], height: int, glyphs: Glyphs) -> None:
+    rows = bars(counts, height, glyphs)
+    assert [len(row) for row in rows] == [len(counts)] * height
+    assert set("".join(rows)) <= set(glyphs.bars)
+
+
+@given(counts=counts_lists, height=heights, glyphs=both)
+def test_what_is_there_always_shows_and_what_is_not_never(counts: list[float], height: int, glyphs: Glyphs) -> None:
+    columns = zip(*bars(counts, height, glyphs), strict=True)
+    assert [any(sign != " " for sign in column) for column in columns] == [count > 0 for count in counts]
+
+
+@given(counts=counts_lists.filter(any), height=heights, glyphs=both)
+def test_the_largest_reaches_the_top(counts: list[float], height: int, glyphs: Glyphs) -> None:
+    top = bars(counts, height, glyphs)[0]
+    assert top[counts.index(max(counts))] == glyphs.bars[-1]
+
+
+@given(counts=counts_lists, height=heights, glyphs=both)
+def test_more_is_never_drawn_lower(counts: list[float], height: int, glyphs: Glyphs) -> None:
+    columns = list(zip(*reversed(bars(counts, height, glyphs)), strict=True))
+    levels = [sum(glyphs.bars.index(sign) for sign in column) for column in columns]
+    drawn = sorted(zip(counts, levels, strict=True))
+    assert [level for _, level in drawn] == sorted(levels)
+    for column in columns:  # no bar stands on a gap
+        cells = [glyphs.bars.index(sign) for sign in column]
+        assert cells == sorted(cells, reverse=True)
+
+
+def test_without_counts_there_are_no_bars() -> None:
+    assert bars([0, 0, 0], 2, UNICODE) == ["   ", "   "]
+    assert bars([], 1, UNICODE) == [""]
+
+
+# Axes
+
+
+@given(low=st.floats(-1e6, 1e6), size=st.floats(1e-3, 1e6))
+def test_an_axis_covers_its_data_and_not_much_more(low: float, size: float) -> None:
+    nice_low, nice_high = nice_range(low, low + size)
+    slack = 1e-9 * max(abs(nice_low), abs(nice_high))
+    assert nice_low <= low + slack
+    assert nice_high >= low + size - slack
+    assert nice_high - nice_low <= 2 * max(size, abs(low + size) * 1e-6) + slack
+
+
+@pytest.mark.parametrize("d_k", [16, 64, 100, 512, 4096])
+def test_an_axis_stands_still_for_small_changes(d_k: int) -> None:
+    spread = 3.3 * math.sqrt(d_k)
+    ranges = {nice_range(-spread * (1 + change / 1000), spread * (1 - change / 1000)) for change in range(-20, 21)}
+    assert len(ranges) <= 2, "at most one step within two per cent"
+
+
+def test_axes_of_logits_have_round_ends() -> None:
+    assert nice_range(-26.7, 25.1) == (-30, 30)
+    assert nice_range(-0.31, 0.29) == pytest.approx((-0.4, 0.3))
+    assert nice_range(5, 5) == pytest.approx((5, 5), abs=1e-4)
+    low, high = nice_range(0, 0)
+    assert low <= 0 <= high
+
+
+def test_a_pair_shares_one_axis_as_wide_as_the_wider_needs() -> None:
+    span = axis_span(LOGITS, "logits", UNICODE)
+    assert span == axis_span(LOGITS[::-1], "logits", UNICODE)
+    for histogram in LOGITS:
+        below, through = histogram.below([span.low, span.high]) / histogram.total
+        assert below < 0.002
+        assert through > 0.998
+    unscaled = axis_span(LOGITS[:1], "logits", UNICODE)
+    assert (span.low, span.high) == (unscaled.low, unscaled.high)
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_an_axis_fits_its_words(name: HistogramName) -> None:
+    for glyphs in (UNICODE, ASCII):
+        span = axis_span([column.histograms[name] for column in COLUMNS], name, glyphs)
+        assert span.low < span.high
+        for cells in (14, 20, 40, 90):
+            line = axis_line(span, cells, glyphs)
+            assert len(line) == cells
+            assert line.startswith(span.labels[0])
+            assert line.endswith(span.labels[2])
+            assert line.isascii() or not glyphs.ascii
+        assert span.labels[1] in axis_line(span, 40, glyphs)
+
+
+@given(cells=st.integers(1, 60), labels=st.tuples(*[st.sampled_from(["0", "−1.5e−3", "2000", "10⁻¹²"])] * 3))
+def test_an_axis_has_exactly_its_cells(cells: int, labels: tuple[str, str, str]) -> None:
+    assert len(axis_line(AxisSpan(0, 1, labels), cells, UNICODE)) == cells
+
+
+def test_the_axis_of_entropy_goes_to_ln_n() -> None:
+    span = axis_span([column.histograms["entropy"] for column in COLUMNS], "entropy", UNICODE)
+    assert (span.low, span.high) == pytest.approx((0, math.log(32)))
+
+
+# What lies outside
+
+
+def test_what_lies_off_the_axis_is_said_with_its_share() -> None:
+    inside, beyond = counted(0, 1, [90, 0], underflow=10), counted(0, 1, [50, 0], overflow=50)
+    word, *shares = outside([inside, beyond], AxisSpan(0, 1, ("0", "", "1")))
+    assert word == ("off", "dim")
+    assert shares == [(" < 10 %", "unscaled"), (" > 50 %", "scaled")]
+    for all_inside in (counted(0, 1, [5, 5]), counted(0, 1, [0, 0])):
+        assert outside([all_inside] * 2, AxisSpan(0, 1, ("0", "", "1"))) == ()
+
+
+def test_the_share_off_the_axis_stands_over_the_pair() -> None:
+    weights = counted(-12, 0, [1, 0], underflow=3)
+    column = replace(COLUMNS[0], histograms={**COLUMNS[0].histograms, "weights": weights})
+    title = text_of(pair_lines([column, COLUMNS[1]], "weights", 60, 1, UNICODE)[0])
+    assert title.endswith("off < 75 %")
+
+
+# Pairs and the grid
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+@pytest.mark.parametrize("height", [1, 2, 6])
+def test_a_pair_is_a_title_bars_for_each_column_and_an_axis(name: HistogramName, height: int) -> None:
+    for width in (27, 44, 90):
+        lines = pair_lines(COLUMNS, name, width, height, UNICODE, CURVE)
+        assert len(lines) == 2 * height + 2
+        assert {line_width(line) for line in lines} == {width}
+        words = [text_of(line)[:NAME].strip() for line in lines[1:-1]]
+        assert words == [*[""] * (height - 1), "unscaled", *[""] * (height - 1), "scaled"]
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_no_count_is_lost_between_a_histogram_and_its_bars(name: HistogramName) -> None:
+    histograms = [column.histograms[name] for column in COLUMNS]
+    span = axis_span(histograms, name, UNICODE)
+    for histogram in histograms:
+        shown = histogram.onto(np.linspace(span.low, span.high, 41)).sum()
+        below, through = histogram.below([span.low, span.high])
+        assert shown == pytest.approx(through - below)
+        said = text_of(outside([histogram, histogram], span))
+        if shown < 0.998 * histogram.total:
+            assert said.startswith("off ")
+
+
+@pytest.mark.parametrize("law", get_args(ComponentLaw))
+@pytest.mark.parametrize("n_keys", [1, 2, 32])
+def test_the_grid_has_exactly_the_width_and_at_most_the_height(law: ComponentLaw, n_keys: int) -> None:
+    asked = replace(ASKED, components=law, n_keys=n_keys)
+    columns, curve = run(asked).columns, score_curve(asked)
+    for width in (58, 71, 94, 175, 176, 200):
+        for height in (0, 1, 4, 7, 8, 12, 14, 30, 60):
+            for glyphs in (UNICODE, ASCII):
+                lines = grid_lines(columns, width, height, glyphs, curve)
+                assert len(lines) <= height
+                assert {line_width(line) for line in lines} <= {width}
+                if glyphs.ascii:
+                    assert all(text_of(line).isascii() for line in lines)
+
+
+@pytest.mark.parametrize(("width", "titles"), [(58, 2), (175, 2), (176, 4), (200, 4)])
+def test_four_pairs_stand_side_by_side_where_there_is_room(width: int, titles: int) -> None:
+    lines = [text_of(line) for line in grid_lines(COLUMNS, width, 30, UNICODE)]
+    assert ("row entropy" in lines[0]) == (titles == 4)
+    text = "\n".join(lines)
+    assert all(word in text for word in ("logits", "attention weights", "row entropy", "‖J‖_F"))
+
+
+def test_eight_lines_are_enough_for_all_four_pairs() -> None:
+    text = "\n".join(text_of(line) for line in grid_lines(COLUMNS, 58, 8, UNICODE))
+    assert all(word in text for word in ("logits", "attention weights", "row entropy", "‖J‖_F"))
+    assert text.count("unscaled") == text.count(" scaled") + text.count("\nscaled") == 4
+
+
+@pytest.mark.parametrize("change", [{"std_q": 0.0}, {"std_q": 0.0, "std_k": 0.0}, {"d_k": 1}, {"mean_q": 50.0}])
+def test_degenerate_scores_can_be_drawn(change: dict[str, float]) -> None:
+    asked = replace(ASKED, **change)
+    columns, curve = run(asked).columns, score_curve(asked)
+    lines = grid_lines(columns, 94, 20, UNICODE, curve)
+    assert {line_width(line) for line in lines} == {94}
+    assert "nan" not in "".join(text_of(line) for line in lines)
+
+
+# The exact law
+
+
+def test_the_exact_law_is_drawn_over_logits_only_and_only_over_tall_bars() -> None:
+    assert CURVE is not None
+    for name in HISTOGRAMS:
+        for height in (1, 3):
+            drawn = "".join(text_of(line) for line in pair_lines(COLUMNS, name, 60, height, UNICODE, CURVE))
+            assert ("•" in drawn) == (name == "logits" and height > 1)
+    assert "•" not in "".join(text_of(line) for line in pair_lines(COLUMNS, "logits", 60, 3, UNICODE))
+
+
+def test_the_exact_law_runs_along_the_tops_of_bars() -> None:
+    counts = [0.0, 5.0, 10.0, 20.0, 40.0, 20.0, 10.0]
+    rows = curve_rows(counts, counts, 4, UNICODE)
+    tops = bars(counts, 4, UNICODE)
+    for cell in range(0, len(counts), 2):
+        row = next((row for row, cells in rows.items() if cell in cells), None)
+        top = next((row for row in range(4) if tops[row][cell] != " "), None)
+        assert row == top
+
+
+def test_the_exact_law_stays_within_the_bars_room() -> None:
+    rows = curve_rows([1e9, 0.0, 0.001], [1.0, 1.0, 1.0], 3, UNICODE)
+    assert rows == {0: [0]}
+    assert curve_rows([1.0], [0.0], 3, UNICODE) == {}
+
+
+def column_of(rule: str, multiplier: float) -> Column:
+    return replace(COLUMNS[1], rule=rule, multiplier=multiplier)
+
+
+@pytest.mark.parametrize("rule", ["none", "file", "sqrt_d_k"])
+def test_the_word_before_the_bars_says_whose_they_are(rule: str) -> None:
+    word = {"none": "unscaled", "file": "file's"}.get(rule, "scaled")
+    lines = pair_lines([COLUMNS[0], column_of(rule, 0.125)], "entropy", 60, 1, UNICODE)
+    assert text_of(lines[2]).startswith(word.ljust(NAME))

@@ -1,0 +1,82 @@
+"""Lines of exactly so many cells, whatever characters they hold."""
+
+import pytest
+from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, wrapped
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+# Narrow, wide (two cells each) and combining (none).
+words = st.text(st.sampled_from("ab 词語한字\u0301é—▁"), max_size=12)
+roles = st.sampled_from(["text", "label", "dim", "scaled"])
+lines = st.lists(st.tuples(words, roles), max_size=6).map(tuple)
+
+
+def text_of(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+@given(line=lines, width=st.integers(0, 60))
+def test_a_fitted_line_has_exactly_the_width(line: Line, width: int) -> None:
+    assert line_width(fitted(line, width)) == width
+
+
+@given(line=lines, width=st.integers(0, 60))
+def test_fitting_keeps_the_beginning_and_its_roles(line: Line, width: int) -> None:
+    whole, kept = text_of(line), text_of(fitted(line, width)).rstrip(" ")
+    assert whole.startswith(kept)
+    roles_of = [(character, role) for text, role in line for character in text]
+    fitted_roles = [(character, role) for text, role in fitted(line, width) for character in text]
+    assert fitted_roles[: len(kept)] == roles_of[: len(kept)]
+
+
+def test_a_wide_character_is_never_halved() -> None:
+    assert fitted((("词語", "text"),), 3) == (("词 ", "text"),)
+    assert fitted((("词語", "text"),), 1) == ((" ", "text"),)
+    assert fitted((("a", "dim"), ("词", "text")), 2) == (("a", "dim"), (" ", "text"))
+
+
+def test_a_line_that_fits_is_left_as_it_is() -> None:
+    assert fitted((("ab", "dim"),), 2) == (("ab", "dim"),)
+    assert fitted((), 3) == (("   ", "text"),)
+
+
+@given(left=lines, right=lines, width=st.integers(0, 80))
+def test_two_ends_have_exactly_the_width(left: Line, right: Line, width: int) -> None:
+    assert line_width(ends(left, right, width)) == width
+
+
+def test_the_right_end_stands_at_the_edge_or_gives_way() -> None:
+    left: Line = (("left", "text"),)
+    right: Line = (("词", "dim"),)
+    assert text_of(ends(left, right, 10)) == "left    词"
+    assert text_of(ends(left, right, 7)) == "left 词"
+    assert text_of(ends(left, right, 6)) == "left  "  # not without a space between
+    assert text_of(ends(left, right, 3)) == "lef"
+
+
+@given(text=st.lists(words, max_size=8).map(" ".join), width=st.integers(24, 60))
+def test_a_paragraph_keeps_its_words_in_lines_that_fit(text: str, width: int) -> None:
+    paragraph = [text_of(line) for line in wrapped(text, width, "dim")]
+    assert "".join("".join(paragraph).split()) == "".join(text.split())
+    assert all(cell_len(line) <= width for line in paragraph)
+    assert all(line == line.strip() and line for line in paragraph)
+
+
+def test_a_paragraph_breaks_between_words() -> None:
+    assert [text_of(line) for line in wrapped("one two  three", 7)] == ["one two", "three"]
+    assert wrapped("  ", 7) == []
+    assert wrapped("a", 7, "alert") == [(("a", "alert"),)]
+
+
+@pytest.mark.xfail(strict=True, reason="a long word, as paths are, runs over the edge and is cut there")
+def test_a_word_longer_than_the_line_is_broken_rather_than_lost() -> None:
+    path = "/a/very/long/path/to/a/capture.safetensors"
+    paragraph = [text_of(line) for line in wrapped(f"{path}: empty", 20)]
+    assert all(len(line) <= 20 for line in paragraph)
+    assert "".join(paragraph).replace(" ", "").startswith(path)
+
+
+def test_printed_lines_are_the_same_words() -> None:
+    text = as_text([(("ab", "unscaled"), (" c", "dim")), ((("d"), "alert"),)])
+    assert text.plain == "ab c\nd"
