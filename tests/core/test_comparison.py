@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from attn_tui.core.lab.comparison import deviations, normal_equivalent
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.theory import predict

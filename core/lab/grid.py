@@ -1,0 +1,64 @@
+"""Grids as people type them: `16,64,256`, `1:512`, `1:512:8`, `1:4096:log24`, and any of these joined by commas."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+
+import numpy as np
+
+from ..errors import InputError
+from ..parameters import FIELD, Field, Value, format_bound
+
+MOST = 16_384  # values of one grid
+_PART = re.compile(r"\s*(\d{1,10})\s*(?::\s*(\d{1,10})\s*(?::\s*(log)?\s*(\d{1,10})\s*)?)?", re.ASCII)
+
+
+def parse_grid(text: str, field: Field = FIELD["d_k"]) -> tuple[int, ...]:
+    """The whole numbers of a grid, ascending, each once; raises InputError with one line where it is not one.
+
+    `a:b` holds both ends, `a:b:step` every step-th number from a on, `a:b:logN` at most N numbers from a to b that
+    grow by about the same factor: rounded to whole ones, the first of many may coincide.
+    """
+    values: set[int] = set()
+    for part in text.split(","):
+        values.update(_part(part, field))
+        if len(values) > MOST:
+            raise _refusal(text, f"has more than {MOST} values", field)
+    return tuple(sorted(values))
+
+
+def parse_values(text: str, field: Field) -> tuple[Value, ...]:
+    """The values of a second axis: a grid of whole numbers, or a list of numbers or of choices, in its own order."""
+    if field.kind == "integer":
+        return parse_grid(text, field)
+    return tuple(dict.fromkeys(field.parse(part) for part in text.split(",")))
+
+
+def _part(text: str, field: Field) -> range | list[int]:
+    match = _PART.fullmatch(text)
+    if match is None:
+        raise _refusal(text, "is not a grid", field)
+    first, last, log, third = match.group(1), match.group(2) or match.group(1), match.group(3), match.group(4)
+    low, high = int(first), int(last)
+    if low < field.low or high > field.high:
+        raise _refusal(text, f"leaves {field.low:.0f} to {format_bound(field.high)}", field)
+    if high < low:
+        raise _refusal(text, "ends before it begins", field)
+    count = int(third or 1)
+    if log:
+        if low < 1 or not 2 <= count <= MOST:
+            raise _refusal(text, f"needs log2 to log{MOST} and a first number of at least 1", field)
+        return [int(value) for value in np.rint(np.geomspace(low, high, count))]
+    if count < 1:
+        raise _refusal(text, "has no step", field)
+    if (high - low) // count >= MOST:
+        raise _refusal(text, f"has more than {MOST} values", field)
+    return range(low, high + 1, count)
+
+
+def _refusal(text: str, reason: str, field: Field) -> InputError:
+    return InputError(
+        f"{field.label}: {reprlib.repr(text)} {reason}; a grid is whole numbers from {field.low:.0f} to "
+        f"{format_bound(field.high)} such as 16,64,256 or 1:512 or 1:512:8 or 1:4096:log24"
+    )

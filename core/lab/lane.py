@@ -1,0 +1,111 @@
+"""Scores that grow over the columns: what a sweep has at one d_k becomes what it has at the next.
+
+Draws are nested: the scores at one d_k are those at a smaller one plus the products of a few more columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..attention.scales import multiplier
+from ..parameters import Parameters
+from ..statistics import tally
+from ..statistics.histogram import Axis
+from .components import score_mean, score_reach, score_std
+from .experiment import _AXIS, STRIDE, _factors, _hidden  # pyright: ignore[reportPrivateUsage]
+from .sampling import CHUNK, Side, chunks, components
+
+# Fewer new columns than this are not added to a lane's scores, but anew to what is measured at each point: it
+# costs no more, and saves writing the scores back.
+SHORT = 16
+
+
+@dataclass(eq=False)
+class Lane:
+    """The scores of some rows of some draws, less their mean, over the first `width` columns; they only grow."""
+
+    parameters: Parameters  # whatever their d_k
+    draws: slice
+    rows: slice
+    width: int = 0
+    scores: FloatArray = field(init=False)  # (draws, rows, keys) without `of_query`
+    of_query: FloatArray | None = None  # (draws, rows, 1) what all scores of a row have in common
+    made: list[FloatArray] = field(init=False)  # for each side, components from the chunk of column `width` on
+    measured: FloatArray = field(init=False)  # what `at` returns: fresh memory costs more than the arithmetic
+
+    def __post_init__(self) -> None:
+        p, draws, rows = self.parameters, self.draws.stop - self.draws.start, self.rows.stop - self.rows.start
+        self.scores, self.measured = (np.empty((draws, rows, p.n_keys), np.float32) for _ in range(2))
+        vectors: tuple[int, ...] = (rows, p.n_keys, 1) if p.correlation else (rows, p.n_keys)
+        self.made = [np.empty((draws, 0, number), np.float32) for number in vectors]
+
+    def grow(self, width: int) -> None:
+        """Add columns up to this one."""
+        while self.width < width:
+            self._add(min(width, self.width + STRIDE), keep=True)
+
+    def at(self, width: int) -> tuple[FloatArray, FloatArray | None]:
+        """The scores at a larger width, to be overwritten, and what all scores of a row still lack."""
+        self.grow(width - STRIDE)
+        return self.measured, self._add(width, keep=width - self.width >= SHORT)
+
+    def _add(self, end: int, keep: bool) -> FloatArray | None:
+        """Make `measured` the scores up to this column and return their `of_query`; to keep them, they are also
+        what further columns are added to."""
+        factors = _factors(self.parameters, self.columns(end))
+        of_query = self.of_query
+        if factors.of_query is not None:
+            of_query = factors.of_query if of_query is None else of_query + factors.of_query
+        # NumPy's product of matrices is slow at a single column, and its broadcast one is not.
+        product = np.multiply if end - self.width == 1 else np.matmul
+        shape = tally.Shape(*self.scores.shape)
+        for draws, rows in tally.blocks(shape, max(tally.PIECE, shape.rows * shape.keys)):
+            out = self.measured[draws, rows]
+            product(factors.q[draws, :, rows].mT, factors.k[draws], out=out)
+            if factors.of_key is not None:
+                out += factors.of_key[draws]
+            if self.width:
+                out += self.scores[draws, rows]
+            if keep:
+                self.scores[draws, rows] = out
+        if keep:
+            done = end // CHUNK - self.width // CHUNK
+            if done:
+                self.made = [each[:, done * CHUNK :].copy() for each in self.made]
+            self.width, self.of_query = end, of_query
+        return of_query
+
+    def columns(self, end: int) -> list[FloatArray]:
+        """Components from column `width` to this one, for each side (draws, columns, vectors)."""
+        first = self.width // CHUNK
+        sides: tuple[Side, ...] = ("query", "key", "shared")
+        missing = range(first + self.made[0].shape[1] // CHUNK, chunks(end))
+        if missing:
+            for number, old in enumerate(self.made):
+                new = [self._chunk(sides[number], chunk) for chunk in missing]
+                self.made[number] = np.concatenate([old, *new], axis=1)
+        return [each[:, self.width - first * CHUNK : end - first * CHUNK] for each in self.made]
+
+    def _chunk(self, side: Side, chunk: int) -> FloatArray:
+        own = self.rows if side == "query" else slice(None)
+        draws = range(self.draws.start, self.draws.stop)
+        return np.stack([components(self.parameters, side, draw, chunk)[:, own] for draw in draws])
+
+
+def advance(lane: Lane, d_k: int, wanted: bool) -> tuple[Lane, tally.Tally | None]:
+    """A lane at this d_k, and what it measures there; both are handed back, for the task may run in a process."""
+    if not wanted:
+        lane.grow(d_k)
+        return lane, None
+    p = replace(lane.parameters, d_k=d_k)
+    rules = [("none", 1.0), (p.scale, multiplier(p.scale, d_k, p.multiplier))]
+    reach = _AXIS * score_reach(p) or 1.0
+    shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
+    kept = tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024))
+    scores, offsets = lane.at(d_k)
+    tally.add(kept, lane.draws, lane.rows, scores, _hidden(p, lane.rows), offsets)
+    kept.scratch.clear()
+    return lane, kept

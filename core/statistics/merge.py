@@ -1,0 +1,63 @@
+"""Tallies of parts of one question become the tally of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import FloatArray
+from .tally import Shape, Tally
+
+
+def merge(parts: Iterable[Tally]) -> Tally:
+    """The tally of everything that the parts have seen; there is at least one, and none is changed.
+
+    Parts of different draws merge exactly, in whatever order they come. Parts of one draw, cut between its rows,
+    add up to the last digits of float64, and their counts exactly. A part knows its draws by their numbers: the
+    numbers of later batches go on from those of earlier ones, and the merged shape has as many draws as the largest.
+    """
+    merged: Tally | None = None
+    for part in parts:
+        merged = _copy(part) if merged is None else _add(merged, part)
+    if merged is None:
+        raise ValueError("nothing to merge")
+    return merged
+
+
+def _copy(part: Tally) -> Tally:
+    copy = replace(part, score_sums=_sum(part.score_sums, {}), scratch=[])
+    copy.row_sums = [_sum(sums, {}) for sums in part.row_sums]
+    copy.counts = {which: counts.copy() for which, counts in part.counts.items()}
+    return copy
+
+
+def _add(merged: Tally, part: Tally) -> Tally:
+    if _question(merged) != _question(part):
+        raise ValueError(f"tallies of different questions cannot be merged: {_question(merged)}, {_question(part)}")
+    merged.shape = Shape(max(merged.shape.draws, part.shape.draws), part.shape.rows, part.shape.keys)
+    merged.smallest = min(merged.smallest, part.smallest)
+    merged.largest = max(merged.largest, part.largest)
+    merged.score_sums = _sum(merged.score_sums, part.score_sums)
+    merged.row_sums = [_sum(one, two) for one, two in zip(merged.row_sums, part.row_sums, strict=True)]
+    merged.counts = {which: counts + part.counts[which] for which, counts in merged.counts.items()}
+    return merged
+
+
+def _question(tally: Tally) -> tuple[object, ...]:
+    """What tallies must agree on; a band of NaN agrees with another."""
+    return tally.shape.rows, tally.shape.keys, [*tally.rules], tally.centre, repr(tally.band), tally.axis
+
+
+def _sum(one: Mapping[str, FloatArray], two: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """The sums of both for each draw, in arrays of their own; one may know fewer draws than the other, or no sums."""
+    none = np.zeros(0)
+    return {name: _padded_sum(one.get(name, none), two.get(name, none)) for name in one or two}
+
+
+def _padded_sum(one: FloatArray, two: FloatArray) -> FloatArray:
+    short, long = sorted((one, two), key=len)
+    total = long.copy()
+    total[: len(short)] += short
+    return total
