@@ -235,7 +235,7 @@ class AttnApp(FrugalApp[int]):
 
     def _focus_again(self) -> None:
         """What was hidden for want of room has lost the focus, and with it every key."""
-        if self.focused is None:
+        if self.focused is None and len(self.screen_stack) == 1:
             candidates = (self._focus_before, self._panes()[self.active])
             self.screen.set_focus(next((w for w in candidates if w is not None and w.focusable), None))
 

@@ -37,10 +37,17 @@ def _supported() -> bool:
         from textual import _compositor
     except ImportError:
         return False
-    return hasattr(App, "_display") and all(
-        name in getattr(getattr(_compositor, kind, None), "__init__", _supported).__code__.co_varnames
-        for kind, name in (("ChopsUpdate", "chop_ends"), ("LayoutUpdate", "strips"))
+    return (
+        hasattr(App, "_display")
+        and _takes(getattr(_compositor, "ChopsUpdate", None), "chop_ends")
+        and _takes(getattr(_compositor, "LayoutUpdate", None), "strips")
     )
+
+
+def _takes(kind: type | None, name: str) -> bool:
+    """Whether there is such a class, and it is made from something of this name."""
+    code = getattr(getattr(kind, "__init__", None), "__code__", None)
+    return code is not None and name in code.co_varnames
 
 
 SUPPORTED = _supported()
@@ -79,7 +86,11 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
         out: list[str] = []
         current: Style | None = None
         for y, x, strip in strips:
-            cells = _cells(strip)[: max(size.width - x, 0)]
+            cells = _cells(strip)
+            room = max(size.width - x, 0)
+            if len(cells) > room:
+                halved = cells[room][0] == ""  # a wide character that has only one cell left is not sent at all
+                cells = [*cells[: room - 1], (" ", cells[room][1])] if halved and room else cells[:room]
             row = self._shown.setdefault(y, [None] * size.width)
             before = row[x : x + len(cells)]
             if before == cells:
@@ -132,7 +143,7 @@ def _cells(strip: Strip) -> list[Cell]:
     for text, style, control in strip:
         if control:
             continue
-        if text.isascii() or cell_len(text) == len(text):
+        if text.isascii() or _one_cell_each(text):
             cells += [(character, style) for character in text]
             continue
         for character in text:
@@ -144,6 +155,11 @@ def _cells(strip: Strip) -> list[Cell]:
             if width == 2:
                 cells.append(("", style))
     return cells
+
+
+@lru_cache(maxsize=4096)
+def _one_cell_each(text: str) -> bool:
+    return all(cell_len(character) == 1 for character in text)
 
 
 def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, int]]:

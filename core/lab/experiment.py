@@ -63,15 +63,19 @@ def stream(parameters: Parameters, draws: Draws | None = None, precision: str = 
     draws keeps components from one run to the next; precision is the dtype of scores and statistics.
     """
     p = parameters
-    rules = [("none", 1.0), (p.scale, multiplier(p.scale, p.d_k, p.multiplier))]
-    std = score_std(p)
-    reach = _AXIS * score_reach(p) or 1.0
-    axis = Axis(-reach, reach, 1024)
-    kept = tally.Tally(tally.Shape(p.batch, p.n_queries, p.n_keys), rules, score_mean(p), 3 * std, axis)
+    kept = empty_tally(p)
     in_cache = 4 * p.batch * chunks(p.d_k) * CHUNK * (p.n_queries + p.n_keys) <= KEPT
     work = _from_cache(p, draws or Draws(), precision, kept) if in_cache else _draw_by_draw(p, precision, kept)
     for fraction, done in work:
         yield Step(fraction, p, kept, done)
+
+
+def empty_tally(p: Parameters) -> tally.Tally:
+    """What the scores of a question are added to; ParameterError where the scale rule has no multiplier."""
+    rules = [("none", 1.0), (p.scale, multiplier(p.scale, p.d_k, p.multiplier))]
+    reach = _AXIS * score_reach(p) or 1.0
+    shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
+    return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024))
 
 
 def _from_cache(p: Parameters, draws: Draws, precision: str, kept: tally.Tally) -> Iterator[tuple[float, float]]:
@@ -85,13 +89,13 @@ def _from_cache(p: Parameters, draws: Draws, precision: str, kept: tally.Tally) 
     for which, rows in tally.blocks(kept.shape):
         if factors is None or which != group:
             raw = [draws.of(side, which, p.d_k).astype(precision, copy=False) for side in sides]
-            group, factors = which, _factors(p, raw)
+            group, factors = which, factors_of(p, raw)
         shape = (which.stop - which.start, rows.stop - rows.start, p.n_keys)
         if scratch.size < math.prod(shape):
             scratch = np.empty(math.prod(shape), dtype=precision)
         scores = _scores(factors, rows, scratch[: math.prod(shape)].reshape(shape))
         offsets = None if factors.of_query is None else factors.of_query[:, rows]
-        tally.add(kept, which, rows, scores, _hidden(p, rows), offsets)
+        tally.add(kept, which, rows, scores, hidden(p, rows), offsets)
         done += shape[0] * shape[1]
         yield 0.5 + done / total / 2, done / p.n_queries
 
@@ -113,7 +117,7 @@ def _draw_by_draw(p: Parameters, precision: str, kept: tally.Tally) -> Iterator[
                 raw.append(np.concatenate(made)[np.newaxis, : last - first].astype(precision, copy=False))
                 step += 1
                 yield step / steps, draw
-            factors = _factors(p, raw)
+            factors = factors_of(p, raw)
             for _, rows in tally.blocks(one_draw):
                 scores[:, rows] += _scores(factors, rows, np.empty_like(scores[:, rows]))
                 step += 1
@@ -122,13 +126,13 @@ def _draw_by_draw(p: Parameters, precision: str, kept: tally.Tally) -> Iterator[
                 offsets = factors.of_query if offsets is None else offsets + factors.of_query
         for _, rows in tally.blocks(one_draw):
             own = None if offsets is None else offsets[:, rows]
-            tally.add(kept, slice(draw, draw + 1), rows, scores[:, rows], _hidden(p, rows), own)
+            tally.add(kept, slice(draw, draw + 1), rows, scores[:, rows], hidden(p, rows), own)
             step += 1
             yield step / steps, draw + rows.stop / p.n_queries
 
 
 @dataclass(frozen=True, eq=False)
-class _Factors:
+class Factors:
     """What scores are made of, so that they come out less their mean: s − E s = qᵀk + of_query + of_key.
 
     of_query is the same for a whole row, so that softmax does not see it; it is never added to the scores.
@@ -140,7 +144,7 @@ class _Factors:
     of_key: FloatArray | None  # (draws, 1, keys)
 
 
-def _factors(p: Parameters, raw: list[FloatArray]) -> _Factors:
+def factors_of(p: Parameters, raw: list[FloatArray]) -> Factors:
     """From standardised components (draws, d, vectors) of queries, keys and, with a correlation, the shared part.
 
     Means are multiplied out, q = μ_q + σ_q z and k alike, because a large mean would cost the scores their digits.
@@ -157,10 +161,10 @@ def _factors(p: Parameters, raw: list[FloatArray]) -> _Factors:
     if p.mean_q or p.correlation:
         sums = p.mean_q * p.std_k * k.sum(axis=1, keepdims=True, dtype=np.float64) - d * p.correlation * spread
         of_key = sums.astype(k.dtype)
-    return _Factors(q if spread == 1 else q * q.dtype.type(spread), k, of_query, of_key)
+    return Factors(q if spread == 1 else q * q.dtype.type(spread), k, of_query, of_key)
 
 
-def _scores(factors: _Factors, rows: slice, out: FloatArray) -> FloatArray:
+def _scores(factors: Factors, rows: slice, out: FloatArray) -> FloatArray:
     """The scores of some queries less their mean and their part of `of_query`; (draws, rows, keys)."""
     np.matmul(factors.q[:, :, rows].mT, factors.k, out=out)
     if factors.of_key is not None:
@@ -168,7 +172,7 @@ def _scores(factors: _Factors, rows: slice, out: FloatArray) -> FloatArray:
     return out
 
 
-def _hidden(p: Parameters, rows: slice) -> BoolArray | None:
+def hidden(p: Parameters, rows: slice) -> BoolArray | None:
     """The keys that some rows may not see; (rows, keys), or None if they see all."""
     if p.mask == "none":
         return None

@@ -10,12 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..arrays import FloatArray
-from ..attention.scales import multiplier
 from ..parameters import Parameters
 from ..statistics import tally
-from ..statistics.histogram import Axis
-from .components import score_mean, score_reach, score_std
-from .experiment import _AXIS, STRIDE, _factors, _hidden  # pyright: ignore[reportPrivateUsage]
+from .experiment import STRIDE, empty_tally, factors_of, hidden
 from .sampling import CHUNK, Side, chunks, components
 
 # Fewer new columns than this are not added to a lane's scores, but anew to what is measured at each point: it
@@ -55,7 +52,7 @@ class Lane:
     def _add(self, end: int, keep: bool) -> FloatArray | None:
         """Make `measured` the scores up to this column and return their `of_query`; to keep them, they are also
         what further columns are added to."""
-        factors = _factors(self.parameters, self.columns(end))
+        factors = factors_of(self.parameters, self.columns(end))
         of_query = self.of_query
         if factors.of_query is not None:
             of_query = factors.of_query if of_query is None else of_query + factors.of_query
@@ -101,11 +98,8 @@ def advance(lane: Lane, d_k: int, wanted: bool) -> tuple[Lane, tally.Tally | Non
         lane.grow(d_k)
         return lane, None
     p = replace(lane.parameters, d_k=d_k)
-    rules = [("none", 1.0), (p.scale, multiplier(p.scale, d_k, p.multiplier))]
-    reach = _AXIS * score_reach(p) or 1.0
-    shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
-    kept = tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024))
+    kept = empty_tally(p)
     scores, offsets = lane.at(d_k)
-    tally.add(kept, lane.draws, lane.rows, scores, _hidden(p, lane.rows), offsets)
+    tally.add(kept, lane.draws, lane.rows, scores, hidden(p, lane.rows), offsets)
     kept.scratch.clear()
     return lane, kept

@@ -276,12 +276,10 @@ def test_a_frame_made_for_a_wider_screen_is_cut_at_the_edge() -> None:
     assert terminal.lines == ["abc"]
 
 
-@pytest.mark.xfail(strict=True, reason="the first half of a wide character is sent into the last column, and wraps")
 def test_a_wide_character_on_the_edge_of_a_smaller_screen_is_not_halved() -> None:
     Terminal(3, 1).feed(Quiet()._difference(lines_at("ab词"), Size(3, 1), CONSOLE))
 
 
-@pytest.mark.xfail(strict=True, reason="a wide character and a combining mark have as many cells as characters")
 def test_a_wide_character_beside_a_combining_mark_changes_alone() -> None:
     app, size, terminal = Quiet(), Size(3, 1), Terminal(3, 1)
     for text in ("語e\u0301", "語e\u0300", "a  "):
@@ -335,9 +333,7 @@ def module_with(chops_update: type | None, monkeypatch: pytest.MonkeyPatch) -> M
     "chops_update",
     [
         OtherParts,
-        pytest.param(
-            None, marks=pytest.mark.xfail(strict=True, raises=AttributeError, reason="None.__init__ has no __code__")
-        ),
+        None,
     ],
 )
 def test_with_a_textual_it_does_not_know_frames_are_textual_s_own(

@@ -1,6 +1,5 @@
 """Lines of exactly so many cells, whatever characters they hold."""
 
-import pytest
 from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, wrapped
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,7 +68,6 @@ def test_a_paragraph_breaks_between_words() -> None:
     assert wrapped("a", 7, "alert") == [(("a", "alert"),)]
 
 
-@pytest.mark.xfail(strict=True, reason="a long word, as paths are, runs over the edge and is cut there")
 def test_a_word_longer_than_the_line_is_broken_rather_than_lost() -> None:
     path = "/a/very/long/path/to/a/capture.safetensors"
     paragraph = [text_of(line) for line in wrapped(f"{path}: empty", 20)]

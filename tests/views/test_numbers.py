@@ -106,18 +106,15 @@ def test_a_standard_error_is_read_back_to_two_digits(stderr: float, glyphs: Glyp
     assert read(error(stderr, glyphs)) == pytest.approx(stderr, rel=5.1e-2)
 
 
-@pytest.mark.xfail(strict=True, reason="7 cells: 2.2e-16 is one cell wider than the column")
 @pytest.mark.parametrize("stderr", [2.2e-16, 1.5e-10])
 def test_an_extreme_standard_error_takes_no_more_room(stderr: float) -> None:
     assert len(error(stderr, UNICODE)) == STDERR
 
 
-@pytest.mark.xfail(strict=True, reason="0.00099 is cut to 0.0009 rather than rounded")
 def test_a_standard_error_is_rounded_rather_than_cut() -> None:
     assert error(0.000_99, UNICODE) == "0.0010"
 
 
-@pytest.mark.xfail(strict=True, reason="−9999.7 is rounded to −10000, which has a digit behind the point's cell")
 def test_a_value_that_rounds_up_out_of_the_range_keeps_the_point() -> None:
     text = aligned(-9_999.7, UNICODE)
     assert "e" in text or not text[POINT:].strip()

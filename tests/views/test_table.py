@@ -150,16 +150,12 @@ def test_theory_takes_the_place_of_standard_errors_where_it_is_asked_for() -> No
     assert "±" not in line
 
 
-@pytest.mark.xfail(
-    strict=True, reason="at 58, the table's width on 80 columns, cells are one short: 0.00093 ends as 0.000"
-)
 def test_theory_in_place_of_standard_errors_is_complete_on_the_smallest_screen() -> None:
     line = line_of("logit_excess_kurtosis", FULL, 58, instead=True)
     assert line.split()[-1] == "0.09375"
     assert line.count("0.09375") == 2
 
 
-@pytest.mark.xfail(strict=True, reason="the first cell of an exact value is dropped, and with it the minus of −6400")
 def test_theory_in_place_of_standard_errors_keeps_its_sign() -> None:
     asked = replace(ASKED, mean_q=10.0, mean_k=-10.0)
     measured, predicted = run(asked), predict(asked)
@@ -251,7 +247,6 @@ def test_titles_fit(rule: str, multiplier: float) -> None:
             assert any(f"  {title} " in head + " " for title in titles)
 
 
-@pytest.mark.xfail(strict=True, reason="titles are cut in the middle: '  × 0.125 (' and '  scaled ×'")
 @pytest.mark.parametrize("width", [58, 80])
 def test_titles_fit_beside_theory_in_place_of_standard_errors(width: int) -> None:
     head = text_of(drawn(FULL, width, True)[0])

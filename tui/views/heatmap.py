@@ -68,10 +68,10 @@ def _ruler(first: int, count: int, across: int, each: int, width: int, glyphs: G
 def _cell(part: float | None, known: bool, each: int, chosen: bool, glyphs: Glyphs) -> Span:
     """One head: a darker shade for more and, where there is room, a digit from 0 to 9.
 
-    `!` stands for a head that cannot be read, a point for one that is not measured yet.
+    `!` stands for a head that cannot be read, a point or a dash for one that is not measured yet.
     """
     if part is None:
-        text = "!" if known else glyphs.say("·")
+        text = "!" if known else "-" if glyphs.ascii else "·"
     else:
         steps = len(glyphs.shades) - 1
         text = glyphs.shades[1 + min(int(part * steps), steps - 1)]

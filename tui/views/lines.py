@@ -84,6 +84,10 @@ def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
         if cell_len(candidate) > width and current:
             lines.append(((current, role),))
             candidate = word
+        while cell_len(candidate) > width > 0:  # a word longer than a line, as paths are
+            head = set_cell_size(candidate, width)
+            lines.append(((head, role),))
+            candidate = candidate[len(head.rstrip()) :]
         current = candidate
     if current:
         lines.append(((current, role),))

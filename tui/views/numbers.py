@@ -16,7 +16,7 @@ def aligned(value: float | None, glyphs: Glyphs) -> str:
     if value is None:
         return ((glyphs.say("—")).rjust(POINT)).ljust(VALUE)
     size = abs(value)
-    if size >= 10_000 or 0 < size < 0.000_095:
+    if size >= 9_999.5 or 0 < size < 0.000_095:
         return _signed(power_of_ten(value, 3), glyphs).rjust(VALUE - 1).ljust(VALUE)
     if value == 0:
         return "0".rjust(POINT).ljust(VALUE)
@@ -43,7 +43,10 @@ def error(stderr: float | None, glyphs: Glyphs) -> str:
     if stderr == 0:
         return "0".ljust(STDERR)
     if stderr >= 9_950 or stderr < 0.000_95:
-        return _signed(power_of_ten(stderr, 1), glyphs).ljust(STDERR)
+        text = power_of_ten(stderr, 1)
+        return _signed(text if len(text) <= STDERR else power_of_ten(stderr, 0), glyphs).ljust(STDERR)
+    if stderr < 0.001:
+        return "0.0010"
     decimals = max(0, 1 - math.floor(math.log10(stderr)))
     return f"{stderr:.{decimals}f}"[:STDERR].ljust(STDERR)
 

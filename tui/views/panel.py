@@ -75,13 +75,17 @@ def panel_lines(
 
 
 def _field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
-    left, right = (f" {glyphs.left}", f" {glyphs.right}") if focused else ("  ", "  ")
-    room = width - NAME - 4
-    shown = text if len(text) <= room else text[-room:]
+    """The name at the left, the value at the right; a long value takes the room that its name leaves."""
+    label = glyphs.say(field.label)
+    room = width - max(min(NAME, width - len(text) - 1), len(label) + 1)
+    arrows = focused and len(text) + 4 <= room
+    left, right = (f"{glyphs.left} ", f" {glyphs.right}") if arrows else ("", "")
+    value: Role = "accent" if focused and role == "text" else role
     return (
-        (glyphs.say(field.label).ljust(NAME)[:NAME], "accent" if focused else "label"),
+        (label.ljust(width - room), "accent" if focused else "label"),
+        (" " * (room - len(text) - len(left) - len(right)), "text"),
         (left, "accent"),
-        (shown.rjust(room), "accent" if focused and role == "text" else role),
+        (text, value),
         (right, "accent"),
     )
 

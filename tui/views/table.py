@@ -128,8 +128,8 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, heading: bool) 
         if shape.beside:
             titles.append(("      theory".ljust(shape.cell - room), "theory"))
         elif shape.instead:
-            titles[-1] = (titles[-1][0][:VALUE], role)
-            titles.append(("     theory".ljust(shape.cell - VALUE), "theory"))
+            titles[-1] = (f"  {glyphs.say(column_word(column.rule))}".ljust(VALUE), role)
+            titles.append(("    theory".ljust(shape.cell - VALUE), "theory"))
     return fitted(tuple(titles), shape.width)
 
 
@@ -157,7 +157,7 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
     if shape.beside or shape.instead:
         sign, exact = theory_text(contents, index, statistic, glyphs)
         spans.append((sign, "alert"))
-        spans.append((exact if shape.beside else exact[1:], "theory"))
+        spans.append((exact if shape.beside else exact.strip().rjust(CELL - VALUE - 1), "theory"))
     taken = sum(len(text) for text, _ in spans)
     return [*spans, (" " * (shape.cell - taken), "text")]
 
