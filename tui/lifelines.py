@@ -16,7 +16,7 @@ from textual.app import App
 from .frugal import FrugalApp
 
 # A terminal that has gone can block the farewell written to it; after this long the process ends without it.
-_GRACE = 1.0
+_GRACE = 2.0
 
 
 def install(app: App[Any]) -> None:
@@ -27,7 +27,8 @@ def install(app: App[Any]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, _end, app, number)
+            # Not the loop's own handler: a terminal that takes nothing blocks the loop in its write.
+            signal.signal(number, lambda caught, _: _end(app, loop, caught))
     app.app_resume_signal.subscribe(app, _repaint)  # pyright: ignore[reportUnknownMemberType]
     threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
 
@@ -51,13 +52,13 @@ def _repaint(app: App[Any]) -> None:
     app.screen.refresh(layout=True)
 
 
-def _end(app: App[Any], number: int) -> None:
-    """Leave the app with the exit code that a shell gives a process ended by this signal."""
-    if number == signal.SIGHUP:
-        timer = threading.Timer(_GRACE, os._exit, (128 + number,))
-        timer.daemon = True
-        timer.start()
-    app.exit(return_code=128 + number)
+def _end(app: App[Any], loop: asyncio.AbstractEventLoop, number: int) -> None:
+    """Leave the app with the exit code that a shell gives a process ended by this signal; from any thread."""
+    timer = threading.Timer(_GRACE, os._exit, (128 + number,))
+    timer.daemon = True
+    timer.start()
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(partial(app.exit, return_code=128 + number))
 
 
 def _watch(app: App[Any], loop: asyncio.AbstractEventLoop) -> None:
@@ -65,5 +66,4 @@ def _watch(app: App[Any], loop: asyncio.AbstractEventLoop) -> None:
     terminal = select.poll()
     terminal.register(0, 0)
     terminal.poll()  # asks for no event, so only a hang-up wakes it
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(_end, app, signal.SIGHUP)
+    _end(app, loop, signal.SIGHUP)

@@ -493,6 +493,21 @@ def test_digits_in_the_table_or_on_a_choice_set_d_k() -> None:
     play(script)
 
 
+def test_a_click_puts_the_cursor_on_a_field() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        for name in ("mask", "n_keys", "seed"):
+            at = next(y for y, line in enumerate(stage.part(stage.panel)) if line.startswith(FIELD[name].label))
+            await stage.pilot.click(offset=(stage.panel.region.x + 3, stage.panel.region.y + at))
+            await stage.until(lambda name=name: (stage.app.focused, stage.panel.cursor) == (stage.panel, name))
+            await stage.still()
+            assert "◂" in stage.part(stage.panel)[at]
+        await stage.press("4", "2", "enter")
+        assert stage.asked == replace(SMALL, seed=42)
+
+    play(script)
+
+
 # What is not accepted
 
 
@@ -871,7 +886,8 @@ def test_resizing_while_computing_keeps_the_screen_whole() -> None:
         await stage.until(lambda: "computing" in stage.lines[0], "progress")
         for size in ((80, 24), (200, 60), (100, 20), (81, 21), (120, 40)):
             await stage.resize(*size)
-            assert [len(line) for line in stage.lines] == [size[0]] * size[1]
+            whole = [size[0]] * size[1]
+            await stage.until(lambda whole=whole: [len(line) for line in stage.lines] == whole, f"{size}")
         stage.send("1", "6", *["["] * 6, *FIRST, "tab", "tab", "8", "tab", "2", "enter")
         await stage.until(lambda: stage.asked == Parameters(d_k=16, n_keys=16, n_queries=8, batch=2))
         await stage.settled()

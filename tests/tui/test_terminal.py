@@ -121,12 +121,12 @@ class Session:
         self.until(lambda: re.search(rf"d_k {d_k} .*\n d_k +{d_k} .*{re.escape(title)}", self.text), f"d_k {d_k}")
         self.quiet()
 
-    def ended(self) -> int:
-        """The exit code, once the process has ended; what it writes until then is read."""
-        end = time.monotonic() + FOREVER
+    def ended(self, read: bool = True, seconds: float = FOREVER) -> int:
+        """The exit code, once the process has ended; what it writes until then is read, or left unread."""
+        end = time.monotonic() + seconds
         while self.process.poll() is None:
             assert time.monotonic() < end, "it does not end"
-            if self.ours >= 0:
+            if read and self.ours >= 0:
                 self.read(0.02)
             else:
                 time.sleep(0.02)
@@ -217,6 +217,20 @@ def test_when_the_terminal_goes_away_while_it_computes_no_process_is_left() -> N
         session.until(lambda: "computing" in session.text, "progress")
         session.hang_up()
         assert session.ended() == 128 + signal.SIGHUP
+        assert_nobody_left(session)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_it_even_while_the_terminal_takes_nothing(number: signal.Signals) -> None:
+    with running(size=(200, 60)) as session:
+        session.ready()
+        for _ in range(100):  # screens that nobody reads, as after Ctrl-S or on a line that stalls
+            session.send(b"\x1b[A")
+            time.sleep(0.01)
+            session.send(b"\x1b[B")
+            time.sleep(0.01)
+        session.signal(number)
+        assert session.ended(read=False, seconds=4.0) == 128 + number
         assert_nobody_left(session)
 
 
