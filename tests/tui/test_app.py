@@ -497,7 +497,9 @@ def test_a_click_puts_the_cursor_on_a_field() -> None:
     async def script(stage: Stage) -> None:
         await stage.settled()
         for name in ("mask", "n_keys", "seed"):
-            at = next(y for y, line in enumerate(stage.part(stage.panel)) if line.startswith(FIELD[name].label))
+            at = next(
+                y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith(FIELD[name].label)
+            )
             await stage.pilot.click(offset=(stage.panel.region.x + 3, stage.panel.region.y + at))
             await stage.until(lambda name=name: (stage.app.focused, stage.panel.cursor) == (stage.panel, name))
             await stage.still()
