@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..core.errors import InputError
 from . import output
-from .options import Inspect, OpenApp, Report, parse
+from .options import Claims, Inspect, OpenApp, Report, parse
 from .parser import COMMANDS
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
@@ -61,11 +61,22 @@ def _run(words: Sequence[str], ascii_only: bool) -> int:
         request = _plain_request(request)
     for remark in request.remarks:
         output.say(f"note: {remark}", output.screen_glyphs(ascii_only))
-    from . import plain  # NumPy and Rich, once they are needed
+    return _print(request, ascii_only)
 
+
+def _print(request: Report | Inspect | Claims, ascii_only: bool) -> int:
+    """Have it measured and printed, by what loads NumPy and Rich only now."""
     if isinstance(request, Report):
-        return plain.report(request, ascii_only)
-    return plain.inspect(request, ascii_only) if isinstance(request, Inspect) else plain.claims(request, ascii_only)
+        from .plain.report import report
+
+        return report(request, ascii_only)
+    if isinstance(request, Inspect):
+        from .plain.inspect import inspect
+
+        return inspect(request, ascii_only)
+    from .plain.claims import claims
+
+    return claims(request, ascii_only)
 
 
 def _plain_request(request: OpenApp) -> Report | Inspect:

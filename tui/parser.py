@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ..core.attention.scales import SCALE_RULES
 from ..core.errors import InputError
-from ..core.export import version
+from ..core.export.formats import version
 from ..core.parameters import FIELDS, Field, Parameters
 from .guide import APP, GUIDES
 from .views.glyphs import Glyphs

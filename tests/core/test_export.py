@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from attn_tui.core import export
 from attn_tui.core.captures.heads import HeadSubject, measure_head, named_rule
 from attn_tui.core.captures.reader import Capture, open_capture, sample_path
+from attn_tui.core.export.formats import version
+from attn_tui.core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
+from attn_tui.core.export.report import report_csv, report_json, report_markdown
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.theory import PredictedColumn, Prediction, freezing, predict
 from attn_tui.core.parameters import FIELDS, Parameters
@@ -63,10 +65,10 @@ def cells(markdown: str) -> list[list[str]]:
 
 
 def test_report_json_has_the_promised_structure(measurement: Measurement[Parameters]) -> None:
-    report = strict(export.report_json(measurement, EXACT))
+    report = strict(report_json(measurement, EXACT))
     assert list(report) == ["schema", "version", "parameters", "columns"]
     assert report["schema"] == "attn-tui/report-1"
-    assert report["version"] == export.version()
+    assert report["version"] == version()
     assert report["parameters"] == {field.name: getattr(ODD, field.name) for field in FIELDS}
     scales = [{"rule": "none", "multiplier": 1.0}, {"rule": "custom", "multiplier": 0.1}]
     assert [column["scale"] for column in report["columns"]] == scales
@@ -79,7 +81,7 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
 
 
 def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    found = strict(export.inspect_json(capture, heads))
+    found = strict(inspect_json(capture, heads))
     assert list(found) == ["schema", "version", "file", "heads"]
     assert found["schema"] == "attn-tui/inspect-1"
     assert found["file"] == {
@@ -100,29 +102,29 @@ def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[M
 def test_what_does_not_exist_is_absent_in_every_format(number: float | None) -> None:
     result = with_estimates(Estimate(number, number))
     absent = {"value": None, "stderr": None}
-    column = strict(export.report_json(*result))["columns"][0]
+    column = strict(report_json(*result))["columns"][0]
     assert column["measured"] == dict.fromkeys(NAMES, absent)
     assert column["theory"] == dict.fromkeys(NAMES)
-    for row in csv.DictReader(io.StringIO(export.report_csv(*result))):
+    for row in csv.DictReader(io.StringIO(report_csv(*result))):
         assert (row["value"], row["stderr"], row["theory"]) == ("", "", "")
-    assert {cell for row in cells(export.report_markdown(*result))[1:] for cell in row[1:]} <= {"", "—"}
+    assert {cell for row in cells(report_markdown(*result))[1:] for cell in row[1:]} <= {"", "—"}
 
 
 def test_a_value_without_error_stands_alone() -> None:
     result = with_estimates(Estimate(0.5, None))
-    values = {row[0]: row[1:] for row in cells(export.report_markdown(*result))[1:]}
+    values = {row[0]: row[1:] for row in cells(report_markdown(*result))[1:]}
     assert values["entropy"] == ["0.5", "0.5"]
     assert values["max weight"] == ["50 %", "50 %"]
-    row = next(csv.DictReader(io.StringIO(export.report_csv(*result))))
+    row = next(csv.DictReader(io.StringIO(report_csv(*result))))
     assert (row["value"], row["stderr"]) == ("0.5", "")
 
 
 def test_csv_is_tidy_and_says_what_json_says(measurement: Measurement[Parameters]) -> None:
-    text = export.report_csv(measurement, EXACT)
+    text = report_csv(measurement, EXACT)
     assert "\r" not in text
     assert text.endswith("\n")
     rows = list(csv.DictReader(io.StringIO(text)))
-    columns = strict(export.report_json(measurement, EXACT))["columns"]
+    columns = strict(report_json(measurement, EXACT))["columns"]
     assert len(rows) == len(NAMES) * 2
     assert list(rows[0])[-6:] == ["scale", "multiplier", "statistic", "value", "stderr", "theory"]
     assert len(set(rows[0])) == len(rows[0])
@@ -139,8 +141,8 @@ def test_csv_is_tidy_and_says_what_json_says(measurement: Measurement[Parameters
 def test_csv_of_heads_is_tidy_and_says_what_json_says(
     capture: Capture, heads: list[Measurement[HeadSubject]]
 ) -> None:
-    rows = list(csv.DictReader(io.StringIO(export.inspect_csv(heads))))
-    entries = strict(export.inspect_json(capture, heads))["heads"]
+    rows = list(csv.DictReader(io.StringIO(inspect_csv(heads))))
+    entries = strict(inspect_json(capture, heads))["heads"]
     assert list(rows[0]) == [
         "layer",
         "layer_name",
@@ -161,7 +163,7 @@ def test_csv_of_heads_is_tidy_and_says_what_json_says(
 
 
 def test_markdown_says_what_json_says(measurement: Measurement[Parameters]) -> None:
-    text = export.report_markdown(measurement, EXACT)
+    text = report_markdown(measurement, EXACT)
     assert text.startswith("Parameters: d_k 7, keys 5, queries 3, batch 2, scale custom, multiplier 0.1, mask none")
     header, *rows = cells(text)
     assert header == ["", "unscaled × 1", "theory", "scaled × 0.1", "theory"]
@@ -182,7 +184,7 @@ def test_markdown_of_heads_has_a_line_for_each(capture: Capture, heads: list[Mea
     def word(measured: object) -> str:
         return "a|word"
 
-    header, *rows = cells(export.heads_markdown(capture, heads, ["entropy", "max_weight"], word))
+    header, *rows = cells(heads_markdown(capture, heads, ["entropy", "max_weight"], word))
     assert header == ["layer", "head", "d_k", "multiplier", "entropy", "max weight, %", "in a word"]
     assert [row[:4] for row in rows][:2] == [["1", "0", "32", "1"], ["1", "0", "32", "0.1768"]]
     value = heads[0].columns[1].measured["max_weight"].value
@@ -192,7 +194,7 @@ def test_markdown_of_heads_has_a_line_for_each(capture: Capture, heads: list[Mea
 
 
 def test_markdown_of_one_head_names_it(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    text = export.head_markdown(capture, heads[1])
+    text = head_markdown(capture, heads[1])
     assert text.splitlines()[0].endswith("layer 1, head 1, d_k 32")
     assert cells(text)[0] == ["", "unscaled × 1", "the file's × 0.1768"]
 
@@ -201,7 +203,7 @@ def test_spelling_reaches_every_cell(measurement: Measurement[Parameters]) -> No
     def ascii_only(text: str) -> str:
         return text.replace("‖", "||").encode("ascii", "replace").decode()
 
-    text = export.report_markdown(measurement, EXACT, ascii_only)
+    text = report_markdown(measurement, EXACT, ascii_only)
     assert text.isascii()
     assert any(row[0] == r"\|\|J\|\|_F" for row in cells(text))
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attn_tui.core import export
 from attn_tui.core.captures.reader import sample_path
+from attn_tui.core.export.formats import version
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli import main
 
@@ -516,7 +516,7 @@ def test_examples_of_the_report_work(capsys: Captured) -> None:
 
 
 def test_version(capsys: Captured) -> None:
-    assert printed(["--version"], capsys) == f"attn-tui {export.version()}\n"
+    assert printed(["--version"], capsys) == f"attn-tui {version()}\n"
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["report", "--help"], ["report", "--d-k", "0"]])

@@ -1,0 +1,1 @@
+"""Results as JSON, CSV and Markdown. A value that does not exist is absent: null, an empty cell, —."""

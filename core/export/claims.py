@@ -1,0 +1,69 @@
+"""What became of claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..statistics.measurement import Estimate
+from .columns import estimate_json
+from .formats import Say, csv_text, escaped, existing, json_text, version
+
+if TYPE_CHECKING:
+    from ..lab.claims import Outcome
+
+_CLAIMS = "attn-tui/claims-1"
+
+
+def claims_json(outcomes: Sequence[Outcome]) -> str:
+    """What became of claims, as one JSON object."""
+    return json_text(
+        {
+            "schema": _CLAIMS,
+            "version": version(),
+            "claims": [
+                {
+                    "id": outcome.claim.id,
+                    "statement": outcome.claim.statement,
+                    "source": outcome.claim.source,
+                    "verdict": outcome.verdict,
+                    "reason": outcome.reason,
+                    "why": outcome.claim.why,
+                    "figures": [
+                        {
+                            "label": finding.label,
+                            "claimed": finding.claimed,
+                            "measured": None if finding.measured is None else estimate_json(finding.measured),
+                            "exact": existing(finding.exact),
+                            "agrees": finding.agrees,
+                        }
+                        for finding in outcome.findings
+                    ],
+                }
+                for outcome in outcomes
+            ],
+        }
+    )
+
+
+def claims_csv(outcomes: Sequence[Outcome]) -> str:
+    """A line for each figure; a claim without any has one line of its own."""
+    lines: list[list[Any]] = []
+    for outcome in outcomes:
+        place = [outcome.claim.id, outcome.verdict]
+        for finding in outcome.findings:
+            measured = finding.measured or Estimate(None, None)
+            known = [existing(number) for number in (*measured, finding.exact)]
+            lines.append([*place, finding.label, finding.claimed, *known, finding.agrees])
+        if not outcome.findings:
+            lines.append([*place, *[None] * 6])
+    return csv_text(["claim", "verdict", "figure", "claimed", "measured", "stderr", "exact", "agrees"], lines)
+
+
+def claims_markdown(outcomes: Sequence[Outcome], say: Say = str) -> str:
+    """A line for each claim: the verdict, the statement, and why the verdict is so."""
+    rule = "| verdict | claim | because |\n| :-- | :-- | :-- |\n"
+    return rule + "".join(
+        f"| {escaped(o.verdict, say)} | {escaped(o.claim.statement, say)} | {escaped(o.reason, say)} |\n"
+        for o in outcomes
+    )

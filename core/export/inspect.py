@@ -1,0 +1,97 @@
+"""Heads of a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..statistics.catalogue import STATISTIC
+from ..statistics.measurement import Estimate, Measurement
+from .columns import COLUMN, column_json, short_cell, statistic_name, statistics_table, values
+from .formats import Say, csv_text, digits, escaped, json_text, markdown_table, version
+
+if TYPE_CHECKING:
+    from ..captures.heads import HeadSubject
+    from ..captures.reader import Capture
+
+HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
+
+_INSPECT = "attn-tui/inspect-1"
+
+
+def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
+    """Heads of a capture as one JSON object: an entry for each head and scale."""
+    return json_text(
+        {
+            "schema": _INSPECT,
+            "version": version(),
+            "file": {
+                "path": str(capture.path),
+                "model": capture.model,
+                "source": capture.source,
+                "licence": capture.licence,
+                "notes": list(capture.notes),
+            },
+            "heads": [
+                {
+                    "layer": head.subject.layer.index,
+                    "layer_name": head.subject.layer.name,
+                    "head": head.subject.head,
+                    "d_k": head.subject.layer.d_k,
+                    **column_json(column),
+                }
+                for head in heads
+                for column in head.columns
+            ],
+        }
+    )
+
+
+def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
+    """A line for each value: the head, the scale, the statistic. Two layers of one number differ by name."""
+    lines: list[list[Any]] = []
+    for head in heads:
+        layer = head.subject.layer
+        for column in head.columns:
+            place = [layer.index, layer.name, head.subject.head, layer.d_k, column.rule, column.multiplier]
+            lines += [[*place, *value] for value in values(column)]
+    return csv_text(["layer", "layer_name", "head", "d_k", *COLUMN], lines)
+
+
+def head_markdown(capture: Capture, head: HeadMeasurement, say: Say = str) -> str:
+    """One head: what it is and the table."""
+    layer = head.subject.layer
+    title = f"layer {layer.index}, head {head.subject.head}, d_k {layer.d_k}"
+    return f"{_file_line(capture, say)}: {title}\n\n{statistics_table(head.columns, say)}"
+
+
+def heads_markdown(
+    capture: Capture,
+    heads: Sequence[HeadMeasurement],
+    shown: Sequence[str],
+    word: Callable[[Mapping[str, Estimate]], str],
+    say: Say = str,
+) -> str:
+    """A line for each head: the statistics of these names, and a word for what they amount to."""
+    statistics = [STATISTIC[name] for name in shown]
+    header = [
+        "layer",
+        "head",
+        "d_k",
+        "multiplier",
+        *(statistic_name(statistic) for statistic in statistics),
+        "in a word",
+    ]
+    lines: list[list[str]] = []
+    for head in heads:
+        layer = head.subject.layer
+        for column in head.columns:
+            cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
+            numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), digits(column.multiplier)]
+            lines.append([escaped(text, say) for text in (*numbers, *cells, word(column.measured))])
+    return f"{_file_line(capture, say)}\n\n{markdown_table([escaped(text, say) for text in header], lines)}"
+
+
+def _file_line(capture: Capture, say: Say) -> str:
+    parts = (str(capture.path), capture.model, capture.licence)
+    return escaped(" · ".join(part for part in parts if part), say)

@@ -1,0 +1,50 @@
+"""A measurement of the lab, with its theory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..parameters import FIELDS, Parameters
+from ..statistics.measurement import Measurement
+from .columns import COLUMN, column_json, statistics_table, values
+from .formats import Say, csv_text, escaped, existing, json_text, version
+from .words import parameter_words
+
+if TYPE_CHECKING:
+    from ..lab.theory import Prediction
+
+_REPORT = "attn-tui/report-1"
+
+
+def report_json(measurement: Measurement[Parameters], prediction: Prediction) -> str:
+    """A measurement of the lab, with its theory, as one JSON object."""
+    p = measurement.subject
+    return json_text(
+        {
+            "schema": _REPORT,
+            "version": version(),
+            "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
+            "columns": [
+                column_json(column) | {"theory": {name: existing(value) for name, value in exact.values.items()}}
+                for column, exact in zip(measurement.columns, prediction.columns, strict=True)
+            ],
+        }
+    )
+
+
+def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> str:
+    """A line for each value: the parameters, the column's scale, the statistic. Files can be joined as they are."""
+    p = measurement.subject
+    asked = {field.name: getattr(p, field.name) for field in FIELDS if field.name not in ("scale", "multiplier")}
+    lines: list[list[Any]] = []
+    for column, exact in zip(measurement.columns, prediction.columns, strict=True):
+        place = [*asked.values(), column.rule, column.multiplier]
+        lines += [[*place, *value, existing(exact.values[value[0]])] for value in values(column)]
+    return csv_text([*asked, *COLUMN, "theory"], lines)
+
+
+def report_markdown(measurement: Measurement[Parameters], prediction: Prediction, say: Say = str) -> str:
+    """The parameters and the table, theory beside every column."""
+    words = ", ".join(parameter_words(measurement.subject))
+    exact = [column.values for column in prediction.columns]
+    return f"Parameters: {escaped(words, say)}\n\n{statistics_table(measurement.columns, say, exact)}"

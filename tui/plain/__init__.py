@@ -1,0 +1,1 @@
+"""The commands without the app: measured here, printed as the app shows them."""

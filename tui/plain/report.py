@@ -1,0 +1,64 @@
+"""attn-tui report: the Lab's table, sentence and histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.blas import one_blas_thread
+from ...core.export.report import report_csv, report_json, report_markdown
+from ...core.export.words import parameter_words
+from ...core.lab.comparison import deviations
+from ...core.lab.experiment import stream
+from ...core.lab.theory import Prediction, predict, score_curve
+from ...core.parameters import FIELDS, Parameters
+from ...core.statistics.measurement import Measurement
+from .. import output
+from ..options import Format, Output, Report
+from ..views.glyphs import Glyphs
+from ..views.table import Contents
+from .printing import glyphs_of, whole_table
+
+
+def report(request: Report, ascii_only: bool) -> int:
+    """Measure and print what the Lab shows; the exit code."""
+    result = request.output
+    output.check_target(result.path)
+    measurement, prediction = measure(request.parameters)
+    glyphs = glyphs_of(result, ascii_only)
+    texts: dict[Format, Callable[[], str]] = {
+        "json": lambda: report_json(measurement, prediction),
+        "csv": lambda: report_csv(measurement, prediction),
+        "markdown": lambda: report_markdown(measurement, prediction, glyphs.say),
+        "table": lambda: _report_table(measurement, prediction, result, glyphs),
+    }
+    output.write(texts[result.format](), result.path, ascii_only)
+    return 0
+
+
+def measure(parameters: Parameters) -> tuple[Measurement[Parameters], Prediction]:
+    """The complete measurement, with its progress, and the theory of the same question."""
+    measurement = None
+    with output.Progress("computing") as progress, one_blas_thread():
+        for step in stream(parameters):
+            progress.show(step.fraction)
+            if step.fraction == 1:
+                measurement = step.measurement()
+        prediction = predict(parameters)
+    assert measurement is not None, "a stream ends with a complete step"
+    return measurement, prediction
+
+
+def _report_title(p: Parameters) -> list[str]:
+    """The question: its shape, rule, law and seed, and whatever else is not as usual."""
+    usual = Parameters()
+    always = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")
+    fields = [f for f in FIELDS if f.name in always or getattr(p, f.name) != getattr(usual, f.name)]
+    return parameter_words(p, fields)
+
+
+def _report_table(
+    measurement: Measurement[Parameters], prediction: Prediction, result: Output, glyphs: Glyphs
+) -> str:
+    p = measurement.subject
+    contents = Contents(measurement.columns, prediction.columns, deviations(measurement, prediction))
+    return whole_table(_report_title(p), contents, result, glyphs, score_curve(p))
