@@ -9,6 +9,8 @@ from pathlib import Path
 
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.app import AttnApp
+from attn_tui.tui.panes.capture import CapturePane
+from attn_tui.tui.panes.claims import ClaimsPane
 
 HERE = Path(__file__).parent
 
@@ -34,11 +36,13 @@ def theory_is_there(app: AttnApp) -> bool:
 
 
 def map_is_there(app: AttnApp) -> bool:
-    return app.heads is not None and len(app.heads.map.measured) == 72
+    pane = app.pane
+    return isinstance(pane, CapturePane) and len(pane.map.measured) == 72
 
 
 def claims_are_there(app: AttnApp) -> bool:
-    return app.claims is not None and 0 < len(app.claims.claims.claims) == len(app.claims.claims.outcomes)
+    pane = app.pane
+    return isinstance(pane, ClaimsPane) and 0 < len(pane.claims.claims) == len(pane.claims.outcomes)
 
 
 if __name__ == "__main__":

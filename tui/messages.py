@@ -18,11 +18,32 @@ if TYPE_CHECKING:
 
 
 class ParametersEdited(Message):
-    """Somebody asks for other parameters; they have been checked."""
+    """Somebody edits parameters; every value has been checked."""
 
     def __init__(self, parameters: Parameters) -> None:
         super().__init__()
         self.parameters = parameters
+
+
+class ParametersChanged(Message):
+    """A pane has other parameters now, for all others to follow."""
+
+    def __init__(self, parameters: Parameters, by: str) -> None:
+        super().__init__()
+        self.parameters = parameters
+        self.by = by  # the pane's name
+
+
+class ToLab(Message):
+    """The Lab is to be shown with these parameters."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        super().__init__()
+        self.parameters = parameters
+
+
+class StatusChanged(Message):
+    """What a pane has to say in the top bar is not what stands there."""
 
 
 class EditRejected(Message):

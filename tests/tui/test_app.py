@@ -21,6 +21,7 @@ from attn_tui.tui import work
 from attn_tui.tui.app import AttnApp
 from attn_tui.tui.messages import Computed, MeasurementReady
 from attn_tui.tui.panes.capture import CapturePane
+from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.panel import applicable
@@ -50,17 +51,19 @@ class Held(AttnApp):
         self.hold = named.pop("hold", False)
         super().__init__(*arguments, **named)
         self.held: list[Computed] = []
+        self.through = self.lab.deliver
+        self.lab.deliver = self.deliver  # type: ignore[method-assign]
 
     def deliver(self, message: Computed) -> None:
         if self.hold:
             self.held.append(message)
         else:
-            super().deliver(message)
+            self.through(message)
 
     def let_go(self) -> None:
         self.hold = False
         for message in self.held:
-            super().deliver(message)
+            self.through(message)
         self.held.clear()
 
 
@@ -127,16 +130,18 @@ class Stage:
 
     async def head(self) -> CapturePane:
         """Open the Capture pane, and wait for the head with the cursor."""
-        await self.press(">")
+        self.app.action_pane("Capture")
         await self.until(lambda: self.pane.results._contents.columns or self.pane.results._stale, "the head")
         await self.still()
         return self.pane
 
     async def head_of(self, file: Path) -> CapturePane:
         """Wait for the first head of the file that the app was opened with, or for the reason why there is none."""
-        await self.until(lambda: self.app.heads and (self.pane.results._contents.columns or self.pane.results._stale))
+        await self.until(
+            lambda: "Capture" in self.app.panes and (self.pane.results._contents.columns or self.pane.results._stale)
+        )
         await self.still()
-        assert self.app.path == file
+        assert self.pane.path == file
         return self.pane
 
     # See
@@ -154,8 +159,9 @@ class Stage:
 
     @property
     def pane(self) -> CapturePane:
-        assert self.app.heads is not None
-        return self.app.heads
+        pane = self.app.panes["Capture"]
+        assert isinstance(pane, CapturePane)
+        return pane
 
     @property
     def asked(self) -> Parameters:
@@ -362,7 +368,7 @@ def test_panes_are_turned_by_signs_and_outside_the_lab_by_number(monkeypatch: py
     monkeypatch.setattr(work, "check_claims", lambda: iter(()))
 
     async def script(stage: Stage) -> None:
-        panes, app = stage.app.PANES, stage.app
+        panes, app = tuple(PANES), stage.app
         for pane in (*panes[1:], panes[0]):
             await stage.press(">")
             await stage.until(lambda pane=pane: app.active == pane, pane)
@@ -371,8 +377,8 @@ def test_panes_are_turned_by_signs_and_outside_the_lab_by_number(monkeypatch: py
             await stage.until(lambda pane=pane: app.active == pane, pane)
         await stage.press("2")
         assert (app.active, stage.asked.d_k) == ("Lab", 2)
-        await stage.press(">", "2")
-        assert app.active == "Capture"
+        await stage.press(">", str(panes.index("Claims") + 1))
+        assert app.active == "Claims"
         await stage.press("1")
         assert app.active == "Lab"
         assert app.focused is stage.lab
@@ -1149,7 +1155,7 @@ def test_a_shape_beyond_the_lab_s_bounds_is_refused_in_words(tmp_path: Path) -> 
     file = capture_file(tmp_path, rng.standard_normal((1, 4, 2), dtype=np.float32), keys)
 
     async def script(stage: Stage) -> None:
-        await stage.until(lambda: stage.app.heads and stage.pane.results._contents.columns)
+        await stage.until(lambda: "Capture" in stage.app.panes and stage.pane.results._contents.columns)
         await stage.press("enter")
         await stage.until(lambda: "cannot take this shape over" in stage.words(stage.pane.results.words))
         await stage.still()
@@ -1165,11 +1171,11 @@ def test_a_broken_file_says_why_in_the_pane_and_the_lab_still_works(tmp_path: Pa
     file.write_bytes(b"PK\x03\x04 not much of an archive")
 
     async def script(stage: Stage) -> None:
-        await stage.until(lambda: stage.app.heads and "broken.npz" in "".join(stage.text.split()))
+        await stage.until(lambda: "Capture" in stage.app.panes and "broken.npz" in "".join(stage.text.split()))
         assert stage.app.active == "Capture"
         for key in ("right", "down", "m", "s", "enter", "v", "tab", "?", "escape"):
             await stage.press(key)
-        await stage.press("<")
+        await stage.press("1")
         await stage.settled()
         await stage.press("right")
         assert stage.asked.d_k == 65

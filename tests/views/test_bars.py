@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.landmarks import MODEL_WIDTHS
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.capture import KEYS as CAPTURE_KEYS
-from attn_tui.tui.panes.lab import KEYS as LAB_KEYS
+from attn_tui.tui.panes.capture import CapturePane
+from attn_tui.tui.panes.lab import Lab
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_line, top_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import Line, line_width
@@ -24,7 +24,7 @@ def test_bars_have_exactly_the_width(width: int) -> None:
     for glyphs in (UNICODE, ASCII):
         assert line_width(top_line(PANES, "Lab", parameters_status(BERT, glyphs), width)) == width
         assert line_width(top_line(PANES, "Lab", [progress_line(0.3, glyphs)], width)) == width
-        for keys in (LAB_KEYS, CAPTURE_KEYS):
+        for keys in (Lab.KEYS, CapturePane.KEYS):
             assert line_width(key_line(keys, width, glyphs)) == width
 
 
@@ -41,7 +41,8 @@ def test_the_longest_status_that_has_room_is_shown_at_the_right_edge() -> None:
     )
     assert text_of(top_line(PANES, "Lab", statuses, 70)).endswith("   d_k 64 · 128 keys · seed 0 ")
     assert text_of(top_line(PANES, "Lab", statuses, 45)).endswith("   d_k 64 ")
-    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 33))
+    assert text_of(top_line(PANES, "Lab", statuses, 33)).endswith(" 1 Lab  2       d_k 64 ")
+    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 26))
 
 
 @pytest.mark.parametrize("d_k", sorted(MODEL_WIDTHS))
@@ -63,7 +64,7 @@ def test_progress_never_jumps_in_width(fraction: float) -> None:
 
 
 def test_keys_fill_the_line_the_first_ones_first_and_none_is_cut() -> None:
-    for keys in (LAB_KEYS, CAPTURE_KEYS):
+    for keys in (Lab.KEYS, CapturePane.KEYS):
         for width in range(80, 160):
             text = text_of(key_line(keys, width, UNICODE)).rstrip()
             shown = [f"{press} {does}" for press, does in keys]
@@ -73,7 +74,7 @@ def test_keys_fill_the_line_the_first_ones_first_and_none_is_cut() -> None:
 
 
 def test_help_and_quit_are_shown_on_the_smallest_screen() -> None:
-    for keys in (LAB_KEYS, CAPTURE_KEYS):
+    for keys in (Lab.KEYS, CapturePane.KEYS):
         for glyphs in (UNICODE, ASCII):
             text = text_of(key_line(keys, 80, glyphs))
             assert "? help" in text

@@ -7,9 +7,8 @@ import pytest
 from attn_tui.core.attention.scales import SCALE_RULES
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.tui.panes.capture import KEYS as CAPTURE_KEYS
 from attn_tui.tui.panes.capture import CapturePane
-from attn_tui.tui.panes.lab import KEYS as LAB_KEYS
+from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.lab import Lab
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from attn_tui.tui.views.help import ABOUT
@@ -23,7 +22,7 @@ WORDS = sorted(
     | {text for rule in SCALE_RULES.values() for text in (rule.formula, rule.used_by, rule.source)}
     | set(TITLES.values())
     | {text for paragraphs in (*ABOUT.values(), HELP_WORDS) for text in paragraphs}
-    | {word for key in (*LAB_KEYS, *CAPTURE_KEYS) for word in key}
+    | {word for pane in PANES.values() for key in pane().KEYS for word in key}
     | {binding.description for binding in (*Lab.BINDINGS, *CapturePane.BINDINGS) if isinstance(binding, Binding)}
 )
 

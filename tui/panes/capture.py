@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
-from textual.message import Message
 
 from ...core.attention.scales import SCALE_RULES
-from ...core.statistics.catalogue import STATISTICS
-from ...core.statistics.measurement import Estimate, Measurement
+from ...core.parameters import ParameterError, Parameters
+from ...core.statistics.catalogue import STATISTICS, Statistic
+from .. import work
+from ..messages import CaptureOpened, Failed, MapPart, MeasurementReady, Progress, StatusChanged, ToLab
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
+from ..views.lines import Line
 from ..views.table import Contents
 from ..widgets.head_map import HeadMapWidget
 from ..widgets.results import Results
-
-if TYPE_CHECKING:
-    from ...core.captures.heads import HeadSubject
-    from ...core.captures.reader import Capture
-
-KEYS: tuple[Key, ...] = (
-    ("←→", "head"), ("↑↓", "layer"), ("m", "map of"), ("s", "compare with"), ("?", "help"), ("q", "quit"),
-    (">", "next pane"), ("Enter", "shape to Lab"), ("v", "view"), ("R", "read again"), ("Tab", "rows"),
-)  # fmt: skip
+from .pane import Pane
 
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
 
 
-class CapturePane(Container, can_focus=True):
+class CapturePane(Pane):
     """The map at the left; the selected head under the file's scale and under another rule at the right."""
 
+    NAME = "Capture"
+    WORK = ("file", "head", "map")
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("←→", "head"), ("↑↓", "layer"), ("m", "map of"), ("s", "compare with"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("Enter", "shape to Lab"), ("v", "view"), ("R", "read again"), ("Tab", "rows"),
+    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", show=False),
         Binding("left,h", "move(0, -1)", "previous head", show=False),
@@ -48,25 +49,11 @@ class CapturePane(Container, can_focus=True):
         Binding("enter", "to_lab", "the head's shape into the Lab", show=False),
     ]
 
-    class HeadWanted(Message):
-        """The selected head, under this rule beside the file's scale."""
-
-        def __init__(self, layer: int, head: int, rule: str) -> None:
-            super().__init__()
-            self.layer, self.head, self.rule = layer, head, rule
-
-    class ReadAgain(Message):
-        """The file is to be opened anew."""
-
-    class ShapeToLab(Message):
-        """The lab is to take over the selected head's shape."""
-
-        def __init__(self, d_k: int, keys: int, queries: int) -> None:
-            super().__init__()
-            self.d_k, self.keys, self.queries = d_k, keys, queries
-
-    def __init__(self, glyphs: Glyphs) -> None:
-        super().__init__(classes="pane")
+    def __init__(
+        self, parameters: Parameters, glyphs: Glyphs, path: Path | None = None, axes: str | None = None
+    ) -> None:
+        super().__init__(parameters, glyphs)
+        self.path, self.axes = path, axes
         self.map = HeadMapWidget()
         self.results = Results(glyphs)
         self.rule = "none"
@@ -75,31 +62,50 @@ class CapturePane(Container, can_focus=True):
         yield self.map
         yield self.results
 
-    def show_capture(self, capture: Capture) -> None:
+    def shown(self) -> None:
+        if self.map.capture is None:
+            self.action_read_again()
+
+    def statuses(self) -> Sequence[Line]:
+        if self.progress is not None:
+            return super().statuses()
+        capture = self.map.capture
+        return [] if capture is None else [((self.glyphs.say(capture.model or capture.path.name), "text"),)]
+
+    @property
+    def topic(self) -> Statistic | None:
+        return self.results.table.statistic
+
+    def on_capture_opened(self, message: CaptureOpened) -> None:
         """A file is open: its heads are asked for, the one with the cursor first."""
-        self.map.capture = capture
+        capture = self.map.capture = message.capture
         self.map.measured.clear()
         layer = min(self.map.cursor[0], len(capture.layers) - 1)
         self.map.cursor = (layer, min(self.map.cursor[1], capture.layers[layer].heads - 1))
         self.map.redraw()
-        self._want()
+        self.post_message(StatusChanged())
+        self._measure()
+        self.recompute.request("map", partial(work.measure_all, capture))
 
-    def show_head(self, measurement: Measurement[HeadSubject]) -> None:
-        """The selected head, measured."""
-        self.results.show(Contents(measurement.columns))
+    def on_measurement_ready(self, message: MeasurementReady) -> None:
+        self.results.show(Contents(message.measurement.columns))
+        self.say_progress(None)
 
-    def show_stale(self, reason: str) -> None:
-        """What is on screen is not the selected head, and why."""
-        self.results.show_stale(reason)
-
-    def show_map(self, found: Sequence[tuple[tuple[int, int], Mapping[str, Estimate] | None]]) -> None:
-        """More heads are measured for the map."""
-        self.map.measured.update(found)
+    def on_map_part(self, message: MapPart) -> None:
+        self.map.measured.update(message.part)
         self.map.redraw()
+
+    def on_progress(self, message: Progress) -> None:
+        self.results.show_stale("Computing this head.")
+        self.say_progress(message.fraction)
+
+    def on_failed(self, message: Failed) -> None:
+        self.results.show_stale(f"{message.reason}.")
+        self.say_progress(None)
 
     def on_head_map_widget_moved(self, event: HeadMapWidget.Moved) -> None:
         event.stop()
-        self._want()
+        self._measure()
 
     def action_move(self, down: int, right: int) -> None:
         self.map.move(down, right)
@@ -111,19 +117,29 @@ class CapturePane(Container, can_focus=True):
 
     def action_rule(self, direction: int) -> None:
         self.rule = _RULES[(_RULES.index(self.rule) + direction) % len(_RULES)]
-        self._want()
+        self._measure()
 
     def action_view(self) -> None:
         self.results.next_view()
 
     def action_read_again(self) -> None:
-        self.post_message(self.ReadAgain())
+        self.recompute.request("file", partial(work.open_file, self.path, self.axes))
 
     def action_to_lab(self) -> None:
-        if self.map.capture is not None:
-            layer = self.map.capture.layers[self.map.cursor[0]]
-            self.post_message(self.ShapeToLab(layer.d_k, layer.keys, layer.queries))
+        """The Lab takes over the shape of the head; what is beyond its bounds is said, not bent."""
+        if self.map.capture is None:
+            return
+        layer = self.map.capture.layers[self.map.cursor[0]]
+        try:
+            changed = self.parameters
+            for name, value in (("d_k", layer.d_k), ("n_keys", layer.keys), ("n_queries", layer.queries)):
+                changed = changed.with_value(name, value)
+        except ParameterError as error:
+            self.results.show_stale(f"The Lab cannot take this shape over. {error}.")
+        else:
+            self.post_message(ToLab(changed))
 
-    def _want(self) -> None:
+    def _measure(self) -> None:
         if self.map.capture is not None:
-            self.post_message(self.HeadWanted(*self.map.cursor, self.rule))
+            ask = partial(work.measure_one, self.map.capture, *self.map.cursor, self.rule)
+            self.recompute.request("head", ask)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
-from textual.message import Message
 
 from ...core.parameters import Parameters
+from .. import work
+from ..messages import ClaimsListed, ClaimTested, ToLab
 from ..views.bars import Key
+from ..views.glyphs import Glyphs
+from ..views.lines import Line
 from ..widgets.claims import ClaimList, ClaimText
-
-if TYPE_CHECKING:
-    from ...core.lab.claims import Claim, Outcome
-
-KEYS: tuple[Key, ...] = (
-    ("↑↓", "claim"), ("PgUp PgDn", "read on"), ("Enter", "see it in the Lab"), ("r", "test again"), ("?", "help"),
-    ("q", "quit"), (">", "next pane"),
-)  # fmt: skip
+from .pane import Pane
 
 
-class ClaimsPane(Container, can_focus=True):
+class ClaimsPane(Pane):
     """The claims at the left, the chosen one with its figures at the right."""
 
+    NAME = "Claims"
+    WORK = ("claims",)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("↑↓", "claim"), ("PgUp PgDn", "read on"), ("Enter", "see it in the Lab"), ("r", "test again"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"),
+    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next claim", show=False),
         Binding("up,k", "move(-1)", "previous claim", show=False),
@@ -37,18 +38,8 @@ class ClaimsPane(Container, can_focus=True):
         Binding("r", "again", "put all claims to the test again", show=False),
     ]
 
-    class Again(Message):
-        """The claims are to be put to the test."""
-
-    class ToLab(Message):
-        """The Lab is to take over a claim's parameters."""
-
-        def __init__(self, parameters: Parameters) -> None:
-            super().__init__()
-            self.parameters = parameters
-
-    def __init__(self) -> None:
-        super().__init__(classes="pane")
+    def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
+        super().__init__(parameters, glyphs)
         self.claims = ClaimList()
         self.text = ClaimText()
 
@@ -56,15 +47,20 @@ class ClaimsPane(Container, can_focus=True):
         yield self.claims
         yield self.text
 
-    def show_claims(self, claims: Sequence[Claim]) -> None:
-        """These are about to be put to the test."""
-        self.claims.claims = claims
+    def shown(self) -> None:
+        if not self.claims.claims:
+            self.action_again()
+
+    def statuses(self) -> Sequence[Line]:
+        return ()
+
+    def on_claims_listed(self, message: ClaimsListed) -> None:
+        self.claims.claims = message.claims
         self.claims.outcomes.clear()
         self._show()
 
-    def show_outcome(self, outcome: Outcome) -> None:
-        """One of them has been."""
-        self.claims.outcomes[outcome.claim.id] = outcome
+    def on_claim_tested(self, message: ClaimTested) -> None:
+        self.claims.outcomes[message.outcome.claim.id] = message.outcome
         self._show()
 
     def action_move(self, step: int) -> None:
@@ -75,12 +71,12 @@ class ClaimsPane(Container, can_focus=True):
         self.text.scroll_by(lines)
 
     def action_again(self) -> None:
-        self.post_message(self.Again())
+        self.recompute.request("claims", work.check_claims)
 
     def action_to_lab(self) -> None:
         claim = self.claims.chosen
         if claim is not None and claim.parameters is not None:
-            self.post_message(self.ToLab(claim.parameters))
+            self.post_message(ToLab(claim.parameters))
 
     def _show(self) -> None:
         claim = self.claims.chosen

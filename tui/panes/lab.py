@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 
+from ...core.attention.scales import multiplier
 from ...core.landmarks import next_width
-from ...core.parameters import FIELD, Parameters, Value
+from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
+from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import Measurement
-from ..messages import Theory
+from .. import work
+from ..messages import (
+    EditRejected,
+    Failed,
+    MeasurementReady,
+    ParametersChanged,
+    ParametersEdited,
+    Progress,
+    Theory,
+)
+from ..recompute import Recompute
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.table import Contents
 from ..widgets.parameter_panel import ParameterPanel, typing
 from ..widgets.results import Results
-
-KEYS: tuple[Key, ...] = (
-    ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type it"), ("s", "scale"), ("?", "help"), ("q", "quit"),
-    (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"),
-    ("t", "theory"), ("v", "view"),
-)  # fmt: skip
+from .pane import Pane
 
 
-class Lab(Container, can_focus=True):
+class Lab(Pane):
     """Parameters at the left, what they lead to at the right."""
 
+    NAME = "Lab"
+    WORK = ("lab",)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type it"), ("s", "scale"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"),
+        ("t", "theory"), ("v", "view"),
+    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False),
         Binding("left,h", "d_k(-1)", "d_k - 1", show=False),
@@ -51,10 +66,13 @@ class Lab(Container, can_focus=True):
     ]
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
-        super().__init__(classes="pane")
+        # The panel keeps the parameters, so that keys in a burst each start from the one before.
         self.panel = ParameterPanel()
-        self.panel.parameters = parameters
+        super().__init__(parameters, glyphs)
+        # Apart from the keys' own thread, because its steps are long.
+        self.theorist = Recompute(("theory",), lambda message: self.deliver(message))
         self.results = Results(glyphs)
+        self._work = work.Lab()
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
@@ -64,9 +82,73 @@ class Lab(Container, can_focus=True):
         yield self.results
 
     @property
-    def parameters(self) -> Parameters:
-        """What is asked for; the panel keeps it, so that keys in a burst each start from the one before."""
+    def parameters(self) -> Parameters:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What is asked for."""
         return self.panel.parameters
+
+    @parameters.setter
+    def parameters(self, parameters: Parameters) -> None:
+        if parameters != self.panel.parameters:
+            self.panel.finish()
+            self.panel.show(parameters)
+
+    @property
+    def topic(self) -> Field | Statistic | None:
+        return self.panel.field if self.panel.has_focus else self.results.table.statistic
+
+    @property
+    def help_keys(self) -> Sequence[Key]:
+        return [("0-9", "type d_k, or into the field with the cursor")]
+
+    def start(self) -> None:
+        super().start()
+        self.theorist.start()
+
+    def on_unmount(self) -> None:
+        super().on_unmount()
+        self.theorist.stop()
+
+    def shown(self) -> None:
+        if self.measurement is None or self.measurement.subject != self.parameters:
+            self._measure()
+
+    def on_parameters_edited(self, message: ParametersEdited) -> None:
+        message.stop()
+        self._measure()
+        self.post_message(ParametersChanged(message.parameters, self.NAME))
+
+    def on_edit_rejected(self, message: EditRejected) -> None:
+        message.stop()
+        self.object_to(f"{message.reason}." if message.reason else "")
+
+    def on_measurement_ready(self, message: MeasurementReady) -> None:
+        measurement, theory = message.measurement, message.theory
+        if message.kind == "theory" and measurement is not self.measurement:
+            return
+        self.show_measurement(measurement, theory)
+        if theory is None:
+            self.theorist.request("theory", partial(self._work.predict, measurement))
+        self.say_progress(None)
+
+    def on_progress(self, message: Progress) -> None:
+        if self.measurement is None or self.measurement.subject != self.parameters:
+            self.show_stale(f"Computing d_k {self.parameters.d_k}.")
+        self.say_progress(message.fraction)
+
+    def on_failed(self, message: Failed) -> None:
+        self.show_stale(f"{message.reason}.")
+        self.say_progress(None)
+
+    def _measure(self) -> None:
+        """Ask for what the panel shows; where the scale rule has no multiplier, say so and keep the numbers."""
+        p = self.parameters
+        try:
+            multiplier(p.scale, p.d_k, p.multiplier)
+        except ParameterError as error:
+            self.object_to(f"{error}.")
+        else:
+            self.object_to("")
+            self.recompute.request("lab", partial(self._work.measure, p))
 
     def show_measurement(self, measurement: Measurement[Parameters], theory: Theory | None) -> None:
         """Show a measurement of all the draws that were asked for, or of the first of them, beside its theory."""

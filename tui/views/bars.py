@@ -13,13 +13,25 @@ Key = tuple[str, str]  # what to press, what it does
 
 
 def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
-    """The name of the program, its panes with the active one set off, and the longest status that has room."""
+    """The name of the program, its panes with the active one set off, and the longest status that has room.
+
+    Where there is room for no status, the other panes keep their numbers and lose their names.
+    """
+    needed = min(map(line_width, statuses), default=0) + 2
+    tabs = _tabs(panes, active, panes)
+    if line_width(tabs) + needed > width:
+        tabs = _tabs(panes, active, [active])
+    room = width - line_width(tabs) - 2
+    status = next((status for status in statuses if line_width(status) <= room), ())
+    return ends(tabs, (*status, (" ", "text")), width)
+
+
+def _tabs(panes: Sequence[str], active: str, named: Sequence[str]) -> Line:
     tabs: list[Span] = [(" attn-tui ", "heading")]
     for number, pane in enumerate(panes, start=1):
-        tabs.append((f" {number} {pane} ", "accent" if pane == active else "dim"))
-    room = width - line_width(tuple(tabs)) - 2
-    status = next((status for status in statuses if line_width(status) <= room), ())
-    return ends(tuple(tabs), (*status, (" ", "text")), width)
+        text = f" {number} {pane} " if pane in named else f" {number} "
+        tabs.append((text, "accent" if pane == active else "dim"))
+    return tuple(tabs)
 
 
 def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:

@@ -1,0 +1,28 @@
+"""PANES: the pages of the app in their order. Each is loaded when it is first opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .pane import Pane
+
+
+def _lab() -> type[Pane]:
+    from .lab import Lab
+
+    return Lab
+
+
+def _capture() -> type[Pane]:
+    from .capture import CapturePane
+
+    return CapturePane
+
+
+def _claims() -> type[Pane]:
+    from .claims import ClaimsPane
+
+    return ClaimsPane
+
+
+PANES: dict[str, Callable[[], type[Pane]]] = {"Lab": _lab, "Capture": _capture, "Claims": _claims}

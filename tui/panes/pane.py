@@ -1,0 +1,86 @@
+"""What every page of the app is: keys, a thread of its own for what it computes, the parameters it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.containers import Container
+
+from ...core.parameters import Field, Parameters
+from ...core.statistics.catalogue import Statistic
+from ..messages import Computed, Crashed, Progress, StatusChanged
+from ..recompute import Recompute
+from ..views.bars import Key, parameters_status, progress_line
+from ..views.glyphs import Glyphs
+from ..views.lines import Line
+
+
+class Pane(Container, can_focus=True):
+    """One page of the app.
+
+    What it asks `recompute` for comes back to it as messages; what it wants of others it says with the app's
+    messages: ParametersChanged, ToLab, StatusChanged.
+    """
+
+    NAME: ClassVar[str]  # as the bar at the top shows it
+    KEYS: ClassVar[tuple[Key, ...]]  # as the bar at the bottom shows them, the first ones first
+    WORK: ClassVar[tuple[str, ...]] = ()  # kinds of work that it asks for, the more urgent first
+
+    def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
+        super().__init__(classes="pane")
+        self.parameters = parameters
+        self.glyphs = glyphs
+        self.progress: float | None = None  # of a long computation, 0 to 1
+        self.recompute = Recompute(self.WORK, lambda message: self.deliver(message))
+
+    # What the app tells it
+
+    def start(self) -> None:
+        """The first frame stands: begin to compute, what has been requested so far first."""
+        self.recompute.start()
+
+    def follow(self, parameters: Parameters) -> None:
+        """These are the parameters now, by somebody else's doing; only the visible pane is told."""
+        self.parameters = parameters
+
+    def shown(self) -> None:
+        """It has come on screen, for the first time or again: ask for what is missing."""
+
+    def statuses(self) -> Sequence[Line]:
+        """What stands at the right of the top bar, in forms from long to short."""
+        if self.progress is not None:
+            return [progress_line(self.progress, self.glyphs)]
+        return parameters_status(self.parameters, self.glyphs)
+
+    @property
+    def topic(self) -> Field | Statistic | None:
+        """What the help explains before everything else."""
+        return None
+
+    @property
+    def help_keys(self) -> Sequence[Key]:
+        """Keys that are worth a line of the help and stand in no binding of their own."""
+        return ()
+
+    # What its thread found
+
+    def deliver(self, message: Computed) -> None:
+        """Bring a message over from the compute thread."""
+        if self.is_running:
+            self.post_message(message)
+
+    def on_crashed(self, message: Crashed) -> None:
+        raise message.error
+
+    def on_progress(self, message: Progress) -> None:
+        self.say_progress(message.fraction)
+
+    def say_progress(self, fraction: float | None) -> None:
+        """Show how far a long computation is; with None, that none is running."""
+        if fraction != self.progress:
+            self.progress = fraction
+            self.post_message(StatusChanged().set_sender(self))
+
+    def on_unmount(self) -> None:
+        self.recompute.stop()
