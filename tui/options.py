@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from ..core.attention.scales import SCALE_RULES, multiplier
+from ..core.attention.scales import SCALE_RULES, Setting, multiplier
 from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters
 from .parser import COMMANDS, UsageError, is_number, read
 from .views.glyphs import Glyphs
@@ -139,7 +139,7 @@ def _parameters(given: dict[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
     texts = _with_scale(given)
     values = {field.name: _value(field, texts[field.name]) for field in FIELDS if field.name in texts}
     parameters = Parameters(**cast(Any, values))
-    multiplier(parameters.scale, parameters.d_k, parameters.multiplier)
+    multiplier(parameters.scale, Setting.of(parameters))
     idle = [FIELD[name] for name in values if not FIELD[name].applies(parameters)]
     return parameters, tuple(_no_effect(field.option) for field in idle)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ..core.attention.scales import SCALE_RULES
 from ..core.errors import InputError
 from ..core.export.formats import version
-from ..core.parameters import FIELDS, Field, Parameters
+from ..core.parameters import FIELD, FIELDS, Field, Parameters
 from .guide import APP, GUIDES
 from .views.glyphs import Glyphs
 
@@ -24,9 +24,6 @@ _TITLES = {
     "components": "components of queries and keys",
     "draw": "random numbers",
 }
-_RULES = ", ".join(
-    rule.name if rule.name == rule.formula else f"{rule.name} ({rule.formula})" for rule in SCALE_RULES.values()
-)
 
 
 class UsageError(InputError):
@@ -106,6 +103,9 @@ class _Parser(argparse.ArgumentParser):
             self._add(group, "--version", action=_ShowVersion, nargs=0, help="show the version and leave")
         if command in ("", "report"):
             self._add_parameters()
+        if command != "claims":
+            names = SCALE_RULES if command == "inspect" else FIELD["scale"].choices
+            self.add_argument_group("scale rules, and what they multiply scores by", _rules(names))
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -130,8 +130,9 @@ class _Parser(argparse.ArgumentParser):
         self._add(group, "--head", metavar="H", help="only the head of this number; the first is 0")
         self._add(
             group, "--scale", metavar="RULE",
-            help=f"the rule for the multiplier: file, {_RULES}, or a number. A list of heads shows it in place of "
-            "the file's own, which is the default; one head is shown under both, by default unscaled and the file's",
+            help="the rule for the multiplier: file, one of the scale rules below, or a number. A list of heads "
+            "shows it in place of the file's own, which is the default; one head is shown under both, by default "
+            "unscaled and the file's",
         )  # fmt: skip
         self._add(group, "--multiplier", metavar="X", help="the multiplier of --scale custom (never the divisor)")
 
@@ -160,8 +161,14 @@ def _help(field: Field) -> str:
     default = field.format(getattr(Parameters(), field.name))
     accepted = field.accepted
     if field.name == "scale":
-        accepted = f"{_RULES}, or a number, which is the multiplier itself"
+        accepted = "one of the scale rules below, or a number, which is the multiplier itself"
     return f"{field.help} Takes {accepted}; default {default}.".replace("%", "%%")
+
+
+def _rules(names: Iterable[str]) -> str:
+    """Scale rules as help lists them, a line for each."""
+    wide = max(map(len, SCALE_RULES)) + 2
+    return "\n".join(f"{name.ljust(wide)}{SCALE_RULES[name].formula}" for name in names)
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):

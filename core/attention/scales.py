@@ -1,6 +1,7 @@
-"""Scale rules: the number that scores are multiplied by before softmax.
+"""Scale rules: the number that scores are multiplied by before softmax, and whether q and k are normalised first.
 
-Never the divisor: "÷ √d_k" and "× 1/√d_k" are the same rule, and only the multiplier is ever shown.
+Never the divisor: "÷ √d_k" and "× 1/√d_k" are the same rule, and only the multiplier is ever shown. What models
+learn (a temperature, a gain of the norm) stands at what it is initialised with.
 """
 
 from __future__ import annotations
@@ -8,8 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from ..parameters import ParameterError, ScaleName
+from ..parameters import FIELD, ParameterError, Parameters, ScaleName
+
+Normalise: TypeAlias = Literal["none", "rms", "layer_norm", "l2"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a multiplier may depend on, named as in Parameters."""
+
+    d_k: int = 64
+    n_keys: int = 128
+    multiplier: float = 1.0  # of the custom rule
+    layer: int = 11  # from 0
+    position: int = 32_767  # of the query, from 0
+    context_factor: float = 8.0  # how many times the context was made longer, at least 1
+
+    @classmethod
+    def of(cls, p: Parameters) -> Setting:
+        """The setting that a question to the lab describes."""
+        return cls(p.d_k, p.n_keys, p.multiplier, p.layer, p.position, p.context_factor)
 
 
 @dataclass(frozen=True)
@@ -18,48 +39,245 @@ class ScaleRule:
 
     name: ScaleName
     formula: str
-    multiplier: Callable[[int, float], float]  # (d_k, the custom multiplier) -> multiplier
+    multiplier: Callable[[Setting], float]
+    needs: tuple[str, ...]  # the fields of Setting that the multiplier depends on
     used_by: str
     source: str
+    normalise: Normalise = "none"  # what happens to each query and each key before they are multiplied
+    note: str = ""  # a sentence on what the formula leaves unsaid
+    short: str = ""  # what it is called where the formula is too long
+
+    @property
+    def label(self) -> str:
+        """A name of at most 15 characters."""
+        return self.short or self.formula
 
 
-def multiplier(name: str, d_k: int, custom: float = 1.0) -> float:
-    """The multiplier of a rule at a width; raises ParameterError where the rule has none."""
+def multiplier(name: str, setting: Setting) -> float:
+    """The multiplier of a rule in this setting; raises ParameterError where the rule has none above 0."""
+    rule = SCALE_RULES[name]
     try:
-        return SCALE_RULES[name].multiplier(d_k, custom)
-    except ZeroDivisionError:
-        raise ParameterError(
-            f"scale {SCALE_RULES[name].formula} has no value at d_k = {d_k}; choose another"
-        ) from None
+        value = rule.multiplier(setting)
+    except (ValueError, ZeroDivisionError):  # ln 0 and 1/ln 1
+        value = math.nan
+    if value > 0:
+        return value
+    where = ", ".join(f"{FIELD[name].label} = {FIELD[name].format(getattr(setting, name))}" for name in rule.needs)
+    fault = "is 0" if value == 0 else "has no value"
+    raise ParameterError(f"scale {rule.formula} {fault} at {where}; choose another")
 
 
-_RULES = (
+def _by_root(factor: float, s: Setting) -> float:
+    """A factor on top of 1/√d_k."""
+    return factor / math.sqrt(s.d_k)
+
+
+def _position_block(s: Setting, size: int, first: int) -> float:
+    """1 + 0.1 ln of the block of `size` positions that the query stands in, when the text starts at `first`."""
+    return 1 + 0.1 * math.log(1 + (s.position + first) // size)
+
+
+_OF_D_K = (
     ScaleRule(
-        "none", "1", lambda d_k, custom: 1.0,
+        "none", "1", lambda s: 1.0, (),
         "T5 and mT5, whose queries are initialised small instead; GPT-Neo",
         "Raffel et al. 2020, arXiv 1910.10683",
     ),
     ScaleRule(
-        "sqrt_d_k", "1/√d_k", lambda d_k, custom: 1 / math.sqrt(d_k),
+        "sqrt_d_k", "1/√d_k", lambda s: _by_root(1, s), ("d_k",),
         "almost every transformer; the default of PyTorch's scaled_dot_product_attention",
         "Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1",
     ),
     ScaleRule(
-        "d_k", "1/d_k", lambda d_k, custom: 1 / d_k,
+        "d_k", "1/d_k", lambda s: 1 / s.d_k, ("d_k",),
         "muP in its spectral variant; Granite's attention_multiplier",
         "Yang et al. 2022, arXiv 2203.03466",
     ),
     ScaleRule(
-        "log_d_k", "1/ln d_k", lambda d_k, custom: 1 / math.log(d_k),
+        "log_d_k", "1/ln d_k", lambda s: 1 / math.log(s.d_k), ("d_k",),
         "no model we know: a question that interviews ask",
         "study notes",
     ),
     ScaleRule(
-        "two_sqrt_d_k", "1/(2√d_k)", lambda d_k, custom: 1 / (2 * math.sqrt(d_k)),
+        "two_sqrt_d_k", "1/(2√d_k)", lambda s: _by_root(0.5, s), ("d_k",),
         "no model we know: a question that interviews ask",
         "study notes",
     ),
-    ScaleRule("custom", "custom", lambda d_k, custom: custom, "yours", "the multiplier you give"),
+    ScaleRule(
+        "mup", "8/d_k", lambda s: 8 / s.d_k, ("d_k",),
+        "muP as its package recommends it",
+        "microsoft/mup, README; Yang et al. 2022, arXiv 2203.03466",
+        note="8 is √64, so that at d_k 64 it is the same as 1/√d_k",
+    ),
+    ScaleRule(
+        "sqrt_half_d_k", "1/√(d_k/2)", lambda s: 1 / math.sqrt(s.d_k / 2), ("d_k",),
+        "Zamba, whose attention reads the hidden state and the embedding side by side",
+        "transformers, modeling_zamba.py",
+    ),
+    ScaleRule(
+        "sqrt_three_d_k", "1/√(3d_k)", lambda s: 1 / math.sqrt(3 * s.d_k), ("d_k",),
+        "DeBERTa, which adds content-to-position and position-to-content scores",
+        "He et al. 2021, arXiv 2006.03654; transformers, modeling_deberta_v2.py",
+        note="3 counts the terms of a score: with one of the two left out it is 2",
+    ),
+    ScaleRule(
+        "inverse_layer", "1/(√d_k (layer + 1))", lambda s: _by_root(1 / (s.layer + 1), s), ("d_k", "layer"),
+        "GPT-2 with its option scale_attn_by_inverse_layer_idx",
+        "transformers, modeling_gpt2.py",
+        note="Layers are counted from 0",
+        short="GPT-2 by layer",
+    ),
 )  # fmt: skip
 
-SCALE_RULES: dict[str, ScaleRule] = {rule.name: rule for rule in _RULES}
+_FIXED = (
+    ScaleRule(
+        "gemma", "1/√256", lambda s: 256**-0.5, (),
+        "Gemma 2 and Gemma 3 except their 27B, whose query_pre_attn_scalar is 256",
+        "transformers, configuration_gemma2.py and configuration_gemma3.py",
+        note="Their heads are 256 wide, so that it is 1/√d_k",
+    ),
+    ScaleRule(
+        "gemma2_27b", "1/√144", lambda s: 144**-0.5, (),
+        "Gemma 2 27B, whose query_pre_attn_scalar is 144",
+        "google/gemma_pytorch, config.py",
+        note="144 is d_model over heads, 4608/32, while its heads are 128 wide",
+    ),
+    ScaleRule(
+        "gemma3_27b", "1/√168", lambda s: 168**-0.5, (),
+        "Gemma 3 27B, whose query_pre_attn_scalar is 168",
+        "google/gemma_pytorch, config.py",
+        note="168 is d_model over heads, 5376/32, while its heads are 128 wide",
+    ),
+    ScaleRule(
+        "granite_2b", "1/64", lambda s: 0.015625, (),
+        "Granite 3 2B, whose attention_multiplier is 0.015625",
+        "transformers, modeling_granite.py; the model's configuration",
+        note="Its heads are 64 wide, so that it is 1/d_k",
+    ),
+    ScaleRule(
+        "granite_8b", "1/128", lambda s: 0.0078125, (),
+        "Granite 3 8B, whose attention_multiplier is 0.0078125",
+        "transformers, modeling_granite.py; the model's configuration",
+        note="Its heads are 128 wide, so that it is 1/d_k",
+    ),
+)  # fmt: skip
+
+_OF_CONTEXT = (
+    ScaleRule(
+        "yarn", "(1+0.1 ln s)²/√d_k",
+        lambda s: _by_root((1 + 0.1 * math.log(s.context_factor)) ** 2, s), ("d_k", "context_factor"),
+        "models whose context YaRN made s times longer; DeepSeek-V3, where s is 40",
+        "Peng et al. 2023, arXiv 2309.00071, section 3.4; transformers, modeling_deepseek_v3.py",
+        note="YaRN multiplies the cosines and sines of the rotary embedding by 1 + 0.1 ln s, and so what it rotates",
+        short="YaRN",
+    ),
+    ScaleRule(
+        "deepseek_v2", "(1+0.0707 ln s)²/√d_k",
+        lambda s: _by_root((1 + 0.0707 * math.log(s.context_factor)) ** 2, s), ("d_k", "context_factor"),
+        "DeepSeek-V2, whose mscale_all_dim is 0.707 and whose s is 40",
+        "transformers, modeling_deepseek_v2.py; the model's configuration",
+        short="DeepSeek-V2",
+    ),
+    ScaleRule(
+        "longrope", "(1+ln s/ln 4096)/√d_k",
+        lambda s: _by_root(1 + math.log(s.context_factor) / math.log(4096), s), ("d_k", "context_factor"),
+        "Phi-3 with LongRoPE, where s is 32 for 128 k tokens",
+        "Ding et al. 2024, arXiv 2402.13753; transformers, modeling_rope_utils.py",
+        note="4096 is Phi-3's context before; LongRoPE puts the square root on cosines and on sines",
+        short="LongRoPE",
+    ),
+    ScaleRule(
+        "llama4_position", "(1+0.1 ln b8k)/√d_k",
+        lambda s: _by_root(_position_block(s, 8192, 1), s), ("d_k", "position"),
+        "Llama 4, in its layers without rotary embedding",
+        "transformers, modeling_llama4.py (attn_scale 0.1, floor_scale 8192)",
+        note="b8k is 1 + ⌊(position + 1)/8192⌋, the block of 8192 positions that the query stands in",
+        short="Llama 4",
+    ),
+    ScaleRule(
+        "ministral3_position", "(1+0.1 ln b16k)/√d_k",
+        lambda s: _by_root(_position_block(s, 16_384, 0), s), ("d_k", "position"),
+        "Ministral 3",
+        "transformers, modeling_ministral3.py (llama_4_scaling_beta 0.1)",
+        note="b16k is 1 + ⌊position/16384⌋, the block of 16384 positions that the query stands in",
+        short="Ministral 3",
+    ),
+    ScaleRule(
+        "ssmax", "0.43 ln n/√d_k", lambda s: _by_root(0.43 * math.log(s.n_keys), s), ("d_k", "n_keys"),
+        "Scalable-Softmax, which learns the factor for each head; 0.43 is its first figure's",
+        "Nakanishi 2025, arXiv 2501.19399",
+        note="n is the number of keys; under a causal mask models take those that the query sees",
+        short="SSMax",
+    ),
+    ScaleRule(
+        "log512_n", "log₅₁₂ n/√d_k", lambda s: _by_root(math.log(s.n_keys, 512), s), ("d_k", "n_keys"),
+        "the entropy-invariant scale, for a model trained on 512 tokens",
+        "Su 2021, kexue.fm 8823 and 9034",
+        note="It is κ ln n/d_k with κ chosen so that at 512 keys nothing changes",
+        short="log₅₁₂ n/√d",
+    ),
+)  # fmt: skip
+
+_NORMALISED = (
+    ScaleRule(
+        "rms_sqrt_d_k", "1/√d_k, rms of q, k", lambda s: _by_root(1, s), ("d_k",),
+        "Qwen3, with a learned gain for each component; Llama 4 Scout, without, in its rotary layers",
+        "transformers, modeling_qwen3.py and modeling_llama4.py",
+        normalise="rms",
+        note="The root mean square of every query and key is 1, so that a score is d_k times their cosine",
+        short="rms 1/√d_k",
+    ),
+    ScaleRule(
+        "rms_none", "1, rms of q, k", lambda s: 1.0, (),
+        "Gemma 3n and Gemma 4, whose learned gains make up for it",
+        "transformers, modeling_gemma3n.py and modeling_gemma4.py",
+        normalise="rms",
+        short="rms × 1",
+    ),
+    ScaleRule(
+        "layer_norm_sqrt_d_k", "1/√d_k, LayerNorm", lambda s: _by_root(1, s), ("d_k",),
+        "ViT-22B; Cohere's Command R+ (use_qk_norm)",
+        "Dehghani et al. 2023, arXiv 2302.05442; transformers, modeling_cohere.py",
+        normalise="layer_norm",
+        note="Every query and key has mean 0 and variance 1 over its components",
+        short="LN 1/√d_k",
+    ),
+    ScaleRule(
+        "cosine_sqrt_d_k", "√d_k·cos(q, k)", lambda s: math.sqrt(s.d_k), ("d_k",),
+        "nGPT, with a learned gain for each component",
+        "Loshchilov et al. 2024, arXiv 2410.01131; NVIDIA/ngpt, model.py",
+        normalise="l2",
+        note="The same as rms of q, k under 1/√d_k, up to what they learn",
+        short="√d_k·cos",
+    ),
+    ScaleRule(
+        "cosine_10", "10·cos(q, k)", lambda s: 10.0, (),
+        "x-transformers (qk_norm_scale), fixed; Swin Transformer v2, where learning starts from it",
+        "lucidrains/x-transformers; Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
+        normalise="l2",
+        short="10·cos",
+    ),
+    ScaleRule(
+        "cosine_100", "100·cos(q, k)", lambda s: 100.0, (),
+        "Swin Transformer v2, whose learned temperature is clamped there, at e^(ln 100)",
+        "Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
+        normalise="l2",
+        short="100·cos",
+    ),
+    ScaleRule(
+        "cosine_log2_n", "log₂(n² − n)·cos(q, k)", lambda s: math.log2(s.n_keys**2 - s.n_keys), ("n_keys",),
+        "Query-Key Normalization, where learning starts from it",
+        "Henry et al. 2020, arXiv 2010.04245; CyndxAI/QKNorm, layers.py",
+        normalise="l2",
+        note="There n is the 97.5th percentile of the lengths of the training texts; here it is the number of keys",
+        short="log₂(n²−n)·cos",
+    ),
+)  # fmt: skip
+
+_CUSTOM = ScaleRule(
+    "custom", "custom", lambda s: s.multiplier, ("multiplier",), "yours", "the multiplier you give"
+)  # fmt: skip
+
+SCALE_RULES: dict[str, ScaleRule] = {
+    rule.name: rule for rule in (*_OF_D_K, *_FIXED, *_OF_CONTEXT, *_NORMALISED, _CUSTOM)
+}

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.scales import multiplier
+from ..attention.normalise import normalised
+from ..attention.scales import SCALE_RULES, Normalise, Setting, multiplier
 from ..statistics import tally
 from ..statistics.histogram import Axis
 from ..statistics.measurement import Column, Measurement
@@ -35,13 +37,17 @@ class HeadSubject:
 def file_rule(layer: Layer) -> Rule:
     """The scale that the file says was used; 1/√d_k where it does not say."""
     if layer.scale is None:
-        return "sqrt_d_k", multiplier("sqrt_d_k", layer.d_k)
+        return named_rule("sqrt_d_k", layer)
     return "file", layer.scale
 
 
 def named_rule(name: str, layer: Layer, custom: float = 1.0) -> Rule:
-    """A rule of SCALE_RULES at this layer's width, or the file's own under the name "file"."""
-    return file_rule(layer) if name == "file" else (name, multiplier(name, layer.d_k, custom))
+    """A rule of SCALE_RULES for the last query of this layer, or the file's own under the name "file"; raises
+    ParameterError where the rule has no multiplier."""
+    if name == "file":
+        return file_rule(layer)
+    setting = Setting(layer.d_k, layer.keys, custom, layer=layer.index, position=layer.keys - 1)
+    return name, multiplier(name, setting)
 
 
 def measure_head(capture: Capture, layer: Layer, head: int, rules: Sequence[Rule]) -> Measurement[HeadSubject]:
@@ -62,23 +68,37 @@ def stream_head(
     data = read_head(capture, layer, head)
     hidden = _hidden(data)
     columns: list[Column] = []
-    capped = layer.softcap is not None
-    # A soft-cap bends each rule's logits differently; without one a single pass serves all rules.
-    passes = [(_capped(c, layer.softcap), [(name, 1.0)]) for name, c in rules] if capped else [(_plain, [*rules])]
-    for number, (logits, inner) in enumerate(passes):
-        for fraction, found in _pass(data, hidden, logits, inner):
+    passes = _passes(rules, layer.softcap)
+    for number, (how, logits, inner) in enumerate(passes):
+        q, k = (normalised(side.astype(np.float64), how) for side in (data.q, data.k))
+        for fraction, found in _pass(q, k, hidden, logits, inner):
             columns += found
             yield (number + fraction) / len(passes), None
-    if capped:
+    if layer.softcap is not None:
         columns = [replace(column, multiplier=c) for column, (_, c) in zip(columns, rules, strict=True)]
     yield 1.0, Measurement(HeadSubject(layer, head), layer.batch, layer.batch, tuple(columns))
 
 
+def _passes(rules: Sequence[Rule], softcap: float | None) -> list[tuple[Normalise, Logits, list[Rule]]]:
+    """What is done to q and k, what to their scores, and the rules that then only multiply.
+
+    Rules share a pass if they normalise alike; but a soft-cap bends the logits of each differently.
+    """
+    if softcap is not None:
+        return [(_normalise((name, c)), _capped(c, softcap), [(name, 1.0)]) for name, c in rules]
+    return [(how, _plain, [*alike]) for how, alike in groupby(rules, _normalise)]
+
+
+def _normalise(rule: Rule) -> Normalise:
+    """What a rule does to q and k; those of a file have had their model's own norm."""
+    name, _ = rule
+    return "none" if name == "file" else SCALE_RULES[name].normalise
+
+
 def _pass(
-    data: Head, hidden: BoolArray | None, logits: Logits, rules: Sequence[Rule]
+    q: FloatArray, k: FloatArray, hidden: BoolArray | None, logits: Logits, rules: Sequence[Rule]
 ) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Both rounds over the scores of one head; the columns come with the last pair."""
-    q, k = data.q.astype(np.float64), data.k.astype(np.float64)
     shape = tally.Shape(q.shape[0], q.shape[1], k.shape[1])
     blocks = [*tally.blocks(shape)]
     count, total, squares, low, high = 0, 0.0, 0.0, math.inf, -math.inf
@@ -112,9 +132,9 @@ def _plain(scores: FloatArray) -> FloatArray:
     return scores
 
 
-def _capped(c: float, softcap: float | None) -> Logits:
+def _capped(c: float, softcap: float) -> Logits:
     """cap·tanh(c·s/cap), as Gemma 2 does after the scale and before the mask."""
-    return lambda scores: softcap * np.tanh(scores * (c / softcap)) if softcap else c * scores
+    return lambda scores: softcap * np.tanh(scores * (c / softcap))
 
 
 def _hidden(data: Head) -> BoolArray | None:

@@ -56,7 +56,7 @@ def _title(column: Column) -> str:
     word = {"none": "unscaled", "file": "the file's"}.get(column.rule, "scaled")
     title = f"{word} × {digits(column.multiplier)}"
     named = column.rule not in ("none", "file", "custom")
-    return f"{title} ({SCALE_RULES[column.rule].formula})" if named else title
+    return f"{title} ({SCALE_RULES[column.rule].label})" if named else title
 
 
 def statistic_name(statistic: Statistic) -> str:

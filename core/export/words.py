@@ -14,8 +14,8 @@ def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) ->
 
 
 def parameter_word(field: Field, parameters: Parameters) -> str:
-    """A value as people write it: formulas for scale rules, words for laws."""
+    """A value as people write it: formulas or names for scale rules, words for laws."""
     value = getattr(parameters, field.name)
     if field.name == "scale":
-        return SCALE_RULES[value].formula
+        return SCALE_RULES[value].label
     return choice_word(value) if field.kind == "choice" else field.format(value)

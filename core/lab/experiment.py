@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.scales import multiplier
+from ..attention.scales import Setting, multiplier
 from ..parameters import Parameters
 from ..statistics import tally
 from ..statistics.histogram import Axis
@@ -72,7 +72,7 @@ def stream(parameters: Parameters, draws: Draws | None = None, precision: str = 
 
 def empty_tally(p: Parameters) -> tally.Tally:
     """What the scores of a question are added to; ParameterError where the scale rule has no multiplier."""
-    rules = [("none", 1.0), (p.scale, multiplier(p.scale, p.d_k, p.multiplier))]
+    rules = [("none", 1.0), (p.scale, multiplier(p.scale, Setting.of(p)))]
     reach = _AXIS * score_reach(p) or 1.0
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024))

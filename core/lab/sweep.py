@@ -16,7 +16,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..attention.scales import multiplier
+from ..attention.scales import Setting, multiplier
 from ..errors import InputError
 from ..parameters import FIELD, Parameters, Value
 from ..statistics import tally
@@ -137,7 +137,7 @@ def _check(grid: list[int], questions: list[Parameters]) -> None:
     for d_k in grid:
         FIELD["d_k"].check(d_k)
         for p in questions:
-            multiplier(p.scale, d_k, p.multiplier)
+            multiplier(p.scale, replace(Setting.of(p), d_k=d_k))
 
 
 def _stream(

@@ -10,13 +10,13 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.scales import multiplier
+from ..attention.scales import SCALE_RULES, Setting, multiplier
 from ..parameters import FIELD, Parameters, ScaleName
 from ..statistics.catalogue import DEAD, ONE_HOT, STATISTICS
 from .curves import Curves, causal_lengths, curves, warm
@@ -85,7 +85,7 @@ def predict(parameters: Parameters) -> Prediction:
     moments, within = score_moments(p), share_within(p, 3)
     rows = _rows(p)
     rules: tuple[ScaleName, ...] = ("none", p.scale)
-    multipliers = [multiplier(rule, p.d_k, p.multiplier) for rule in rules]
+    multipliers = [multiplier(rule, Setting.of(p)) for rule in rules]
     columns = tuple(
         PredictedColumn(rule, c, _values(c, moments, within, rows), freezing(p, rule))
         for rule, c in zip(rules, multipliers, strict=True)
@@ -109,14 +109,18 @@ def score_curve(parameters: Parameters) -> ScoreCurve | None:
 
 
 def freezing(parameters: Parameters, rule: ScaleName) -> Freezing:
-    """Where softmax freezes under a rule, all else as given; ValueError where the rule has no multiplier."""
+    """Where softmax freezes under a rule, all else as given; ValueError where the rule has no multiplier, or
+    normalises q and k, which the score's moments do not know."""
     p = parameters
+    if SCALE_RULES[rule].normalise != "none":
+        raise ValueError(f"the scores of normalised q and k are not known: {rule}")
+    setting = Setting.of(p)
     threshold = math.sqrt(2 * math.log(p.n_keys))
     # The score's standard deviation within a row grows like √d_k.
     component = math.sqrt(score_moments(p).variance_within_row / p.d_k)
 
     def std(d_k: int) -> float:
-        return multiplier(rule, d_k, p.multiplier) * component * math.sqrt(d_k)
+        return multiplier(rule, replace(setting, d_k=d_k)) * component * math.sqrt(d_k)
 
     def frozen(d_k: int) -> bool:
         return std(d_k) >= threshold

@@ -1,7 +1,7 @@
 import itertools
 import math
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from attn_tui.core.lab import experiment
 from attn_tui.core.lab.components import score_mean, score_std
 from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
-from attn_tui.core.parameters import ComponentLaw, ParameterError, Parameters, ScaleName
+from attn_tui.core.parameters import FIELD, ComponentLaw, ParameterError, Parameters, ScaleName
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Column, Estimate, Measurement
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=8, batch=4)
 LAWS = get_args(ComponentLaw)
-SCALES = get_args(ScaleName)
+SCALES = cast(tuple[ScaleName, ...], FIELD["scale"].choices)
 
 
 def numbers(measurement: Measurement[Parameters]) -> Any:

@@ -114,7 +114,9 @@ def test_doubling_goes_through_the_powers_of_two_and_back(field: Field) -> None:
 def test_a_step_up_and_one_down_end_where_they_began(field: Field, data: st.DataObject) -> None:
     step = float(field.step)
     index = data.draw(st.integers(round(field.low / step) + 1, round(field.high / step) - 1))
-    value = field.parse(field.format(int(index) if field.kind == "integer" else float(f"{index * step:.10g}")))
+    value = field.parse(
+        field.format(round(index * step) if field.kind == "integer" else float(f"{index * step:.10g}"))
+    )
     assert field.stepped(field.stepped(value, 1), -1) == value
     assert field.stepped(field.stepped(value, -1), 1) == value
 
@@ -160,6 +162,6 @@ def test_options_are_named_after_parameters() -> None:
 
 def test_a_parameter_without_effect_says_so() -> None:
     idle = {field.name for field in FIELDS if not field.applies(Parameters())}
-    assert idle == {"degrees_of_freedom", "multiplier"}
+    assert idle == {"degrees_of_freedom", "multiplier", "layer", "position", "context_factor"}
     assert FIELD["multiplier"].applies(Parameters(scale="custom"))
     assert FIELD["degrees_of_freedom"].applies(Parameters(components="student_t"))

@@ -8,17 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.scales import SCALE_RULES
+from attn_tui.core.attention.scales import Setting, multiplier
 from attn_tui.core.lab.curves import curves
 from attn_tui.core.lab.query_norm import norm_nodes
 from attn_tui.core.lab.score_law import score_density, share_within
 from attn_tui.core.lab.score_moments import moment, score_moments
 from attn_tui.core.lab.theory import freezing, predict
-from attn_tui.core.parameters import Parameters
+from attn_tui.core.parameters import FIELD, Parameters, ScaleName
 from attn_tui.core.statistics.catalogue import STATISTICS
 from scipy import integrate, special, stats
 
@@ -371,16 +372,26 @@ def test_freezing() -> None:
     assert freezing(p.with_value("std_q", 10.0), "sqrt_d_k").d_k == 1
     assert freezing(p.with_value("n_keys", 1), "none").d_k is None
     assert freezing(p.with_value("correlation", 1.0), "none").d_k is None
-    for rule in SCALE_RULES:
-        for n_keys in (2, 3, 5, 8, 128, 8192):
-            for multiplier in (0.01, 0.4):
-                asked = Parameters(n_keys=n_keys, scale="custom", multiplier=multiplier, std_k=1.3)
-                found = freezing(asked, rule)
-                widths = range(2 if rule == "log_d_k" else 1, 16_385)
-                std = np.array([SCALE_RULES[rule].multiplier(d, multiplier) * 1.3 * math.sqrt(d) for d in widths])
-                thawed = np.flatnonzero(std < found.threshold)
-                first = widths[0] + (int(thawed[-1]) + 1 if len(thawed) else 0)
-                assert found.d_k == (first if first <= 16_384 else None), (rule, n_keys, multiplier)
+
+
+@pytest.mark.parametrize("rule", FIELD["scale"].choices)
+def test_where_each_rule_freezes(rule: ScaleName) -> None:
+    """The first width of those from which on every one is at or above the threshold, looked at one by one."""
+    widths = range(2 if rule == "log_d_k" else 1, 16_385)
+    for n_keys, factor in ((2, 0.4), (3, 0.01), (5, 0.4), (8, 0.01), (128, 0.4), (8192, 0.01)):
+        asked = Parameters(n_keys=n_keys, scale="custom", multiplier=factor, std_k=1.3)
+        found = freezing(asked, rule)
+        near = {d for edge in (1, found.d_k or 1, 16_384) for d in range(edge - 150, edge + 150)}
+        looked_at = [d for d in widths if d in near or d % 37 == 0]
+        std = [multiplier(rule, replace(Setting.of(asked), d_k=d)) * 1.3 * math.sqrt(d) for d in looked_at]
+        thawed = np.flatnonzero(np.array(std) < found.threshold)
+        after = looked_at[thawed[-1] + 1 :] if len(thawed) else looked_at
+        assert found.d_k == (after[0] if after else None), (n_keys, factor)
+
+
+def test_freezing_does_not_know_normalised_scores() -> None:
+    with pytest.raises(ValueError, match="cosine_10"):
+        freezing(Parameters(), "cosine_10")
 
 
 def test_any_question_has_an_answer() -> None:

@@ -632,7 +632,7 @@ def test_a_scale_without_a_value_is_refused_with_a_reason_and_the_numbers_stay(w
 def test_a_scale_without_a_value_can_be_stepped_past() -> None:
     async def script(stage: Stage) -> None:
         await stage.settled()
-        for _ in SCALE_RULES:
+        for _ in FIELD["scale"].choices:
             await stage.press("s")
         await stage.settled()
         assert stage.asked == replace(SMALL, d_k=1)
@@ -943,7 +943,7 @@ def test_an_ascii_app_shows_nothing_but_ascii() -> None:
             await look("down")
         await look("?")
         await look("escape", "v", "v", "v")
-        for _ in SCALE_RULES:
+        for _ in FIELD["scale"].choices:
             await look("s")
         await look("c", "c", "c", "c")
         await stage.head()

@@ -288,7 +288,7 @@ def test_options_without_effect_are_noted(capsys: Captured) -> None:
         (["report", "--std-q", "-inf"], "--std-q: '-inf'"),
         (["report", "--mean-q", "nan"], "--mean-q: 'nan' is not accepted; it takes a number from -100 to 100"),
         (["report", "--components", "Normal"], "one of normal, uniform, laplace, rademacher, student_t"),
-        (["report", "--scale", "sqrt"], "one of none, sqrt_d_k, d_k, log_d_k, two_sqrt_d_k, custom, or a number"),
+        (["report", "--scale", "sqrt"], "one of none, sqrt_d_k, d_k, log_d_k, two_sqrt_d_k, mup, "),
         (["report", "--scale", "nan"], "--scale: 'nan'"),
         (["report", "--scale", "0.5", "--multiplier", "2"], "is a multiplier already"),
         (["report", "--scale", "log_d_k", "--d-k", "1"], "1/ln d_k has no value at d_k = 1"),

@@ -19,7 +19,7 @@ from textual.binding import Binding
 WORDS = sorted(
     {text for f in FIELDS for text in (f.label, f.symbol, f.help, f.accepted, f.group)}
     | {text for s in STATISTICS for text in (s.label, s.formula, s.definition, s.source, s.group)}
-    | {text for rule in SCALE_RULES.values() for text in (rule.formula, rule.used_by, rule.source)}
+    | {text for rule in SCALE_RULES.values() for text in (rule.formula, rule.used_by, rule.source, rule.note)}
     | set(TITLES.values())
     | {text for paragraphs in (*ABOUT.values(), HELP_WORDS) for text in paragraphs}
     | {word for pane in PANES.values() for key in pane().KEYS for word in key}

@@ -50,8 +50,9 @@ def test_a_field_is_explained_with_what_it_takes_and_its_option(field: Field) ->
 
 def test_the_scale_s_help_names_every_rule_who_uses_it_and_its_source() -> None:
     text = paragraphs(FIELD["scale"])
-    for rule in SCALE_RULES.values():
+    for rule in (SCALE_RULES[name] for name in FIELD["scale"].choices):
         assert rule.formula in text
+        assert rule.note in text
         assert rule.used_by in text
         assert rule.source in text
 

@@ -45,7 +45,10 @@ def test_a_panel_has_exactly_its_lines_of_exactly_its_width(parameters: Paramete
 def test_only_fields_that_have_an_effect_are_shown() -> None:
     assert "multiplier" not in {field.name for field in applicable(DEFAULT)}
     assert "degrees_of_freedom" not in {field.name for field in applicable(DEFAULT)}
-    assert applicable(LONGEST) == FIELDS
+    of_other_rules = {"layer", "position", "context_factor"}
+    assert {field.name for field in FIELDS} - {field.name for field in applicable(LONGEST)} == of_other_rules
+    for scale, name in {"inverse_layer": "layer", "llama4_position": "position", "yarn": "context_factor"}.items():
+        assert FIELD[name] in applicable(replace(LONGEST, scale=scale))
 
 
 def test_each_field_stands_on_the_line_where_a_click_finds_it() -> None:
@@ -64,7 +67,7 @@ def test_each_field_stands_on_the_line_where_a_click_finds_it() -> None:
 
 def test_all_fields_fit_on_the_smallest_screen() -> None:
     rows = field_rows(LONGEST, 18)  # 20 lines less the bars
-    assert [field for field in rows if field is not None] == list(FIELDS)
+    assert tuple(field for field in rows if field is not None) == applicable(LONGEST)
     assert len(rows) <= 18
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ...core.attention.scales import multiplier
+from ...core.attention.scales import Setting, multiplier
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
@@ -143,7 +143,7 @@ class Lab(Pane):
         """Ask for what the panel shows; where the scale rule has no multiplier, say so and keep the numbers."""
         p = self.parameters
         try:
-            multiplier(p.scale, p.d_k, p.multiplier)
+            multiplier(p.scale, Setting.of(p))
         except ParameterError as error:
             self.object_to(f"{error}.")
         else:

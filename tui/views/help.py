@@ -68,10 +68,13 @@ def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
     lines += wrapped(glyphs.say(field.help), width)
     lines += wrapped(glyphs.say(f"It takes {field.accepted}. On the command line: {field.option}."), width, "dim")
     if field.name == "scale":
-        for rule in SCALE_RULES.values():
+        for name in field.choices:
+            rule = SCALE_RULES[name]
             lines.append(())
-            lines.append(((glyphs.say(rule.formula), "accent"), (f"  {rule.name}", "dim")))
-            lines += wrapped(glyphs.say(f"Used by {rule.used_by}. Source: {rule.source}."), width)
+            called = f"{name} ({rule.short})" if rule.short else name
+            lines.append(((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim")))
+            note = f" {rule.note}." if rule.note else ""
+            lines += wrapped(glyphs.say(f"Used by {rule.used_by}.{note} Source: {rule.source}."), width)
     return [*lines, ()]
 
 

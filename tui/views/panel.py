@@ -29,10 +29,10 @@ def applicable(parameters: Parameters) -> tuple[Field, ...]:
 
 
 def value_text(field: Field, parameters: Parameters) -> str:
-    """A value as the panel shows it: formulas for scale rules, words for laws."""
+    """A value as the panel shows it: formulas or names for scale rules, words for laws."""
     value = getattr(parameters, field.name)
     if field.name == "scale":
-        return SCALE_RULES[value].formula
+        return SCALE_RULES[value].label
     return choice_word(value) if field.kind == "choice" else field.format(value)
 
 

@@ -107,8 +107,8 @@ def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     elif column.rule == "custom":
         titles = [f"scaled × {number}"]
     else:
-        formula = SCALE_RULES[column.rule].formula
-        titles = [f"scaled × {number} ({formula})", f"× {number} ({formula})", f"scaled × {number}"]
+        rule = SCALE_RULES[column.rule].label
+        titles = [f"scaled × {number} ({rule})", f"× {number} ({rule})", f"scaled × {number}"]
     said = [glyphs.say(title) for title in titles]
     return next((title for title in said if len(title) <= width), said[-1][:width])
 
