@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.errors import InputError
+from ..core.errors import NO_MEMORY, InputError
 from . import output
 from .options import Claims, Inspect, OpenApp, Report, parse
 from .parser import COMMANDS
@@ -20,6 +20,7 @@ _ENVIRONMENT = {
     "VECLIB_MAXIMUM_THREADS": "1",
     "TEXTUAL_FPS": "240",
 }
+_FAULT = 1
 _REFUSED = 2
 _INTERRUPTED = 130
 _READER_GONE = 141
@@ -37,12 +38,17 @@ def main(argv: list[str] | None = None) -> int:
     except InputError as error:
         output.say(str(error), output.screen_glyphs(ascii_only))
     except MemoryError:
-        output.say("there is not enough memory for this; smaller numbers of keys and queries need less")
+        output.say(NO_MEMORY)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
         output.drop_stdout()
         return _READER_GONE
+    except Exception as error:  # a defect of ours, or of what we lean on
+        from . import crash
+
+        output.say(crash.report(error, words), output.screen_glyphs(ascii_only))
+        return _FAULT
     return _REFUSED
 
 
@@ -93,6 +99,7 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
         from ..core.captures.reader import open_capture
 
         open_capture(request.file, request.axes)  # what cannot be read is said here, in the shell
+    from . import lifelines
     from .app import AttnApp
 
     glyphs = output.screen_glyphs(ascii_only)
@@ -102,8 +109,7 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
             known = ", ".join(sorted(app.available_themes))
             raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {known}")
         app.theme = request.theme
-    app.run(mouse=request.mouse)
-    return app.return_code or 0
+    return lifelines.run(app, request.mouse)
 
 
 def _require_file(file: Path) -> None:

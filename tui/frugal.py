@@ -8,6 +8,7 @@ are sent as Textual makes them.
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -58,10 +59,16 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
 
     _shown: dict[int, list[Cell | None]]
     _shown_size: Size | None = None
+    fault: BaseException | None = None  # the unexpected error that ended the app
 
     def forget_screen(self) -> None:
         """The terminal no longer shows what was sent: send everything next time."""
         self._shown_size = None
+
+    def _fatal_error(self) -> None:
+        """Keep the error and end; Textual's own account of it, with every variable of every frame, takes seconds."""
+        self.fault = self.fault or sys.exc_info()[1]
+        self.panic()
 
     if SUPPORTED:
 

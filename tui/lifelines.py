@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import io
 import os
 import select
 import signal
@@ -11,12 +12,27 @@ import threading
 from functools import partial
 from typing import Any
 
+from rich.console import Console
 from textual.app import App
 
 from .frugal import FrugalApp
 
 # A terminal that has gone can block the farewell written to it; after this long the process ends without it.
 _GRACE = 2.0
+
+
+def run(app: FrugalApp[Any], mouse: bool) -> int:
+    """Run the app to its end; the exit code. Raises the error that ended it, where that was not expected."""
+    told = io.StringIO()
+    app.error_console = Console(file=told)  # a wall of traceback over the terminal helps nobody
+    app.run(mouse=mouse)
+    if app.fault is not None:
+        raise app.fault
+    if told.getvalue():
+        unknown = RuntimeError("the app has ended itself")
+        unknown.add_note(told.getvalue())
+        raise unknown
+    return app.return_code or 0
 
 
 def install(app: App[Any]) -> None:

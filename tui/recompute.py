@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from threading import Condition, Thread
 from typing import TypeAlias
 
-from ..core.errors import InputError
+from ..core.errors import NO_MEMORY, InputError
 from .messages import Computed, Crashed, Failed
 
 Work: TypeAlias = Iterator[Computed | None]
@@ -49,22 +49,28 @@ class Recompute:
             self._changed.notify()
 
     def _run(self) -> None:
-        from ..core.blas import one_blas_thread  # loads NumPy, away from the first frame
+        try:
+            from ..core.blas import one_blas_thread  # loads NumPy, away from the first frame
 
+            with one_blas_thread():
+                self._work()
+        except Exception as error:  # without this thread there would be no more results, and nobody would know why
+            self._deliver(Crashed(self._kinds[0], error))
+
+    def _work(self) -> None:
         running: dict[str, tuple[Work, float]] = {}
-        with one_blas_thread():
-            while True:
-                with self._changed:
-                    while not (self._stopped or self._waiting or running):
-                        self._changed.wait()
-                    if self._stopped:
-                        return
-                    for kind in [*self._waiting]:
-                        if kind not in running or time.monotonic() - running[kind][1] > PATIENCE:
-                            running[kind] = self._waiting.pop(kind)(), time.monotonic()
-                kind = next(kind for kind in self._kinds if kind in running)
-                if not self._step(kind, running[kind][0]):
-                    del running[kind]
+        while True:
+            with self._changed:
+                while not (self._stopped or self._waiting or running):
+                    self._changed.wait()
+                if self._stopped:
+                    return
+                for kind in [*self._waiting]:
+                    if kind not in running or time.monotonic() - running[kind][1] > PATIENCE:
+                        running[kind] = self._waiting.pop(kind)(), time.monotonic()
+            kind = next(kind for kind in self._kinds if kind in running)
+            if not self._step(kind, running[kind][0]):
+                del running[kind]
 
     def _step(self, kind: str, work: Work) -> bool:
         """One step of this work; whether there is more of it."""
@@ -74,6 +80,9 @@ class Recompute:
             return False
         except InputError as error:
             self._deliver(Failed(kind, str(error)))
+            return False
+        except MemoryError:
+            self._deliver(Failed(kind, NO_MEMORY))
             return False
         except Exception as error:  # it is raised again where the app can end cleanly
             self._deliver(Crashed(kind, error))

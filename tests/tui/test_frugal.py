@@ -44,6 +44,8 @@ class Terminal:
         self.places: list[list[Place]] = [[NOISE] * width for _ in range(height)]
         self.x = self.y = 0
         self.pen = PLAIN
+        self.left = False  # the other screen, which is the shell's, is shown
+        self.strict = True  # nothing is ever written past an edge
 
     def feed(self, data: str) -> None:
         for token in _TOKEN.finditer(data):
@@ -51,13 +53,16 @@ class Terminal:
             if final == "H":
                 row, _, column = arguments.partition(";")
                 self.y, self.x = int(row or 1) - 1, int(column or 1) - 1
-                assert 0 <= self.y < self.height
-                assert 0 <= self.x < self.width
+                inside = 0 <= self.y < self.height and 0 <= self.x < self.width
+                assert inside or not self.strict
+                self.y, self.x = min(self.y, self.height - 1), min(self.x, self.width - 1)
             elif final == "m":
                 self._dye(arguments.split(";") if arguments else ["0"])
             elif final == "J" and arguments == "2":
                 self.places = [[(" ", PLAIN)] * self.width for _ in range(self.height)]
-            elif not token.group().startswith("\x1b") and token.group() >= " ":
+            elif arguments == "?1049":
+                self.left = final == "l"
+            elif not self.left and not token.group().startswith("\x1b") and token.group() >= " ":
                 self._put(token.group())
 
     @property
@@ -70,7 +75,8 @@ class Terminal:
             at = self.x - 1 if row[self.x - 1][0] else self.x - 2
             row[at] = (row[at][0] + character, row[at][1])
             return
-        assert self.x + width <= self.width, "written past the edge"
+        assert self.x + width <= self.width or not self.strict, "written past the edge"
+        self.x = min(self.x, self.width - width)
         self._halve(self.x)
         self._halve(self.x + width)
         row[self.x] = (character, self.pen)

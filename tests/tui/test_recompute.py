@@ -1,5 +1,6 @@
 """The thread that computes: the latest request of each kind wins, and nothing is interrupted halfway."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -163,7 +164,7 @@ def test_what_people_can_mend_becomes_failed_with_its_line(bench: Bench) -> None
     assert (failed.kind, failed.reason) == ("head", "sample.npz: empty")
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("a defect"), MemoryError(), RecursionError()])
+@pytest.mark.parametrize("error", [ZeroDivisionError("a defect"), RecursionError()])
 def test_a_defect_becomes_crashed_with_its_error(bench: Bench, error: Exception) -> None:
     def work() -> Work:
         raise error
@@ -175,6 +176,28 @@ def test_a_defect_becomes_crashed_with_its_error(bench: Bench, error: Exception)
     crashed = bench.told[0]
     assert isinstance(crashed, Crashed)
     assert crashed.error is error
+
+
+def test_too_little_memory_is_a_reason_not_a_defect(bench: Bench) -> None:
+    def work() -> Work:
+        raise MemoryError
+        yield
+
+    bench.recompute.request("lab", work)
+    bench.recompute.start()
+    bench.until(lambda: bool(bench.told))
+    failed = bench.told[0]
+    assert isinstance(failed, Failed)
+    assert "not enough memory" in failed.reason
+
+
+def test_where_the_thread_cannot_even_begin_that_is_a_defect(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "attn_tui.core.blas", None)
+    bench.recompute.start()
+    bench.until(lambda: bool(bench.told))
+    crashed = bench.told[0]
+    assert isinstance(crashed, Crashed)
+    assert isinstance(crashed.error, ImportError)
 
 
 def test_after_a_failure_or_a_defect_the_thread_goes_on(bench: Bench) -> None:

@@ -28,13 +28,15 @@ QUIET = 0.1  # seconds without output after which nothing more is expected
 SMALL = ("--d-k", "64", "--n-keys", "16", "--n-queries", "8", "--batch", "2")
 RIGHT, LEFT = b"\x1b[C", b"\x1b[D"
 
-# Makes the terminal the session's own, as a shell does, so that hanging up and stopping work.
+# Makes the terminal the session's own, as a shell does, so that hanging up and stopping work; then does what a test
+# wants done first.
 _START = """
 import fcntl, runpy, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 for name in sys.argv.pop(1).split(","):
     if name:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
+exec(sys.argv.pop(1))
 runpy.run_module("attn_tui.tui", run_name="__main__")
 """
 
@@ -42,15 +44,18 @@ runpy.run_module("attn_tui.tui", run_name="__main__")
 class Session:
     """The program in a terminal of its own, with everything it has written."""
 
-    def __init__(self, words: tuple[str, ...], size: tuple[int, int], env: Mapping[str, str], ignored: str) -> None:
+    def __init__(
+        self, words: tuple[str, ...], size: tuple[int, int], env: Mapping[str, str], ignored: str, first: str
+    ) -> None:
         self.ours, self.theirs = pty.openpty()
         self.modes = termios.tcgetattr(self.theirs)
         self.screen = Terminal(*size)
+        self.screen.left = True  # until the program enters
         self.resize(*size)
         left_out = ("LC_ALL", "LC_CTYPE", "NO_COLOR", "COLUMNS", "LINES", "TEXTUAL_FPS", "TERM_PROGRAM")
         clean = {name: value for name, value in os.environ.items() if name not in left_out}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START, ignored, *words],
+            [sys.executable, "-c", _START, ignored, first, *words],
             stdin=self.theirs,
             stdout=self.theirs,
             stderr=self.theirs,
@@ -70,7 +75,8 @@ class Session:
         os.kill(self.process.pid, number)
 
     def resize(self, width: int, height: int) -> None:
-        self.screen = Terminal(width, height)
+        left, self.screen = self.screen.left, Terminal(width, height)
+        self.screen.left, self.screen.strict = left, False  # what was on its way may be for another size
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def hang_up(self) -> None:
@@ -142,8 +148,8 @@ class Session:
     def assert_restored(self) -> None:
         """The terminal is as it was before."""
         last = dict(re.findall(rb"\x1b\[\?([0-9]+)([hl])", self.written))
-        assert last.get(b"1049") == b"l", "the alternate screen is left"
-        assert last.get(b"25") == b"h", "the cursor is shown"
+        assert last.get(b"1049", b"l") == b"l", "the alternate screen is left"
+        assert last.get(b"25", b"h") == b"h", "the cursor is shown"
         for mode in (b"1000", b"1002", b"1003", b"1004", b"1006", b"1015", b"1016", b"2004", b"2026", b"2048"):
             assert last.get(mode, b"l") == b"l", mode
         pushed, popped = (re.findall(rb"\x1b\[" + sign + rb"[0-9]*u", self.written) for sign in (b">", b"<"))
@@ -152,8 +158,11 @@ class Session:
 
 
 @contextmanager
-def running(*words: str, size: tuple[int, int] = (120, 40), ignored: str = "", **env: str) -> Iterator[Session]:
-    session = Session(words or SMALL, size, env, ignored)
+def running(
+    *words: str, size: tuple[int, int] = (120, 40), ignored: str = "", first: str = "", **env: str
+) -> Iterator[Session]:
+    """The program with these words; `first` is Python that its process runs before, `ignored` names signals."""
+    session = Session(words or SMALL, size, env, ignored, first)
     try:
         yield session
     finally:
@@ -320,8 +329,7 @@ def test_keys_in_pieces_as_a_slow_line_brings_them_all_count() -> None:
         for number in range(60):
             session.send(RIGHT * (1 + number % 3))
             session.read(0.001 * (number % 7))
-        session.until(lambda: not session.quiet(), "the end")
-        assert f"d_k {64 + 120} " in session.text
+        session.shows(64 + 120)
 
 
 def test_bytes_that_are_no_text_do_no_harm() -> None:

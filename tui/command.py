@@ -1,0 +1,50 @@
+"""The command line that asks for what is on screen."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+
+from ..core.parameters import FIELDS, Parameters
+
+
+def command_line(parameters: Parameters, command: str = "report") -> str:
+    """`attn-tui report --d-k 512`: the command with these parameters, as far as they differ from the defaults.
+
+    `options.parse` makes the same parameters of it again.
+    """
+    return in_shell(["attn-tui", command, *parameter_options(parameters)])
+
+
+def parameter_options(parameters: Parameters) -> list[str]:
+    """The options that differ from the defaults, each followed by its value."""
+    usual = Parameters()
+    # A multiplier alone asks for the custom rule, so with one the rule is always named.
+    named = {"scale"} if parameters.multiplier != usual.multiplier else set[str]()
+    words: list[str] = []
+    for field in FIELDS:
+        value = getattr(parameters, field.name)
+        if value != getattr(usual, field.name) or field.name in named:
+            words += [field.option, field.format(value)]
+    return words
+
+
+def in_shell(words: Iterable[str]) -> str:
+    """The words as a shell reads them, on one line that shows all of them."""
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """Quoted where it has to be; what cannot be shown, as in some names of files, is spelled $'\\x1b'."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_spelled, word)) + "'"
+
+
+def _spelled(character: str) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if character.isprintable():
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))

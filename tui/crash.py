@@ -1,0 +1,66 @@
+"""What an unexpected error leaves behind: a report in a file, and one line that says what happened and where."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+_LONGEST = 200  # characters of an error's own words in the line; the report has them all
+_PACKAGES = ("attn-tui", "textual", "rich", "numpy", "safetensors", "ml_dtypes", "threadpoolctl", "platformdirs")
+_TERMINAL = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "LANG", "LC_ALL", "LC_CTYPE")
+
+
+def report(error: BaseException, words: Sequence[str]) -> str:
+    """Write down what helps to find the fault behind an error that these words led to; the line that says so."""
+    happened = _said(error)
+    try:
+        path = _write("".join(_parts(error, words)))
+    except Exception as failure:  # whatever stands in the way, such as a full disk, must not hide the error itself
+        return f"unexpected error: {happened}; its report could not be written: {_said(failure)}"
+    return f"unexpected error: {happened}; the full report is in {path}"
+
+
+def _said(error: BaseException) -> str:
+    """`ValueError: what it says`, as one line and shortened."""
+    line = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+
+
+def _write(text: str) -> Path:
+    """Into a new file of the state directory, which the user alone can read; raises OSError."""
+    from platformdirs import user_state_path
+
+    folder = user_state_path("attn-tui")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}-{os.getpid()}.txt"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+    return path
+
+
+def _parts(error: BaseException, words: Sequence[str]) -> Iterator[str]:
+    yield "attn-tui ended with an unexpected error.\n\n"
+    yield f"time      {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n"
+    yield f"command   {shlex.join(['attn-tui', *words])}\n"
+    yield f"python    {' '.join(sys.version.split())}\n"
+    yield f"system    {platform.platform()}\n"
+    yield f"packages  {', '.join(f'{name} {_version(name)}' for name in _PACKAGES)}\n"
+    width, height = shutil.get_terminal_size((0, 0))
+    known = [f"{name}={os.environ[name]}" for name in _TERMINAL if name in os.environ]
+    yield f"terminal  {' '.join([f'{width} x {height}', *known])}\n\n"
+    yield from traceback.format_exception(error)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "is missing"
