@@ -29,7 +29,7 @@ def short(value: float | None, glyphs: Glyphs) -> str:
     if value is None:
         return glyphs.say("—")
     size = abs(value)
-    if size >= 10_000 or 0 < size < 0.000_95:
+    if size >= 9_999.5 or 0 < size < 0.000_95:
         return _signed(power_of_ten(value, 2), glyphs)
     decimals = max(0, 2 - (math.floor(math.log10(size)) if size else 0)) if size < 100 else 0
     text = f"{value:.{min(decimals, 4)}f}"
