@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,11 +10,12 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.app import AttnApp
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.claims import ClaimsPane
+from attn_tui.tui.picture import picture
 
 HERE = Path(__file__).parent
 
 
-async def picture(name: str, size: tuple[int, int], keys: str, ready: Callable[[AttnApp], bool]) -> None:
+async def save(name: str, size: tuple[int, int], keys: str, ready: Callable[[AttnApp], bool]) -> None:
     """Press these keys, wait until the app is ready, and write what is on screen."""
     app = AttnApp(Parameters())
     async with app.run_test(size=size) as pilot:
@@ -24,9 +24,7 @@ async def picture(name: str, size: tuple[int, int], keys: str, ready: Callable[[
         while not ready(app):
             await pilot.pause(0.1)
         await pilot.pause(0.5)
-        svg = app.export_screenshot(title="attn-tui", simplify=True)
-    # The picture must not fetch a font from anywhere; every system has a monospaced one.
-    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", "monospace")
+        svg = picture(app.screen)
     (HERE / f"{name}.svg").write_text(svg, encoding="utf-8")
     print(f"docs/{name}.svg")
 
@@ -46,7 +44,7 @@ def claims_are_there(app: AttnApp) -> bool:
 
 
 if __name__ == "__main__":
-    asyncio.run(picture("lab", (120, 40), "", theory_is_there))
-    asyncio.run(picture("lab-small", (80, 24), "", theory_is_there))
-    asyncio.run(picture("capture", (120, 40), "> right right right right right down down", map_is_there))
-    asyncio.run(picture("claims", (120, 40), "< down down", claims_are_there))
+    asyncio.run(save("lab", (120, 40), "", theory_is_there))
+    asyncio.run(save("lab-small", (80, 24), "", theory_is_there))
+    asyncio.run(save("capture", (120, 40), "> right right right right right down down", map_is_there))
+    asyncio.run(save("claims", (120, 40), "< down down", claims_are_there))

@@ -7,8 +7,9 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+Format: TypeAlias = Literal["json", "csv", "markdown"]
 Say: TypeAlias = Callable[[str], str]  # how text is spelled, as in ASCII
 
 NONE = "—"

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import SCALE_RULES
+from ...core.errors import InputError
 from ...core.parameters import ParameterError, Parameters
 from ...core.statistics.catalogue import STATISTICS, Statistic
+from ...core.statistics.measurement import Measurement
 from .. import work
+from ..command import in_shell
 from ..messages import CaptureOpened, Failed, MapPart, MeasurementReady, Progress, StatusChanged, ToLab
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
@@ -22,6 +25,11 @@ from ..views.table import Contents
 from ..widgets.head_map import HeadMapWidget
 from ..widgets.results import Results
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...core.captures.heads import HeadSubject
+    from ...core.captures.reader import Capture, Layer
+    from ...core.export.formats import Format
 
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
 
@@ -57,6 +65,7 @@ class CapturePane(Pane):
         self.map = HeadMapWidget()
         self.results = Results(glyphs)
         self.rule = "none"
+        self.measurement: Measurement[HeadSubject] | None = None
 
     def compose(self) -> ComposeResult:
         yield self.map
@@ -76,6 +85,40 @@ class CapturePane(Pane):
     def topic(self) -> Statistic | None:
         return self.results.table.statistic
 
+    def numbers(self, kind: Format) -> str:
+        from ...core.export.inspect import head_markdown, inspect_csv, inspect_json
+
+        capture, measurement = self.map.capture, self.measurement
+        if self.results.why_stale:
+            raise InputError(self.results.why_stale)
+        if capture is None or measurement is None or not self._is_asked_for(capture, measurement):
+            raise InputError("This head is still being measured.")
+        if kind == "markdown":
+            return head_markdown(capture, measurement, self.glyphs.say)
+        return inspect_json(capture, [measurement]) if kind == "json" else inspect_csv([measurement])
+
+    def command(self) -> str:
+        if self.map.capture is None:
+            raise InputError("No file is open.")
+        path, (layer, head) = str(self.map.capture.path), self.map.cursor
+        path = f"./{path}" if path.startswith("-") else path  # or it would be an option
+        words = [path, "--layer", _layer_word(self.map.capture.layers, layer), "--head", str(head)]
+        words += ["--scale", self.rule] if self.rule != "none" else []
+        words += ["--axes", self.axes] if self.axes else []
+        return in_shell(["attn-tui", "inspect", *words])
+
+    @property
+    def file_name(self) -> str:
+        if self.map.capture is None:
+            return super().file_name
+        layer, head = self.map.cursor
+        return f"{self.map.capture.path.stem}-layer{self.map.capture.layers[layer].index}-head{head}"
+
+    @property
+    def files_read(self) -> Sequence[Path]:
+        capture = self.map.capture
+        return () if capture is None else (capture.path, *(path for path, _ in capture.files))
+
     def on_capture_opened(self, message: CaptureOpened) -> None:
         """A file is open: its heads are asked for, the one with the cursor first."""
         capture = self.map.capture = message.capture
@@ -88,6 +131,7 @@ class CapturePane(Pane):
         self.recompute.request("map", partial(work.measure_all, capture))
 
     def on_measurement_ready(self, message: MeasurementReady) -> None:
+        self.measurement = message.measurement
         self.results.show(Contents(message.measurement.columns))
         self.say_progress(None)
 
@@ -139,7 +183,22 @@ class CapturePane(Pane):
         else:
             self.post_message(ToLab(changed))
 
+    def _is_asked_for(self, capture: Capture, measurement: Measurement[HeadSubject]) -> bool:
+        layer, head = self.map.cursor
+        subject = measurement.subject
+        same_head = subject.layer is capture.layers[layer] and subject.head == head
+        return same_head and measurement.columns[0].rule == self.rule
+
     def _measure(self) -> None:
         if self.map.capture is not None:
             ask = partial(work.measure_one, self.map.capture, *self.map.cursor, self.rule)
             self.recompute.request("head", ask)
+
+
+def _layer_word(layers: Sequence[Layer], position: int) -> str:
+    """What --layer takes for this layer alone: its number, or its name where two have that number."""
+    chosen = layers[position]
+    for word in (str(chosen.index), chosen.name):
+        if [layer for layer in layers if word in (str(layer.index), layer.name)] == [chosen]:
+            return word
+    raise InputError(f"No command tells this layer {chosen.index} from the other one of its name.")

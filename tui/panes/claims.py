@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from ...core.errors import InputError
 from ...core.parameters import Parameters
 from .. import work
+from ..command import in_shell
 from ..messages import ClaimsListed, ClaimTested, ToLab
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..widgets.claims import ClaimList, ClaimText
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...core.export.formats import Format
 
 
 class ClaimsPane(Pane):
@@ -53,6 +58,20 @@ class ClaimsPane(Pane):
 
     def statuses(self) -> Sequence[Line]:
         return ()
+
+    def numbers(self, kind: Format) -> str:
+        from ...core.export.claims import claims_csv, claims_json, claims_markdown
+
+        claims, found = self.claims.claims, self.claims.outcomes
+        if not claims or len(found) < len(claims):
+            raise InputError(f"{len(found)} of {len(claims) or 'all'} claims have been put to the test so far.")
+        outcomes = [found[claim.id] for claim in claims]
+        if kind == "markdown":
+            return claims_markdown(outcomes, self.glyphs.say)
+        return (claims_json if kind == "json" else claims_csv)(outcomes)
+
+    def command(self) -> str:
+        return in_shell(["attn-tui", "claims"])
 
     def on_claims_listed(self, message: ClaimsListed) -> None:
         self.claims.claims = message.claims

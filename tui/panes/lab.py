@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import Setting, multiplier
+from ...core.errors import InputError
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import Measurement
 from .. import work
+from ..command import command_line
 from ..messages import (
     EditRejected,
     Failed,
@@ -31,6 +33,9 @@ from ..views.table import Contents
 from ..widgets.parameter_panel import ParameterPanel, typing
 from ..widgets.results import Results
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...core.export.formats import Format
 
 
 class Lab(Pane):
@@ -99,6 +104,29 @@ class Lab(Pane):
     @property
     def help_keys(self) -> Sequence[Key]:
         return [("0-9", "type d_k, or into the field with the cursor")]
+
+    def numbers(self, kind: Format) -> str:
+        from ...core.export.report import report_csv, report_json, report_markdown
+
+        measurement, theory = self.measurement, self.theory
+        if self.results.why_stale:
+            raise InputError(self.results.why_stale)
+        if measurement is None or measurement.subject != self.parameters or not measurement.complete:
+            raise InputError(f"The numbers for d_k {self.parameters.d_k} are still being computed.")
+        if theory is None:
+            raise InputError(f"The theory for d_k {self.parameters.d_k} is still being computed.")
+        if kind == "markdown":
+            return report_markdown(measurement, theory.prediction, self.glyphs.say)
+        return (report_json if kind == "json" else report_csv)(measurement, theory.prediction)
+
+    def command(self) -> str:
+        if self._objection:
+            raise InputError(self._objection)
+        return command_line(self.parameters)
+
+    @property
+    def file_name(self) -> str:
+        return f"lab-d{self.parameters.d_k}"
 
     def start(self) -> None:
         super().start()

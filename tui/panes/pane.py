@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Container
 
+from ...core.errors import InputError
 from ...core.parameters import Field, Parameters
 from ...core.statistics.catalogue import Statistic
 from ..messages import Computed, Crashed, Progress, StatusChanged
@@ -14,6 +16,9 @@ from ..recompute import Recompute
 from ..views.bars import Key, parameters_status, progress_line
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
+
+if TYPE_CHECKING:
+    from ...core.export.formats import Format
 
 
 class Pane(Container, can_focus=True):
@@ -61,6 +66,30 @@ class Pane(Container, can_focus=True):
     @property
     def help_keys(self) -> Sequence[Key]:
         """Keys that are worth a line of the help and stand in no binding of their own."""
+        return ()
+
+    # What people take away from it
+
+    def numbers(self, kind: Format) -> str:
+        """The numbers on screen, exactly as the pane's command prints them in this format.
+
+        Raises InputError, with a sentence that says why, where what is on screen is not what is asked for, or where
+        there are no numbers yet. Called on the app's thread: it only spells results that are at hand.
+        """
+        raise InputError(f"The {self.NAME} pane has no numbers to export.")
+
+    def command(self) -> str:
+        """The line for a shell that prints these numbers; raises InputError where there is none."""
+        raise InputError(f"No command prints what the {self.NAME} pane shows.")
+
+    @property
+    def file_name(self) -> str:
+        """What a file of it is called, without its ending: what is shown in a word or two, such as lab-d64."""
+        return self.NAME.lower()
+
+    @property
+    def files_read(self) -> Sequence[Path]:
+        """Files that its numbers come from; none of them is written over."""
         return ()
 
     # What its thread found

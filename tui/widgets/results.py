@@ -46,6 +46,11 @@ class Results(Vertical):
         yield self.words
         yield self.histograms
 
+    @property
+    def why_stale(self) -> str:
+        """Why what is on screen is not what is asked for; empty where it is."""
+        return self._remark if self._stale else ""
+
     def show(self, contents: Contents, remark: str = "", curve: ScoreCurve | None = None) -> None:
         """Show this as current; the remark goes before the sentence on what it means."""
         self._contents, self._remark = contents, remark
