@@ -18,6 +18,7 @@ from .messages import ParametersChanged, ToLab
 from .panes.catalogue import PANES
 from .panes.lab import Lab
 from .panes.pane import Pane
+from .settings import Settings, unusual
 from .themes import DARK, LIGHT
 from .views.glyphs import UNICODE, Glyphs
 from .widgets.bars import KeyBar, Paragraph, TopBar
@@ -47,17 +48,20 @@ class AttnApp(FrugalApp[int]):
         capture: Path | None = None,
         axes: str | None = None,
         glyphs: Glyphs = UNICODE,
+        settings: Settings | None = None,
     ) -> None:
         super().__init__()
+        self.settings = settings or Settings()
         lifelines.tolerate_broken_input()
         self.parameters = parameters
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = DARK.name
+        self.theme = self.settings.theme
         self.first_pane = "Lab" if capture is None else "Capture"
         self.lab = Lab(parameters, glyphs)
+        self.lab.as_left = bool(self.settings.parameters)
         self.panes: dict[str, Pane] = {"Lab": self.lab}  # those that have been opened
         self.active = "Lab"
         self._given: dict[str, dict[str, Any]] = {"Capture": {"path": capture, "axes": axes}}
@@ -92,6 +96,13 @@ class AttnApp(FrugalApp[int]):
     def pane(self) -> Pane:
         """The one on screen."""
         return self.panes[self.active]
+
+    def lasting(self) -> dict[str, Any]:
+        """The settings that have become others, as the file keeps them."""
+        changed: dict[str, Any] = {"parameters": unusual(self.parameters)}
+        if self.theme != self.settings.theme:
+            changed["theme"] = self.theme
+        return changed
 
     # What people do
 

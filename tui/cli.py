@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import NO_MEMORY, InputError
+from ..core.parameters import Parameters
 from . import output
 from .options import Claims, Inspect, OpenApp, Report, parse
 from .parser import COMMANDS
@@ -99,17 +101,22 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
         from ..core.captures.reader import open_capture
 
         open_capture(request.file, request.axes)  # what cannot be read is said here, in the shell
-    from . import lifelines
+    from . import lifelines, remember
+    from .themes import names
+
+    if request.theme not in (None, *names()):
+        raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {', '.join(names())}")
+    settings = remember.load(remember.config_file() if request.config else None, os.environ)
     from .app import AttnApp
 
-    glyphs = output.screen_glyphs(ascii_only)
-    app = AttnApp(request.parameters, capture=request.file, axes=request.axes, glyphs=glyphs)
-    if request.theme is not None:
-        if request.theme not in app.available_themes:
-            known = ", ".join(sorted(app.available_themes))
-            raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {known}")
-        app.theme = request.theme
-    return lifelines.run(app, request.mouse)
+    glyphs = output.screen_glyphs(ascii_only or settings.ascii)
+    parameters = Parameters(**{**settings.parameters, **request.given})  # pyright: ignore[reportArgumentType]
+    theme = request.theme or settings.theme
+    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme))
+    code = lifelines.run(app, request.mouse and settings.mouse)
+    for problem in remember.leave(settings, app.lasting()):
+        output.say(problem, glyphs)
+    return code
 
 
 def _require_file(file: Path) -> None:

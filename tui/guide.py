@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..core.parameters import FIELDS
+from .settings import KEYS_VARIABLE, SETTINGS, variable_of
+
 
 @dataclass(frozen=True)
 class Guide:
@@ -45,7 +48,7 @@ keys in the app:
   > <          next, last pane     ? q         help, quit
 
 examples:
-  attn-tui                                   the Lab
+  attn-tui                                   the Lab, as it was left
   attn-tui --d-k 512 --scale d_k             the Lab, from there
   attn-tui capture.safetensors               the heads in a file
   attn-tui report --d-k 256 --format json    numbers for a script
@@ -112,5 +115,25 @@ examples:
 Results go to stdout, messages and progress to stderr.
 """,
 )
+
+
+def settings_guide() -> str:
+    """What the app remembers, where, and what goes before it."""
+    from .remember import config_file
+
+    rows = [(setting.name, setting.variable, setting.help) for setting in SETTINGS]
+    rows.append(("[parameters]", f"{variable_of(FIELDS[0])} ...", "the parameters, by the names of the options"))
+    rows.append(("[keys]", KEYS_VARIABLE, "other keys: quit=ctrl+x lab.redraw=n"))
+    table = "\n".join(f"  {name:<14}{variable:<20}{help}" for name, variable, help in rows)
+    return f"""\
+settings of the app, in the environment, or in the file
+  {config_file()}
+{table}
+  On leaving, the app puts its last parameters into the file, to begin with them
+  the next time; R in the Lab goes back to the defaults. The environment goes
+  before the file, the command line before both. Commands that print have no
+  settings: a script says the same everywhere.
+"""
+
 
 GUIDES = {"report": _REPORT, "inspect": _INSPECT, "claims": _CLAIMS}

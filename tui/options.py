@@ -5,13 +5,13 @@ Everything that can be is checked here, before anything large is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ..core.attention.scales import SCALE_RULES, Setting, multiplier
-from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters
+from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters, Value
 from .parser import COMMANDS, UsageError, is_number, read
 from .views.glyphs import Glyphs
 
@@ -30,12 +30,18 @@ class Output:
 class OpenApp:
     """attn-tui [FILE] [parameters]"""
 
-    parameters: Parameters
+    given: Mapping[str, Value]  # parameters, by name; the app remembers the others
     file: Path | None
     axes: str | None
     mouse: bool
     theme: str | None
+    config: bool  # whether the settings file is read and written
     remarks: tuple[str, ...]
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that are given, and the others as usual."""
+        return Parameters(**cast(Any, self.given))
 
 
 @dataclass(frozen=True)
@@ -83,13 +89,14 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
     file = given.get("file")
     if file in COMMANDS and not Path(file).exists():
         raise UsageError(f"{file} comes first, before its options: attn-tui {file} …")
-    parameters, remarks = _parameters(given)
+    _, remarks = _parameters(given)
     return OpenApp(
-        parameters,
+        parameter_values(given),
         None if file is None else Path(file),
         given.get("axes"),
         not given.get("no_mouse"),
         given.get("theme"),
+        not given.get("no_config"),
         remarks,
     )
 
@@ -134,21 +141,28 @@ def _output(given: dict[str, Any]) -> Output:
     return Output(given.get("format", "table"), None if path in (None, "-") else Path(path))
 
 
-def _parameters(given: dict[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
+def _parameters(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
     """The parameters asked for, and a remark for each that has no effect on them."""
-    texts = _with_scale(given)
-    values = {field.name: _value(field, texts[field.name]) for field in FIELDS if field.name in texts}
+    values = parameter_values(given)
     parameters = Parameters(**cast(Any, values))
     multiplier(parameters.scale, Setting.of(parameters))
     idle = [FIELD[name] for name in values if not FIELD[name].applies(parameters)]
     return parameters, tuple(_no_effect(field.option) for field in idle)
 
 
+def parameter_values(
+    given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option
+) -> dict[str, Value]:
+    """The values of the parameters in this text, by name; an objection calls a parameter what `called` says."""
+    texts = _with_scale(given, called)
+    return {field.name: _value(field, texts[field.name], called(field)) for field in FIELDS if field.name in texts}
+
+
 def _no_effect(option: str) -> str:
     return f"{option} has no effect with these parameters"
 
 
-def _with_scale(given: dict[str, Any]) -> dict[str, str]:
+def _with_scale(given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option) -> dict[str, str]:
     """The texts of parameters, with `--scale 0.05` or `--multiplier 0.05` spelled out as the custom rule."""
     texts = {name: text for name, text in given.items() if name in FIELD}
     scale = texts.get("scale")
@@ -156,8 +170,9 @@ def _with_scale(given: dict[str, Any]) -> dict[str, str]:
         texts["scale"] = "custom"
     elif scale is not None and is_number(scale):
         if "multiplier" in texts:
-            raise UsageError(f"--scale {scale} is a multiplier already; leave out --multiplier")
-        _value(FIELD["multiplier"], scale, "--scale")
+            names = called(FIELD["scale"]), called(FIELD["multiplier"])
+            raise UsageError(f"{names[0]} {scale} is a multiplier already; leave out {names[1]}")
+        _value(FIELD["multiplier"], scale, called(FIELD["scale"]))
         texts |= {"scale": "custom", "multiplier": scale}
     return texts
 

@@ -102,14 +102,14 @@ def write(text: str, path: Path | None, ascii_only: bool = False) -> None:
         return
     data = text.encode("ascii" if ascii_only else "utf-8", "backslashreplace")
     try:
-        _write_file(data, path)
+        write_file(data, path)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def _write_file(data: bytes, path: Path) -> None:
+def write_file(data: bytes, path: Path) -> None:
     """Into a file beside it, which then takes its name; a device or a pipe is written to as it is."""
     target = Path(os.path.realpath(path))
     try:

@@ -11,7 +11,7 @@ from ..core.attention.scales import SCALE_RULES
 from ..core.errors import InputError
 from ..core.export.formats import version
 from ..core.parameters import FIELD, FIELDS, Field, Parameters
-from .guide import APP, GUIDES
+from .guide import APP, GUIDES, settings_guide
 from .views.glyphs import Glyphs
 
 COMMANDS = ("report", "inspect", "claims")
@@ -78,6 +78,7 @@ class _Parser(argparse.ArgumentParser):
             add_help=False,
         )
         self._glyphs = glyphs
+        self._has_settings = not command
         self._options: list[str] = []
         if command in ("", "inspect"):
             group = self.add_argument_group("file")
@@ -97,6 +98,7 @@ class _Parser(argparse.ArgumentParser):
         else:
             self._add(group, "--no-mouse", action="store_true", help="leave the mouse to the terminal")
             self._add(group, "--theme", metavar="NAME", help="attn-dark (default), attn-light or one of Textual's")
+            self._add(group, "--no-config", action="store_true", help="neither read nor write the settings file")
         self._add(group, "--ascii", action="store_true", help="plain ASCII instead of Unicode")
         self._add(group, "-h", "--help", action="help", help="show this and leave")
         if not command:
@@ -120,7 +122,8 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"there is no option {name}{meant}")
 
     def format_help(self) -> str:
-        return self._glyphs.say(super().format_help())
+        settings = f"\n{settings_guide()}" if self._has_settings else ""
+        return self._glyphs.say(super().format_help() + settings)
 
     def _add_selection(self) -> None:
         group = self.add_argument_group("which heads, under which scale")

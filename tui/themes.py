@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 DARK = Theme(
     name="attn-dark",
@@ -28,3 +28,8 @@ LIGHT = Theme(
     panel="#ece9e2",
     dark=False,
 )
+
+
+def names() -> list[str]:
+    """Every theme there is, the app's own first."""
+    return [DARK.name, LIGHT.name, *sorted(BUILTIN_THEMES)]

@@ -22,6 +22,7 @@ from attn_tui.tui.app import AttnApp
 from attn_tui.tui.messages import Computed, MeasurementReady
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.settings import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.panel import applicable
@@ -1291,3 +1292,41 @@ def test_what_the_status_says_is_short_and_true() -> None:
         assert "? help" in stage.lines[-1]
 
     play(script)
+
+
+# What is remembered
+
+
+def test_what_was_remembered_is_said_until_something_else_is_asked_for() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        assert "as you left it, R resets" in stage.lines[0]
+        await stage.press("right")
+        await stage.settled()
+        assert "as you left it" not in stage.text
+
+    play(script, settings=Settings(parameters={"n_keys": 16}))
+
+
+def test_the_last_parameters_are_what_lasts_and_r_leaves_nothing_of_them() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.press("up", "s")
+        changed = {"d_k": 128, "n_keys": 16, "n_queries": 8, "batch": 2, "scale": "d_k"}
+        assert stage.app.lasting() == {"parameters": changed}
+        await stage.press("5", "R")
+        assert stage.asked == Parameters()
+        assert stage.app.lasting() == {"parameters": {}}
+        assert stage.panel.editing is None
+        await stage.settled()
+
+    play(script)
+
+
+def test_a_theme_lasts_once_it_is_another() -> None:
+    async def script(stage: Stage) -> None:
+        assert stage.app.theme == "attn-light"
+        assert "theme" not in stage.app.lasting()
+        stage.app.theme = "nord"
+        assert stage.app.lasting()["theme"] == "nord"
+
+    play(script, settings=Settings(theme="attn-light"))

@@ -20,6 +20,7 @@ from attn_tui.core.captures.reader import sample_path
 from attn_tui.core.export.formats import version
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli import main
+from attn_tui.tui.settings import SETTINGS
 
 COMMAND = [sys.executable, "-m", "attn_tui.tui"]
 SAMPLE = str(sample_path())
@@ -527,3 +528,30 @@ def test_light_words_load_nothing_heavy(words: list[str]) -> None:
     )
     result = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
     assert result.stderr.splitlines()[-1] == "[]"
+
+
+# Settings are the app's alone
+
+
+@pytest.mark.parametrize("words", [["report", *SMALL], []], ids=["report", "no terminal"])
+def test_what_is_printed_knows_no_settings(words: list[str], own_config: Path) -> None:
+    plain = attn(*words)
+    (own_config / "attn-tui").mkdir()
+    (own_config / "attn-tui" / "config.toml").write_text("ascii = true\n[parameters]\nseed = 5\n")
+    assert attn(*words, env={"ATTN_TUI_SEED": "6", "ATTN_TUI_THEME": "mauve"}).stdout == plain.stdout
+
+
+@pytest.mark.parametrize("name", ["ATTN_TUI_THEME", "ATTN_TUI_D_K", "ATTN_TUI_ASCII"])
+def test_a_variable_that_is_not_accepted_is_refused_in_one_line(name: str) -> None:
+    code, said = on_terminal([], **{name: "mauve"})
+    assert code == 2
+    assert said.startswith(f"attn-tui: {name}: 'mauve' is not accepted; it takes ")
+    assert said.count("\n") == 1
+
+
+def test_help_says_where_settings_are_and_what_they_are_called(capsys: Captured, own_config: Path) -> None:
+    shown = printed(["--help"], capsys)
+    assert str(own_config / "attn-tui" / "config.toml") in shown
+    for setting in SETTINGS:
+        assert setting.variable in shown
+    assert "ATTN_TUI" not in printed(["report", "--help"], capsys)

@@ -12,8 +12,11 @@ import subprocess
 import sys
 import termios
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 from attn_tui.tui.views.glyphs import UNICODE
@@ -395,3 +398,77 @@ def test_no_mouse_asks_for_no_mouse() -> None:
     with running("--no-mouse", *SMALL) as session:
         session.ready()
         assert not re.search(rb"\x1b\[\?(1000|1002|1003|1006|1015|1016)h", session.written)
+
+
+# What it remembers
+
+
+def remembered(own_config: Path) -> dict[str, Any]:
+    return tomllib.loads((own_config / "attn-tui" / "config.toml").read_text())
+
+
+def left_with(session: Session, key: bytes = b"q") -> str:
+    """What it says after it was left."""
+    session.screen = Terminal(1_000, 60)  # so that no line of it is too long
+    session.send(key)
+    assert session.ended() == 0
+    session.assert_restored()
+    return session.written.rpartition(b"\x1b[?1049l")[2].decode()
+
+
+def test_the_next_time_it_opens_as_it_was_left(own_config: Path) -> None:
+    with running() as session:
+        session.ready().send(RIGHT)
+        session.shows(65)
+        assert "attn-tui:" not in left_with(session)
+    assert remembered(own_config) == {"parameters": {"d_k": 65, "n_keys": 16, "n_queries": 8, "batch": 2}}
+    with running("--seed", "3") as session:
+        assert "d_k 65 · 16 keys · seed 3" in session.ready().text
+        session.send(b"R")
+        session.shows(64)
+        left_with(session)
+    assert remembered(own_config) == {"parameters": {}}
+
+
+def test_it_is_remembered_when_the_terminal_goes_away(own_config: Path) -> None:
+    with running() as session:
+        session.ready().send(RIGHT)
+        session.shows(65)
+        session.hang_up()
+        session.ended()
+    assert remembered(own_config)["parameters"]["d_k"] == 65
+
+
+def test_no_config_leaves_the_file_alone(own_config: Path) -> None:
+    file = own_config / "attn-tui" / "config.toml"
+    for text in ("[parameters]\nd_k = 77\n", "theme = "):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        with running("--no-config", *SMALL) as session:
+            assert "d_k 64 " in session.ready().text
+            session.send(RIGHT)
+            assert "attn-tui:" not in left_with(session)
+        assert file.read_text() == text
+
+
+def test_a_broken_file_is_named_and_kept(own_config: Path) -> None:
+    file = own_config / "attn-tui" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('theme = "attn-light"\nd_k == 3\n')
+    with running() as session:
+        session.ready().send(RIGHT)
+        session.shows(65)
+        said = left_with(session)
+    assert said.count("attn-tui: ") == 1
+    assert f"attn-tui: {file}: is not TOML" in said.replace("\r\n", "")
+    assert file.read_text() == 'theme = "attn-light"\nd_k == 3\n'
+
+
+def test_the_environment_goes_before_the_file_and_the_command_line_before_it(own_config: Path) -> None:
+    file = own_config / "attn-tui" / "config.toml"
+    file.parent.mkdir()
+    file.write_text("[parameters]\nd_k = 10\nn_keys = 11\nseed = 12\nbatch = 2\n")
+    with running("--d-k", "30", ATTN_TUI_D_K="20", ATTN_TUI_N_KEYS="21", ATTN_TUI_ASCII="1") as session:
+        session.until(lambda: "d_k 30 . 21 keys . seed 12" in session.text, "the parameters")
+        left_with(session)
+        assert session.written.isascii()

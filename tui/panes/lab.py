@@ -29,6 +29,7 @@ from ..messages import (
 from ..recompute import Recompute
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
+from ..views.lines import Line
 from ..views.table import Contents
 from ..widgets.parameter_panel import ParameterPanel, typing
 from ..widgets.results import Results
@@ -46,7 +47,7 @@ class Lab(Pane):
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type it"), ("s", "scale"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"),
-        ("t", "theory"), ("v", "view"),
+        ("t", "theory"), ("v", "view"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False),
@@ -62,6 +63,7 @@ class Lab(Pane):
         Binding("c", "step('components', 1)", "next component law", show=False),
         Binding("x", "step('mask', 1)", "next mask", show=False),
         Binding("r", "step('seed', 1)", "redraw with a new seed", show=False),
+        Binding("R", "reset", "all parameters as they are by default", show=False),
         Binding("t", "theory", "exact values in place of ±, where there is no room for both", show=False),
         Binding("v", "view", "table and histograms, or one of them", show=False),
         *typing(),
@@ -79,6 +81,7 @@ class Lab(Pane):
         self.results = Results(glyphs)
         self._work = work.Lab()
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
+        self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
 
@@ -96,6 +99,13 @@ class Lab(Pane):
         if parameters != self.panel.parameters:
             self.panel.finish()
             self.panel.show(parameters)
+
+    def statuses(self) -> Sequence[Line]:
+        forms = super().statuses()
+        if self.progress is not None or not self.as_left:
+            return forms
+        left: Line = ((self.glyphs.say("as you left it, R resets · "), "accent"),)
+        return [*((*left, *form) for form in forms), *forms]
 
     @property
     def topic(self) -> Field | Statistic | None:
@@ -142,6 +152,7 @@ class Lab(Pane):
 
     def on_parameters_edited(self, message: ParametersEdited) -> None:
         message.stop()
+        self.as_left = False
         self._measure()
         self.post_message(ParametersChanged(message.parameters, self.NAME))
 
@@ -223,6 +234,10 @@ class Lab(Pane):
 
     def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
         self._ask(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
+
+    def action_reset(self) -> None:
+        self.panel.finish()
+        self.panel.ask_for(Parameters())
 
     def action_theory(self) -> None:
         self.results.table.swap()

@@ -86,8 +86,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Back to the value before typing; when nothing is being typed, leave the panel."""
         if self.editing is not None:
             self.finish()
-            self.show(self._before)
-            self._tell(ParametersEdited(self._before))
+            self.ask_for(self._before)
         else:
             self.leave()
 
@@ -160,9 +159,13 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self.redraw()
 
     def ask(self, name: str, value: Value) -> None:
-        """Ask for another value. The next key may come before the app has answered, and starts from this one."""
-        self.show(self.parameters.with_value(name, value))
-        self._tell(ParametersEdited(self.parameters))
+        """Ask for another value."""
+        self.ask_for(self.parameters.with_value(name, value))
+
+    def ask_for(self, parameters: Parameters) -> None:
+        """Ask for other parameters. The next key may come before the app has answered, and starts from these."""
+        self.show(parameters)
+        self._tell(ParametersEdited(parameters))
 
     def _tell(self, message: Message) -> None:
         # The pane calls this widget for keys typed anywhere in it; a message that counts as the pane's own, sent
