@@ -1,8 +1,13 @@
-"""Softmax over visible keys and the statistics of its rows, without ever storing the weights.
+"""Softmax over visible keys: its weights, and the statistics of its rows without ever storing the weights.
 
-Everything is computed from E = exp(c·(s − max s)) with the largest entry taken out, so that the sums of the
-others r_k = Σ' E^k keep their full precision on one-hot rows, where 1 − max p is tiny:
-Z = 1 + r₁ · max p = 1/Z · H = ln Z − Σ' E ln E / Z · Σp² = (1 + r₂)/Z² · 1 − Σp² = (2r₁ + r₁² − r₂)/Z².
+The statistics are computed from E = exp(c·(s − max s)) with the largest entry taken out, so that the sums of the
+others r_k = Σ' E^k keep their full precision on one-hot rows, where 1 − max p is tiny. With t = exp(σ − c·max s)
+for a sink logit σ, and t = 0 without one:
+Z = 1 + r₁ + t · max p = 1/Z · H = −Σ p ln p = ((1 + r₁) ln Z − Σ' E ln E)/Z · Σp² = (1 + r₂)/Z² ·
+Σp − Σp² = (2r₁ + r₁² − r₂ + t(1 + r₁))/Z².
+
+A sink is a logit of no key: it takes its share of the weight and gives nothing to the output, so that the weights of
+the keys sum to less than 1 (GPT-OSS learns one for each head; 0 is the off-by-one softmax).
 """
 
 from __future__ import annotations
@@ -14,9 +19,12 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 
+# No sink is further above a row's largest logit than this: all weights of the row are 0 long before.
+HIGHEST_SINK = 700.0
+
 # Below exp(FLOOR) a weight can no longer change a sum that contains the 1 of the largest entry, and its square
 # is still a normal number: arithmetic on denormal ones is ten times slower.
-_FLOOR = {np.dtype(np.float32): -29.0, np.dtype(np.float64): -230.0}
+FLOOR = {np.dtype(np.float32): -29.0, np.dtype(np.float64): -230.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +43,13 @@ class ShiftedRows:
         """The smallest entry of `below`."""
         return float((self.smallest - self.largest).min(initial=0))
 
+    def only(self, rows: slice) -> ShiftedRows:
+        """Some of these rows, in the same memory."""
+        hidden = None if self.hidden is None else self.hidden[rows]
+        return ShiftedRows(
+            self.below[rows], hidden, self.largest[rows], self.argmax[rows], self.smallest[rows], self.visible[rows]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class RowStatistics:
@@ -43,12 +58,45 @@ class RowStatistics:
     A row that sees no key has no weights: all its entries are 0.
     """
 
-    entropy: FloatArray  # nats
+    entropy: FloatArray  # −Σ p ln p over the keys, in nats
     max_weight: FloatArray
     sum_squared_weights: FloatArray
-    complement: FloatArray  # 1 − Σp², the trace of the Jacobian
+    complement: FloatArray  # Σ p(1 − p), the trace of the Jacobian: 1 − Σp² without a sink
     first_key_weight: FloatArray
     jacobian_norm_squared: FloatArray
+
+
+def softcap(logits: FloatArray, cap: float, out: FloatArray | None = None) -> FloatArray:
+    """cap·tanh(logits/cap), as Gemma 2 does after the scale and before the mask; every logit then lies in ±cap."""
+    capped = np.tanh(np.divide(logits, logits.dtype.type(cap), out=out), out=out)
+    return np.multiply(capped, logits.dtype.type(cap), out=out)
+
+
+def softmax(
+    logits: FloatArray, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
+) -> FloatArray:
+    """Attention weights (…, n) of logits (…, n); a row that sees no key has weights 0.
+
+    hidden broadcasts to the logits and marks keys that a row may not see. sink broadcasts to the rows (…).
+    """
+    return softmax_and_sink(logits, hidden, sink)[0]
+
+
+def softmax_and_sink(
+    logits: FloatArray, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The weights of `softmax` and the share (…) of each row that its sink takes."""
+    seen = logits if hidden is None else np.where(hidden, -np.inf, logits)
+    largest = seen.max(axis=-1, keepdims=True)
+    sinks = np.full_like(largest, -np.inf)
+    if sink is not None:
+        sinks[..., 0] = sink
+        largest = np.maximum(largest, sinks)
+    largest[np.isneginf(largest)] = 0
+    powers, sinks = np.exp(seen - largest), np.exp(sinks - largest)
+    total = powers.sum(axis=-1, keepdims=True) + sinks
+    total = np.where(total == 0, 1, total)
+    return powers / total, (sinks / total)[..., 0]
 
 
 def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRows:
@@ -74,7 +122,7 @@ def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRo
 def logits_below(shifted: ShiftedRows, multiplier: float, out: FloatArray | None = None) -> FloatArray:
     """multiplier·below, but nowhere less than where a weight stops to count; shape (rows, n)."""
     below = shifted.below
-    lowest, number = _FLOOR[below.dtype], below.dtype.type
+    lowest, number = FLOOR[below.dtype], below.dtype.type
     if multiplier == 1:
         return np.clip(below, number(lowest), number(0), out=out)
     logits = np.multiply(below, number(multiplier), out=out)
@@ -104,23 +152,26 @@ def row_sums(logits: FloatArray, shifted: ShiftedRows, scratch: FloatArray | Non
     return sums
 
 
-def row_statistics(sums: FloatArray, visible: FloatArray) -> RowStatistics:
+def row_statistics(sums: FloatArray, visible: FloatArray, sink: FloatArray | None = None) -> RowStatistics:
     """The statistics of rows from their `row_sums` (5, …) and the number of keys that each sees (…).
 
-    Agrees with float64 references to 1e-12 when the sums are float64; see the module's text for the formulas.
+    sink (…) is the sink logit less the largest logit of each row. Agrees with float64 references to 1e-12 when the
+    sums are float64; see the module's text for the formulas.
     """
     first, r1, r2, r3, heat = sums.astype(np.float64)
-    p1 = 1 / (1 + r1)
+    t = 0.0 if sink is None else np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64))
+    p1 = 1 / (1 + r1 + t)
     p2 = p1 * p1
     sum_squared = (1 + r2) * p2
+    others = r1 + t
     # ‖J‖² = Σ p²((1 − p)² + Σp² − p²), the largest entry apart: no term cancels.
-    jacobian = p2 * ((r1 * r1 + r2) * p2 + r2 * (1 + sum_squared) - 2 * r3 * p1)
+    jacobian = p2 * (np.square(others * p1) + r2 * p2 + r2 * (1 + sum_squared) - 2 * r3 * p1)
     seen = visible > 0
     return RowStatistics(
-        entropy=seen * (np.log1p(r1) - heat * p1),
+        entropy=seen * ((1 + r1) * p1 * np.log1p(others) - heat * p1),
         max_weight=seen * p1,
         sum_squared_weights=seen * sum_squared,
-        complement=seen * ((2 * r1 + r1 * r1 - r2) * p2),
+        complement=seen * ((2 * r1 + r1 * r1 - r2 + t * (1 + r1)) * p2),
         first_key_weight=seen * (first * p1),
         jacobian_norm_squared=seen * jacobian,
     )

@@ -2,7 +2,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.softmax import RowStatistics, logits_below, row_statistics, row_sums, shift_rows
+from attn_tui.core.attention.softmax import (
+    RowStatistics,
+    logits_below,
+    row_statistics,
+    row_sums,
+    shift_rows,
+    softcap,
+    softmax,
+    softmax_and_sink,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
@@ -164,3 +173,106 @@ def test_memory_that_is_lent_changes_no_number() -> None:
     alone = row_sums(logits_below(shifted, 0.5), shifted)
     lent = np.full((2, 5, 9), np.nan)
     assert np.array_equal(row_sums(logits_below(shifted, 0.5, lent[0]), shifted, lent[1]), alone)
+
+
+rows_with_a_sink = st.tuples(rows_of_scores, st.floats(-400, 400))
+
+
+@given(rows_with_a_sink)
+def test_a_sink_is_one_more_logit_whose_weight_is_dropped(case: tuple[Any, float]) -> None:
+    (scores, hidden, multiplier), sink = case
+    logits = multiplier * scores
+    with np.errstate(all="raise", under="ignore"):
+        weights, taken = softmax_and_sink(logits, hidden, sink)
+        wide = softmax(np.append(logits, sink), np.append(hidden, False))
+    assert weights == pytest.approx(wide[:-1], rel=1e-12)
+    assert taken == pytest.approx(wide[-1], rel=1e-12)
+    assert weights.sum() + taken == pytest.approx(1)
+    assert np.all(weights[hidden] == 0)
+
+
+@given(rows_with_a_sink)
+def test_statistics_of_a_row_with_a_sink_are_what_its_weights_say(case: tuple[Any, float]) -> None:
+    (scores, hidden, multiplier), sink = case
+    with np.errstate(all="raise", under="ignore"):
+        shifted = shift_rows(scores[np.newaxis].copy(), hidden[np.newaxis])
+        sums = row_sums(logits_below(shifted, multiplier), shifted)
+        rows = row_statistics(sums, shifted.visible, sink - multiplier * shifted.largest)
+    p = softmax(multiplier * scores, hidden, sink)[~hidden]
+    jacobian = np.diag(p) - np.outer(p, p)
+    expected = {
+        "entropy": -sum(each * np.log(each) for each in p if each > 0),
+        "max_weight": p.max(),
+        "sum_squared_weights": (p**2).sum(),
+        "complement": np.trace(jacobian),
+        "first_key_weight": p[0],
+        "jacobian_norm_squared": (jacobian**2).sum(),
+    }
+    for name, value in expected.items():
+        assert getattr(rows, name)[0] == pytest.approx(value, rel=1e-10, abs=1e-14), name
+
+
+def test_a_sink_far_above_takes_all_the_weight() -> None:
+    with np.errstate(all="raise", under="ignore"):
+        shifted = shift_rows(np.array([[1.0, 2.0, 3.0]]))
+        rows = row_statistics(row_sums(logits_below(shifted, 1.0), shifted), shifted.visible, np.array([1e5]))
+    for name in NAMES:
+        assert getattr(rows, name)[0] == pytest.approx(0, abs=1e-300)
+
+
+def test_a_sink_of_zero_is_the_off_by_one_softmax() -> None:
+    logits = np.array([[1.0, -2.0, 0.5], [-30.0, -31.0, -32.0]])
+    expected = np.exp(logits) / (1 + np.exp(logits).sum(axis=1, keepdims=True))
+    assert softmax(logits, sink=0.0) == pytest.approx(expected, rel=1e-14)
+
+
+def test_sinks_may_differ_by_head() -> None:
+    logits = np.random.default_rng(0).normal(size=(2, 3, 4, 5))
+    sinks = np.array([-np.inf, 0.0, 2.0])
+    found = softmax(logits, sink=sinks[:, np.newaxis])
+    for head, sink in enumerate(sinks):
+        assert found[:, head] == pytest.approx(softmax(logits[:, head], sink=sink), rel=1e-14)
+    assert found[:, 0].sum(axis=-1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("sink", [None, 0.0])
+def test_softmax_of_a_row_that_sees_no_key_is_zero(sink: float | None) -> None:
+    with np.errstate(all="raise"):
+        weights = softmax(np.ones((2, 3)), np.array([[True] * 3, [False] * 3]), sink)
+    assert np.all(weights[0] == 0)
+    assert np.all(weights[1] > 0.2)
+
+
+@EITHER
+def test_softmax_takes_logits_of_any_size(dtype: str) -> None:
+    with np.errstate(all="raise", under="ignore"):
+        weights = softmax(np.array([[1e5, 0.0, -1e5], [-1e5, -1e5, -2e5]], dtype))
+    assert weights.dtype == dtype
+    assert weights.tolist() == [[1, 0, 0], [0.5, 0.5, 0]]
+
+
+@EITHER
+def test_soft_capped_logits_keep_their_order_within_the_cap(dtype: str) -> None:
+    logits = np.array([-1e4, -60.0, -1e-3, 0.0, 1e-3, 20.0, 60.0, 1e4], dtype)
+    capped = softcap(logits, 50.0)
+    assert capped.dtype == dtype
+    assert np.all(np.abs(capped) <= 50)
+    assert np.all(np.diff(capped) > 0)
+    assert capped == pytest.approx(50 * np.tanh(logits.astype(float) / 50), rel=1e-6)
+    assert softcap(logits, 1e6)[2:6] == pytest.approx(logits[2:6], rel=1e-6)
+
+
+def test_soft_capping_can_take_place_where_the_logits_are() -> None:
+    logits = np.array([-3.0, 0.0, 5.0])
+    expected = softcap(logits, 2.0)
+    assert softcap(logits, 2.0, out=logits) is logits
+    assert np.array_equal(logits, expected)
+
+
+def test_some_of_the_rows_are_those_rows() -> None:
+    scores = np.random.default_rng(0).normal(size=(6, 5))
+    hidden = np.arange(5) > np.arange(6)[:, np.newaxis]
+    some = shift_rows(scores.copy(), hidden).only(slice(1, None, 2))
+    alone = shift_rows(scores[1::2].copy(), hidden[1::2])
+    for name, value in vars(alone).items():
+        assert np.array_equal(getattr(some, name), value), name

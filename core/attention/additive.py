@@ -1,0 +1,115 @@
+"""Additive attention, vᵀ tanh(W₁q + W₂k + b) (Bahdanau et al. 2014, arXiv 1409.0473), a block at a time.
+
+Every pair of a query and a key has h hidden units of its own, so all together are h times as large as the scores.
+They are never held at once, but made block by block, and made again where a gradient needs them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray
+
+# Hidden units that are held at once, so that they stay in a core's second-level cache.
+BLOCK = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveWeights:
+    """What additive attention has learned, or the gradient with respect to it; h hidden units."""
+
+    w_q: FloatArray  # (d_q, h): W₁q is q @ w_q for a query that is a row
+    w_k: FloatArray  # (d_k, h)
+    bias: FloatArray  # (h,)
+    v: FloatArray  # (h,)
+
+
+def additive_scores(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> FloatArray:
+    """Scores (…, m, n) of q (…, m, d_q) and k (…, n, d_k)."""
+    a, b = _pre_activations(q, k, weights)
+    scores = np.empty((len(a), a.shape[1], b.shape[1]), np.result_type(a, weights.v))
+    for head, rows, keys, units in _hidden_units(a, b):
+        scores[head, rows, keys] = units @ weights.v
+    return scores.reshape(*q.shape[:-1], k.shape[-2])
+
+
+def additive_query_gradients(
+    d_scores: FloatArray, q: FloatArray, k: FloatArray, weights: AdditiveWeights
+) -> FloatArray:
+    """∂L/∂q (…, m, d_q) from ∂L/∂scores (…, m, n)."""
+    return (
+        _for_queries(d_scores, *_pre_activations(q, k, weights), weights.v).reshape(*q.shape[:-1], -1) @ weights.w_q.T
+    )
+
+
+def additive_gradients(
+    d_scores: FloatArray, q: FloatArray, k: FloatArray, weights: AdditiveWeights
+) -> tuple[FloatArray, FloatArray, AdditiveWeights]:
+    """∂L/∂q, ∂L/∂k and ∂L/∂weights from ∂L/∂scores (…, m, n)."""
+    a, b = _pre_activations(q, k, weights)
+    d_a, d_b = _for_queries(d_scores, a, b, weights.v), _for_queries(d_scores.mT, b, a, weights.v)
+    d_scores = d_scores.reshape(len(a), a.shape[1], b.shape[1])
+    d_v = np.zeros_like(weights.v)
+    for head, rows, keys, units in _hidden_units(a, b):
+        d_v += d_scores[head, rows, keys].ravel() @ units.reshape(-1, len(d_v))
+    d_weights = AdditiveWeights(
+        w_q=q.reshape(-1, q.shape[-1]).T @ d_a.reshape(-1, len(d_v)),
+        w_k=k.reshape(-1, k.shape[-1]).T @ d_b.reshape(-1, len(d_v)),
+        bias=d_a.sum(axis=(0, 1)),
+        v=d_v,
+    )
+    return (d_a @ weights.w_q.T).reshape(q.shape), (d_b @ weights.w_k.T).reshape(k.shape), d_weights
+
+
+def _pre_activations(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> tuple[FloatArray, FloatArray]:
+    """W₁q + b (heads, m, h) and W₂k (heads, n, h), all leading axes made one."""
+    a, b = q @ weights.w_q + weights.bias, k @ weights.w_k
+    return a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
+
+
+def _for_queries(d_scores: FloatArray, a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
+    """∂L/∂a (heads, m, h) of scores tanh(a + b)·v; with the sides exchanged, ∂L/∂b."""
+    d_scores = d_scores.reshape(len(a), a.shape[1], b.shape[1])
+    d_a = np.zeros_like(a)
+    for head, rows, keys, units in _hidden_units(a, b):
+        np.multiply(units, units, out=units)
+        slopes = np.subtract(1, units, out=units)
+        d_a[head, rows] += np.matmul(d_scores[head, rows, np.newaxis, keys], slopes)[:, 0]
+    return d_a * v
+
+
+def _hidden_units(a: FloatArray, b: FloatArray) -> Iterator[tuple[int, slice, slice, FloatArray]]:
+    """Blocks of tanh(a + b), (rows, keys, h), with their place; all lie in the same memory.
+
+    tanh(a + b) = 1 − 2/(1 + e^{2a} e^{2b}) needs an exponential of each a and b in place of a tanh for every unit. It
+    is as exact as a number near 1 can be. Where one of a and b alone is beyond an exponential, tanh itself is taken.
+    """
+    (heads, m, h), n = a.shape, b.shape[1]
+    keys_step = min(n, max(1, BLOCK // h))
+    rows_step = min(m, max(1, BLOCK // (h * keys_step)))
+    dtype = np.result_type(a, b)
+    memory = np.empty(rows_step * keys_step * h, dtype)
+    largest = max(np.abs(each).max(initial=0) for each in (a, b))
+    factored = largest < math.log(np.finfo(dtype).max) / 2
+    if factored:
+        a, b = np.exp(2 * a), np.exp(2 * b)
+    for head in range(heads):
+        for row in range(0, m, rows_step):
+            for key in range(0, n, keys_step):
+                rows, keys = slice(row, min(row + rows_step, m)), slice(key, min(key + keys_step, n))
+                shape = (rows.stop - row, keys.stop - key, h)
+                units = memory[: math.prod(shape)].reshape(shape)
+                one, other = a[head, rows, np.newaxis], b[head, np.newaxis, keys]
+                if factored:
+                    with np.errstate(over="ignore", under="ignore"):  # 2/∞ is the 0 that is meant
+                        np.multiply(one, other, out=units)
+                    units += 1
+                    np.divide(-2, units, out=units)
+                    units += 1
+                else:
+                    np.tanh(np.add(one, other, out=units), out=units)
+                yield head, rows, keys, units

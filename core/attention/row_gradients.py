@@ -1,0 +1,153 @@
+"""‖∂L/∂q‖ of many rows at once, for little more than one matrix product of each multiplier.
+
+For L = Σ G∘O, A = G Vᵀ and the weights p of a row, ∂L/∂z = p∘(A − Σ p A). On a one-hot row this cancels: the entry of
+the largest weight is what is left of A − A. So A is taken less its value there; what the other keys give is then all
+there is, and keeps its digits. Their exponentials E are relative to the second largest logit where the largest would
+leave them none. With s = exp(second − largest), t = exp(sink − largest), α = Σ' E A and Z = 1 + s Σ' E + t,
+∂L/∂z = (s/Z)·E∘(A − s·μ) and, at the largest, −(s/Z)·μ, where μ = (α − (t/s)·A of the largest)/Z.
+
+Rows are those of `softmax.shift_rows`: of all heads and draws, one below the other; float32 or float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray
+from .gradients import query_gradients
+from .normalisation import Normalisation, normalise, normalise_backward
+from .scores import Mechanism, Weights
+from .softmax import FLOOR, HIGHEST_SINK, ShiftedRows
+
+Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # some rows
+
+# The others' exponentials relative to the largest are good where their sum is this many times more than what all
+# keys together have at the floor of `logits_below`.
+_ABOVE_FLOOR = 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class Upstream:
+    """∂L/∂p of some rows, G Vᵀ. It depends on no multiplier: all columns share it."""
+
+    relative: FloatArray  # (rows, n) less its value at the key with the largest score
+    at_largest: FloatArray  # (rows,) that value
+
+
+@dataclass(frozen=True, eq=False)
+class LogitGradients:
+    """∂L/∂z of some rows as factor·entries: however small a gradient, its entries are not."""
+
+    entries: FloatArray  # (rows, n); 0 where hidden
+    factor: FloatArray  # (rows,) float64
+
+
+def upstream(g: FloatArray, v: FloatArray, shifted: ShiftedRows, out: FloatArray | None = None) -> Upstream:
+    """The Upstream of rows from g (…, m, d_v) and values v (…, n, d_v), for the cost of their product.
+
+    out (rows, n) is memory to use.
+    """
+    product = np.matmul(g, v.mT, out=None if out is None else out.reshape(*g.shape[:-1], v.shape[-2]))
+    relative = product.reshape(shifted.below.shape)
+    at_largest = relative[np.arange(len(relative)), shifted.argmax]
+    relative -= at_largest[:, np.newaxis]
+    return Upstream(relative, at_largest)
+
+
+def logit_gradients(
+    shifted: ShiftedRows,
+    multiplier: float,
+    upstream: Upstream,
+    sink: FloatArray | None = None,
+    powers: FloatArray | None = None,
+    out: FloatArray | None = None,
+) -> LogitGradients:
+    """∂L/∂z of the rows of softmax(multiplier · scores).
+
+    sink (rows,) is the sink logit less the largest logit of each row, as in `row_statistics`. powers (rows, n) is
+    what `row_sums` left in its scratch, which saves an exponential unless it lacks digits; it is overwritten. out
+    (rows, n) is memory for the result. A soft-cap is not seen: multiply the entries by its slopes 1 − (z/cap)².
+    """
+    reference = np.zeros(len(shifted.below))
+    poor: Chosen = slice(None)
+    if powers is None:
+        powers = np.empty_like(shifted.below)
+    else:
+        poor = _without_digits(powers, shifted)
+    powers[poor], reference[poor] = _exponentials_of_others(shifted, multiplier, sink, poor)
+    others = _row_sums(powers)
+    lift = np.exp(reference)
+    taken = 0.0 if sink is None else np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64) - reference)  # t/s
+    total = 1 + lift * (others + taken)
+    alpha = np.vecdot(powers, upstream.relative)
+    mean = (alpha - taken * upstream.at_largest) / total
+    number = powers.dtype.type
+    entries = np.subtract(upstream.relative, (lift * mean).astype(number)[:, np.newaxis], out=out)
+    np.multiply(powers, entries, out=entries)
+    entries[np.arange(len(entries)), shifted.argmax] = np.where(shifted.visible > 0, -mean, 0)
+    return LogitGradients(entries, lift / total)
+
+
+def query_gradient_norms(
+    gradients: LogitGradients,
+    multiplier: FloatArray | float,
+    k: FloatArray,
+    q: FloatArray | None = None,
+    mechanism: Mechanism = "dot_product",
+    weights: Weights = None,
+    normalisation: Normalisation = "none",
+) -> FloatArray:
+    """‖∂L/∂q‖ (rows,) in float64, for scores = multiplier · mechanism(normalise(q), k).
+
+    k (…, n, d) are the keys as the mechanism takes them, normalised; q (…, m, d) the queries before they are, wanted
+    by all but the plain dot product. multiplier may be one for each row.
+    """
+    entries = gradients.entries.reshape(*k.shape[:-2], -1, k.shape[-2])
+    if q is None:
+        d_q = entries @ k
+    else:
+        d_q = query_gradients(entries, normalise(q, normalisation), k, mechanism, weights)
+        d_q = normalise_backward(d_q, q, normalisation)
+    d_q = d_q.reshape(len(gradients.factor), -1)
+    return np.sqrt(np.vecdot(d_q, d_q).astype(np.float64)) * gradients.factor * multiplier
+
+
+def _row_sums(powers: FloatArray) -> FloatArray:
+    return powers @ np.ones(powers.shape[1], powers.dtype)
+
+
+def _without_digits(powers: FloatArray, shifted: ShiftedRows) -> Chosen:
+    """The rows with two visible keys or more where the exponentials of all but the largest are near their floor."""
+    floor = _ABOVE_FLOOR * np.exp(FLOOR[powers.dtype]) * powers.shape[1]
+    return np.flatnonzero((_row_sums(powers) < floor) & (shifted.visible > 1))
+
+
+def _exponentials_of_others(
+    shifted: ShiftedRows, multiplier: float, sink: FloatArray | None, chosen: Chosen
+) -> tuple[FloatArray, FloatArray]:
+    """Exponentials (chosen rows, n) of all logits but the largest, relative to the largest of these and the sink.
+
+    With them comes that reference, less the largest logit of the row: (chosen rows,) float64, at most 0.
+    """
+    below = shifted.below[chosen].copy()
+    hidden = None if shifted.hidden is None else shifted.hidden[chosen]
+    largest, number = (np.arange(len(below)), shifted.argmax[chosen]), below.dtype.type
+    below[largest] = -np.inf
+    if hidden is not None:
+        below[hidden] = -np.inf
+    reference = multiplier * below.max(axis=1, initial=-np.inf).astype(np.float64)
+    if sink is not None:
+        reference = np.minimum(np.maximum(reference, sink[chosen]), 0)
+    reference[np.isneginf(reference)] = 0
+    below *= number(multiplier)
+    below -= reference.astype(number)[:, np.newaxis]
+    np.clip(below, number(FLOOR[below.dtype]), number(0), out=below)
+    powers = np.exp(below, out=below)
+    powers[largest] = 0
+    if hidden is not None:
+        powers[hidden] = 0
+    return powers, reference

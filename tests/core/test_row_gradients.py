@@ -1,0 +1,171 @@
+"""The lean way to ‖∂L/∂q‖ against the exact one, and where that has too few digits, against longer numbers."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.attention.gradients import gradients, norm_statistics
+from attn_tui.core.attention.normalisation import Normalisation, normalise
+from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
+from attn_tui.core.attention.scores import MECHANISMS, Mechanism, draw_weights, scores
+from attn_tui.core.attention.softmax import ShiftedRows, logits_below, row_sums, shift_rows
+from attn_tui.core.attention.variant import Variant
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def draw(seed: int, draws: int = 2, m: int = 4, n: int = 6, d: int = 5, d_v: int = 3) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((draws, *shape)) for shape in ((m, d), (n, d), (n, d_v), (m, d_v))]
+
+
+def shift(raw: Any, hidden: Any = None) -> ShiftedRows:
+    """The shifted rows of scores (draws, m, n)."""
+    flat = None if hidden is None else np.broadcast_to(hidden, raw.shape).reshape(-1, raw.shape[-1])
+    return shift_rows(raw.reshape(-1, raw.shape[-1]).copy(), flat)
+
+
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 9), st.floats(0.01, 30), st.floats(0, 1), st.booleans(),
+    st.one_of(st.none(), st.floats(-60, 60)),
+)  # fmt: skip
+def test_norms_are_those_of_the_exact_gradients(
+    seed: int, n: int, multiplier: float, hide: float, reuse: bool, sink: float | None
+) -> None:
+    q, k, v, g = draw(seed, n=n)
+    hidden = np.random.default_rng(seed).random((2, 4, n)) < hide
+    shifted = shift(q @ k.mT, hidden)
+    powers = None
+    if reuse:
+        powers = np.empty_like(shifted.below)
+        row_sums(logits_below(shifted, multiplier), shifted, powers)
+    sinks = None if sink is None else sink - multiplier * shifted.largest
+    with np.errstate(all="raise", under="ignore"):
+        found = logit_gradients(shifted, multiplier, upstream(g, v, shifted), sinks, powers)
+        norms = query_gradient_norms(found, multiplier, k)
+    exact = gradients(q, k, v, g, Variant(scale=multiplier, hidden=hidden, sink=sink))
+    assert norms == pytest.approx(np.linalg.norm(exact.q, axis=-1).ravel(), rel=1e-9, abs=1e-14)
+    entries = found.entries * found.factor[:, np.newaxis]
+    assert entries == pytest.approx(exact.logits.reshape(entries.shape), rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("normalisation", ["none", "rms", "layer_norm", "l2"])
+def test_norms_of_every_mechanism_are_those_of_the_exact_gradients(
+    mechanism: Mechanism, normalisation: Normalisation
+) -> None:
+    q, k, v, g = draw(1, d=8)
+    weights = draw_weights(mechanism, 8, np.random.default_rng(2), gain=3.0)
+    variant = Variant(mechanism, weights, normalisation, scale=0.7)
+    keys = normalise(k, normalisation)
+    shifted = shift(scores(normalise(q, normalisation), keys, mechanism, weights))
+    found = logit_gradients(shifted, 0.7, upstream(g, v, shifted))
+    norms = query_gradient_norms(found, 0.7, keys, q, mechanism, weights, normalisation)
+    exact = gradients(q, k, v, g, variant).q
+    assert norms == pytest.approx(np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10)
+
+
+def test_slopes_of_a_soft_cap_are_the_callers() -> None:
+    q, k, v, g = draw(1)
+    raw, cap, multiplier = q @ k.mT, 2.0, 1.5
+    capped = cap * np.tanh(multiplier * raw / cap)
+    shifted = shift(capped)
+    found = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
+    found.entries[:] *= (1 - np.square(capped / cap)).reshape(found.entries.shape)
+    exact = gradients(q, k, v, g, Variant(scale=multiplier, softcap=cap)).q
+    assert query_gradient_norms(found, multiplier, k) == pytest.approx(
+        np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10
+    )
+
+
+def test_a_multiplier_may_be_one_for_each_row() -> None:
+    q, k, v, g = draw(1)
+    temperatures = np.array([[0.5], [1.0], [2.0], [3.0]])
+    shifted = shift(temperatures * (q @ k.mT))
+    found = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
+    exact = gradients(q, k, v, g, Variant(scale=temperatures)).q
+    norms = query_gradient_norms(found, np.tile(temperatures.ravel(), 2), k)
+    assert norms == pytest.approx(np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10)
+
+
+def long_norms(below: Any, multiplier: float, a: Any, k: Any) -> Any:
+    """‖∂L/∂q‖ of rows by definition, in the longest floating-point numbers there are, from differences only."""
+    below, a, k = (each.astype(np.longdouble) for each in (below, a, k))
+    p = np.exp(multiplier * below)
+    p /= p.sum(axis=1, keepdims=True)
+    of_logits = np.stack([p[:, j] * (p * (a[:, [j]] - a)).sum(axis=1) for j in range(p.shape[1])], axis=1)
+    return multiplier * np.sqrt(((of_logits @ k) ** 2).sum(axis=1))
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+@pytest.mark.parametrize("d", [16, 256, 4096, 16384])
+def test_rows_that_are_almost_one_hot_keep_their_digits_in_float32(d: int, reuse: bool) -> None:
+    """Norms from 1 to 1e-38 and less; scores as they are in float32 stand for themselves."""
+    rng = np.random.default_rng(d)
+    m, n, width = 40, 12, 8
+    raw = (math.sqrt(d) * rng.standard_normal((m, n))).astype(np.float32)
+    k, v = (rng.standard_normal((n, width), dtype=np.float32) for _ in range(2))
+    g = rng.standard_normal((m, width), dtype=np.float32)
+    shifted = shift_rows(raw)
+    powers = None
+    if reuse:
+        powers = np.empty_like(shifted.below)
+        row_sums(logits_below(shifted, 1.0), shifted, powers)
+    found = query_gradient_norms(logit_gradients(shifted, 1.0, upstream(g, v, shifted), None, powers), 1.0, k)
+    expected = long_norms(shifted.below, 1.0, g.astype(np.longdouble) @ v.T.astype(np.longdouble), k)
+    assert np.all(np.abs(found - expected) <= 1e-4 * expected)
+    if d == 16384:
+        assert np.median(found) < 1e-12
+
+
+def test_a_one_hot_row_with_a_sink_loses_to_the_sink_what_it_loses() -> None:
+    """One key far above the others and the sink above those: the gradient is that of key against sink alone."""
+    gap = 60.0
+    below = np.array([[0.0, -300.0]])
+    shifted = shift_rows(below.copy())
+    v, k, g = np.array([[3.0], [1.0]]), np.array([[1.0], [5.0]]), np.array([[1.0]])
+    found = logit_gradients(shifted, 1.0, upstream(g, v, shifted), np.array([-gap]))
+    expected = 3 * np.exp(-gap) / (1 + np.exp(-gap)) ** 2
+    assert query_gradient_norms(found, 1.0, k)[0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("sink", [None, -1000.0, 0.0, 1000.0])
+def test_rows_without_a_choice_have_no_gradient_but_from_a_sink(sink: float | None) -> None:
+    scores_of_rows = np.array([[5.0, 1.0, 2.0], [5.0, 1.0, 2.0]])
+    hidden = np.array([[True, True, True], [True, False, True]])
+    shifted = shift_rows(scores_of_rows, hidden)
+    rng = np.random.default_rng(0)
+    v, k, g = (rng.standard_normal(shape) for shape in ((3, 2), (3, 2), (2, 2)))
+    sinks = None if sink is None else sink - shifted.largest
+    with np.errstate(all="raise", under="ignore"):
+        norms = query_gradient_norms(logit_gradients(shifted, 1.0, upstream(g, v, shifted), sinks), 1.0, k)
+    assert norms[0] == 0
+    assert (norms[1] > 0.01) == (sink == 0)
+
+
+def test_memory_that_is_lent_changes_no_number() -> None:
+    q, k, v, g = (each.astype(np.float32) for each in draw(3, draws=3, m=8, n=16))
+    shifted = shift(q @ k.mT)
+    alone = logit_gradients(shifted, 0.5, upstream(g, v, shifted))
+    lent = np.full((3, *shifted.below.shape), np.nan, np.float32)
+    found = logit_gradients(shifted, 0.5, upstream(g, v, shifted, lent[0]), None, None, lent[2])
+    assert np.shares_memory(found.entries, lent[2])
+    assert np.array_equal(found.entries, alone.entries)
+    row_sums(logits_below(shifted, 0.5), shifted, lent[1])
+    from_powers = logit_gradients(shifted, 0.5, upstream(g, v, shifted, lent[0]), None, lent[1], lent[2])
+    one, two = (query_gradient_norms(each, 0.5, k) for each in (alone, from_powers))
+    assert one == pytest.approx(two, rel=1e-5)
+
+
+@pytest.mark.parametrize(("multiplier", "median"), [(0.125, 1.0), (1.0, 7.7)])
+def test_medians_are_what_was_measured_once(multiplier: float, median: float) -> None:
+    """At n 128, d 64, d_v 64, in float32: about 1 when scaled, and more when not."""
+    q, k, v, g = (each.astype(np.float32) for each in draw(5, draws=64, m=32, n=128, d=64, d_v=64))
+    shifted = shift(q @ k.mT)
+    of_logits = logit_gradients(shifted, multiplier, upstream(g, v, shifted))
+    norms = query_gradient_norms(of_logits, multiplier, k).reshape(64, 32)
+    each = norm_statistics(norms).median
+    standard_error = each.std(ddof=1) / 8
+    assert np.median(norms) == pytest.approx(median, abs=4 * standard_error + 0.05)
+    assert standard_error < 0.1 * median

@@ -1,0 +1,233 @@
+import itertools
+import math
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.attention import additive
+from attn_tui.core.attention.additive import AdditiveWeights
+from attn_tui.core.attention.scores import (
+    MECHANISMS,
+    BilinearWeights,
+    Mechanism,
+    draw_weights,
+    score_bound,
+    scores,
+)
+from attn_tui.core.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+
+every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
+
+
+def normal(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def weights_for(mechanism: Mechanism, d_k: int, **options: Any) -> Any:
+    return draw_weights(mechanism, d_k, np.random.default_rng(3), **options)
+
+
+def one_score(q: Any, k: Any, mechanism: Mechanism, weights: Any) -> float:
+    """The score of one query and one key, as its formula is written."""
+    if isinstance(weights, AdditiveWeights):
+        hidden = [
+            math.tanh(float(weights.w_q[:, unit] @ q + weights.w_k[:, unit] @ k + weights.bias[unit]))
+            for unit in range(len(weights.v))
+        ]
+        return float(weights.v @ hidden)
+    if isinstance(weights, BilinearWeights):
+        return sum(float(q[i] * weights.w[i, j] * k[j]) for i in range(len(q)) for j in range(len(k)))
+    product = float(sum(a * b for a, b in zip(q, k, strict=True)))
+    return product / math.hypot(*q) / math.hypot(*k) if mechanism == "cosine" else product
+
+
+@every_mechanism
+@given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 6), st.integers(1, 7), st.floats(0.01, 100))
+def test_a_score_is_what_its_formula_says(
+    mechanism: Mechanism, batch: int, m: int, n: int, d: int, size: float
+) -> None:
+    q, k = size * normal(1, batch, m, d), normal(2, batch, n, d)
+    weights = weights_for(mechanism, d)
+    if isinstance(weights, AdditiveWeights):
+        weights = AdditiveWeights(weights.w_q, weights.w_k, normal(4, d), weights.v)
+    found = scores(q, k, mechanism, weights)
+    assert found.shape == (batch, m, n)
+    for at in itertools.product(range(batch), range(m), range(n)):
+        expected = one_score(q[at[0], at[1]], k[at[0], at[2]], mechanism, weights)
+        assert found[at] == pytest.approx(expected, rel=1e-11, abs=1e-11 * size)
+
+
+@every_mechanism
+def test_scores_keep_the_precision_they_are_given(mechanism: Mechanism) -> None:
+    q, k = normal(1, 5, 8), normal(2, 6, 8)
+    exact = scores(q, k, mechanism, weights_for(mechanism, 8))
+    single = scores(
+        q.astype(np.float32), k.astype(np.float32), mechanism, weights_for(mechanism, 8, dtype=np.float32)
+    )
+    assert (exact.dtype, single.dtype) == (np.float64, np.float32)
+    assert single == pytest.approx(exact, rel=1e-4, abs=1e-5)
+
+
+@every_mechanism
+@pytest.mark.parametrize(("heads", "kv_heads"), [(6, 2), (4, 1), (3, 3)])
+def test_a_query_head_reads_the_key_head_of_its_group(mechanism: Mechanism, heads: int, kv_heads: int) -> None:
+    q, k, weights = normal(1, 2, heads, 4, 8), normal(2, 2, kv_heads, 5, 8), weights_for(mechanism, 8)
+    found = scores(q, k, mechanism, weights)
+    assert found.shape == (2, heads, 4, 5)
+    for text, head in itertools.product(range(2), range(heads)):
+        alone = scores(q[text, head], k[text, head // (heads // kv_heads)], mechanism, weights)
+        assert found[text, head] == pytest.approx(alone, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "message"),
+    [
+        ((12, 4, 8), (5, 6, 8), "12 query heads cannot share 5 key heads; a multiple of 5 can"),
+        ((2, 4, 3, 8), (1, 4, 3, 8), "may differ in heads"),
+        ((4, 3, 8), (3, 8), "may differ in heads"),
+        ((8,), (3, 8), "two axes at least"),
+        ((3, 8), (3, 4), "queries are 8 wide and keys 4; dot_product attention takes 8 and 8 here"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_named(q: Any, k: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scores(np.ones(q), np.ones(k))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "weights", "message"),
+    [
+        ("bilinear", None, "bilinear attention takes BilinearWeights, not no weights"),
+        ("cosine", BilinearWeights(np.eye(8)), "cosine attention takes no weights, not BilinearWeights"),
+        ("bilinear", BilinearWeights(np.ones((8, 5))), "keys 8; bilinear attention takes 8 and 5 here"),
+        ("additive", weights_for("additive", 4), "queries are 8 wide and keys 8; additive attention takes 4 and 4"),
+        ("multiplicative", None, "choose one of dot_product, additive, cosine, bilinear"),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(mechanism: Any, weights: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scores(np.ones((3, 8)), np.ones((3, 8)), mechanism, weights)
+
+
+def test_an_unknown_mechanism_has_no_weights_to_draw() -> None:
+    with pytest.raises(InputError, match="mechanism 'dot' is not known"):
+        draw_weights("dot", 4, np.random.default_rng(0))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1000])
+def test_additive_scores_do_not_depend_on_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, weights = normal(1, 2, 5, 4), normal(2, 2, 6, 4), weights_for("additive", 4, hidden_units=9)
+    at_once = scores(q, k, "additive", weights)
+    monkeypatch.setattr(additive, "BLOCK", block)
+    assert scores(q, k, "additive", weights) == pytest.approx(at_once, rel=1e-14, abs=1e-14)
+
+
+def test_additive_scores_never_hold_the_hidden_units_of_all_pairs() -> None:
+    q, k, weights = normal(1, 64, 16), normal(2, 64, 16), weights_for("additive", 16, hidden_units=512)
+    scores(q, k, "additive", weights)
+    tracemalloc.start()
+    try:
+        scores(q, k, "additive", weights)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 64 * 512 * 8 / 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 30.0, 44.0, 50.0, 400.0, 1e6])
+def test_hidden_units_saturate_without_faults(dtype: str, size: float) -> None:
+    """Sums that cancel, sums that do not, and each of them far beyond what an exponential can hold."""
+    signs = np.array([[1.0], [-1.0], [0.5]], dtype)
+    one = np.ones((1, 1), dtype)
+    weights = AdditiveWeights(one, one, np.zeros(1, dtype), np.ones(1, dtype))
+    number = np.dtype(dtype).type(size)
+    with np.errstate(all="raise", under="ignore"):
+        found = scores(number * signs, number * signs, "additive", weights)
+    assert found == pytest.approx(np.tanh(size * (signs + signs.T)), rel=1e-6, abs=1e-6)
+
+
+def test_weights_of_one_seed_are_the_same() -> None:
+    for mechanism in ("additive", "bilinear"):
+        one, two, other = (draw_weights(mechanism, 8, np.random.default_rng(seed)) for seed in (1, 1, 2))
+        for name in vars(one):
+            assert np.array_equal(getattr(one, name), getattr(two, name))
+            assert name == "bias" or not np.array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_weights_are_nested() -> None:
+    """What is drawn at one width is, but for its factor, a corner of what is drawn at a larger one."""
+    small, large = (draw_weights("additive", d, np.random.default_rng(1)) for d in (8, 18))
+    assert isinstance(small, AdditiveWeights)
+    assert isinstance(large, AdditiveWeights)
+    assert small.w_q == pytest.approx(large.w_q[:8, :8] * 1.5)
+    assert small.w_k == pytest.approx(large.w_k[:8, :8] * 1.5)
+    assert small.v == pytest.approx(large.v[:8] * 1.5)
+    assert not np.any(small.w_q == small.w_k)
+    one, two = (draw_weights("bilinear", d, np.random.default_rng(1)) for d in (8, 18))
+    assert isinstance(one, BilinearWeights)
+    assert isinstance(two, BilinearWeights)
+    assert one.w == pytest.approx(two.w[:8, :8] * 1.5)
+    assert len(np.unique(two.w)) == 18 * 18
+
+
+def test_entries_of_weights_are_normal_with_one_over_the_inputs_for_variance() -> None:
+    d = 64
+    weights = draw_weights("additive", d, np.random.default_rng(0), gain=3.0, hidden_units=512)
+    assert isinstance(weights, AdditiveWeights)
+    for entries, variance in ((weights.w_q, 1 / d), (weights.w_k, 1 / d), (weights.v, 9 / 512)):
+        assert (entries**2).mean() == pytest.approx(variance, abs=4 * variance * math.sqrt(2 / entries.size))
+        assert (entries**4).mean() == pytest.approx(
+            3 * variance**2, abs=4 * variance**2 * math.sqrt(96 / entries.size)
+        )
+    assert np.all(weights.bias == 0)
+
+
+@pytest.mark.parametrize("mechanism", ["additive", "bilinear"])
+def test_the_gain_multiplies_the_score(mechanism: Mechanism) -> None:
+    q, k = normal(1, 5, 8), normal(2, 6, 8)
+    one, seven = (scores(q, k, mechanism, weights_for(mechanism, 8, gain=gain)) for gain in (1.0, 7.0))
+    assert seven == pytest.approx(7 * one, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("d", [4, 64])
+@pytest.mark.parametrize("mechanism", ["dot_product", "bilinear", "additive"])
+def test_scores_at_gain_one_have_the_variance_that_is_promised(mechanism: Mechanism, d: int) -> None:
+    """Over weights, queries and keys; each draw of weights is one sample of E score²."""
+    draws, rng = 200, np.random.default_rng(5)
+    squares = np.empty(draws)
+    for draw in range(draws):
+        q, k = rng.standard_normal((8, d)), rng.standard_normal((8, d))
+        squares[draw] = np.square(scores(q, k, mechanism, draw_weights(mechanism, d, rng))).mean()
+    expected = float(d)
+    if mechanism == "additive":  # given q and k, the sum in each tanh is N(0, (|q|² + |k|²)/d)
+        x, w = np.polynomial.hermite_e.hermegauss(60)
+        sizes = np.sqrt(rng.chisquare(2 * d, (4000, 1)) / d)
+        expected = float((np.tanh(sizes * x) ** 2 @ w).mean() / w.sum())
+        assert d < 64 or expected == pytest.approx(0.52, abs=0.01)
+    assert squares.mean() == pytest.approx(expected, abs=4 * squares.std(ddof=1) / math.sqrt(draws))
+
+
+def test_additive_scores_are_bounded_by_the_sum_of_v_and_reach_it() -> None:
+    weights = weights_for("additive", 64, gain=8.0)
+    bound = score_bound("additive", weights)
+    assert bound == pytest.approx(np.abs(weights.v).sum())
+    assert bound == pytest.approx(8 * math.sqrt(2 * 64 / math.pi), rel=0.2)
+    q, k = normal(1, 64, 64), normal(2, 64, 64)
+    usual = np.abs(scores(q, k, "additive", weights)).max()
+    assert 1 < usual < bound
+    towards = np.linalg.solve(weights.w_q.T, 50 * np.sign(weights.v))[np.newaxis]
+    assert scores(towards, 0 * k[:1], "additive", weights)[0, 0] == pytest.approx(bound)
+
+
+def test_bounds_of_the_other_mechanisms() -> None:
+    assert score_bound("cosine") == 1
+    assert score_bound("dot_product") == math.inf
+    assert score_bound("bilinear", weights_for("bilinear", 4)) == math.inf
+
+
+def test_the_cosine_with_a_zero_vector_is_zero() -> None:
+    assert np.all(scores(np.zeros((2, 3)), np.ones((4, 3)), "cosine") == 0)
