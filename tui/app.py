@@ -13,8 +13,8 @@ from textual.widget import Widget
 
 from ..core.parameters import Parameters
 from . import lifelines
-from .frugal import FrugalApp
 from .messages import ParametersChanged, ToLab
+from .pacing import PacedApp
 from .panes.catalogue import PANES
 from .panes.lab import Lab
 from .panes.pane import Pane
@@ -27,7 +27,7 @@ from .widgets.lines import LinesWidget
 LEAST = (80, 20)  # columns and lines
 
 
-class AttnApp(FrugalApp[int]):
+class AttnApp(PacedApp[int]):
     """attn-tui in a terminal."""
 
     CSS_PATH = "app.tcss"
@@ -52,7 +52,6 @@ class AttnApp(FrugalApp[int]):
     ) -> None:
         super().__init__()
         self.settings = settings or Settings()
-        lifelines.tolerate_broken_input()
         self.parameters = parameters
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs

@@ -65,6 +65,10 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
         """The terminal no longer shows what was sent: send everything next time."""
         self._shown_size = None
 
+    def after_frame(self, sent: str) -> str:
+        """What is sent after the cells of a frame."""
+        return ""
+
     def _fatal_error(self) -> None:
         """Keep the error and end; Textual's own account of it, with every variable of every frame, takes seconds."""
         self.fault = self.fault or sys.exc_info()[1]
@@ -80,7 +84,8 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
                 whole, renderable = renderable, CompositorUpdate()
 
                 def difference(console: Console) -> str:
-                    return self._difference(_strips(whole), screen.size, console)
+                    sent = self._difference(_strips(whole), screen.size, console)
+                    return sent and sent + self.after_frame(sent)
 
                 renderable.render_segments = difference
             super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import io
 import os
 import select
@@ -49,18 +48,6 @@ def install(app: App[Any]) -> None:
     threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
 
 
-def tolerate_broken_input() -> None:
-    """Let bytes that are not UTF-8 reach the app as U+FFFD; in stock Textual one of them ends it."""
-    from textual.drivers import linux_driver
-
-    def forgiving(encoding: str) -> object:
-        return partial(codecs.getincrementaldecoder(encoding), "replace")
-
-    name = "getincrementaldecoder"
-    if hasattr(linux_driver, name):
-        setattr(linux_driver, name, forgiving)
-
-
 def _repaint(app: App[Any]) -> None:
     """Paint everything: the terminal has shown something else in the meantime."""
     if isinstance(app, FrugalApp):
@@ -80,6 +67,6 @@ def _end(app: App[Any], loop: asyncio.AbstractEventLoop, number: int) -> None:
 def _watch(app: App[Any], loop: asyncio.AbstractEventLoop) -> None:
     """Wait until the terminal is gone. With SIGHUP ignored, as under nohup, nothing else would tell."""
     terminal = select.poll()
-    terminal.register(0, 0)
-    terminal.poll()  # asks for no event, so only a hang-up wakes it
-    _end(app, loop, signal.SIGHUP)
+    terminal.register(0, 0)  # asks for no event, so only a hang-up wakes it, or a system that cannot tell
+    if any(event & select.POLLHUP for _, event in terminal.poll()):
+        _end(app, loop, signal.SIGHUP)

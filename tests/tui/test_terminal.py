@@ -30,6 +30,7 @@ FOREVER = 20.0  # seconds until a test gives up
 QUIET = 0.1  # seconds without output after which nothing more is expected
 SMALL = ("--d-k", "64", "--n-keys", "16", "--n-queries", "8", "--batch", "2")
 RIGHT, LEFT = b"\x1b[C", b"\x1b[D"
+ANSWER = b"\x1b[1;1R"
 
 # Makes the terminal the session's own, as a shell does, so that hanging up and stopping work; then does what a test
 # wants done first.
@@ -66,6 +67,8 @@ class Session:
             env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **env},
         )
         self.written = b""
+        self._answered = 0
+        self.answering = False  # whether questions where the cursor is are answered
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._pending = ""
 
@@ -82,6 +85,34 @@ class Session:
         self.screen.left, self.screen.strict = left, False  # what was on its way may be for another size
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
+    def answer(self, times: int) -> None:
+        """Say so many times that the cursor is in the first column of the first line."""
+        self._answered += times
+        self.send(ANSWER * times)
+
+    @property
+    def questions(self) -> int:
+        """How often it has been asked where the cursor is."""
+        return self.written.count(b"\x1b[6n")
+
+    @property
+    def unanswered(self) -> int:
+        return self.questions - self._answered
+
+    def stop(self) -> None:
+        """As with Ctrl-Z in a shell."""
+        self.signal(signal.SIGTSTP)
+        end = time.monotonic() + FOREVER
+        while os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG) == (0, 0):
+            assert time.monotonic() < end, "it does not stop"
+            self.read(0.02)
+        self.quiet()
+
+    def go_on(self) -> None:
+        """As with fg in a shell, which has written over the screen."""
+        self.screen = Terminal(self.screen.width, self.screen.height)
+        self.signal(signal.SIGCONT)
+
     def hang_up(self) -> None:
         """The terminal is gone."""
         for descriptor in (self.ours, self.theirs):
@@ -91,12 +122,14 @@ class Session:
 
     # See
 
-    def read(self, seconds: float) -> bytes:
+    def read(self, seconds: float, most: int = 1 << 16) -> bytes:
         """What is written next, if something is before the time is over."""
         if not select.select([self.ours], [], [], seconds)[0]:
             return b""
-        data = os.read(self.ours, 1 << 16)
+        data = os.read(self.ours, most)
         self.written += data
+        if self.answering:
+            self.answer(self.unanswered)
         self._pending += self._decoder.decode(data)
         whole = re.search(r"\x1b[^a-zA-Z~]{0,40}\Z", self._pending)  # a sequence that is not all there
         end = whole.start() if whole else len(self._pending)
@@ -255,15 +288,9 @@ def test_after_stopping_and_going_on_everything_is_painted_again() -> None:
         session.send(RIGHT * 3)
         session.shows(67)
         before = session.screen.places
-        session.signal(signal.SIGTSTP)
-        stopped = time.monotonic() + FOREVER
-        while os.waitpid(session.process.pid, os.WUNTRACED | os.WNOHANG) == (0, 0):
-            assert time.monotonic() < stopped, "it does not stop"
-            session.read(0.02)
-        session.quiet()
+        session.stop()
         session.assert_restored()
-        session.screen = Terminal(120, 40)  # the shell has written over it
-        session.signal(signal.SIGCONT)
+        session.go_on()
         session.until(lambda: "d_k 67" in session.text, "the screen")
         session.quiet()
         assert session.screen.places == before
