@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -12,6 +11,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ..themes import look
 from ..views.glyphs import UNICODE, Glyphs
 from ..views.lines import Line, Role
 
@@ -22,12 +22,6 @@ class LinesWidget(Widget):
     Rendering goes line by line, without a Rich renderable in between: a key changes a few dozen short lines, and
     laying out and rendering a whole table for that takes ten times as long and five times the bytes.
     """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "role--label", "role--dim", "role--heading", "role--unscaled", "role--scaled", "role--theory",
-        "role--over_unscaled", "role--over_scaled",
-        "role--accent", "role--cursor", "role--alert", "role--key",
-    }  # fmt: skip
 
     glyphs: Glyphs = UNICODE
     dimmed: bool = False  # what is shown is not current: everything stands back
@@ -78,10 +72,10 @@ class LinesWidget(Widget):
         self._styles = {}
 
     def _style(self, role: Role) -> Style:
-        """How a role looks in this theme; looked up once, because Textual walks all ancestors for it."""
+        """How a role looks in this theme; looked up once, because that walks all ancestors."""
         if self.dimmed:
             role = "dim"
         if role not in self._styles:
-            plain = role == "text"
-            self._styles[role] = self.rich_style if plain else self.get_component_rich_style(f"role--{role}")
+            variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]
+            self._styles[role] = look(role, variables, self.background_colors[1])
         return self._styles[role]
