@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,6 +10,8 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.screen import Screen
 from textual.widget import Widget
 
 from ..core.parameters import Parameters
@@ -25,6 +28,10 @@ from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
 
 LEAST = (80, 20)  # columns and lines
+WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (100, "-wide")]
+HEIGHTS = [(0, "-flat"), (LEAST[1], "-high")]
+
+_SETTLED = 2.0  # seconds after which whatever starting makes has been made
 
 
 class AttnApp(PacedApp[int]):
@@ -32,8 +39,8 @@ class AttnApp(PacedApp[int]):
 
     CSS_PATH = "app.tcss"
     TITLE = "attn-tui"
-    HORIZONTAL_BREAKPOINTS = [(0, "-thin"), (LEAST[0], "-narrow"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST[1], "-high")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit", show=False),
         Binding("question_mark,f1", "help", "help", show=False),
@@ -57,7 +64,7 @@ class AttnApp(PacedApp[int]):
         LinesWidget.glyphs = glyphs
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = self.settings.theme
+        self.begin_in(self.settings.theme)
         self.first_pane = "Lab" if capture is None else "Capture"
         self.lab = Lab(parameters, glyphs)
         self.lab.as_left = bool(self.settings.parameters)
@@ -65,6 +72,29 @@ class AttnApp(PacedApp[int]):
         self.active = "Lab"
         self._given: dict[str, dict[str, Any]] = {"Capture": {"path": capture, "axes": axes}}
         self._focus_before: Widget | None = None
+
+    def begin_in(self, theme: str) -> None:
+        """Take a theme before the first frame; to set `theme` then would have all CSS parsed twice."""
+        chosen = self.available_themes[theme]
+        if chosen.ansi:
+            self.theme = theme
+            return
+        self.set_reactive(AttnApp.theme, theme)
+        self.set_class(chosen.dark, "-dark-mode", update=False)
+        self.set_class(not chosen.dark, "-light-mode", update=False)
+        self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_default_screen(self) -> Screen[object]:
+        screen: Screen[object] = Screen(id="_default")
+        self._suit(screen, self.size)
+        return screen
+
+    def _suit(self, screen: Screen[Any], size: Size) -> None:
+        """Give the screen the classes for its size; Textual does so only after it has shown a frame without them."""
+        for cells, breakpoints in zip(size, (WIDTHS, HEIGHTS), strict=True):
+            chosen = max(point for point in breakpoints if cells >= point[0])
+            for point in breakpoints:
+                screen.set_class(point == chosen, point[1])
 
     def compose(self) -> ComposeResult:
         self.top = TopBar()
@@ -88,6 +118,8 @@ class AttnApp(PacedApp[int]):
         sys.setswitchinterval(0.000_3)
         self.lab.shown()
         self.lab.start()
+        if not gc.isenabled():
+            self.set_timer(_SETTLED, _collect_garbage)
         if self.first_pane != "Lab":
             self.action_pane(self.first_pane)
 
@@ -152,6 +184,7 @@ class AttnApp(PacedApp[int]):
 
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
+        self._suit(self.screen_stack[0], event.size)  # pyright: ignore[reportUnknownMemberType]
         needs, has = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
         self.too_small.show(f"attn-tui needs a terminal of {needs}; this one is {has}.")
         self._focus_before = self.focused or self._focus_before
@@ -162,3 +195,9 @@ class AttnApp(PacedApp[int]):
         if self.focused is None and len(self.screen_stack) == 1:
             candidates = (self._focus_before, self.pane)
             self.screen.set_focus(next((w for w in candidates if w is not None and w.focusable), None))
+
+
+def _collect_garbage() -> None:
+    """From here on; what starting has made stays, and need not be looked over again."""
+    gc.freeze()
+    gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -107,6 +108,7 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
     if request.theme not in (None, *names()):
         raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {', '.join(names())}")
     settings = remember.load(remember.config_file() if request.config else None, os.environ)
+    gc.disable()  # what starting makes is there to stay; looking it over again and again takes a fifth of the time
     from .app import AttnApp
 
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)

@@ -55,7 +55,13 @@ class EditRejected(Message):
 
 
 class Computed(Message):
-    """From the compute thread. A newer message of the same kind replaces one that is still waiting."""
+    """From the compute thread, for the pane that asked; it does not bubble on.
+
+    A newer message of the same kind replaces one that is still waiting.
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__(bubble=False)
 
     def __init__(self, kind: str) -> None:
         super().__init__()

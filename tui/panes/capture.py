@@ -128,7 +128,7 @@ class CapturePane(Pane):
         self.map.redraw()
         self.post_message(StatusChanged())
         self._measure()
-        self.recompute.request("map", partial(work.measure_all, capture))
+        self.compute("map", partial(work.measure_all, capture))
 
     def on_measurement_ready(self, message: MeasurementReady) -> None:
         self.measurement = message.measurement
@@ -167,7 +167,7 @@ class CapturePane(Pane):
         self.results.next_view()
 
     def action_read_again(self) -> None:
-        self.recompute.request("file", partial(work.open_file, self.path, self.axes))
+        self.compute("file", partial(work.open_file, self.path, self.axes))
 
     def action_to_lab(self) -> None:
         """The Lab takes over the shape of the head; what is beyond its bounds is said, not bent."""
@@ -192,7 +192,7 @@ class CapturePane(Pane):
     def _measure(self) -> None:
         if self.map.capture is not None:
             ask = partial(work.measure_one, self.map.capture, *self.map.cursor, self.rule)
-            self.recompute.request("head", ask)
+            self.compute("head", ask)
 
 
 def _layer_word(layers: Sequence[Layer], position: int) -> str:

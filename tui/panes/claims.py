@@ -90,7 +90,7 @@ class ClaimsPane(Pane):
         self.text.scroll_by(lines)
 
     def action_again(self) -> None:
-        self.recompute.request("claims", work.check_claims)
+        self.compute("claims", work.check_claims)
 
     def action_to_lab(self) -> None:
         claim = self.claims.chosen

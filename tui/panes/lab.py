@@ -187,7 +187,7 @@ class Lab(Pane):
             self.object_to(f"{error}.")
         else:
             self.object_to("")
-            self.recompute.request("lab", partial(self._work.measure, p))
+            self.compute("lab", partial(self._work.measure, p))
 
     def show_measurement(self, measurement: Measurement[Parameters], theory: Theory | None) -> None:
         """Show a measurement of all the draws that were asked for, or of the first of them, beside its theory."""

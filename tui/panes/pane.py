@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +12,7 @@ from ...core.errors import InputError
 from ...core.parameters import Field, Parameters
 from ...core.statistics.catalogue import Statistic
 from ..messages import Computed, Crashed, Progress, StatusChanged
-from ..recompute import Recompute
+from ..recompute import Recompute, Work
 from ..views.bars import Key, parameters_status, progress_line
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Pane(Container, can_focus=True):
     """One page of the app.
 
-    What it asks `recompute` for comes back to it as messages; what it wants of others it says with the app's
+    What it asks `compute` for comes back to it as messages; what it wants of others it says with the app's
     messages: ParametersChanged, ToLab, StatusChanged.
     """
 
@@ -67,6 +67,13 @@ class Pane(Container, can_focus=True):
     def help_keys(self) -> Sequence[Key]:
         """Keys that are worth a line of the help and stand in no binding of their own."""
         return ()
+
+    def compute(self, kind: str, asked: Callable[[], Work]) -> None:
+        """Have this computed, in place of what is waiting of its kind.
+
+        The thread is told after the next frame: it would take time from painting what has been asked for.
+        """
+        self.call_after_refresh(self.recompute.request, kind, asked)
 
     # What people take away from it
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -32,23 +32,25 @@ class LinesWidget(Widget):
 
     def redraw(self) -> None:
         """Ask for the lines again and repaint those that changed."""
-        width, height = self.size
-        if not width or not height:
-            return
-        before, self._lines = self._lines, tuple(self.compose_lines(width, height)[:height])
+        if self._size_of_lines is None:
+            return  # not painted yet
+        before, width = self._lines, self.size.width
+        self._compose_for(self.size)
         changed = [y for y, (old, new) in enumerate(zip_longest(before, self._lines)) if old != new]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
     _lines: tuple[Line, ...] = ()
+    _size_of_lines: Size | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
+
+    def _compose_for(self, size: Size) -> None:
+        self._lines = tuple(self.compose_lines(*size)[: size.height]) if size else ()
+        self._size_of_lines = size
 
     def leave(self) -> None:
         """Give the focus back to the pane that this widget stands in."""
         self.screen.set_focus(next((w for w in self.ancestors if isinstance(w, Widget) and w.can_focus), None))
-
-    def on_resize(self) -> None:
-        self.redraw()
 
     def on_focus(self) -> None:
         self.call_next(self.focus_changed)  # by then `has_focus` is set
@@ -62,6 +64,8 @@ class LinesWidget(Widget):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
+        if self._size_of_lines != self.size:  # now, not when a message about it comes: that would be a frame later
+            self._compose_for(self.size)
         if y >= len(self._lines):
             return Strip.blank(width, self._style("text"))
         segments = [Segment(text, self._style(role)) for text, role in self._lines[y]]

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
-from ..messages import EditRejected, ParametersEdited
+from ..messages import EditRejected, ParametersEdited, StatusChanged
 from ..views.lines import Line
 from ..views.panel import Editing, applicable, field_rows, panel_lines
 from .lines import LinesWidget
@@ -165,6 +165,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def ask_for(self, parameters: Parameters) -> None:
         """Ask for other parameters. The next key may come before the app has answered, and starts from these."""
         self.show(parameters)
+        # Straight to the app, so that the top bar says it in the same frame.
+        self.app.post_message(StatusChanged())  # pyright: ignore[reportUnknownMemberType]
         self._tell(ParametersEdited(parameters))
 
     def _tell(self, message: Message) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.geometry import NULL_OFFSET, Region, Size, Spacing
+from textual.layout import Layout, WidgetPlacement
+from textual.widget import Widget
 
 from ..views.glyphs import Glyphs
 from ..views.lines import wrapped
@@ -27,7 +29,7 @@ _SHORT = 11  # of the rows that a small screen shows
 _PAIRS = 8  # of two rows of histograms with the lowest bars
 
 
-class Results(Vertical):
+class Results(Widget):
     """Shows columns; both panes that measure something hold one of these."""
 
     def __init__(self, glyphs: Glyphs) -> None:
@@ -40,6 +42,10 @@ class Results(Vertical):
         self._contents = Contents(())
         self._remark = ""
         self._stale = False
+
+    @property
+    def layout(self) -> Layout:
+        return _STACK
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -71,14 +77,13 @@ class Results(Vertical):
         self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
         if self.view == "histograms" and self.table.has_focus:
             self.table.leave()  # what is hidden cannot keep the focus
+        self.table.display = self.view != "histograms"
+        self.histograms.display = self.view != "table"
         self._arrange()
 
     def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
         event.stop()
         self._say()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._arrange()
 
     def _mark(self, stale: bool) -> None:
         if stale == self._stale:
@@ -101,15 +106,41 @@ class Results(Vertical):
             self.words.show(self._remark + sentence(self._contents, self.glyphs))
 
     def _arrange(self) -> None:
-        """Give each part its lines: the whole table if histograms still fit, else its telling rows."""
-        width, height = self.size
+        """Lay the parts out again if they are to be of other heights."""
+        if any(part.size.height != lines for part, lines in self.heights(self.size)):
+            self.words.refresh(layout=True)  # one of the parts: only that makes their parent arrange them again
+
+    def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
+        """Each part with its lines: the whole table if histograms still fit, else its telling rows."""
+        width, height = size
         words = 3 if width < 72 else 2
         if self._stale:  # a reason is shown to its end, at the cost of the histograms
             words = max(words, len(wrapped(self.glyphs.say(self._remark), width - 1)))
         table = _FULL if height >= _FULL + words + _PAIRS else _SHORT
         if self.view == "table":
             table = height - words
-        self.table.styles.height = max(min(table, height), 0)
-        self.words.styles.height = words
-        self.table.display = self.view != "histograms"
-        self.histograms.display = self.view != "table"
+        elif self.view == "histograms":
+            table = 0
+        table = max(min(table, height), 0)
+        return (self.table, table), (self.words, words), (self.histograms, max(height - table - words, 0))
+
+
+class _Stack(Layout):
+    """Places the parts of Results. Heights in their styles, set when Results has its size, take a second layout."""
+
+    name = "stack"
+
+    def arrange(
+        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
+    ) -> list[WidgetPlacement]:
+        assert isinstance(parent, Results)
+        placements: list[WidgetPlacement] = []
+        y = 0
+        for part, lines in parent.heights(size):
+            if part in children:
+                placements.append(WidgetPlacement(Region(0, y, size.width, lines), NULL_OFFSET, Spacing(), part))
+                y += lines
+        return placements
+
+
+_STACK = _Stack()
