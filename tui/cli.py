@@ -102,13 +102,13 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
         from ..core.captures.reader import open_capture
 
         open_capture(request.file, request.axes)  # what cannot be read is said here, in the shell
+    gc.disable()  # what starting makes is there to stay; looking it over again and again takes a fifth of the time
     from . import lifelines, remember
     from .themes import names
 
     if request.theme not in (None, *names()):
         raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {', '.join(names())}")
     settings = remember.load(remember.config_file() if request.config else None, os.environ)
-    gc.disable()  # what starting makes is there to stay; looking it over again and again takes a fifth of the time
     from .app import AttnApp
 
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)
