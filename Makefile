@@ -19,6 +19,8 @@ lint: .venv/installed-for-tests
 
 bench: .venv/installed
 	@$(BIN)/python benchmarks/recompute.py $(ARGS)
+	@echo
+	@$(BIN)/python benchmarks/sweep.py $(ARGS)
 
 pictures: .venv/installed
 	@$(BIN)/python docs/pictures.py

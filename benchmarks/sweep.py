@@ -5,8 +5,9 @@ of processor time are compared. The work is split into its parts, because the pa
 
 - scores: the matrix work alone, from components that are there already;
 - with draws: making the components too, as a recompute from scratch must;
-- whole: statistics with standard errors and histograms too, which are the same work for a point of a sweep and for
-  a recompute, and so limit what there is to gain.
+- whole: statistics with standard errors and histograms too;
+- statistics: they alone, of scores that are there already. A point of a sweep needs them as a recompute does, so
+  that no sweep of all of them is faster than the whole recomputes divided by this.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from dataclasses import replace
 
 import numpy as np
 from attn_tui.core.arrays import FloatArray
-from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.experiment import empty_tally, run
 from attn_tui.core.lab.grid import parse_grid
 from attn_tui.core.lab.lane import Lane
-from attn_tui.core.lab.sweep import sweep
+from attn_tui.core.lab.sweep import regions, sweep
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics import tally
 from threadpoolctl import threadpool_info, threadpool_limits
 
 LOG = "1:4096:log24"
@@ -74,7 +76,7 @@ def print_every_width(rounds: int) -> None:
     scores = Scores(p)
     compared: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "scores": (lambda: scores.products(d_ks), lambda: scores.sweep(d_ks)),
-        "with draws": (lambda: from_scratch(p, d_ks), lambda: grow(whole(Lane, p), d_ks)),
+        "with draws": (lambda: from_scratch(p, d_ks), lambda: grow(lanes_of(Lane, p), d_ks)),
         "whole": (lambda: [run(replace(p, d_k=d_k)) for d_k in d_ks], lambda: [*sweep(p, d_ks, executor=worker)]),
     }
     print(f"\n{EVERY}, n 256: every d_k, against as many recomputes from scratch\n")
@@ -83,6 +85,8 @@ def print_every_width(rounds: int) -> None:
         for name, both in compared.items():
             apart, swept = medians(rounds, *both)
             print(f"{name:>10} {apart / BATCH:14.0f} {swept / BATCH:9.0f} {apart / swept:13.1f}", flush=True)
+    (alone,) = medians(rounds, lambda: statistics(p, d_ks))
+    print(f"{'statistics':>10} {alone / BATCH:14.0f} {alone / BATCH:9.0f} {1:13.1f}")
 
 
 class Scores:
@@ -90,11 +94,12 @@ class Scores:
 
     def __init__(self, p: Parameters) -> None:
         self.p, self.out = p, np.empty((p.n_queries, p.n_keys), np.float32)
-        made = whole(Lane, p).columns(p.d_k)
+        query, key = made = Lane(p, slice(0, p.batch), slice(0, p.n_queries)).columns(p.d_k)
 
         class Prepared(Lane):
             def columns(self, end: int) -> list[FloatArray]:
-                return [each[:, self.width : end] for each in made]
+                new = slice(self.width, end)
+                return [query[self.draws, new, self.rows], key[self.draws, new]]
 
         self.lane = Prepared
         layouts = itertools.product(*[(np.ascontiguousarray(side.mT), side.mT) for side in made])
@@ -109,7 +114,7 @@ class Scores:
 
     def sweep(self, d_ks: Sequence[int]) -> None:
         """The same scores, each d_k's from those before."""
-        grow(whole(self.lane, self.p), d_ks)
+        grow(lanes_of(self.lane, self.p), d_ks)
 
     def _multiply(self, q: FloatArray, k: FloatArray) -> None:
         for each_q, each_k in zip(q, k, strict=True):
@@ -117,22 +122,25 @@ class Scores:
 
     def _check(self) -> None:
         """Stop the benchmark unless both give the same scores."""
-        lane = whole(self.lane, self.p)
+        lanes = lanes_of(self.lane, self.p)
         for d_k in (1, self.p.d_k // 3, self.p.d_k):
-            scores, _ = lane.at(d_k)
             self._multiply(self.q[..., :d_k], self.k[..., :d_k])
-            assert np.abs(scores[-1] - self.out).max() <= AGREE * math.sqrt(d_k), f"scores differ at d_k {d_k}"
+            for piece in itertools.chain.from_iterable(lane.at(d_k) for lane in lanes):
+                if piece.draws.stop == self.p.batch:
+                    far = np.abs(piece.scores[-1] - self.out[piece.rows]).max()
+                    assert far <= AGREE * math.sqrt(d_k), f"scores differ at d_k {d_k}"
 
 
-def whole(lane: type[Lane], p: Parameters) -> Lane:
-    """A lane of all rows of all draws."""
-    return lane(p, slice(0, p.batch), slice(0, p.n_queries))
+def lanes_of(lane: type[Lane], p: Parameters) -> list[Lane]:
+    """All rows of all draws, cut as a sweep does."""
+    return [lane(p, *slices) for region in regions(p, slice(0, p.batch)) for slices in region]
 
 
-def grow(lane: Lane, d_ks: Sequence[int]) -> None:
+def grow(lanes: Sequence[Lane], d_ks: Sequence[int]) -> None:
     """The scores at every d_k."""
     for d_k in d_ks:
-        lane.at(d_k)
+        for _ in itertools.chain.from_iterable(lane.at(d_k) for lane in lanes):
+            pass
 
 
 def from_scratch(p: Parameters, d_ks: Sequence[int]) -> None:
@@ -144,6 +152,17 @@ def from_scratch(p: Parameters, d_ks: Sequence[int]) -> None:
             q = rng.standard_normal((d_k, p.n_queries), np.float32)
             k = rng.standard_normal((d_k, p.n_keys), np.float32)
             np.matmul(q.T, k, out=out)
+
+
+def statistics(p: Parameters, d_ks: Sequence[int]) -> None:
+    """The columns of every d_k, of scores of one size that come from nowhere."""
+    drawn = np.random.default_rng(p.seed).standard_normal((p.batch, p.n_queries, p.n_keys), np.float32)
+    scores = np.empty_like(drawn)
+    for d_k in d_ks:
+        kept = empty_tally(replace(p, d_k=d_k))
+        np.multiply(drawn, np.float32(math.sqrt(d_k)), out=scores)
+        tally.add(kept, slice(0, p.batch), slice(0, p.n_queries), scores)
+        tally.columns(kept, p.batch, unbiased=True)
 
 
 def medians(rounds: int, *work: Callable[[], object]) -> list[float]:

@@ -5,6 +5,7 @@ Draws are nested: the scores at one d_k are those at a smaller one plus the prod
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,12 +13,29 @@ import numpy as np
 from ..arrays import FloatArray
 from ..parameters import Parameters
 from ..statistics import tally
-from .experiment import STRIDE, empty_tally, factors_of, hidden
+from .experiment import empty_tally, factors_of, hidden
 from .sampling import CHUNK, Side, chunks, components
 
 # Fewer new columns than this are not added to a lane's scores, but anew to what is measured at each point: it
 # costs no more, and saves writing the scores back.
 SHORT = 16
+
+# Columns that are added at a time, and components that a lane makes at once, 16 MB: many narrow draws take fewer.
+STRIDE = 16 * CHUNK
+ROOM = 1 << 22
+
+# Scores that are made at once: products of matrices want them many, and adding them up wants them in a cache.
+PIECE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Scores of some rows of some draws, to be overwritten; the next piece has the same memory."""
+
+    draws: slice
+    rows: slice
+    scores: FloatArray  # (draws, rows, keys) less their mean and `of_query`
+    of_query: FloatArray | None  # (draws, rows, 1) what all scores of a row still lack
 
 
 @dataclass(eq=False)
@@ -30,50 +48,58 @@ class Lane:
     width: int = 0
     scores: FloatArray = field(init=False)  # (draws, rows, keys) without `of_query`
     of_query: FloatArray | None = None  # (draws, rows, 1) what all scores of a row have in common
+    stride: int = field(init=False)  # columns that are added at a time
     made: list[FloatArray] = field(init=False)  # for each side, components from the chunk of column `width` on
-    measured: FloatArray = field(init=False)  # what `at` returns: fresh memory costs more than the arithmetic
+    _room: FloatArray = field(init=False)  # of every piece in turn: fresh memory costs more than the arithmetic
 
     def __post_init__(self) -> None:
         p, draws, rows = self.parameters, self.draws.stop - self.draws.start, self.rows.stop - self.rows.start
-        self.scores, self.measured = (np.empty((draws, rows, p.n_keys), np.float32) for _ in range(2))
+        self.scores = np.empty((draws, rows, p.n_keys), np.float32)
+        self._room = np.empty(min(self.scores.size, max(PIECE, p.n_keys)), np.float32)
+        self.stride = min(max(ROOM // (draws * (rows + p.n_keys)) // CHUNK, 1) * CHUNK, STRIDE)
         vectors: tuple[int, ...] = (rows, p.n_keys, 1) if p.correlation else (rows, p.n_keys)
         self.made = [np.empty((draws, 0, number), np.float32) for number in vectors]
 
     def grow(self, width: int) -> None:
         """Add columns up to this one."""
         while self.width < width:
-            self._add(min(width, self.width + STRIDE), keep=True)
+            for _ in self._add(min(width, self.width + self.stride), keep=True):
+                pass
 
-    def at(self, width: int) -> tuple[FloatArray, FloatArray | None]:
-        """The scores at a larger width, to be overwritten, and what all scores of a row still lack."""
-        self.grow(width - STRIDE)
-        return self.measured, self._add(width, keep=width - self.width >= SHORT)
+    def at(self, width: int) -> Iterator[Piece]:
+        """The scores at a larger width, piece by piece, of which all must be taken."""
+        self.grow(width - self.stride)
+        return self._add(width, keep=width - self.width >= SHORT)
 
-    def _add(self, end: int, keep: bool) -> FloatArray | None:
-        """Make `measured` the scores up to this column and return their `of_query`; to keep them, they are also
-        what further columns are added to."""
+    def _add(self, end: int, keep: bool) -> Iterator[Piece]:
+        """The scores up to this column; to keep them, they are also what further columns are added to."""
         factors = factors_of(self.parameters, self.columns(end))
         of_query = self.of_query
         if factors.of_query is not None:
             of_query = factors.of_query if of_query is None else of_query + factors.of_query
         # NumPy's product of matrices is slow at a single column, and its broadcast one is not.
         product = np.multiply if end - self.width == 1 else np.matmul
-        shape = tally.Shape(*self.scores.shape)
-        for draws, rows in tally.blocks(shape, max(tally.PIECE, shape.rows * shape.keys)):
-            out = self.measured[draws, rows]
+        for draws, rows in tally.blocks(tally.Shape(*self.scores.shape), PIECE):
+            kept = self.scores[draws, rows]
+            out = self._room[: kept.size].reshape(kept.shape)
             product(factors.q[draws, :, rows].mT, factors.k[draws], out=out)
             if factors.of_key is not None:
                 out += factors.of_key[draws]
             if self.width:
-                out += self.scores[draws, rows]
+                out += kept
             if keep:
-                self.scores[draws, rows] = out
+                kept[...] = out
+            yield Piece(
+                slice(self.draws.start + draws.start, self.draws.start + draws.stop),
+                slice(self.rows.start + rows.start, self.rows.start + rows.stop),
+                out,
+                None if of_query is None else of_query[draws, rows],
+            )
         if keep:
             done = end // CHUNK - self.width // CHUNK
             if done:
                 self.made = [each[:, done * CHUNK :].copy() for each in self.made]
             self.width, self.of_query = end, of_query
-        return of_query
 
     def columns(self, end: int) -> list[FloatArray]:
         """Components from column `width` to this one, for each side (draws, columns, vectors)."""
@@ -99,7 +125,7 @@ def advance(lane: Lane, d_k: int, wanted: bool) -> tuple[Lane, tally.Tally | Non
         return lane, None
     p = replace(lane.parameters, d_k=d_k)
     kept = empty_tally(p)
-    scores, offsets = lane.at(d_k)
-    tally.add(kept, lane.draws, lane.rows, scores, hidden(p, lane.rows), offsets)
+    for piece in lane.at(d_k):
+        tally.add(kept, piece.draws, piece.rows, piece.scores, hidden(p, piece.rows), piece.of_query)
     kept.scratch.clear()
     return lane, kept

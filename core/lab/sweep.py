@@ -16,15 +16,16 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..attention.scales import Setting, multiplier
+from ..attention.scales import SCALE_RULES, Setting, multiplier
+from ..blas import one_blas_thread
 from ..errors import InputError
 from ..parameters import FIELD, Parameters, Value
 from ..statistics import tally
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Column, Measurement
 from ..statistics.merge import merge
-from .experiment import STRIDE
-from .lane import Lane, advance
+from . import experiment
+from .lane import STRIDE, Lane, advance
 
 # Scores that are held at once, 64 MB of them and as many that are being measured: a larger question is worked on
 # region by region.
@@ -106,8 +107,8 @@ def stream(
     """The steps of a sweep, none of them long: for each value of the second axis in turn, every d_k in rising order.
 
     vary is the second axis, any other parameter and its values. With a target each point draws further batches until
-    it is precise enough. Without an executor there is a pool of threads while the sweep lasts; as for `run`, BLAS is
-    best held to one thread.
+    it is precise enough. Without an executor there is a pool of threads while the sweep lasts, and BLAS has one
+    thread; whoever hands an executor over had best see to that, as for `run`.
 
     The same arguments give the same numbers, whatever the executor and however many workers it has. A point of
     another grid, or of `run`, has the same draws and is the same to the precision of float32.
@@ -140,21 +141,48 @@ def _check(grid: list[int], questions: list[Parameters]) -> None:
             multiplier(p.scale, replace(Setting.of(p), d_k=d_k))
 
 
+def nests(parameters: Parameters) -> bool:
+    """Whether the scores at one d_k are part of those at a larger one; otherwise every point is measured alone."""
+    return SCALE_RULES[parameters.scale].normalise == "none"
+
+
 def _stream(
     questions: list[Parameters], grid: list[int], target: Target | None, executor: Executor | None
 ) -> Iterator[Step]:
     if executor is None:
-        with ThreadPoolExecutor(os.cpu_count(), "sweep") as pool:
+        with one_blas_thread(), ThreadPoolExecutor(os.cpu_count(), "sweep") as pool:
             yield from _stream(questions, grid, target, pool)
         return
     for number, p in enumerate(questions):
-        at_once = len(_regions(p, slice(0, p.batch))) == 1 and target is None
-        size = len(grid) if at_once else GROUP
-        groups = [grid[first : first + size] for first in range(0, len(grid), size)]
-        for done, group in enumerate(groups):
-            for step in _group(p, group, target, executor):
-                part = (done + step.fraction) / len(groups)
-                yield replace(step, fraction=(number + part) / len(questions))
+        steps = _nested(p, grid, target, executor) if nests(p) else _alone(p, grid, target)
+        for step in steps:
+            yield replace(step, fraction=(number + step.fraction) / len(questions))
+
+
+def _alone(p: Parameters, grid: list[int], target: Target | None) -> Iterator[Step]:
+    """A run for each d_k in this thread; one that is not precise enough is followed by one of twice the draws."""
+    most_draws = max(target.most_draws, p.batch) if target else p.batch
+    for number, d_k in enumerate(grid):
+        asked, point = replace(p, d_k=d_k), None
+        while point is None:
+            for step in experiment.stream(asked):
+                measurement = step.measurement() if step.fraction == 1 else None
+                if measurement is not None:
+                    reached = target is None or target.reached(measurement.columns)
+                    if reached or asked.batch == most_draws:
+                        point = Point(measurement, reached)
+                part = 1.0 if asked.batch > p.batch else step.fraction
+                yield Step((number + part) / len(grid), () if point is None else (point,))
+            asked = replace(asked, batch=min(2 * asked.batch, most_draws))
+
+
+def _nested(p: Parameters, grid: list[int], target: Target | None, executor: Executor) -> Iterator[Step]:
+    at_once = len(regions(p, slice(0, p.batch))) == 1 and target is None
+    size = len(grid) if at_once else GROUP
+    groups = [grid[first : first + size] for first in range(0, len(grid), size)]
+    for number, group in enumerate(groups):
+        for step in _group(p, group, target, executor):
+            yield replace(step, fraction=(number + step.fraction) / len(groups))
 
 
 def _group(p: Parameters, group: list[int], target: Target | None, executor: Executor) -> Iterator[Step]:
@@ -185,8 +213,8 @@ def _batch(
     """Merge these draws into what is kept of each d_k; yields the part done, and a d_k that has them all."""
     asked, wanted = replace(p, batch=draws.stop), set(d_ks)
     stops = [stop for pair in pairwise([0, *d_ks]) for stop in (*range(pair[0] + STRIDE, pair[1], STRIDE), pair[1])]
-    regions = _regions(p, draws)
-    for number, region in enumerate(regions, 1):
+    cut = regions(p, draws)
+    for number, region in enumerate(cut, 1):
         lanes = [Lane(asked, *slices) for slices in region]
         for at, stop in enumerate(stops, 1):
             results = _each(executor, lanes, stop, stop in wanted)
@@ -194,11 +222,11 @@ def _batch(
             parts = [part for _, part in results if part is not None]
             if parts:
                 kept[stop] = merge([kept[stop], *parts] if stop in kept else parts)
-            complete = stop in wanted and number == len(regions)
-            yield (number - 1 + at / len(stops)) / len(regions), stop if complete else None
+            complete = stop in wanted and number == len(cut)
+            yield (number - 1 + at / len(stops)) / len(cut), stop if complete else None
 
 
-def _regions(p: Parameters, draws: slice) -> list[list[tuple[slice, slice]]]:
+def regions(p: Parameters, draws: slice) -> list[list[tuple[slice, slice]]]:
     """The lanes that are held at once, as their draws and rows."""
     shape = tally.Shape(draws.stop - draws.start, p.n_queries, p.n_keys)
     per_draw = shape.rows * shape.keys

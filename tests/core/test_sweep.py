@@ -18,6 +18,7 @@ from attn_tui.core.lab.sweep import Point, Target, stream
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
 from test_experiment import GRID, assert_close, numbers
+from threadpoolctl import threadpool_info, threadpool_limits
 
 SMALL = Parameters(n_keys=12, n_queries=8, batch=4)
 D_KS = (2, 3, 17, 64, 65, 130)
@@ -266,7 +267,7 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> 
 def test_lanes_cover_every_row_of_every_draw_once_and_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
     for batch, rows, keys in ((16, 64, 128), (16, 256, 256), (16, 1024, 1024), (4096, 64, 64), (2, 8192, 8192)):
         p = Parameters(batch=batch, n_queries=rows, n_keys=keys)
-        regions = sweep._regions(p, slice(5, 5 + batch))  # pyright: ignore[reportPrivateUsage]
+        regions = sweep.regions(p, slice(5, 5 + batch))
         covered = np.zeros((5 + batch, rows), np.int8)
         for region in regions:
             entries = [(d.stop - d.start) * (r.stop - r.start) * keys for d, r in region]
@@ -278,6 +279,63 @@ def test_lanes_cover_every_row_of_every_draw_once_and_are_several(monkeypatch: p
         assert np.all(covered[:5] == 0)
         assert np.all(covered[5:] == 1)
         assert len(regions) == 1 or batch * rows * keys > sweep.HELD
+
+
+def test_many_narrow_draws_take_fewer_columns_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = Parameters(n_keys=16, n_queries=16, batch=64, correlation=0.5)
+    monkeypatch.setattr(lane, "ROOM", 1 << 18)
+    sizes: list[int] = []
+    for batch in (2, 64):
+        narrow = Lane(p, slice(0, batch), slice(0, p.n_queries))
+        for d_k in (200, 700, 1500):
+            for _ in narrow.at(d_k):
+                sizes.append(sum(each.size for each in narrow.made))
+    assert max(sizes) <= 2 * lane.ROOM
+    assert narrow.stride == 128
+
+
+def test_its_own_threads_find_blas_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+
+    def advance(*task: Any) -> Any:
+        found.extend(pool["num_threads"] for pool in threadpool_info())
+        return lane.advance(*task)
+
+    monkeypatch.setattr(sweep, "advance", advance)
+    with threadpool_limits(2):
+        points(SMALL, [3, 17], executor=None)
+    assert set(found) == {1}
+
+
+# Where scores do not nest
+
+
+def test_points_that_do_not_nest_are_runs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "nests", lambda p: p.mask == "none")
+    p = replace(SMALL, mask="causal", batch=6)
+    steps = [*stream(p, [17, 3, 64], vary=("mask", ["none", "causal"]), executor=Inline())]
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+    assert len([part for part in fractions if part > 0.5]) > 6, "a run is no single step"
+    found = [point for step in steps for point in step.points]
+    assert [(point.parameters.mask, point.parameters.d_k) for point in found] == [
+        (mask, d_k) for mask in ("none", "causal") for d_k in (3, 17, 64)
+    ]
+    for point in found[3:]:
+        assert numbers(point.measurement) == numbers(run(replace(p, d_k=point.parameters.d_k)))
+
+
+def test_points_that_do_not_nest_reach_a_precision_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "nests", lambda p: False)
+    found = points(SMALL, (3, 17, 40), target=Target(0.02, most_draws=100))
+    assert len({point.parameters.batch for point in found}) > 1
+    for point in found:
+        assert point.reached
+        assert all(error is not None and error <= 0.02 for error in errors(point, "entropy_fraction"))
+        assert numbers(point.measurement) == numbers(run(point.parameters))
+    for point in points(SMALL, [3], target=Target(1e-9, most_draws=10)):
+        assert (point.reached, point.parameters.batch, point.measurement.draws) == (False, 10, 10)
 
 
 # A precision target
