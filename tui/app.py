@@ -24,6 +24,7 @@ from .panes.pane import Pane
 from .settings import Settings, unusual
 from .themes import DARK, LIGHT
 from .views.glyphs import UNICODE, Glyphs
+from .views.keys import rekeyed
 from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
 
@@ -42,10 +43,11 @@ class AttnApp(PacedApp[int]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "quit", show=False),
-        Binding("question_mark,f1", "help", "help", show=False),
-        Binding("greater_than_sign", "turn(1)", "next pane", show=False),
-        Binding("less_than_sign", "turn(-1)", "previous pane", show=False),
+        Binding("q", "quit", "quit", show=False, id="quit"),
+        Binding("question_mark,f1", "help", "help", show=False, id="help"),
+        Binding("K", "all_keys", "all keys", show=False, id="all_keys"),
+        Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
+        Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
         *(Binding(str(number), f"pane('{name}')", name, show=False) for number, name in enumerate(PANES, start=1)),
     ]
 
@@ -108,7 +110,9 @@ class AttnApp(PacedApp[int]):
 
     def on_mount(self) -> None:
         lifelines.install(self)
-        self.keys.show(self.lab.KEYS)
+        if self.settings.keys:
+            self.set_keymap(self.settings.keys)
+        self._show_keys()
         self.lab.focus()
         self.on_status_changed()
 
@@ -153,19 +157,41 @@ class AttnApp(PacedApp[int]):
         self.pane.follow(self.parameters)
         self.pane.shown()
         self.pane.focus()
-        self.keys.show(self.pane.KEYS)
+        self._show_keys()
         self.on_status_changed()
 
     def action_help(self) -> None:
         """What has the focus, explained, and all keys that work there."""
+        from .commands import EVERYWHERE, commands, help_keys
         from .views.help import ABOUT, help_lines
         from .widgets.help_screen import HelpScreen
 
-        pane, about, topic = self.pane, ABOUT[self.active], self.pane.topic
-        bindings = [b for source in (pane, self) for b in source.BINDINGS if isinstance(b, Binding)]
-        keys = [*pane.help_keys]
-        keys += [(b.key, b.description) for b in bindings if not b.action.startswith("type(")]
+        topic, about = self.pane.topic, ABOUT[self.active]
+        found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
+        keys = [key for group in help_keys(found, self.settings.keys).values() for key in group]
         self.push_screen(HelpScreen(lambda width: help_lines(topic, about, keys, width, self.glyphs)))
+
+    def action_all_keys(self) -> None:
+        """Every key of every pane, this one's first."""
+        from .commands import all_commands, help_keys
+        from .remember import config_file
+        from .views.help import key_overview
+        from .widgets.help_screen import HelpScreen
+
+        groups = help_keys(all_commands(self.BINDINGS), self.settings.keys)
+        first = {self.active: groups.pop(self.active)}
+        path = str(config_file())
+        self.push_screen(HelpScreen(lambda width: key_overview(first | groups, path, width, self.glyphs)))
+
+    def _show_keys(self) -> None:
+        """The pane's keys at the bottom, as they are now."""
+        keys = self.pane.KEYS
+        if self.settings.keys:
+            from .commands import EVERYWHERE, commands, other_words
+
+            found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
+            keys = rekeyed(keys, other_words(found, self.settings.keys))
+        self.keys.show(keys)
 
     # What panes want of each other
 

@@ -37,7 +37,8 @@ def load(path: Path | None, environment: Mapping[str, str]) -> Settings:
 
     A variable that is not accepted raises InputError. What the file says is a problem of the result at the worst.
     """
-    return _with_environment(Settings() if path is None else _from_file(path), environment)
+    settings = _with_environment(Settings() if path is None else _from_file(path), environment)
+    return _with_checked_keys(settings, path, environment) if settings.keys else settings
 
 
 def leave(settings: Settings, changes: Mapping[str, Any]) -> tuple[str, ...]:
@@ -170,6 +171,23 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
         keys={**settings.keys, **keys},
         problems=(*settings.problems, *unknown),
     )
+
+
+def _with_checked_keys(settings: Settings, path: Path | None, environment: Mapping[str, str]) -> Settings:
+    """Without the keys that cannot be; only now all panes are loaded, for what they can do."""
+    from .app import AttnApp
+    from .commands import accepted_keys, all_commands
+
+    keymap, objections = accepted_keys(all_commands(AttnApp.BINDINGS), settings.keys)
+    of_environment = dict(_key(word) for word in environment.get(KEYS_VARIABLE, "").split())
+    problems = list(settings.problems)
+    for name, objection in objections.items():
+        if name in of_environment:
+            problems.append(f"{KEYS_VARIABLE}: {name}: {objection}; this is left out")
+        else:
+            problems.append(f"{path}: keys.{name}: {objection}; this is left out, and settings are not saved")
+    from_file = any(name not in of_environment for name in objections)
+    return replace(settings, keys=keymap, path=None if from_file else settings.path, problems=tuple(problems))
 
 
 def _key(word: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +28,7 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.panel import applicable
 from attn_tui.tui.views.table import CELL, LABEL
-from attn_tui.tui.widgets.help_screen import HelpScreen
+from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
 from rich.style import Style
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
@@ -1330,3 +1331,42 @@ def test_a_theme_lasts_once_it_is_another() -> None:
         assert stage.app.lasting()["theme"] == "nord"
 
     play(script, settings=Settings(theme="attn-light"))
+
+
+# Other keys
+
+
+def test_with_other_keys_those_work_and_are_shown_and_the_old_ones_are_free() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        assert "n redraw" in stage.lines[-1]
+        assert "F3 help" in stage.lines[-1]
+        assert "←d d_k ±1" in stage.lines[-1]
+        await stage.press("n", "d", "r", "right")
+        assert stage.asked == replace(SMALL, seed=1, d_k=65)
+        await stage.press("f3")
+        await stage.until(lambda: "Scores are dot products" in stage.text)
+        await stage.press(*["pagedown"] * 9)
+        await stage.until(lambda: "n  redraw with a new seed" in stage.text)
+        await stage.press("escape", "K")
+        await stage.until(lambda: re.search(r" n  redraw with a new seed +lab.redraw", stage.text))
+
+    keys = {"lab.redraw": "n", "help": "f3", "lab.more": "d"}
+    play(script, size=(200, 60), settings=Settings(keys=keys))
+
+
+def test_the_overview_shows_this_pane_first_and_then_all() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.head()
+        await stage.press("K")
+        await stage.until(lambda: "All keys" in stage.text)
+        await stage.still()
+        seen: list[str] = []
+        for _ in range(12):
+            seen += [row.strip() for row in stage.part(stage.app.screen.query_one(HelpText))]
+            await stage.press("pagedown")
+        assert sorted(PANES, key=seen.index)[0] == "Capture"
+        await stage.press("K")
+        await stage.until(lambda: not isinstance(stage.app.screen, HelpScreen))
+
+    play(script, size=(80, 24))

@@ -220,10 +220,27 @@ def test_a_number_for_the_scale_is_the_custom_rule_as_it_is_on_the_command_line(
 
 
 def test_keys_of_the_environment_go_before_those_of_the_file(path: Path) -> None:
-    written(path, '[keys]\nquit = "x"\nhelp = "F2"')
+    written(path, '[keys]\nquit = "z"\nhelp = "F2"')
     assert load(path, {"ATTN_TUI_KEYS": "quit=ctrl+x lab.redraw=n"}).keys == {
-        "quit": "ctrl+x", "help": "F2", "lab.redraw": "n"
+        "quit": "ctrl+x", "help": "f2", "lab.redraw": "n"
     }  # fmt: skip
+
+
+def test_keys_that_cannot_be_are_left_out_and_said(path: Path) -> None:
+    written(path, '[keys]\nquit = "z"\nlab.view = "s"\nlab.redarw = "n"\n')
+    settings = load(path, {"ATTN_TUI_KEYS": "help=nothing"})
+    assert settings.keys == {"quit": "z"}
+    assert settings.path is None
+    kept = "; this is left out, and settings are not saved"
+    assert set(settings.problems) == {
+        f"{path}: keys.lab.view: s is taken already, for 'next scale rule'{kept}",
+        f"{path}: keys.lab.redarw: there is no such action (did you mean lab.redraw?); K shows all of them{kept}",
+        "ATTN_TUI_KEYS: help: 'nothing' is no key; n, ?, f2, pageup and ctrl+x are some; this is left out",
+    }
+
+
+def test_a_key_of_the_environment_that_cannot_be_does_not_keep_settings_from_being_saved(path: Path) -> None:
+    assert load(path, {"ATTN_TUI_KEYS": "help=nothing"}).path == path
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,15 @@ from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statis
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.lab import Lab
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.help import CAPTURE, LAB, help_lines
+from attn_tui.tui.views.help import CAPTURE, LAB, help_lines, key_overview
 from attn_tui.tui.views.lines import Line, line_width
 from textual.binding import Binding
 
-KEYS = [("right,l", "d_k + 1"), ("greater_than_sign", "next pane"), ("s", "next scale rule")]
+KEYS = [
+    ("right,l", "d_k + 1", "lab.more"),
+    ("greater_than_sign", "next pane", "next_pane"),
+    ("s", "next scale rule", "lab.next_scale"),
+]
 THINGS: list[Field | Statistic | None] = [None, *FIELDS, *STATISTICS]
 
 
@@ -78,9 +82,30 @@ def test_keys_are_called_as_they_are_labelled() -> None:
 
 @pytest.mark.parametrize("pane", [Lab, CapturePane])
 def test_no_key_of_a_pane_goes_by_the_library_s_name_for_it(pane: type[Lab] | type[CapturePane]) -> None:
-    keys = [(binding.key, binding.description) for binding in pane.BINDINGS if isinstance(binding, Binding)]
+    keys = [(binding.key, binding.description, "") for binding in pane.BINDINGS if isinstance(binding, Binding)]
     assert len(keys) == len(pane.BINDINGS)
     lines = [text_of(line) for line in help_lines(None, (), keys, 80, UNICODE)]
-    listed = lines[lines.index("Keys") + 1 :]
-    assert all(does for _, does in keys)
+    listed = lines[lines.index("Keys  K shows those of all panes") + 1 :]
+    assert all(does for _, does, _ in keys)
     assert not any("_" in line.split("  ")[0] or "bracket" in line for line in listed)
+
+
+@pytest.mark.parametrize("width", [36, 60, 90])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_the_overview_has_every_key_with_its_name_and_fits(width: int, glyphs: Glyphs) -> None:
+    lines = key_overview({"Lab": KEYS, "everywhere": [("Q,ctrl+x", "a way out " * 8, "quit")]}, "/a/b", width, glyphs)
+    assert all(line_width(line) <= width for line in lines)
+    text = [text_of(line) for line in lines]
+    assert text.index("Lab") < text.index("everywhere")
+    for _, does, name in KEYS:
+        at = next(at for at, row in enumerate(text) if does in row)
+        assert any(row.endswith(f" {name}") for row in text[at : at + 2])
+    assert any(row.split()[:2] == ["Q", "Ctrl+X"] for row in text)
+    assert sum(row.endswith(" quit") for row in text) == 1
+
+
+def test_digits_and_what_does_the_same_stand_on_one_line() -> None:
+    keys = [(digit, "type d_k", "") for digit in "0123456789"] + [("a", "same", ""), ("b", "same", "")]
+    lines = [text_of(line).split() for line in help_lines(None, (), keys, 80, UNICODE)]
+    assert ["0-9", "type", "d_k"] in lines
+    assert ["a", "b", "same"] in lines

@@ -44,17 +44,17 @@ class CapturePane(Pane):
         (">", "next pane"), ("Enter", "shape to Lab"), ("v", "view"), ("R", "read again"), ("Tab", "rows"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "move(0, 1)", "next head", show=False),
-        Binding("left,h", "move(0, -1)", "previous head", show=False),
-        Binding("down,j", "move(1, 0)", "next layer", show=False),
-        Binding("up,k", "move(-1, 0)", "previous layer", show=False),
-        Binding("m", "statistic(1)", "next statistic on the map", show=False),
-        Binding("M", "statistic(-1)", "previous statistic on the map", show=False),
-        Binding("s", "rule(1)", "compare with the next scale rule", show=False),
-        Binding("S", "rule(-1)", "compare with the last scale rule", show=False),
-        Binding("v", "view", "table and histograms, or one of them", show=False),
-        Binding("R", "read_again", "read the file again", show=False),
-        Binding("enter", "to_lab", "the head's shape into the Lab", show=False),
+        Binding("right,l", "move(0, 1)", "next head", show=False, id="capture.next_head"),
+        Binding("left,h", "move(0, -1)", "previous head", show=False, id="capture.previous_head"),
+        Binding("down,j", "move(1, 0)", "next layer", show=False, id="capture.next_layer"),
+        Binding("up,k", "move(-1, 0)", "previous layer", show=False, id="capture.previous_layer"),
+        Binding("m", "statistic(1)", "next statistic on the map", show=False, id="capture.next_statistic"),
+        Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="capture.previous_statistic"),
+        Binding("s", "rule(1)", "compare with the next scale rule", show=False, id="capture.next_scale"),
+        Binding("S", "rule(-1)", "compare with the last scale rule", show=False, id="capture.previous_scale"),
+        Binding("v", "view", "table and histograms, or one of them", show=False, id="capture.view"),
+        Binding("R", "read_again", "read the file again", show=False, id="capture.read_again"),
+        Binding("enter", "to_lab", "the head's shape into the Lab", show=False, id="capture.to_lab"),
     ]
 
     def __init__(

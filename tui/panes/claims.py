@@ -33,14 +33,14 @@ class ClaimsPane(Pane):
         ("q", "quit"), (">", "next pane"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "next claim", show=False),
-        Binding("up,k", "move(-1)", "previous claim", show=False),
-        Binding("home", "move(-1000)", "first claim", show=False),
-        Binding("end", "move(1000)", "last claim", show=False),
-        Binding("pagedown,space", "read(8)", "read on", show=False),
-        Binding("pageup", "read(-8)", "read back", show=False),
-        Binding("enter", "to_lab", "the claim's parameters into the Lab, to see it happen", show=False),
-        Binding("r", "again", "put all claims to the test again", show=False),
+        Binding("down,j", "move(1)", "next claim", show=False, id="claims.next"),
+        Binding("up,k", "move(-1)", "previous claim", show=False, id="claims.previous"),
+        Binding("home", "move(-1000)", "first claim", show=False, id="claims.first"),
+        Binding("end", "move(1000)", "last claim", show=False, id="claims.last"),
+        Binding("pagedown,space", "read(8)", "read on", show=False, id="claims.read_on"),
+        Binding("pageup", "read(-8)", "read back", show=False, id="claims.read_back"),
+        Binding("enter", "to_lab", "the claim's parameters into the Lab", show=False, id="claims.to_lab"),
+        Binding("r", "again", "put all claims to the test again", show=False, id="claims.again"),
     ]
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:

@@ -10,13 +10,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import Setting, multiplier
-from ...core.errors import InputError
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import Measurement
 from .. import work
-from ..command import command_line
 from ..messages import (
     EditRejected,
     Failed,
@@ -36,7 +34,7 @@ from ..widgets.results import Results
 from .pane import Pane
 
 if TYPE_CHECKING:
-    from ...core.export.formats import Format
+    pass
 
 
 class Lab(Pane):
@@ -50,23 +48,23 @@ class Lab(Pane):
         ("t", "theory"), ("v", "view"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "d_k(1)", "d_k + 1", show=False),
-        Binding("left,h", "d_k(-1)", "d_k - 1", show=False),
-        Binding("up,k", "step('d_k', 1)", "d_k to the next power of two", show=False),
-        Binding("down,j", "step('d_k', -1)", "d_k to the previous power of two", show=False),
-        Binding("pageup", "width(1)", "next width of a real model", show=False),
-        Binding("pagedown", "width(-1)", "previous width of a real model", show=False),
-        Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False),
-        Binding("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", show=False),
-        Binding("s", "step('scale', 1)", "next scale rule", show=False),
-        Binding("S", "step('scale', -1)", "previous scale rule", show=False),
-        Binding("c", "step('components', 1)", "next component law", show=False),
-        Binding("x", "step('mask', 1)", "next mask", show=False),
-        Binding("r", "step('seed', 1)", "redraw with a new seed", show=False),
-        Binding("R", "reset", "all parameters as they are by default", show=False),
-        Binding("t", "theory", "exact values in place of ±, where there is no room for both", show=False),
-        Binding("v", "view", "table and histograms, or one of them", show=False),
-        *typing(),
+        Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="lab.more"),
+        Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="lab.less"),
+        Binding("up,k", "step('d_k', 1)", "d_k to the next power of two", show=False, id="lab.double"),
+        Binding("down,j", "step('d_k', -1)", "d_k to the previous power of two", show=False, id="lab.halve"),
+        Binding("pageup", "width(1)", "next width of a real model", show=False, id="lab.next_width"),
+        Binding("pagedown", "width(-1)", "previous width of a real model", show=False, id="lab.previous_width"),
+        Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False, id="lab.more_keys"),
+        Binding("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", show=False, id="lab.fewer_keys"),
+        Binding("s", "step('scale', 1)", "next scale rule", show=False, id="lab.next_scale"),
+        Binding("S", "step('scale', -1)", "previous scale rule", show=False, id="lab.previous_scale"),
+        Binding("c", "step('components', 1)", "next component law", show=False, id="lab.next_law"),
+        Binding("x", "step('mask', 1)", "next mask", show=False, id="lab.next_mask"),
+        Binding("r", "step('seed', 1)", "redraw with a new seed", show=False, id="lab.redraw"),
+        Binding("R", "reset", "all parameters as they are by default", show=False, id="lab.reset"),
+        Binding("t", "theory", "exact values in place of ±, where only one fits", show=False, id="lab.theory"),
+        Binding("v", "view", "table and histograms, or one of them", show=False, id="lab.view"),
+        *typing(words="type d_k"),
         Binding("backspace", "typed('erase')", "erase a digit", show=False),
         Binding("enter", "typed('accept')", "done with typing", show=False),
         Binding("escape", "typed('cancel')", "back to the value before typing", show=False),
@@ -110,33 +108,6 @@ class Lab(Pane):
     @property
     def topic(self) -> Field | Statistic | None:
         return self.panel.field if self.panel.has_focus else self.results.table.statistic
-
-    @property
-    def help_keys(self) -> Sequence[Key]:
-        return [("0-9", "type d_k, or into the field with the cursor")]
-
-    def numbers(self, kind: Format) -> str:
-        from ...core.export.report import report_csv, report_json, report_markdown
-
-        measurement, theory = self.measurement, self.theory
-        if self.results.why_stale:
-            raise InputError(self.results.why_stale)
-        if measurement is None or measurement.subject != self.parameters or not measurement.complete:
-            raise InputError(f"The numbers for d_k {self.parameters.d_k} are still being computed.")
-        if theory is None:
-            raise InputError(f"The theory for d_k {self.parameters.d_k} is still being computed.")
-        if kind == "markdown":
-            return report_markdown(measurement, theory.prediction, self.glyphs.say)
-        return (report_json if kind == "json" else report_csv)(measurement, theory.prediction)
-
-    def command(self) -> str:
-        if self._objection:
-            raise InputError(self._objection)
-        return command_line(self.parameters)
-
-    @property
-    def file_name(self) -> str:
-        return f"lab-d{self.parameters.d_k}"
 
     def start(self) -> None:
         super().start()

@@ -63,11 +63,6 @@ class Pane(Container, can_focus=True):
         """What the help explains before everything else."""
         return None
 
-    @property
-    def help_keys(self) -> Sequence[Key]:
-        """Keys that are worth a line of the help and stand in no binding of their own."""
-        return ()
-
     def compute(self, kind: str, asked: Callable[[], Work]) -> None:
         """Have this computed, in place of what is waiting of its kind.
 

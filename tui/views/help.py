@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from ...core.attention.scales import SCALE_RULES
 from ...core.parameters import Field
 from ...core.statistics.catalogue import DEAD, ONE_HOT, SINK, Statistic
-from .bars import Key
 from .glyphs import Glyphs
-from .lines import Line, wrapped
+from .keys import key_word
+from .lines import Line, ends, line_width, wrapped
 
 LAB = (
     "Scores are dot products of random queries and keys. The unscaled column hands them to softmax as they are; the "
@@ -37,16 +38,14 @@ WORDS = (
     f"{DEAD}, so that no gradient reaches its query.",
 )
 
-_KEY_NAMES = {
-    "question_mark": "?", "greater_than_sign": ">", "less_than_sign": "<", "left_square_bracket": "[",
-    "right_square_bracket": "]", "pageup": "PgUp", "pagedown": "PgDn", "enter": "Enter", "escape": "Esc",
-    "left": "←", "right": "→", "up": "↑", "down": "↓", "tab": "Tab", "shift+tab": "Shift+Tab",
-    "backspace": "Backspace", "f1": "F1",
-}  # fmt: skip
+_DIGITS = ",".join("0123456789")
+PRESS = 12  # cells of what to press
+
+KeyHelp: TypeAlias = tuple[str, str, str]  # keys set off by commas, what they do, the name of that in settings
 
 
 def help_lines(
-    about: Field | Statistic | None, pane: Sequence[str], keys: Sequence[Key], width: int, glyphs: Glyphs
+    about: Field | Statistic | None, pane: Sequence[str], keys: Sequence[KeyHelp], width: int, glyphs: Glyphs
 ) -> list[Line]:
     """The help as lines: what has the focus first, then the pane, the words and the keys."""
     lines: list[Line] = [()]
@@ -56,11 +55,45 @@ def help_lines(
         lines += _statistic(about, width, glyphs)
     for paragraph in (*pane, *WORDS):
         lines += [*wrapped(glyphs.say(paragraph), width), ()]
-    lines.append((("Keys", "heading"),))
-    for names, does in keys:
-        pressed = " ".join(_KEY_NAMES.get(name, name) for name in names.split(","))
-        lines.append(((glyphs.say(pressed).rjust(12), "key"), ("  " + glyphs.say(does), "text")))
+    lines.append((("Keys", "heading"), ("  K shows those of all panes", "dim")))
+    for pressed, does, _ in _folded(keys):
+        lines += _key_lines(pressed, does, "", width, glyphs)
     return lines
+
+
+def key_overview(groups: Mapping[str, Sequence[KeyHelp]], path: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """All keys by the places where they work, each with the name that gives it another key in the settings file."""
+    title: Line = (("All keys", "heading"),)
+    lines: list[Line] = [(), title]
+    about = f'The words at the right are names: [keys] in {path} gives other keys, as in lab.redraw = "n".'
+    lines += wrapped(glyphs.say(about), width, "dim")
+    for place, keys in groups.items():
+        heading: Line = ((place, "heading"),)
+        lines += [(), heading]
+        for pressed, does, name in _folded(keys):
+            lines += _key_lines(pressed, does, name, width, glyphs)
+    return lines
+
+
+def _folded(keys: Sequence[KeyHelp]) -> list[KeyHelp]:
+    """In words, with what does the same on one line; digits as 0-9."""
+    folded: dict[str, KeyHelp] = {}
+    for key, does, name in keys:
+        before = folded.get(does)
+        folded[does] = (f"{before[0]},{key}" if before else key, does, name)
+    return [(key_word(keys.replace(_DIGITS, "0-9")), does, name) for keys, does, name in folded.values()]
+
+
+def _key_lines(pressed: str, does: str, name: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """What to press, what it does, and its name at the right end, on a line of its own if need be."""
+    press = glyphs.say(pressed).rjust(PRESS)
+    lines: list[Line] = [
+        ((" " * len(press) if number else press, "key"), ("  ", "text"), *text)
+        for number, text in enumerate(wrapped(glyphs.say(does), width - len(press) - 2))
+    ]
+    if name and line_width(lines[-1]) + len(name) + 2 > width:
+        lines.append(())
+    return [*lines[:-1], ends(lines[-1], ((name, "dim"),), width)] if name else lines
 
 
 def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:

@@ -54,7 +54,7 @@ class HelpScreen(ModalScreen[None]):
     """Shows the help; most keys that mean "enough" close it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False),
+        Binding("escape,q,question_mark,f1,K,enter", "dismiss", "close", show=False),
     ]
 
     def __init__(self, write: Callable[[int], Sequence[Line]]) -> None:

@@ -18,10 +18,10 @@ from .lines import LinesWidget
 _NAMES = {".": "full_stop", "-": "minus", "+": "plus"}
 
 
-def typing(others: str = "") -> list[BindingType]:
+def typing(others: str = "", words: str = "type a number") -> list[BindingType]:
     """Bindings for digits and these characters. As bindings they keep their order with the other keys; an `on_key`
     would overtake keys that are still on their way up to the app."""
-    return [Binding(_NAMES.get(c, c), f"type('{c}')", "type a number", show=False) for c in "0123456789" + others]
+    return [Binding(_NAMES.get(c, c), f"type('{c}')", words, show=False) for c in "0123456789" + others]
 
 
 class ParameterPanel(LinesWidget, can_focus=True):

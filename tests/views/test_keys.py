@@ -1,0 +1,28 @@
+"""Keys are called as they are labelled."""
+
+import pytest
+from attn_tui.tui.views.keys import key_name, key_word, rekeyed
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("question_mark", "?"), ("pageup", "PgUp"), ("left", "←"), ("s", "s"), ("S", "S"), ("?", "?"), (",", ","),
+        ("ctrl+p", "Ctrl+P"), ("shift+tab", "Shift+Tab"), ("f1", "F1"), ("right,l", "→ l"), ("+", "+"),
+        ("ctrl+pageup", "Ctrl+PgUp"), ("enter", "Enter"), ("0-9", "0-9"),
+    ],
+)  # fmt: skip
+def test_a_key_has_its_word(name: str, word: str) -> None:
+    assert key_word(name) == word
+
+
+@pytest.mark.parametrize("name", ["pageup", "ctrl+p", "f1", "enter", "shift+tab", "n", "N", "?", "escape", "+"])
+def test_a_word_is_understood_as_its_key(name: str) -> None:
+    assert key_name(key_word(name)) == name
+
+
+def test_a_key_that_has_become_another_is_shown_as_that() -> None:
+    keys = [("←→", "d_k ±1"), ("[ ]", "keys"), ("PgUp PgDn", "width"), ("s", "scale"), ("S", "back")]
+    instead = {"→": "d", "]": "F2", "PgDn": "x", "s": "n"}
+    shown = [press for press, _ in rekeyed(keys, instead)]
+    assert shown == ["←d", "[ F2", "PgUp x", "n", "S"]
