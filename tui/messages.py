@@ -14,7 +14,8 @@ from ..core.statistics.measurement import Estimate, Measurement
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
     from ..core.lab.claims import Claim, Outcome
-    from ..core.lab.theory import Prediction, ScoreCurve
+    from ..core.lab.theory import PredictedColumn, Prediction, ScoreCurve
+    from .views.table import Contents
 
 
 class ParametersEdited(Message):
@@ -111,6 +112,28 @@ class MapPart(Computed):
     def __init__(self, kind: str, part: Sequence[tuple[tuple[int, int], Mapping[str, Estimate] | None]]) -> None:
         super().__init__(kind)
         self.part = part
+
+    def can_replace(self, message: Message) -> bool:
+        return False
+
+
+class CurvesReady(Computed):
+    """The exact values of a question at many d_k."""
+
+    def __init__(self, kind: str, question: Parameters, exact: Mapping[int, Sequence[PredictedColumn]]) -> None:
+        super().__init__(kind)
+        self.question = question
+        self.exact = exact
+
+
+class SweepPart(Computed):
+    """More points of a sweep, and how much of it is done now."""
+
+    def __init__(self, kind: str, question: Parameters, points: Mapping[int, Contents], fraction: float) -> None:
+        super().__init__(kind)
+        self.question = question
+        self.points = points
+        self.fraction = fraction
 
     def can_replace(self, message: Message) -> bool:
         return False

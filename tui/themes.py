@@ -52,6 +52,8 @@ LOOKS: dict[Role, tuple[str, float, Style]] = {
     "theory": ("foreground", 0.6, Style()),
     "over_unscaled": ("warning", 1.0, Style(reverse=True)),
     "over_scaled": ("accent", 1.0, Style(reverse=True)),
+    "thin_unscaled": ("warning", 0.6, Style()),
+    "thin_scaled": ("accent", 0.6, Style()),
     "accent": ("primary", 1.0, Style(bold=True)),
     "cursor": ("primary", 1.0, Style(bold=True, reverse=True)),
     "alert": ("error", 1.0, Style()),

@@ -6,23 +6,36 @@ Each is a generator of messages; everything that loads NumPy is imported when it
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
 from ..core.parameters import Parameters
 from ..core.statistics.measurement import Estimate, Measurement
-from .messages import CaptureOpened, ClaimsListed, ClaimTested, MapPart, MeasurementReady, Progress, Theory
+from .messages import (
+    CaptureOpened,
+    ClaimsListed,
+    ClaimTested,
+    CurvesReady,
+    MapPart,
+    MeasurementReady,
+    Progress,
+    SweepPart,
+    Theory,
+)
 from .recompute import Work
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
     from ..core.lab.sampling import Draws
+    from .views.table import Contents
 
 # Work that takes longer than this says how far it is, and shows what it has so far every so often.
 SILENCE = 0.15
 PARTIAL = 0.5
+TOGETHER = 0.05  # points of a sweep that come faster are handed over together
 
 
 class Lab:
@@ -72,6 +85,39 @@ def _theory(measurement: Measurement[Parameters]) -> Theory:
 
     prediction = predict(measurement.subject)
     return Theory(prediction, deviations(measurement, prediction), score_curve(measurement.subject))
+
+
+def predict_curves(question: Parameters, d_ks: Sequence[int]) -> Work:
+    """The exact values of a question at each of these d_k."""
+    from ..core.lab.theory import PredictedColumn, predict
+
+    exact: dict[int, Sequence[PredictedColumn]] = {}
+    for d_k in d_ks:
+        exact[d_k] = predict(replace(question, d_k=d_k)).columns
+        yield None
+    yield CurvesReady("curves", question, exact)
+
+
+def sweep(question: Parameters, d_ks: Sequence[int]) -> Work:
+    """The measurement at each of these d_k with its theory, as they come; nothing, if there are none."""
+    from ..core.lab.comparison import deviations
+    from ..core.lab.sweep import stream
+    from ..core.lab.theory import predict
+    from .views.table import Contents
+
+    told = time.monotonic()
+    found: dict[int, Contents] = {}
+    for step in stream(question, d_ks) if d_ks else ():
+        for point in step.points:
+            measured, prediction = point.measurement, predict(point.parameters)
+            differences = deviations(measured, prediction)
+            found[point.parameters.d_k] = Contents(measured.columns, prediction.columns, differences)
+        if step.fraction == 1 or time.monotonic() - told > (TOGETHER if found else SILENCE):
+            told = time.monotonic()
+            yield SweepPart("sweep", question, found, step.fraction)
+            found = {}
+        else:
+            yield None
 
 
 def open_file(path: Path | None, axes: str | None) -> Work:

@@ -12,6 +12,7 @@ from attn_tui.core.lab.theory import score_curve
 from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.statistics.histogram import Axis, Histogram
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Column, HistogramName
+from attn_tui.tui.views.axes import nice_range
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.histograms import (
     NAME,
@@ -21,7 +22,6 @@ from attn_tui.tui.views.histograms import (
     bars,
     curve_rows,
     grid_lines,
-    nice_range,
     outside,
     pair_lines,
 )

@@ -13,6 +13,12 @@ def _lab() -> type[Pane]:
     return Lab
 
 
+def _sweep() -> type[Pane]:
+    from .sweep import SweepPane
+
+    return SweepPane
+
+
 def _capture() -> type[Pane]:
     from .capture import CapturePane
 
@@ -25,4 +31,9 @@ def _claims() -> type[Pane]:
     return ClaimsPane
 
 
-PANES: dict[str, Callable[[], type[Pane]]] = {"Lab": _lab, "Capture": _capture, "Claims": _claims}
+PANES: dict[str, Callable[[], type[Pane]]] = {
+    "Lab": _lab,
+    "Sweep": _sweep,
+    "Capture": _capture,
+    "Claims": _claims,
+}

@@ -19,6 +19,11 @@ class Glyphs:
     right: str
     cursor: str
     dot: str  # of a curve drawn over bars
+    marks: str  # points of a plot: unscaled, scaled, and both in one place
+    error: str  # an error bar in a cell: all of it, its upper half, its lower half
+    uprights: str  # a line that marks an x, and the cursor's
+    frame: str  # the left side of a plot: without a tick, with one, and its lower corner
+    foot: str  # of the cursor, on the axis
     ascii: bool
 
     def say(self, text: str) -> str:
@@ -30,8 +35,14 @@ class Glyphs:
         return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
-UNICODE = Glyphs(" ▁▂▃▄▅▆▇█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•", ascii=False)
-ASCII = Glyphs(" .:-=+*#@", " .:+#@", "-", "+", "<", ">", ">", "o", ascii=True)
+UNICODE = Glyphs(
+    " ▁▂▃▄▅▆▇█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•",
+    marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", ascii=False,
+)  # fmt: skip
+ASCII = Glyphs(
+    " .:-=+*#@", " .:+#@", "-", "+", "<", ">", ">", "o",
+    marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", ascii=True,
+)  # fmt: skip
 
 _PHRASES = (
     ("√d_k", "sqrt(d_k)"),

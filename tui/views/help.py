@@ -20,6 +20,14 @@ LAB = (
     "d_k and n; — where there is none. A measured value more than four standard errors from it is marked ! and named "
     "under the table. Softmax over n keys freezes where logits deviate by √(2 ln n).",
 )
+SWEEP = (
+    "One statistic over d_k, unscaled and scaled. A thin line is its exact expectation, a point what was measured, "
+    "with a bar of one standard error to either side where that is longer than the point; a point more than four "
+    "standard errors from the line is marked !. All points share their draws: the one at d_k uses their first d_k "
+    "columns.",
+    "The upright line is the current d_k, and the Lab follows it. The table has a row for each width that real "
+    "models use; all its histograms have one axis.",
+)
 CAPTURE = (
     "Each cell of the map is one attention head of a real model, measured at the file's own scale: a darker shade "
     "and a larger digit mean more of the statistic named above it. The head with the cursor is shown at the right, "
@@ -32,7 +40,7 @@ CLAIMS = (
     "and the verdict is computed from the figures: claimed, measured with its standard error, and exact where theory "
     "has a value. Enter takes a claim's parameters to the Lab, where one can see it happen.",
 )
-ABOUT = {"Lab": LAB, "Capture": CAPTURE, "Claims": CLAIMS}
+ABOUT = {"Lab": LAB, "Sweep": SWEEP, "Capture": CAPTURE, "Claims": CLAIMS}
 WORDS = (
     f"One-hot row: its largest weight is above {ONE_HOT}. Dead row: the norm of its softmax Jacobian is below "
     f"{DEAD}, so that no gradient reaches its query.",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...core.statistics.measurement import Column, HistogramName
+from .axes import nice_range
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, ends, fitted
-from .numbers import percent, short
+from .numbers import percent, power, short
 from .table import COLUMN_ROLES, column_word
 
 if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
@@ -142,7 +142,7 @@ def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyp
     axis = histograms[0].axis
     if name == "weights":
         middle = (axis.low + axis.high) / 2
-        return AxisSpan(axis.low, axis.high, (_power(axis.low, glyphs), _power(middle, glyphs), "1"))
+        return AxisSpan(axis.low, axis.high, (power(axis.low, glyphs), power(middle, glyphs), "1"))
     if name != "logits":
         words = [short(value, glyphs) for value in (axis.low, (axis.low + axis.high) / 2, axis.high)]
         return AxisSpan(axis.low, axis.high, (words[0], words[1], words[2]))
@@ -152,14 +152,6 @@ def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyp
     low, high = nice_range(low, high)
     words = [short(value, glyphs) for value in (low, (low + high) / 2, high)]
     return AxisSpan(low, high, (words[0], words[1], words[2]))
-
-
-def nice_range(low: float, high: float) -> tuple[float, float]:
-    """The range widened to round numbers, so that an axis stands still while its data moves a little."""
-    size = max(high - low, abs(high) * 1e-6, 1e-12)
-    step = 10.0 ** math.floor(math.log10(size / 4))
-    step *= next(factor for factor in (1, 2, 2.5, 5, 10) if size / (step * factor) <= 8)
-    return math.floor(low / step) * step, math.ceil(high / step) * step
 
 
 def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs) -> str:
@@ -193,11 +185,3 @@ def _extent(histograms: Sequence[Histogram]) -> tuple[float, float]:
     """From the 0.05 % to the 99.95 % point of whichever histogram reaches further."""
     points = [histogram.quantiles((0.0005, 0.9995)).tolist() for histogram in histograms]
     return min(low for low, _ in points), max(high for _, high in points)
-
-
-def _power(exponent: float, glyphs: Glyphs) -> str:
-    """A power of ten, `10⁻¹²` or `1e-12`."""
-    number = f"{exponent:g}"
-    if glyphs.ascii:
-        return f"1e{number}"
-    return "10" + number.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -23,6 +23,8 @@ Role: TypeAlias = Literal[
     "theory",
     "over_unscaled",  # theory drawn over a bar
     "over_scaled",
+    "thin_unscaled",  # its exact curve
+    "thin_scaled",
     "accent",  # what has focus
     "cursor",  # where one is on a map
     "alert",  # what is wrong
@@ -42,6 +44,8 @@ PRINTED: dict[Role, Style] = {
     "theory": Style(dim=True),
     "over_unscaled": Style(color="yellow", reverse=True),
     "over_scaled": Style(color="cyan", reverse=True),
+    "thin_unscaled": Style(color="yellow", dim=True),
+    "thin_scaled": Style(color="cyan", dim=True),
     "accent": Style(bold=True),
     "cursor": Style(reverse=True),
     "alert": Style(color="red"),

@@ -69,6 +69,14 @@ def power_of_ten(value: float, digits: int) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
+def power(exponent: float, glyphs: Glyphs) -> str:
+    """A power of ten, `10⁻¹²` or `1e-12`."""
+    number = f"{exponent:g}"
+    if glyphs.ascii:
+        return f"1e{number}"
+    return "10" + number.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def _decimals(size: float) -> int:
     """Decimals that show about four digits, five places at most."""
     if size < 0.095:

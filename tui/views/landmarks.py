@@ -1,0 +1,131 @@
+"""The table of a sweep: a row for each d_k that real models use, with a histogram in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...core.landmarks import MODEL_WIDTHS
+from ...core.statistics.catalogue import Statistic
+from ...core.statistics.measurement import HistogramName
+from .axes import nice_range
+from .glyphs import Glyphs
+from .histograms import TITLES, axis_span, bars
+from .lines import Line, Role, Span, fitted
+from .numbers import VALUE, short
+from .sweep import Swept
+from .table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
+
+# Which histogram says why a statistic is what it is.
+HISTOGRAM: dict[str, HistogramName] = {"logits": "logits", "attention": "entropy", "Jacobian": "jacobian_norm"}
+_NAME = 7  # cells of a row's d_k
+_LEAST, _WIDEST = 8, 36  # cells of one sparkline
+_TAILS = 3.3  # standard deviations to either side, between which a normal law has all but a thousandth
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Which parts of a row there is room for."""
+
+    errors: bool
+    theory: bool
+    spark: int = 0  # cells of each sparkline, 0 for none
+    models: int = 0  # cells for who uses this width
+
+
+def _shape(width: int, theory: bool) -> _Shape:
+    """The first of these that fits: exact values and sparklines, sparklines, ± alone, bare values."""
+    for beside in (True, False) if theory else (False,):
+        left = width - _NAME - 2 * (CELL + (THEORY if beside else 0))
+        spark = min(left // 2 - 2, _WIDEST)
+        if spark >= _LEAST:
+            models = left - 2 * (spark + 2)
+            return _Shape(True, beside, spark, models if models >= 2 * _LEAST else 0)
+    return _Shape(width >= _NAME + 2 * CELL, False)
+
+
+def landmark_lines(
+    swept: Swept, statistic: Statistic, cursor: int, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """A heading, then a row for each landmark, those around the cursor where they do not all fit."""
+    d_ks, room = swept.landmarks, height - 1
+    if not d_ks or room < 1:
+        return []
+    shape = _shape(width, bool(swept.exact))
+    span = _span(swept, d_ks, HISTOGRAM[statistic.group], glyphs)
+    nearest = min(range(len(d_ks)), key=lambda at: abs(d_ks[at] - cursor))
+    first = min(max(nearest - room // 2, 0), max(len(d_ks) - room, 0))
+    rows = d_ks[first : first + room]
+    lines = [_head(statistic, shape, span, width, glyphs)]
+    lines += [_row(d_k, swept, statistic, shape, span, d_k == cursor, width, glyphs) for d_k in rows]
+    hidden = len(d_ks) - len(rows)
+    if hidden:
+        note: Line = ((f" {hidden} more rows: PgDn, PgUp ", "dim"),)
+        lines[-1] = lines[-1] if d_ks[first + room - 1] == cursor else fitted(note, width)
+    return lines
+
+
+def _head(statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs) -> Line:
+    line: list[Span] = [("   d_k ", "heading")]
+    for index, role in enumerate(COLUMN_ROLES):
+        title = f"  {glyphs.marks[index]} {('unscaled', 'scaled')[index]}"
+        line.append((title.ljust(CELL if shape.errors else VALUE), role))
+        if shape.theory:
+            line.append(("   exact".ljust(THEORY), "theory"))
+    if shape.spark:
+        low, high = (short(value, glyphs) for value in span)
+        title = f"  {glyphs.marks[0]} {glyphs.say(TITLES[HISTOGRAM[statistic.group]])}"
+        line.append((title.ljust(shape.spark + 2), COLUMN_ROLES[0]))
+        line.append((f"  {glyphs.marks[1]} {low} to {high}", COLUMN_ROLES[1]))
+    return fitted(tuple(line), width)
+
+
+def _row(
+    d_k: int,
+    swept: Swept,
+    statistic: Statistic,
+    shape: _Shape,
+    span: tuple[float, float],
+    marked: bool,
+    width: int,
+    glyphs: Glyphs,
+) -> Line:
+    name: Role = "accent" if marked else "label"
+    line: list[Span] = [((glyphs.cursor if marked else " ") + f"{d_k:>5} ", name)]
+    contents = swept.points.get(d_k)
+    if contents is None:
+        return fitted((*line, (glyphs.say("    …"), "dim")), width)
+    for index, role in enumerate(COLUMN_ROLES):
+        value, rest = measured_text(contents.columns[index], statistic, glyphs)
+        line.extend([(value, role), (rest if shape.errors else "", "dim")])
+        if shape.theory:
+            sign, exact = theory_text(contents, index, statistic, glyphs)
+            line.extend([(sign, "alert"), (exact, "theory")])
+    low = replace(glyphs, bars=glyphs.bars[:-1])  # so that they do not touch the line above
+    for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
+        if shape.spark:
+            edges = [span[0] + (span[1] - span[0]) * cell / shape.spark for cell in range(shape.spark + 1)]
+            counts: list[float] = column.histograms[HISTOGRAM[statistic.group]].onto(edges).tolist()
+            line.append(("  " + bars(counts, 1, low)[0], role))
+    if shape.models and d_k in MODEL_WIDTHS:
+        line.append((f"  {MODEL_WIDTHS[d_k]}", "dim"))
+    return fitted(tuple(line), width)
+
+
+def _span(swept: Swept, d_ks: Sequence[int], name: HistogramName, glyphs: Glyphs) -> tuple[float, float]:
+    """One axis for all sparklines; that of logits is known before they are, where their law is."""
+    known = [swept.points[d_k] for d_k in d_ks if d_k in swept.points]
+    histograms = [column.histograms[name] for contents in known for column in contents.columns]
+    if name == "logits":
+        laws = [column.values for d_k in d_ks for column in swept.exact.get(d_k, ())]
+        reach: list[float] = []
+        for law in laws:
+            mean, std = law["logit_mean"], law["logit_std"]
+            if mean is not None and std:
+                reach += [mean - _TAILS * std, mean + _TAILS * std]
+        if reach:
+            return nice_range(min(reach), max(reach))
+    if not histograms:
+        return 0.0, 1.0
+    axis = axis_span(histograms, name, glyphs)
+    return axis.low, axis.high

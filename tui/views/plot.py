@@ -1,0 +1,283 @@
+"""Measured points with error bars over exact curves, on a pair of axes; drawn in characters.
+
+A curve is a line of braille dots, eight to a cell; a point is a sign of its own in the cell it falls into, an error
+bar the cells above and below it. Where several fall into one cell the last is seen: points over error bars over
+curves over the cursor. What does not change while the cursor moves is drawn once, as a Drawing.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from .axes import Axis, tick_labels
+from .glyphs import Glyphs
+from .lines import Line, Role, Span, fitted
+
+_UNDER = 2  # lines under the plot: the axis of x and its labels
+_BLANK, _BRAILLE = 0x2800, ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # the bit of each dot of a cell
+_DASHES = " '-:.::|"  # three dots in ASCII: the upper one counts 1, the middle one 2, the lower one 4
+
+Cells: TypeAlias = list[list[Span]]  # one character each, from the top line down
+
+
+class Point(NamedTuple):
+    """A measured value; `far` marks one that does not agree with the exact one."""
+
+    x: float
+    y: float
+    stderr: float | None = None
+    far: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """What has been measured of one thing, and what is exactly known of it, over the same x."""
+
+    role: Role
+    thin: Role  # of its exact curve
+    mark: str  # one character
+    points: Sequence[Point] = ()
+    exact: Sequence[tuple[float, float]] = ()  # in rising x
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A line at an x, and words beside it."""
+
+    x: float
+    words: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Everything that is drawn."""
+
+    x: Axis
+    y: Axis
+    series: Sequence[Series] = ()
+    unit: str = ""  # after the labels of y
+    marks: Sequence[Mark] = ()
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where in a view the axes stand: labels of y at the left, then so many cells across and down."""
+
+    plot: Plot
+    margin: int
+    columns: int
+    rows: int
+
+    def across(self, x: float) -> float | None:
+        """An x in cells from the left; both ends of the axis stand in the middle of a cell."""
+        place = self.plot.x.place(x)
+        return None if place is None else place * (self.columns - 1) + 0.5
+
+    def down(self, y: float) -> float | None:
+        """A y in cells from the top."""
+        place = self.plot.y.place(y)
+        return None if place is None else (1 - place) * (self.rows - 1) + 0.5
+
+    def x_of(self, column: int) -> float:
+        """What stands in a column of the view, the nearest end for one beside the plot."""
+        cell = min(max(column - self.margin, 0), self.columns - 1)
+        return self.plot.x.value(cell / max(self.columns - 1, 1))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot without its cursor: its lines, of a margin and then one character for each column of the frame."""
+
+    at: Frame
+    lines: Sequence[Line]
+
+
+def draw(plot: Plot, width: int, height: int, glyphs: Glyphs) -> Drawing:
+    """The plot with its axes, exactly `height` lines of `width`."""
+    rows = max(height - _UNDER, 1)
+    labels = _labels(plot, rows, glyphs)
+    margin = max(map(len, labels.values()), default=0) + 2
+    at = Frame(plot, margin, max(width - margin - 1, 1), rows)
+    cells: Cells = [[(" ", "text")] * at.columns for _ in range(rows)]
+    _draw_marks(cells, at, glyphs)
+    _draw_curves(cells, at, glyphs)
+    for series in plot.series:
+        for point in series.points:
+            for row, column, sign in _error_bar(point, series.role, at, glyphs):
+                cells[row][column] = sign
+    _draw_points(cells, at, glyphs)
+    _write_words(cells, at, glyphs)
+    lines: list[Line] = []
+    for row, content in enumerate(cells):
+        side = labels.get(row, "").rjust(margin - 1) + glyphs.frame[row in labels]
+        lines.append(((side, "dim"), *_merged(content)))
+    lines += _axis_lines(at, glyphs)
+    return Drawing(at, [fitted(line, width) for line in lines[:height]])
+
+
+def with_cursor(drawing: Drawing, x: float, here: Sequence[tuple[Series, Point]], glyphs: Glyphs) -> list[Line]:
+    """The lines with a cursor at x, and with points that stand there without belonging to a series' own."""
+    at, lines = drawing.at, list(drawing.lines)
+    right = at.across(x)
+    if right is None:
+        return lines
+    column = min(max(math.floor(right), 0), at.columns - 1)
+    inside = 0 <= right < at.columns
+    over: dict[int, Span] = {}
+    for series, point in here if inside else ():
+        over |= {row: sign for row, _, sign in _error_bar(point, series.role, at, glyphs)}
+    for series, point in here if inside else ():
+        row = _cell(at.down(point.y), at.rows)
+        if row is not None:
+            shared = over.get(row, ("", "text"))[0] in glyphs.marks[:-1]
+            sign: Span = (glyphs.marks[-1], "heading") if shared else (series.mark, series.role)
+            over[row] = ("!", "alert") if point.far else sign
+    for row in range(min(at.rows, len(lines)) if inside else 0):
+        if row in over:
+            lines[row] = _with_cell(lines[row], at.margin + column, over[row], "")
+        else:
+            lines[row] = _with_cell(
+                lines[row], at.margin + column, (glyphs.uprights[1], "accent"), glyphs.uprights + " "
+            )
+    foot = glyphs.foot if inside else glyphs.left if right < 0 else glyphs.right
+    if at.rows < len(lines):
+        lines[at.rows] = _with_cell(lines[at.rows], at.margin + column, (foot, "accent"), "")
+    return lines
+
+
+def _with_cell(line: Line, at: int, sign: Span, over: str) -> Line:
+    """The line with another character in one cell; if `over` names some, only in place of one of these."""
+    start = 0
+    for number, (text, role) in enumerate(line):
+        if at < start + len(text):
+            if over and text[at - start] not in over:
+                return line
+            parts: tuple[Span, ...] = ((text[: at - start], role), sign, (text[at - start + 1 :], role))
+            return (*line[:number], *(part for part in parts if part[0]), *line[number + 1 :])
+        start += len(text)
+    return line
+
+
+def _draw_marks(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
+    """The lines of the marks."""
+    for mark in at.plot.marks:
+        column = _cell(at.across(mark.x), at.columns)
+        if column is not None:
+            for row in cells:
+                row[column] = (glyphs.uprights[0], mark.role)
+
+
+def _draw_curves(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
+    """Every curve as dots that are connected from column to column; curves in one cell share its dots."""
+    across, down = (1, 3) if glyphs.ascii else (2, 4)
+    drawn: dict[tuple[int, int], int] = {}
+    for series in at.plot.series:
+        before: int | None = None
+        for column, level in _levels(series.exact, at, across):
+            dot = math.floor(level * down)
+            start = dot if before is None else before + (dot > before) - (dot < before)
+            before = dot
+            for each in range(max(min(start, dot), 0), min(max(start, dot) + 1, at.rows * down)):
+                row, bit = divmod(each, down)
+                cell = row, column // across
+                drawn[cell] = drawn.get(cell, 0) | (1 << bit if glyphs.ascii else _BRAILLE[bit][column % 2])
+                sign = _DASHES[drawn[cell]] if glyphs.ascii else chr(_BLANK + drawn[cell])
+                cells[row][column // across] = (sign, series.thin)
+
+
+def _levels(exact: Sequence[tuple[float, float]], at: Frame, across: int) -> Iterator[tuple[int, float]]:
+    """For each column of dots over which there is a curve, how far down it runs there, in cells."""
+    places = [(at.across(x), at.down(y)) for x, y in exact]
+    known = [(right, below) for right, below in places if right is not None and below is not None]
+    rights = [right for right, _ in known]
+    for column in range(at.columns * across):
+        right = (column + 0.5) / across
+        after = bisect.bisect_left(rights, right)
+        if 0 < after < len(known):
+            (x0, y0), (x1, y1) = known[after - 1], known[after]
+            yield column, y0 + (y1 - y0) * (right - x0) / (x1 - x0)
+
+
+def _error_bar(point: Point, role: Role, at: Frame, glyphs: Glyphs) -> Iterator[tuple[int, int, Span]]:
+    """Row, column and sign of each cell from one standard error below to one above, to half a cell."""
+    column, top = _cell(at.across(point.x), at.columns), at.down(point.y + (point.stderr or 0))
+    if column is None or top is None or not point.stderr:
+        return
+    lower = at.down(point.y - point.stderr)
+    bottom = at.rows if lower is None else lower  # on a logarithmic axis it may lie below everything
+    first, last = math.floor(2 * max(top, 0)), math.floor(2 * min(bottom, at.rows))
+    for row in range(first // 2, min(last // 2 + 1, at.rows)):
+        halves = first <= 2 * row, last > 2 * row
+        yield row, column, (glyphs.error[0 if all(halves) else 1 if halves[0] else 2], role)
+
+
+def _draw_points(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
+    """Points of several series in one cell have a sign of their own."""
+    seen: dict[tuple[int, int], str] = {}
+    for series in at.plot.series:
+        for point in series.points:
+            column, row = _cell(at.across(point.x), at.columns), _cell(at.down(point.y), at.rows)
+            if column is None or row is None:
+                continue
+            shared = seen.setdefault((row, column), series.mark) != series.mark
+            sign: Span = (glyphs.marks[-1], "heading") if shared else (series.mark, series.role)
+            cells[row][column] = ("!", "alert") if point.far else sign
+
+
+def _write_words(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
+    """The words of each mark, on the first line where they hide nothing but uprights."""
+    for mark in at.plot.marks:
+        column, words = _cell(at.across(mark.x), at.columns), glyphs.say(mark.words)
+        if column is None:
+            continue
+        start = column + 2 if column + 2 + len(words) <= at.columns else column - 1 - len(words)
+        for row in cells if start >= 0 else ():
+            if all(sign == " " or sign in glyphs.uprights for sign, _ in row[start : start + len(words)]):
+                row[start : start + len(words)] = [(character, mark.role) for character in words]
+                break
+
+
+def _axis_lines(at: Frame, glyphs: Glyphs) -> list[Line]:
+    """The axis of x with its ticks, and the labels under it."""
+    rule, labels = [glyphs.rule] * at.columns, [" "] * (at.columns + 1)
+    widest = len(f"{at.plot.x.high:.0f}") + 2
+    for value in at.plot.x.ticks(at.columns // widest):
+        column, text = _cell(at.across(value), at.columns), f"{value:.0f}"
+        if column is not None:
+            rule[column] = glyphs.tick
+            start = max(min(column - (len(text) - 1) // 2, len(labels) - len(text)), 0)
+            labels[start : start + len(text)] = text
+    side = " " * (at.margin - 1) + glyphs.frame[2]
+    return [((side + "".join(rule), "dim"),), ((" " * at.margin + "".join(labels), "dim"),)]
+
+
+def _labels(plot: Plot, rows: int, glyphs: Glyphs) -> dict[int, str]:
+    """The label of each line that has one; they stand two lines apart or more."""
+    at = Frame(plot, 0, 1, rows)
+    ticks = plot.y.ticks(max(2 * rows // 5, 2 if rows > 1 else 1))
+    labels: dict[int, str] = {}
+    for value, text in zip(ticks, tick_labels(ticks, plot.y, glyphs), strict=True):
+        row = _cell(at.down(value), rows)
+        if row is not None:
+            labels[row] = text + plot.unit
+    return labels
+
+
+def _cell(position: float | None, count: int) -> int | None:
+    """The cell that a position falls into, if it falls into one."""
+    at = -1 if position is None or not math.isfinite(position) else math.floor(position)
+    return at if 0 <= at < count else None
+
+
+def _merged(cells: Sequence[Span]) -> Iterator[Span]:
+    """Neighbours of the same role as one span."""
+    start = 0
+    for end in range(1, len(cells) + 1):
+        if end == len(cells) or cells[end][1] != cells[start][1]:
+            yield "".join(character for character, _ in cells[start:end]), cells[start][1]
+            start = end
