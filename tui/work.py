@@ -99,7 +99,7 @@ def predict_curves(question: Parameters, d_ks: Sequence[int]) -> Work:
 
 
 def sweep(question: Parameters, d_ks: Sequence[int]) -> Work:
-    """The measurement at each of these d_k with its theory, as they come; nothing, if there are none."""
+    """The measurement at each of these d_k, of which there may be none, with its theory, as they come."""
     from ..core.lab.comparison import deviations
     from ..core.lab.sweep import stream
     from ..core.lab.theory import predict
@@ -107,7 +107,10 @@ def sweep(question: Parameters, d_ks: Sequence[int]) -> Work:
 
     told = time.monotonic()
     found: dict[int, Contents] = {}
-    for step in stream(question, d_ks) if d_ks else ():
+    if not d_ks:
+        yield SweepPart("sweep", question, found, 1.0)
+        return
+    for step in stream(question, d_ks):
         for point in step.points:
             measured, prediction = point.measurement, predict(point.parameters)
             differences = deviations(measured, prediction)

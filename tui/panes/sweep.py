@@ -11,7 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ...core.attention.scales import multiplier
+from ...core.attention.scales import Setting, multiplier
 from ...core.landmarks import MODEL_WIDTHS, next_width
 from ...core.parameters import FIELD, ParameterError, Parameters
 from ...core.statistics.catalogue import STATISTICS, Statistic
@@ -135,8 +135,8 @@ class SweepPane(Pane):
     def on_hide(self) -> None:
         """Out of sight nothing is computed; what has been measured is kept."""
         self._asked = None
-        self.recompute.request("sweep", lambda: iter(()))
-        self.say_progress(None)
+        self._here = work.Lab()  # without what it has drawn
+        self._sweep(())
 
     def on_resize(self, event: events.Resize) -> None:
         self._arrange()
@@ -151,18 +151,27 @@ class SweepPane(Pane):
             return
         self._asked = question, self.grid
         grid = self._d_ks()
+        if not grid:
+            self._sweep(())
+            return
         old = self.swept if self.swept.question == question else Swept(question)
         if old is self.swept:
             self.swept = replace(old, grid=grid)
         self.recompute.request("curves", partial(work.predict_curves, question, _smooth(grid)))
-        self.recompute.request("sweep", partial(work.sweep, question, [d for d in grid if d not in old.points]))
+        self._sweep([d_k for d_k in grid if d_k not in old.points])
         self._show()
+
+    def _sweep(self, d_ks: Sequence[int]) -> None:
+        """Have these measured and nothing else."""
+        self.recompute.request("sweep", partial(work.sweep, _question(self.parameters), d_ks))
 
     def _read(self) -> None:
         """Find what has been measured at the cursor, or have it measured."""
         p = self.parameters
-        self._objection = self._early = ""
-        if _question(p) == self.swept.question and p.d_k in self.swept.points:
+        self._objection, self._early = _fault(p, p.d_k), ""
+        if self._objection:
+            pass
+        elif _question(p) == self.swept.question and p.d_k in self.swept.points:
             self.plot.reading = p.d_k, self.swept.points[p.d_k]
         else:
             self.recompute.request("lab", partial(self._here.measure, p))
@@ -302,7 +311,7 @@ class SweepPane(Pane):
         """The grid, without what has no multiplier under the rule."""
         from ...core.lab.grid import parse_grid  # loads NumPy
 
-        return tuple(d_k for d_k in parse_grid(self.grid.text) if _has_multiplier(self.parameters, d_k))
+        return tuple(d_k for d_k in parse_grid(self.grid.text) if not _fault(self.parameters, d_k))
 
 
 def _question(parameters: Parameters) -> Parameters:
@@ -310,12 +319,13 @@ def _question(parameters: Parameters) -> Parameters:
     return replace(parameters, d_k=Parameters.d_k)
 
 
-def _has_multiplier(parameters: Parameters, d_k: int) -> bool:
+def _fault(parameters: Parameters, d_k: int) -> str:
+    """Why the scale rule has no multiplier at this d_k; empty where it has one."""
     try:
-        multiplier(parameters.scale, d_k, parameters.multiplier)
-    except ParameterError:
-        return False
-    return True
+        multiplier(parameters.scale, replace(Setting.of(parameters), d_k=d_k))
+    except ParameterError as error:
+        return f"{error}."
+    return ""
 
 
 def _smooth(grid: Sequence[int]) -> list[int]:

@@ -25,13 +25,16 @@ class Axis:
         """0 at the low end, 1 at the high one, and on beyond them; None for what a logarithm does not have."""
         if not self.base:
             return (value - self.low) / (self.high - self.low)
-        return math.log(value / self.low) / math.log(self.high / self.low) if value > 0 else None
+        return self._factors(value) / self._factors(self.high) if value > 0 else None
 
     def value(self, place: float) -> float:
         """What stands at a place."""
         if not self.base:
             return self.low + place * (self.high - self.low)
-        return self.low * (self.high / self.low) ** place
+        return math.exp(math.log(self.low) + place * self._factors(self.high))
+
+    def _factors(self, value: float) -> float:
+        return math.log(value) - math.log(self.low)
 
     def ticks(self, most: int) -> list[float]:
         """Round values, evenly spread: as many as there can be up to this number, and one at least."""
@@ -97,13 +100,13 @@ def tick_labels(ticks: Sequence[float], axis: Axis, glyphs: Glyphs) -> list[str]
 
 
 def _scientific(value: float, glyphs: Glyphs) -> str:
-    """`10⁻⁶`, `2·10⁵`, `-5e-7`."""
-    if not value:
-        return "0"
-    exponent = math.floor(math.log10(abs(value)) + 1e-9)
+    """`10⁻⁶`, `2·10⁵`, `-5e-7`; numbers from 1 to 10 as they are."""
+    exponent = math.floor(math.log10(abs(value)) + 1e-9) if value else 0
     factor = f"{value / 10.0**exponent:.3g}"
     if glyphs.ascii:
-        return f"{factor}e{exponent}"
+        return f"{factor}e{exponent}" if exponent else factor
+    if not exponent:
+        return factor.replace("-", "−")
     head = {"1": "", "-1": "−"}.get(factor, factor.replace("-", "−") + "·")
     return head + power(exponent, glyphs)
 

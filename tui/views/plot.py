@@ -137,25 +137,21 @@ def with_cursor(drawing: Drawing, x: float, here: Sequence[tuple[Series, Point]]
             shared = over.get(row, ("", "text"))[0] in glyphs.marks[:-1]
             sign: Span = (glyphs.marks[-1], "heading") if shared else (series.mark, series.role)
             over[row] = ("!", "alert") if point.far else sign
+    upright: Span = (glyphs.uprights[1], "accent")
     for row in range(min(at.rows, len(lines)) if inside else 0):
-        if row in over:
-            lines[row] = _with_cell(lines[row], at.margin + column, over[row], "")
-        else:
-            lines[row] = _with_cell(
-                lines[row], at.margin + column, (glyphs.uprights[1], "accent"), glyphs.uprights + " "
-            )
+        lines[row] = _with_cell(lines[row], at.margin + column, over.get(row, upright), row not in over, glyphs)
     foot = glyphs.foot if inside else glyphs.left if right < 0 else glyphs.right
     if at.rows < len(lines):
-        lines[at.rows] = _with_cell(lines[at.rows], at.margin + column, (foot, "accent"), "")
+        lines[at.rows] = _with_cell(lines[at.rows], at.margin + column, (foot, "accent"), False, glyphs)
     return lines
 
 
-def _with_cell(line: Line, at: int, sign: Span, over: str) -> Line:
-    """The line with another character in one cell; if `over` names some, only in place of one of these."""
+def _with_cell(line: Line, at: int, sign: Span, behind: bool, glyphs: Glyphs) -> Line:
+    """The line with another character in one cell; `behind` everything but other uprights, if asked for."""
     start = 0
     for number, (text, role) in enumerate(line):
         if at < start + len(text):
-            if over and text[at - start] not in over:
+            if behind and role != "text" and text[at - start] not in glyphs.uprights:
                 return line
             parts: tuple[Span, ...] = ((text[: at - start], role), sign, (text[at - start + 1 :], role))
             return (*line[:number], *(part for part in parts if part[0]), *line[number + 1 :])
@@ -194,13 +190,14 @@ def _levels(exact: Sequence[tuple[float, float]], at: Frame, across: int) -> Ite
     """For each column of dots over which there is a curve, how far down it runs there, in cells."""
     places = [(at.across(x), at.down(y)) for x, y in exact]
     known = [(right, below) for right, below in places if right is not None and below is not None]
-    rights = [right for right, _ in known]
-    for column in range(at.columns * across):
-        right = (column + 0.5) / across
-        after = bisect.bisect_left(rights, right)
-        if 0 < after < len(known):
+    rights, half = [right for right, _ in known], 0.5 / across
+    for column in range(at.columns * across if len(known) > 1 else 0):
+        right = column / across + half
+        if rights[0] - 1.001 * half <= right <= rights[-1] + 1.001 * half:  # both ends have a column
+            right = min(max(right, rights[0]), rights[-1])
+            after = max(bisect.bisect_left(rights, right), 1)
             (x0, y0), (x1, y1) = known[after - 1], known[after]
-            yield column, y0 + (y1 - y0) * (right - x0) / (x1 - x0)
+            yield column, y0 + (y1 - y0) * (right - x0) / (x1 - x0 or 1)
 
 
 def _error_bar(point: Point, role: Role, at: Frame, glyphs: Glyphs) -> Iterator[tuple[int, int, Span]]:
