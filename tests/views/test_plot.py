@@ -47,7 +47,7 @@ def one(points: Sequence[Point] = (), exact: Sequence[tuple[float, float]] = (),
 def plots(draw_: st.DrawFn) -> Plot:
     """Any plot over d_k, also one whose values leave its axes."""
     values = draw_(st.lists(numbers, min_size=1, max_size=8))
-    logarithmic = draw_(st.booleans()) and all(value > 0 for value in values)
+    logarithmic = draw_(st.booleans()) and all(value > 1e-6 for value in values)
     y = axis_over(values, 10 if logarithmic else 0)
     series = [
         Series(
