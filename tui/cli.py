@@ -12,7 +12,7 @@ from pathlib import Path
 from ..core.errors import NO_MEMORY, InputError
 from ..core.parameters import Parameters
 from . import output
-from .options import Claims, Inspect, OpenApp, Report, parse
+from .options import Claims, Cost, Inspect, OpenApp, Report, parse
 from .parser import COMMANDS
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
@@ -73,7 +73,7 @@ def _run(words: Sequence[str], ascii_only: bool) -> int:
     return _print(request, ascii_only)
 
 
-def _print(request: Report | Inspect | Claims, ascii_only: bool) -> int:
+def _print(request: Report | Inspect | Claims | Cost, ascii_only: bool) -> int:
     """Have it measured and printed, by what loads NumPy and Rich only now."""
     if isinstance(request, Report):
         from .plain.report import report
@@ -83,6 +83,10 @@ def _print(request: Report | Inspect | Claims, ascii_only: bool) -> int:
         from .plain.inspect import inspect
 
         return inspect(request, ascii_only)
+    if isinstance(request, Cost):
+        from .plain.cost import cost
+
+        return cost(request, ascii_only)
     from .plain.claims import claims
 
     return claims(request, ascii_only)

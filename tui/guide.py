@@ -21,7 +21,8 @@ APP = Guide(
     usage="""attn-tui [FILE] [parameters]
        attn-tui report [parameters] [--format FORMAT] [-o FILE]
        attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [...]
-       attn-tui claims [--format FORMAT] [-o FILE]""",
+       attn-tui claims [--format FORMAT] [-o FILE]
+       attn-tui cost [--d-model N] [--heads N] [--preset NAME] [...]""",
     description="""\
 See, predict and debug the scale in scaled dot-product attention, from a
 terminal.
@@ -36,6 +37,7 @@ commands:
   report    print what the Lab shows: a table, JSON, CSV or Markdown
   inspect   print what the heads in a file do with their queries and keys
   claims    put to the test what study notes say about √d_k
+  cost      count a layer's parameters, its KV cache and its FLOPs
   attn-tui COMMAND --help says more.""",
     epilog="""\
 keys in the app:
@@ -116,6 +118,28 @@ Results go to stdout, messages and progress to stderr.
 """,
 )
 
+_COST = Guide(
+    usage="""attn-tui cost [--preset NAME] [--d-model N] [--heads N] [...]
+                     [--format FORMAT] [-o FILE]""",
+    description="""\
+Count what a layer of attention costs: its parameters matrix by matrix, the
+bytes of its KV cache for a token and for a context, its FLOPs for the next
+token and for the whole context, and the d_k that follows from its shape.
+Models with latent attention, such as DeepSeek-V3, have other matrices; they
+are not among the presets.""",
+    epilog="""\
+examples:
+  attn-tui cost --d-model 512 --heads 8              the Transformer paper's
+  attn-tui cost --d-model 4096 --heads 32 --kv-heads 8 --layers 32
+  attn-tui cost --preset llama-3-8b                  a model's own
+  attn-tui cost --preset llama-3-8b --context 131072 --cache-format float16
+  attn-tui cost --preset gpt2 --format json | jq .kv_cache.bytes_per_token
+
+Results go to stdout, messages to stderr. Exit status: 0, or 2 for what is not
+accepted.
+""",
+)
+
 
 def settings_guide() -> str:
     """What the app remembers, where, and what goes before it."""
@@ -136,4 +160,4 @@ settings of the app, in the environment, or in the file
 """
 
 
-GUIDES = {"report": _REPORT, "inspect": _INSPECT, "claims": _CLAIMS}
+GUIDES = {"report": _REPORT, "inspect": _INSPECT, "claims": _CLAIMS, "cost": _COST}

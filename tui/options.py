@@ -6,10 +6,12 @@ Everything that can be is checked here, before anything large is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from ..core.attention.cost import SHAPE_FIELDS, Layer
+from ..core.attention.presets import PRESETS, Preset
 from ..core.attention.scales import SCALE_RULES, Setting, multiplier
 from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters, Value
 from .parser import COMMANDS, UsageError, is_number, read
@@ -75,7 +77,17 @@ class Claims:
     remarks: tuple[str, ...] = ()
 
 
-Request: TypeAlias = OpenApp | Report | Inspect | Claims
+@dataclass(frozen=True)
+class Cost:
+    """attn-tui cost; the preset is where the layer was started from."""
+
+    layer: Layer
+    preset: Preset | None = None
+    output: Output = Output()
+    remarks: tuple[str, ...] = ()
+
+
+Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost
 
 
 def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
@@ -84,6 +96,8 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
         given = read(words[0], words[1:], glyphs)
         if words[0] == "claims":
             return Claims(_output(given))
+        if words[0] == "cost":
+            return _cost(given)
         return _report(given) if words[0] == "report" else _inspect(given)
     given = read("", words, glyphs)
     file = given.get("file")
@@ -124,6 +138,15 @@ def _inspect(given: dict[str, Any]) -> Inspect:
         _output(given),
         (_no_effect("--multiplier"),) if idle else (),
     )
+
+
+def _cost(given: dict[str, Any]) -> Cost:
+    name = given.get("preset")
+    if name is not None and name not in PRESETS:
+        raise UsageError(f"--preset: {name!r} is not accepted; it takes one of {', '.join(PRESETS)}")
+    preset = None if name is None else PRESETS[name]
+    values = {field.name: _value(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
+    return Cost(replace(preset.layer if preset else Layer(), **values), preset, _output(given))
 
 
 def _head(text: str) -> int:

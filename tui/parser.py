@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from ..core.attention.cost import SHAPE_FIELDS, Layer
+from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES
 from ..core.errors import InputError
 from ..core.export.formats import version
@@ -14,7 +16,7 @@ from ..core.parameters import FIELD, FIELDS, Field, Parameters
 from .guide import APP, GUIDES, settings_guide
 from .views.glyphs import Glyphs
 
-COMMANDS = ("report", "inspect", "claims")
+COMMANDS = ("report", "inspect", "claims", "cost")
 FORMATS = ("table", "json", "csv", "markdown")
 
 _METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
@@ -105,7 +107,9 @@ class _Parser(argparse.ArgumentParser):
             self._add(group, "--version", action=_ShowVersion, nargs=0, help="show the version and leave")
         if command in ("", "report"):
             self._add_parameters()
-        if command != "claims":
+        if command == "cost":
+            self._add_shape()
+        if command in ("", "report", "inspect"):
             names = SCALE_RULES if command == "inspect" else FIELD["scale"].choices
             self.add_argument_group("scale rules, and what they multiply scores by", _rules(names))
 
@@ -146,6 +150,24 @@ class _Parser(argparse.ArgumentParser):
                 groups[field.group] = self.add_argument_group(_TITLES.get(field.group, field.group))
             metavar = "RULE" if field.name == "scale" else _METAVARS[field.kind]
             self._add(groups[field.group], field.option, dest=field.name, metavar=metavar, help=_help(field))
+
+    def _add_shape(self) -> None:
+        group = self.add_argument_group("shape of a layer, and its use")
+        self._add(
+            group, "--preset", metavar="NAME",
+            help="start from the layer of a well-known model, at its longest context; what else is given replaces "
+            "its own",
+        )  # fmt: skip
+        usual = Layer()
+        for field in SHAPE_FIELDS:
+            value = getattr(usual, field.name)
+            default = f"; default {field.format(value)}" if value is not None else ""
+            text = f"{field.help} Takes {field.accepted}{default}."
+            alone = {"nargs": "?", "const": "all"} if field.name == "bias" else {}
+            self._add(group, field.option, dest=field.name, metavar=_METAVARS[field.kind], help=text, **alone)
+        wide = max(map(len, PRESETS)) + 2
+        models = "\n".join(f"{preset.name.ljust(wide)}{preset.model}" for preset in PRESETS.values())
+        self.add_argument_group("presets", models)
 
     def _add(self, group: Any, *names: str, **settings: Any) -> None:
         group.add_argument(*names, **settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from .glyphs import Glyphs
 
@@ -61,6 +62,23 @@ def percent(share: float) -> str:
     if value > 99.9:
         return "> 99.9 %"
     return f"{value:.1f} %" if value < 9.95 or value > 99 else f"{value:.0f} %"
+
+
+def metric(number: float) -> str:
+    """A large count to four digits: `2.684 G`, `21.99 T`."""
+    return _prefixed(number, 1000, ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"))
+
+
+def binary(count: float) -> str:
+    """A number of bytes to four digits, in powers of 1024: `128 KiB`."""
+    return _prefixed(count, 1024, ("bytes", *(f"{prefix}iB" for prefix in "KMGTPEZYRQ")))
+
+
+def _prefixed(number: float, base: int, units: Sequence[str]) -> str:
+    size, at = float(number), 0
+    while float(f"{size:.4g}") >= base and at < len(units) - 1:
+        size, at = size / base, at + 1
+    return f"{size:.4g} {units[at]}".rstrip()
 
 
 def power_of_ten(value: float, digits: int) -> str:

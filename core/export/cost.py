@@ -1,0 +1,129 @@
+"""The cost of a layer of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..attention.cost import FORMAT_BYTES, SHAPE_FIELDS, Cost, Flops, Matrix
+from ..attention.presets import Preset
+from .formats import Say, csv_text, escaped, json_text, markdown_table, version
+
+_COST = "attn-tui/cost-1"
+
+
+def cost_json(cost: Cost, preset: Preset | None) -> str:
+    """A cost as one JSON object; `preset` is where its layer comes from."""
+    layer = cost.layer
+    return json_text(
+        {
+            "schema": _COST,
+            "version": version(),
+            "preset": None if preset is None else _preset(preset, cost),
+            "layer": _shape(cost) | {"kind": layer.kind, "scale": layer.width**-0.5},
+            "parameters": {
+                "matrices": [
+                    {
+                        "name": matrix.name,
+                        "shape": [matrix.rows, matrix.columns],
+                        "weights": matrix.weights,
+                        "bias": matrix.bias,
+                        "parameters": matrix.parameters,
+                    }
+                    for matrix in cost.matrices
+                ],
+                "layer": cost.parameters,
+                "all_layers": cost.all_parameters,
+            },
+            "kv_cache": {
+                "bytes_per_number": FORMAT_BYTES[layer.cache_format],
+                "bytes_per_token": cost.cache_per_token,
+                "bytes": cost.cache,
+            },
+            "flops": {
+                "next_token": _flops(cost.next_token) | {"pairs": layer.context},
+                "whole_context": _flops(cost.whole_context) | {"pairs": layer.pairs},
+            },
+        }
+    )
+
+
+def cost_csv(cost: Cost, preset: Preset | None) -> str:
+    """A line for each figure, after the shape. Files can be joined as they are."""
+    place = {"preset": None if preset is None else preset.name} | _shape(cost)
+    lines = [[*place.values(), *figure] for figure in _figures(cost)]
+    return csv_text([*place, "quantity", "value", "unit"], lines)
+
+
+def cost_markdown(cost: Cost, preset: Preset | None, say: Say = str) -> str:
+    """What the layer is, a table of its matrices, and one of the other figures."""
+    shape = _shape(cost)
+    words = ", ".join(f"{field.label} {shape[field.name]}" for field in SHAPE_FIELDS)
+    title = words if preset is None else f"{preset.title(cost.layer)}: {words}"
+    matrices = [
+        (m.name, f"{m.rows} × {m.columns}", f"{m.weights:,}", f"{m.bias:,}", f"{m.parameters:,}")
+        for m in cost.matrices
+    ]
+    of_matrices = [_of_matrix(matrix) for matrix in cost.matrices]
+    figures = [
+        (name.replace("_", " "), f"{value:,}", unit)
+        for name, value, unit in _figures(cost)
+        if name not in of_matrices
+    ]
+    return "\n".join(
+        [
+            f"{escaped(title, say)}\n",
+            _table(("matrix", "shape", "weights", "bias", "parameters"), matrices, say),
+            _table(("figure", "value", "unit"), figures, say),
+        ]
+    )
+
+
+def _table(header: Sequence[str], lines: Sequence[Sequence[str]], say: Say) -> str:
+    first, *others = ([escaped(cell, say) for cell in line] for line in (header, *lines))
+    return markdown_table(first, others)
+
+
+def _preset(preset: Preset, cost: Cost) -> dict[str, Any]:
+    return {
+        "name": preset.name,
+        "model": preset.model,
+        "source": preset.source,
+        "note": preset.note or None,
+        "changed": preset.changed(cost.layer),
+    }
+
+
+def _of_matrix(matrix: Matrix) -> str:
+    return f"parameters_{matrix.name.lower()}"
+
+
+def _shape(cost: Cost) -> dict[str, Any]:
+    """The shape, with what was not given filled in."""
+    layer = cost.layer
+    return {field.name: getattr(layer, field.name) for field in SHAPE_FIELDS} | {
+        "kv_heads": layer.key_heads,
+        "d_k": layer.width,
+    }
+
+
+def _flops(flops: Flops) -> dict[str, int]:
+    return {
+        "projections": flops.projections,
+        "scores": flops.scores,
+        "weighted_sum": flops.weighted_sum,
+        "total": flops.total,
+    }
+
+
+def _figures(cost: Cost) -> Iterator[tuple[str, int, str]]:
+    """Every figure by its name, with its unit."""
+    for matrix in cost.matrices:
+        yield _of_matrix(matrix), matrix.parameters, "parameters"
+    yield "parameters_layer", cost.parameters, "parameters"
+    yield "parameters_all_layers", cost.all_parameters, "parameters"
+    yield "kv_cache_per_token", cost.cache_per_token, "bytes"
+    yield "kv_cache", cost.cache, "bytes"
+    for when, flops in (("next_token", cost.next_token), ("whole_context", cost.whole_context)):
+        for what, value in _flops(flops).items():
+            yield f"flops_{when}_{what}", value, "FLOPs"
