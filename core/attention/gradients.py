@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..errors import InputError
 from .additive import AdditiveWeights, additive_gradients, additive_query_gradients
-from .normalisation import normalise, normalise_backward
+from .normalise import normalised, normalised_backward
 from .scores import BilinearWeights, Mechanism, Weights, fold_heads
 from .variant import Attended, Variant, attend, with_gain
 
@@ -75,7 +75,7 @@ def gradients(
     folded_d = d_scores.reshape(*folded_q.shape[:-1], path.k.shape[-2])
     d_q, d_k, d_mechanism = _of_mechanism(folded_d, folded_q, path.k, variant.mechanism, variant.weights)
     sides = (d_q.reshape(q.shape), q, variant.gain_q), (d_k, k, variant.gain_k)
-    (d_q, d_gain_q), (d_k, d_gain_k) = (_through_normalisation(*side, variant) for side in sides)
+    (d_q, d_gain_q), (d_k, d_gain_k) = (_through_normalise(*side, variant) for side in sides)
     return Gradients(
         q=d_q,
         k=d_k,
@@ -100,7 +100,7 @@ def query_gradients(
     if isinstance(weights, BilinearWeights):
         return d_scores @ (k @ weights.w.T)
     if mechanism == "cosine":
-        return normalise_backward(d_scores @ normalise(k, "l2"), q, "l2")
+        return normalised_backward(d_scores @ normalised(k, "l2"), q, "l2")
     return d_scores @ k
 
 
@@ -136,14 +136,14 @@ def _of_mechanism(
     return d_q, query_gradients(d_scores.mT, k, q, mechanism, transposed), d_w
 
 
-def _through_normalisation(
+def _through_normalise(
     upstream: FloatArray, x: FloatArray, gain: FloatArray | None, variant: Variant
 ) -> tuple[FloatArray, FloatArray | None]:
-    """∂L/∂x and ∂L/∂gain from upstream = ∂L/∂(gain∘normalise(x))."""
+    """∂L/∂x and ∂L/∂gain from upstream = ∂L/∂(gain∘normalised(x))."""
     d_gain = None
     if gain is not None:
-        d_gain = _summed_to(upstream * normalise(x, variant.normalisation), gain.shape)
-    return normalise_backward(with_gain(upstream, gain), x, variant.normalisation), d_gain
+        d_gain = _summed_to(upstream * normalised(x, variant.normalise, variant.epsilon), gain.shape)
+    return normalised_backward(with_gain(upstream, gain), x, variant.normalise, variant.epsilon), d_gain
 
 
 def _summed_to(x: FloatArray, shape: tuple[int, ...]) -> FloatArray:

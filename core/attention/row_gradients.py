@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from .gradients import query_gradients
-from .normalisation import Normalisation, normalise, normalise_backward
+from .normalise import normalised, normalised_backward
+from .scales import Normalise
 from .scores import Mechanism, Weights
 from .softmax import FLOOR, HIGHEST_SINK, ShiftedRows
 
@@ -99,9 +100,9 @@ def query_gradient_norms(
     q: FloatArray | None = None,
     mechanism: Mechanism = "dot_product",
     weights: Weights = None,
-    normalisation: Normalisation = "none",
+    normalise: Normalise = "none",
 ) -> FloatArray:
-    """‖∂L/∂q‖ (rows,) in float64, for scores = multiplier · mechanism(normalise(q), k).
+    """‖∂L/∂q‖ (rows,) in float64, for scores = multiplier · mechanism(normalised(q), k).
 
     k (…, n, d) are the keys as the mechanism takes them, normalised; q (…, m, d) the queries before they are, wanted
     by all but the plain dot product. multiplier may be one for each row.
@@ -110,8 +111,8 @@ def query_gradient_norms(
     if q is None:
         d_q = entries @ k
     else:
-        d_q = query_gradients(entries, normalise(q, normalisation), k, mechanism, weights)
-        d_q = normalise_backward(d_q, q, normalisation)
+        d_q = query_gradients(entries, normalised(q, normalise), k, mechanism, weights)
+        d_q = normalised_backward(d_q, q, normalise)
     d_q = d_q.reshape(len(gradients.factor), -1)
     return np.sqrt(np.vecdot(d_q, d_q).astype(np.float64)) * gradients.factor * multiplier
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..arrays import FloatArray
 from ..errors import InputError
 from .additive import AdditiveWeights, additive_scores
-from .normalisation import normalise
+from .normalise import normalised
 
 Mechanism: TypeAlias = Literal["dot_product", "additive", "cosine", "bilinear"]
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
@@ -91,7 +91,7 @@ def scores(q: FloatArray, k: FloatArray, mechanism: Mechanism = "dot_product", w
     elif isinstance(weights, BilinearWeights):
         found = folded @ weights.w @ k.mT
     elif mechanism == "cosine":
-        found = normalise(folded, "l2") @ normalise(k, "l2").mT
+        found = normalised(folded, "l2") @ normalised(k, "l2").mT
     else:
         found = folded @ k.mT
     return found.reshape(*q.shape[:-1], k.shape[-2])

@@ -93,10 +93,12 @@ def softmax_and_sink(
         sinks[..., 0] = sink
         largest = np.maximum(largest, sinks)
     largest[np.isneginf(largest)] = 0
-    powers, sinks = np.exp(seen - largest), np.exp(sinks - largest)
+    powers, sinks = seen - largest, np.exp(sinks - largest)
+    np.exp(powers, out=powers)
     total = powers.sum(axis=-1, keepdims=True) + sinks
-    total = np.where(total == 0, 1, total)
-    return powers / total, (sinks / total)[..., 0]
+    total[total == 0] = 1
+    powers /= total
+    return powers, (sinks / total)[..., 0]
 
 
 def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRows:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ..arrays import BoolArray, FloatArray
 from ..errors import InputError
-from .normalisation import Normalisation, normalise
+from .normalise import normalised
+from .scales import Normalise
 from .scores import Mechanism, Weights, fold_heads, scores
 from .softmax import softcap, softmax_and_sink
 
@@ -22,7 +23,8 @@ class Variant:
 
     mechanism: Mechanism = "dot_product"
     weights: Weights = None  # of the mechanism
-    normalisation: Normalisation = "none"  # of each query and key, before the mechanism
+    normalise: Normalise = "none"  # what happens to each query and key before the mechanism
+    epsilon: float = 0.0  # of the normalisation
     gain_q: FloatArray | None = None  # learned factors of the normalised queries; broadcasts to q
     gain_k: FloatArray | None = None  # of the normalised keys; broadcasts to k
     scale: FloatArray | float = (
@@ -55,8 +57,8 @@ def attend(q: FloatArray, k: FloatArray, v: FloatArray, variant: Variant) -> Att
     """
     if k.shape[:-1] != v.shape[:-1]:
         raise InputError(f"there is one value for each key; the keys are {k.shape} and the values {v.shape}")
-    normal_q = with_gain(normalise(q, variant.normalisation), variant.gain_q)
-    normal_k = with_gain(normalise(k, variant.normalisation), variant.gain_k)
+    normal_q = with_gain(normalised(q, variant.normalise, variant.epsilon), variant.gain_q)
+    normal_k = with_gain(normalised(k, variant.normalise, variant.epsilon), variant.gain_k)
     raw = scores(normal_q, normal_k, variant.mechanism, variant.weights)
     scaled = raw * variant.scale
     capped = scaled if variant.softcap is None else softcap(scaled, variant.softcap)

@@ -55,7 +55,8 @@ def variant_of(case: dict[str, Any]) -> Variant:
     return Variant(
         mechanism={"additive": "additive", "cosine": "cosine"}.get(kind, "dot_product"),
         weights=AdditiveWeights(*additive) if kind == "additive" else None,
-        normalisation="rms" if kind == "qknorm" else "none",
+        normalise="rms" if kind == "qknorm" else "none",
+        epsilon=1e-6,
         gain_q=field(case, "gq"),
         gain_k=field(case, "gk"),
         scale=case["scale"],

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.attention import additive
 from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.attention.gradients import Gradients, gradients, norm_statistics
 from attn_tui.core.attention.scores import MECHANISMS, Mechanism, draw_weights
@@ -32,7 +33,7 @@ def questions(draw: st.DrawFn) -> tuple[dict[str, Any], Variant, int]:
     }  # fmt: skip
     arrays = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
     mechanism: Mechanism = draw(st.sampled_from(MECHANISMS))
-    normalisation = draw(st.sampled_from(["none", "rms", "layer_norm", "l2"]))
+    normalise = draw(st.sampled_from(["none", "rms", "layer_norm", "l2"]))
     weights = draw_weights(mechanism, d, rng, gain=draw(st.sampled_from([1.0, 4.0])), hidden_units=3)
     if isinstance(weights, AdditiveWeights):
         weights = dataclasses.replace(weights, bias=rng.standard_normal(3))
@@ -43,7 +44,8 @@ def questions(draw: st.DrawFn) -> tuple[dict[str, Any], Variant, int]:
     variant = Variant(
         mechanism,
         weights,
-        normalisation,
+        normalise,
+        epsilon=draw(st.sampled_from([0.0, 0.1])),
         gain_q=maybe(heads, 1, d),
         gain_k=maybe(d),
         scale=draw(st.sampled_from([0.125, 3.0])) if draw(st.booleans()) else rng.uniform(0.1, 3, (m, 1)),
@@ -72,7 +74,7 @@ def assert_derivative(at: Any, found: Any, value: Any, seed: int, what: str) -> 
 @given(questions())
 def test_every_gradient_is_the_derivative_that_finite_differences_measure(case: Any) -> None:
     arrays, variant, seed = case
-    d, how = arrays["q"].shape[-1], variant.normalisation
+    d, how = arrays["q"].shape[-1], variant.normalise
     # Of one component, or of two less their mean, only a sign is left: no derivative to measure.
     assume(d > 2 or how != "layer_norm")
     assume(d > 1 or (how != "l2" and variant.mechanism != "cosine"))
@@ -146,6 +148,19 @@ def test_grouped_heads_sum_into_the_key_head_that_they_share() -> None:
     assert shared.q == pytest.approx(apart.q)
     assert shared.k == pytest.approx(apart.k.reshape(2, 2, 3, 7, 5).sum(axis=2))
     assert shared.v == pytest.approx(apart.v.reshape(2, 2, 3, 7, 3).sum(axis=2))
+
+
+@pytest.mark.parametrize("block", [1, 20, 64])
+def test_gradients_of_additive_attention_do_not_depend_on_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v, g = plain_case()
+    variant = Variant("additive", draw_weights("additive", 6, np.random.default_rng(1)))
+    at_once = gradients(q, k, v, g, variant)
+    monkeypatch.setattr(additive, "BLOCK", block)
+    in_blocks = gradients(q, k, v, g, variant)
+    for name in ("q", "k", "scores"):
+        assert getattr(in_blocks, name) == pytest.approx(getattr(at_once, name), rel=1e-12, abs=1e-14)
+    for name, value in vars(at_once.weights).items():
+        assert getattr(in_blocks.weights, name) == pytest.approx(value, rel=1e-12, abs=1e-14)
 
 
 def test_what_attend_made_may_be_handed_in() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.normalise import normalised
+from attn_tui.core.attention.normalise import normalised, normalised_backward
 from attn_tui.core.attention.scales import SCALE_RULES, Normalise, Setting, multiplier
 
 GOLDEN = np.load(Path(__file__).parents[1] / "data" / "golden.npz")
@@ -65,10 +65,45 @@ def test_cosines_are_the_reference_s(case: str) -> None:
     assert np.allclose(q @ k.mT, field(case, "raw"), rtol=1e-12, atol=1e-12)
 
 
-def test_rms_scores_are_the_reference_s_up_to_its_epsilon() -> None:
-    q, k = (normalised(field("qknorm_rms", side), "rms") * field("qknorm_rms", f"g{side}") for side in "qk")
+@pytest.mark.parametrize(("epsilon", "tolerance"), [(0.0, 2e-5), (1e-6, 1e-12)])
+def test_rms_scores_are_the_reference_s_with_its_epsilon(epsilon: float, tolerance: float) -> None:
+    q, k = (normalised(field("qknorm_rms", side), "rms", epsilon) * field("qknorm_rms", f"g{side}") for side in "qk")
     expected = field("qknorm_rms", "raw")
-    assert np.allclose(q @ k.mT, expected, rtol=2e-5, atol=2e-5)
+    assert np.allclose(q @ k.mT, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_an_epsilon_tells_only_where_vectors_are_as_small(how: Normalise) -> None:
+    x = draw(5, 16)
+    assert np.allclose(normalised(x, how, 1e-6), normalised(x, how), rtol=1e-6, atol=1e-6)
+    small = normalised(1e-9 * x, how, 1e-6)
+    assert 0 < np.abs(small).max() < 0.02
+
+
+@pytest.mark.parametrize("how", ["none", *KINDS])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3])
+@pytest.mark.parametrize("size", [1.0, 1e-2, 1e-5])
+def test_the_way_back_is_the_derivative(how: Normalise, epsilon: float, size: float) -> None:
+    rng = np.random.default_rng(1)
+    x, upstream, direction = (rng.standard_normal((3, 6)) for _ in range(3))
+    x, step = size * x, 1e-5 * size
+
+    def along(t: float) -> float:
+        return float((upstream * normalised(x + t * direction, how, epsilon)).sum())
+
+    expected = (along(step) - along(-step)) / (2 * step)
+    assert (normalised_backward(upstream, x, how, epsilon) * direction).sum() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("how", KINDS)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6])
+def test_no_vector_is_too_small_for_the_way_back(how: Normalise, epsilon: float) -> None:
+    tiny = np.array([[0.0, 0.0], [1e-30, -1e-30], [1e-13, 0.0], [2.0, 2.0]], np.float32)
+    with np.errstate(all="raise", under="ignore"):
+        back = normalised_backward(np.ones_like(tiny), tiny, how, epsilon)
+    assert back.dtype == np.float32
+    assert np.all(np.isfinite(back))
+    assert epsilon or np.all(back[0] == 0)
 
 
 def test_ngpt_and_qwen3_start_from_the_same_logits() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.attention.gradients import gradients, norm_statistics
-from attn_tui.core.attention.normalisation import Normalisation, normalise
+from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
+from attn_tui.core.attention.scales import Normalise
 from attn_tui.core.attention.scores import MECHANISMS, Mechanism, draw_weights, scores
 from attn_tui.core.attention.softmax import ShiftedRows, logits_below, row_sums, shift_rows
 from attn_tui.core.attention.variant import Variant
@@ -51,17 +52,17 @@ def test_norms_are_those_of_the_exact_gradients(
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("normalisation", ["none", "rms", "layer_norm", "l2"])
+@pytest.mark.parametrize("normalise", ["none", "rms", "layer_norm", "l2"])
 def test_norms_of_every_mechanism_are_those_of_the_exact_gradients(
-    mechanism: Mechanism, normalisation: Normalisation
+    mechanism: Mechanism, normalise: Normalise
 ) -> None:
     q, k, v, g = draw(1, d=8)
     weights = draw_weights(mechanism, 8, np.random.default_rng(2), gain=3.0)
-    variant = Variant(mechanism, weights, normalisation, scale=0.7)
-    keys = normalise(k, normalisation)
-    shifted = shift(scores(normalise(q, normalisation), keys, mechanism, weights))
+    variant = Variant(mechanism, weights, normalise, scale=0.7)
+    keys = normalised(k, normalise)
+    shifted = shift(scores(normalised(q, normalise), keys, mechanism, weights))
     found = logit_gradients(shifted, 0.7, upstream(g, v, shifted))
-    norms = query_gradient_norms(found, 0.7, keys, q, mechanism, weights, normalisation)
+    norms = query_gradient_norms(found, 0.7, keys, q, mechanism, weights, normalise)
     exact = gradients(q, k, v, g, variant).q
     assert norms == pytest.approx(np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10)
 

@@ -1,0 +1,51 @@
+"""FORMATS: the one declaration of each number format that attention may be computed in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """One format of floating-point numbers."""
+
+    name: str  # as NumPy and ml_dtypes call it
+    word: str  # as people do
+    bits: int
+    mantissa: int  # bits of it that are stored: the next number above 1 is 1 + 2^-mantissa
+    min_exponent: int  # below 2^min_exponent numbers are no closer to each other than there
+    largest: float  # finite number
+    saturates: bool = False  # a larger number becomes this one, in place of ∞
+
+    @property
+    def exp_limit(self) -> float:
+        """The logit above which its exponential, with nothing subtracted, is beyond the largest number."""
+        return math.log(self.largest)
+
+    @property
+    def accumulator(self) -> Literal["float32", "float64"]:
+        """The dtype that products are summed in and softmax takes place in."""
+        return "float64" if self.name == "float64" else "float32"
+
+
+_FORMATS = (
+    NumberFormat("float64", "float64", 64, 52, -1022, 1.7976931348623157e308),
+    NumberFormat("float32", "float32", 32, 23, -126, 3.4028234663852886e38),
+    NumberFormat("float16", "float16", 16, 10, -14, 65_504.0),
+    NumberFormat("bfloat16", "bfloat16", 16, 7, -126, 3.3895313892515355e38),
+    NumberFormat("float8_e4m3fn", "float8 E4M3", 8, 3, -6, 448.0, saturates=True),
+    NumberFormat("float8_e5m2", "float8 E5M2", 8, 2, -14, 57_344.0, saturates=True),
+)
+
+FORMATS: dict[str, NumberFormat] = {each.name: each for each in _FORMATS}
+
+
+def number_format(name: str) -> NumberFormat:
+    """The declaration of a format; raises InputError for one that is not known."""
+    if name not in FORMATS:
+        raise InputError(f"number format {name!r} is not known; choose one of {', '.join(FORMATS)}")
+    return FORMATS[name]
