@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import selectors
 import sys
 import time
@@ -18,7 +19,12 @@ from textual.constants import ESCAPE_DELAY
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
-from .pacing import ANSWER, PacedApp, Pacing
+from .pacing import PacedApp, Pacing
+
+# Where the cursor is, which need not be where it was asked: some terminals answer when they have read on. In the
+# first line, 2 to 16 are not columns but the modifiers of F3.
+_ANSWER = re.compile(r"\x1b\[(?!1;(?:[2-9]|1[0-6])R)[0-9]{1,4};[0-9]{1,4}R")
+_BEGINNING = re.compile(r"\x1b(?:\[(?:[0-9]{1,4}(?:;[0-9]{0,4})?)?)?\Z")
 
 _MOMENT = 1.1 * ESCAPE_DELAY  # seconds without another byte after which an Escape was a key
 
@@ -116,11 +122,9 @@ class Sieve:
 
     def sift(self, data: bytes, expecting: bool) -> tuple[str, int]:
         """What was typed, and the number of answers. What may become an answer is held if one is expected."""
-        text = self._held + self._decode(data)
-        answers = text.count(ANSWER)
-        text = text.replace(ANSWER, "")
-        beginnings = (ANSWER[:length] for length in range(len(ANSWER) - 1, 0, -1))
-        self._held = next(filter(text.endswith, beginnings), "") if expecting else ""
+        text, answers = _ANSWER.subn("", self._held + self._decode(data))
+        beginning = _BEGINNING.search(text) if expecting else None
+        self._held = beginning[0] if beginning else ""
         return text.removesuffix(self._held), answers
 
     def rest(self) -> str:

@@ -21,16 +21,14 @@ from textual.timer import Timer
 
 from .frugal import FrugalApp
 
-# Asked in the first column of the first line, so that the answer is always the same, and never that of a function
-# key: Shift+F3 is `CSI 1 ; 2 R`.
+# Asked at the beginning of the screen, so that no answer looks like a key: Shift+F3 is `CSI 1 ; 2 R`.
 QUESTION = "\x1b[H\x1b[6n"
-ANSWER = "\x1b[1;1R"
 
 _WINDOW = 2  # frames that may be on their way
 _LONG = 500  # characters of a frame that tells how fast the link is
 _BUSY = 0.1  # seconds that a link may be busy before the next frame waits
 _TRIALS = 16  # questions until a terminal that has not answered any is asked no more
-_PATIENCE = 2.0  # seconds for an answer, or four times as long as the last one took
+_PATIENCE = (2.0, 10.0)  # seconds for an answer: four times as long as the last one took, but in these bounds
 _GREETING = 0.5  # seconds for the first answer, when the app is left before it came
 _FAREWELL = 1.5  # seconds at most for the last one
 
@@ -56,7 +54,7 @@ class Pacing:
         self._last = 0.0  # when the last answer came
         self._quickest = math.inf  # seconds from a question to its answer
         self._pace = 0.0  # seconds a character
-        self._patience = _PATIENCE
+        self._patience = _PATIENCE[0]
         self.forget()
 
     def forget(self) -> None:
@@ -105,7 +103,7 @@ class Pacing:
 
     def _learn(self, asked: _Asked, now: float) -> None:
         """How long the terminal takes for an answer, and for a character; only long frames tell that."""
-        self._patience = max(_PATIENCE, 4 * (now - asked.when))
+        self._patience = min(max(4 * (now - asked.when), _PATIENCE[0]), _PATIENCE[1])
         self._quickest = min(self._quickest, now - asked.when)
         if asked.size >= _LONG:
             self._pace = (now - max(self._last, asked.when + self._quickest)) / asked.size
