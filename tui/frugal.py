@@ -12,6 +12,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from rich import cells as rich_cells
 from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
@@ -21,12 +22,14 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from textual.screen import Screen
 
 Cell: TypeAlias = tuple[str, "Style | None"]  # a character; the second half of a wide one is empty
 ReturnType = TypeVar("ReturnType")
+
+_SPLIT: Callable[[str], tuple[list[tuple[int, int, int]], int]] | None = getattr(rich_cells, "split_graphemes", None)
 
 # Cells that have not changed but cost less to send again than to jump over.
 _BRIDGE = 6
@@ -108,13 +111,25 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
             if before == cells:
                 continue
             row[x : x + len(cells)] = cells
-            for first, last in _runs(before, cells):
+            runs = list(_runs(before, cells))
+            if any(len(character) > 1 for character, _ in cells):
+                # Where a terminal draws each part of a composed character for itself, it writes over what follows.
+                for cell in row[x + len(cells) :]:
+                    if cell is None:
+                        break
+                    cells.append(cell)
+                runs = [(0, len(cells))]
+            for first, last in runs:
                 out.append(f"\x1b[{y + 1};{x + first + 1}H")
-                for character, style in cells[first:last]:
+                lost = False  # the terminal's cursor, for want of knowing how far a character took it
+                for at, (character, style) in enumerate(cells[first:last], x + first):
                     if style is not current and style != current:
                         out.append(_switch(current, style, system))
                         current = style
-                    out.append(character)
+                    if lost and character:
+                        out.append(f"\x1b[{y + 1};{at + 1}H")
+                    lost = len(character) > 1 or (lost and not character)
+                    out.append(_composed(character, y, at) if len(character) > 1 else character)
         if current is not None:
             out.append("\x1b[m")
         return "".join(out)
@@ -158,15 +173,28 @@ def _cells(strip: Strip) -> list[Cell]:
         if text.isascii() or _one_cell_each(text):
             cells += [(character, style) for character in text]
             continue
-        for character in text:
-            width = cell_len(character)
+        for character, width in _characters(text):
             if width:
                 cells.append((character, style))
-            elif cells:  # a combining mark belongs to the character before it
-                cells[-1] = (cells[-1][0] + character, style)
-            if width == 2:
-                cells.append(("", style))
+                cells += [("", style)] * (width - 1)
+            elif cells:  # a mark that begins a segment belongs to what stands before
+                at = next((at for at in range(len(cells) - 1, 0, -1) if cells[at][0]), 0)
+                cells[at] = (cells[at][0] + character, cells[at][1])
     return cells
+
+
+def _characters(text: str) -> Iterator[tuple[str, int]]:
+    """What is seen as one character each, with the cells that the layout gives it."""
+    if _SPLIT is None:  # an older Rich, for which every code point stands alone
+        yield from ((character, cell_len(character)) for character in text)
+        return
+    for start, end, width in _SPLIT(text)[0]:
+        yield text[start:end], width
+
+
+def _composed(character: str, y: int, x: int) -> str:
+    """A character of several code points on blank cells: a terminal may take it for fewer of them, or for more."""
+    return f"{' ' * cell_len(character)}\x1b[{y + 1};{x + 1}H{character}"
 
 
 @lru_cache(maxsize=4096)
