@@ -10,14 +10,10 @@ from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
 
 from ..parameters import Field, MaskName, ParameterError
+from .formats import FORMATS
 
 Bias: TypeAlias = Literal["none", "qkv", "all"]
 Kind: TypeAlias = Literal["multi-head", "grouped-query", "multi-query"]
-
-# Bytes of one number.
-FORMAT_BYTES: dict[str, int] = {
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,6 +57,11 @@ class Layer:
         if self.key_heads == self.heads:
             return "multi-head"
         return "multi-query" if self.key_heads == 1 else "grouped-query"
+
+    @property
+    def number_bytes(self) -> int:
+        """Bytes of a number in the cache."""
+        return FORMATS[self.cache_format].bits // 8
 
     @property
     def pairs(self) -> int:
@@ -132,7 +133,7 @@ def cost(layer: Layer) -> Cost:
         Matrix("W_o", wide, layer.d_model, layer.d_model if of_output else 0),
     )
     parameters = sum(matrix.parameters for matrix in matrices)
-    per_token = 2 * narrow * FORMAT_BYTES[layer.cache_format] * layer.layers
+    per_token = 2 * narrow * layer.number_bytes * layer.layers
     return Cost(
         layer=layer,
         matrices=matrices,
@@ -189,7 +190,7 @@ SHAPE_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "cache_format", "cache format", "format", "The number format of the KV cache.",
-        "choice", choices=tuple(FORMAT_BYTES), group="use",
+        "choice", choices=tuple(FORMATS), group="use",
     ),
     Field(
         "mask", "mask", "M", "Which keys a query sees: all of them, or, causal, those up to its own.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..attention.cost import FORMAT_BYTES, SHAPE_FIELDS, Cost, Flops, Matrix
+from ..attention.cost import SHAPE_FIELDS, Cost, Flops, Matrix
 from ..attention.presets import Preset
 from .formats import Say, csv_text, escaped, json_text, markdown_table, version
 
@@ -36,7 +36,7 @@ def cost_json(cost: Cost, preset: Preset | None) -> str:
                 "all_layers": cost.all_parameters,
             },
             "kv_cache": {
-                "bytes_per_number": FORMAT_BYTES[layer.cache_format],
+                "bytes_per_number": layer.number_bytes,
                 "bytes_per_token": cost.cache_per_token,
                 "bytes": cost.cache,
             },

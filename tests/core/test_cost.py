@@ -4,7 +4,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from attn_tui.core.attention.cost import FORMAT_BYTES, SHAPE_FIELDS, Layer, cost
+from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
+from attn_tui.core.attention.formats import FORMATS
 from attn_tui.core.attention.presets import PRESETS, Preset
 from attn_tui.core.parameters import ParameterError
 from hypothesis import given
@@ -26,7 +27,7 @@ def shapes() -> st.SearchStrategy[Layer]:
         layers=numbers,
         context=st.integers(1, 30),
         batch=numbers,
-        cache_format=st.sampled_from(list(FORMAT_BYTES)),
+        cache_format=st.sampled_from(list(FORMATS)),
         mask=st.sampled_from(["none", "causal"]),
     )
 
@@ -96,7 +97,7 @@ def test_the_cache_of_a_context() -> None:
     assert cost(llama).cache == 2**30  # one GiB at 8192 tokens
     assert cost(replace(llama, context=131_072)).cache == 16 * 2**30
     assert cost(replace(llama, batch=5)).cache == 5 * 2**30
-    sizes = {name: cost(replace(llama, cache_format=name)).cache_per_token for name in FORMAT_BYTES}
+    sizes = {name: cost(replace(llama, cache_format=name)).cache_per_token for name in FORMATS}
     assert sizes == {
         "float64": 524_288, "float32": 262_144, "float16": 131_072, "bfloat16": 131_072,
         "float8_e4m3fn": 65_536, "float8_e5m2": 65_536,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.attention.cost import FORMAT_BYTES, Cost
+from ...core.attention.cost import Cost
 from ...core.attention.presets import Preset
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, wrapped
@@ -60,10 +60,13 @@ def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     layer, times = cost.layer, cost.layer.heads // cost.layer.key_heads
     layers = f" × {layer.layers} layers" if layer.layers > 1 else ""
     texts = f" × {layer.batch} texts" if layer.batch > 1 else ""
-    number = FORMAT_BYTES[layer.cache_format]
     rows = [
         ("KV cache", f"2 × key heads × d_k × {layer.cache_format}", ""),
-        (" a token", f"2 × {layer.key_heads} × {layer.width} × {number} bytes{layers}", binary(cost.cache_per_token)),
+        (
+            " a token",
+            f"2 × {layer.key_heads} × {layer.width} × {layer.number_bytes} bytes{layers}",
+            binary(cost.cache_per_token),
+        ),
         (" the context", f"{layer.context} tokens{texts}", binary(cost.cache)),
     ]
     if times > 1:
