@@ -13,7 +13,7 @@ from ..core.errors import NO_MEMORY, InputError
 from ..core.parameters import Parameters
 from . import output
 from .options import Claims, Cost, Inspect, OpenApp, Report, parse
-from .parser import COMMANDS
+from .usage import COMMANDS
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
 _ENVIRONMENT = {

@@ -14,7 +14,7 @@ from ..core.attention.cost import SHAPE_FIELDS, Layer
 from ..core.attention.presets import PRESETS, Preset
 from ..core.attention.scales import SCALE_RULES, Setting, multiplier
 from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters, Value
-from .parser import COMMANDS, UsageError, is_number, read
+from .usage import COMMANDS, UsageError, is_number
 from .views.glyphs import Glyphs
 
 Format: TypeAlias = Literal["table", "json", "csv", "markdown"]
@@ -93,13 +93,13 @@ Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost
 def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
     """The request that these words make; raises InputError, or SystemExit after --help and --version."""
     if words and words[0] in COMMANDS:
-        given = read(words[0], words[1:], glyphs)
+        given = _read(words[0], words[1:], glyphs)
         if words[0] == "claims":
             return Claims(_output(given))
         if words[0] == "cost":
             return _cost(given)
         return _report(given) if words[0] == "report" else _inspect(given)
-    given = read("", words, glyphs)
+    given = _read("", words, glyphs)
     file = given.get("file")
     if file in COMMANDS and not Path(file).exists():
         raise UsageError(f"{file} comes first, before its options: attn-tui {file} …")
@@ -113,6 +113,15 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
         not given.get("no_config"),
         remarks,
     )
+
+
+def _read(command: str, words: Sequence[str], glyphs: Glyphs) -> dict[str, Any]:
+    """What these words give, by name."""
+    if not command and not words:
+        return {}
+    from .parser import read  # takes a while to load, which the first frame need not wait for
+
+    return read(command, words, glyphs)
 
 
 def _report(given: dict[str, Any]) -> Report:

@@ -10,14 +10,10 @@ from typing import Any, NoReturn
 from ..core.attention.cost import SHAPE_FIELDS, Layer
 from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES
-from ..core.errors import InputError
-from ..core.export.formats import version
 from ..core.parameters import FIELD, FIELDS, Field, Parameters
 from .guide import APP, GUIDES, settings_guide
+from .usage import FORMATS, UsageError, is_number
 from .views.glyphs import Glyphs
-
-COMMANDS = ("report", "inspect", "claims", "cost")
-FORMATS = ("table", "json", "csv", "markdown")
 
 _METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
 _TITLES = {
@@ -26,10 +22,6 @@ _TITLES = {
     "components": "components of queries and keys",
     "draw": "random numbers",
 }
-
-
-class UsageError(InputError):
-    """A command line that is not understood; one line that says what is, or where that is written."""
 
 
 def read(command: str, words: Sequence[str], glyphs: Glyphs) -> dict[str, Any]:
@@ -42,15 +34,6 @@ def read(command: str, words: Sequence[str], glyphs: Glyphs) -> dict[str, Any]:
     if unknown:
         parser.refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
     return {name: value for name, value in vars(found).items() if value is not None}
-
-
-def is_number(text: str) -> bool:
-    """Whether a person would call it a number; it need not be an accepted one."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _joined(words: Sequence[str]) -> list[str]:
@@ -175,9 +158,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _ShowVersion(argparse.Action):
-    """Asks for the version only when it is asked for."""
+    """Looks for the version only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from ..core.export.formats import version
+
         print(f"attn-tui {version()}")
         parser.exit()
 
