@@ -27,8 +27,9 @@ _NAMES = (
     "sum_squared_weights",
     "jacobian_norm_squared",
     "weight_times_complement",
+    "jacobian_along_logits",
 )
-_ONE_LESS = np.array([False, False, True, True, True, False, False])  # those that tend to 1, not to 0
+_ONE_LESS = np.array([False, False, True, True, True, False, False, False])  # those that tend to 1, not to 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +123,7 @@ def _samples(lengths: FloatArray, points: int) -> FloatArray:
             e.sum_squared_weights,
             e.jacobian_norm_squared,
             (1 - e.sum_squared_weights) / lengths,
+            e.jacobian_along_logits,
         )
         stacked = np.stack(values, axis=1)
         sample[:] = np.where(_ONE_LESS, 1 - stacked, stacked) * (1 + s / _CENTRE)

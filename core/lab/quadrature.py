@@ -5,6 +5,8 @@ u = ln t of products over keys. With K_k(y) = e^(ky − e^y), A_k(u) = E K_k(u +
 
     E Σp^k    = n/Γ(k) ∫ A_k φ^(n−1) du
     E (Σp²)²  = n/6 ∫ A_4 φ^(n−1) du + n(n−1)/6 ∫ A_2² φ^(n−2) du
+    E |Jx|²   = n(n−1)/3 ∫ (A_2″A_2 − A_2′²) φ^(n−2) du
+                + n(n−1)(n−2)/6 ∫ (A_2″A_1² − 2 A_2′A_1′A_1 + A_2 A_1′²) φ^(n−3) du,   A_k′, A_k″ = E x K_k, E x² K_k
     E H       = −γ − n ∫ E[y e^(y − e^y)] φ^(n−1) du,   y = u + x
     E max p   = n ∫ g(x) ∫ e^(v − e^v) C(v, x)^(n−1) dv dx,   C(v, x) = ∫_(y < x) g(y) e^(−e^(v + y − x)) dy
     P(max p > t) = n P(Σ_others e^y < e^x (1 − t)/t) for t > 1/2, by inverting characteristic functions
@@ -48,14 +50,15 @@ class Expectations:
     max_weight: FloatArray
     sum_squared_weights: FloatArray
     jacobian_norm_squared: FloatArray
+    jacobian_along_logits: FloatArray  # E |J z|² with z the logits over s: how far a change of s moves the weights
     one_hot: FloatArray  # P(max p > 0.95); NaN beyond ONE_HOT_KEYS
     total_weight: FloatArray  # E Σp, which is 1: what it differs by is the error of the quadrature
 
 
 def expectations(n: FloatArray, s: float) -> Expectations:
     """Expectations over rows of n logits, each N(0, s²), for an array of n >= 2 (whole or not) at one s >= 0."""
-    total, entropy, squared, jacobian = _power_sums(n, s)
-    return Expectations(entropy, _max_weight(n, s), squared, jacobian, _one_hot(n, s), total)
+    total, entropy, squared, jacobian, along = _power_sums(n, s)
+    return Expectations(entropy, _max_weight(n, s), squared, jacobian, along, _one_hot(n, s), total)
 
 
 def normal_cdf(z: FloatArray) -> FloatArray:
@@ -71,16 +74,23 @@ def normal_pdf(z: FloatArray) -> FloatArray:
 _ERFC = np.frompyfunc(math.erfc, 1, 1)
 
 
-def _power_sums(n: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """E Σp (a self-check), E H, E Σp² and E‖J‖_F², each of n's shape."""
+def _power_sums(n: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """E Σp (a self-check), E H, E Σp², E‖J‖_F² and E|Jz|², each of n's shape."""
     u, step = _log_t(n, s)
-    kernels, below = _kernel_averages(u, s)
+    kernels, slopes, below = _kernel_averages(u, s)
     log_phi = np.log1p(-np.minimum(below, 1 - 1e-16))
     others = np.exp(np.multiply.outer(n - 1, log_phi)) * (step * n[..., None])
     pairs = np.exp(np.multiply.outer(n - 2, log_phi)) @ kernels[:, 1] ** 2 * (step * n * (n - 1))
     first, second, third, fourth, mean_y = np.moveaxis(others @ kernels, -1, 0)
+    # |Jx|² = Σ_ikl p_i² p_k p_l (x_i − x_k)(x_i − x_l): pairs where k = l, triples elsewhere.
+    a1, a2 = kernels[:, 0], kernels[:, 1]
+    b1, b2, c2 = slopes.T
+    of_pairs = np.exp(np.multiply.outer(n - 2, log_phi)) @ (2 * (c2 * a2 - b2 * b2))
+    of_triples = np.exp(np.multiply.outer(n - 3, log_phi)) @ (c2 * a1 * a1 - 2 * b2 * b1 * a1 + a2 * b1 * b1)
+    along = (step * n * (n - 1) / 6) * (of_pairs + (n - 2) * of_triples)
     # ‖J‖_F² = Σp² − 2 Σp³ + (Σp²)², with 1/Γ(3) = 1/2 and 1/Γ(4) = 1/6.
-    return first, -_EULER - mean_y, second, second - third + (fourth + pairs) / 6
+    along = along / (s * s) if s else (n - 1) / n**2
+    return first, -_EULER - mean_y, second, second - third + (fourth + pairs) / 6, along
 
 
 def _log_t(n: FloatArray, s: float) -> tuple[FloatArray, float]:
@@ -96,8 +106,9 @@ def _log_t(n: FloatArray, s: float) -> tuple[FloatArray, float]:
     return np.arange(low, high + step, step), step
 
 
-def _kernel_averages(u: FloatArray, s: float) -> tuple[FloatArray, FloatArray]:
-    """E of K_1, K_2, K_3, K_4 and y K_1 at y = u + x, shape (len(u), 5), and 1 − φ(u), shape (len(u),)."""
+def _kernel_averages(u: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """E of K_1, K_2, K_3, K_4 and y K_1 at y = u + x, shape (len(u), 5); of x K_1, x K_2 and x² K_2, up to a shift of
+    x that their use cancels, shape (len(u), 3); and 1 − φ(u), shape (len(u),)."""
     if s < 1:
         # The normal density is the narrower factor: its own trapezoidal rule, out to where it is 1e-17.
         z = _grid(-8.75, 8.75, min(0.5, _STEP / s) if s > 0 else 0.5)
@@ -105,8 +116,11 @@ def _kernel_averages(u: FloatArray, s: float) -> tuple[FloatArray, FloatArray]:
         y = u[:, None] + s * z
         powers = np.exp(y)
         first = np.exp(y - powers)
-        moments = (first, first * powers, first * powers**2, first * powers**3, first * y)
-        return np.stack([moment @ weights for moment in moments], axis=1), -np.expm1(-powers) @ weights
+        second, x = first * powers, s * z
+        moments = (first, second, second * powers, second * powers**2, first * y)
+        kernels = np.stack([moment @ weights for moment in moments], axis=1)
+        slopes = np.stack([first @ (x * weights), second @ (x * weights), second @ (x * x * weights)], axis=1)
+        return kernels, slopes, -np.expm1(-powers) @ weights
     y = _grid(-40.0, 12.0, _STEP)
     weights = normal_pdf((y - u[:, None]) / s) * (_STEP / s)
     powers = np.exp(y)
@@ -115,7 +129,10 @@ def _kernel_averages(u: FloatArray, s: float) -> tuple[FloatArray, FloatArray]:
     # 1 − e^(−e^y) does not vanish on the right; less a normal distribution function, whose average is
     # another one, it does.
     rest = -np.expm1(-powers) - normal_cdf((y + _EULER) / 1.5)
-    return weights @ kernels, normal_cdf((u + _EULER) / math.hypot(s, 1.5)) + weights @ rest
+    # Here x is y: a shift by u, which is large where the kernels are not small, would cost digits.
+    slopes = np.stack([first * y, first * powers * y, first * powers * y * y], axis=1)
+    below = normal_cdf((u + _EULER) / math.hypot(s, 1.5)) + weights @ rest
+    return weights @ kernels, weights @ slopes, below
 
 
 def _max_weight(n: FloatArray, s: float) -> FloatArray:
