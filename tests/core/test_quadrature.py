@@ -21,7 +21,9 @@ NAMES = {
     "sum_squared_weights": "sum_squared_weights",
     "jacobian_norm_squared": "jacobian_norm_squared",
     "one_hot_rows": "one_hot",
+    "jacobian_along_logits": "jacobian_along_logits",
 }
+_VANISH = ("entropy", "jacobian_norm_squared", "jacobian_along_logits")  # in a row of one key
 
 
 def exact(n: float, s: float) -> Expectations:
@@ -63,6 +65,11 @@ def test_two_keys_agree_with_adaptive_quadrature(s: float) -> None:
     assert e.jacobian_norm_squared[0] == pytest.approx(mean(lambda p, r: 4 * (p * r) ** 2), abs=1e-11)
     assert e.one_hot[0] == pytest.approx(math.erfc(math.log(19) / (2 * s)), abs=1e-11)
 
+    def along(p: float, r: float) -> float:
+        return 2 * (p * r * math.log(p / r) / s) ** 2 if p * r else 0.0
+
+    assert e.jacobian_along_logits[0] == pytest.approx(mean(along), abs=1e-11, rel=1e-8)
+
 
 @pytest.mark.parametrize(("n", "tolerance"), [(2, 1e-11), (128, 1e-11), (10_000, 1e-10), (1_000_000, 1e-8)])
 def test_entropy_follows_from_squared_weights(n: int, tolerance: float) -> None:
@@ -87,7 +94,8 @@ def test_entropy_follows_from_squared_weights(n: int, tolerance: float) -> None:
 @pytest.mark.parametrize("s", [0.4, 1.0, 3.0, 8.0, 40.0])
 def test_simulation(n: int, s: float) -> None:
     rows = 40_000
-    x = s * np.random.default_rng(n).standard_normal((rows, n))
+    z = np.random.default_rng(n).standard_normal((rows, n))
+    x = s * z
     p = np.exp(x - x.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     squares = (p**2).sum(axis=1)
@@ -97,10 +105,12 @@ def test_simulation(n: int, s: float) -> None:
         "sum_squared_weights": squares,
         "jacobian_norm_squared": squares - 2 * (p**3).sum(axis=1) + squares**2,
         "one_hot": (p.max(axis=1) > 0.95) * 1.0,
+        "jacobian_along_logits": ((p * (z - (p * z).sum(axis=1, keepdims=True))) ** 2).sum(axis=1),
     }
     e = exact(n, s)
     for name, values in samples.items():
-        error = max(values.std(), 0.5 / math.sqrt(rows)) / math.sqrt(rows)
+        least = 0.5 / math.sqrt(rows) if name == "one_hot" else 0
+        error = max(values.std(), least) / math.sqrt(rows)
         assert abs(values.mean() - getattr(e, name)[0]) < 4 * error, name
 
 
@@ -111,6 +121,7 @@ def test_equal_logits_and_the_first_order_beside_them(n: int) -> None:
     assert e.max_weight[0] == pytest.approx(1 / n)
     assert e.sum_squared_weights[0] == pytest.approx(1 / n)
     assert e.jacobian_norm_squared[0] == pytest.approx((1 - 1 / n) / n)
+    assert e.jacobian_along_logits[0] == pytest.approx((1 - 1 / n) / n)
     assert n > 10_000 or e.one_hot[0] == 0
     s = 1e-3
     e = exact(n, s)
@@ -149,7 +160,7 @@ def test_curves_are_the_quadrature(n: int, tolerance: float) -> None:
     for index, s in enumerate(scales):
         e = exact(n, s)
         for name in found.keys() & NAMES.keys():
-            allowed = 2e-7 if name == "one_hot_rows" else tolerance
+            allowed = {"one_hot_rows": 2e-7, "jacobian_along_logits": 5e-10}.get(name, tolerance)
             assert found[name][index] == pytest.approx(getattr(e, NAMES[name])[0], abs=allowed), (name, s)
         assert found["entropy_fraction"][index] == pytest.approx(e.entropy[0] / math.log(n), abs=tolerance)
         complement = (1 - e.sum_squared_weights[0]) / n
@@ -172,7 +183,7 @@ def test_causal_curves_average_over_what_rows_see(n_keys: int, n_queries: int) -
     for index, s in enumerate(scales):
         several = expectations(lengths[lengths > 1], s) if (lengths > 1).any() else None
         for name in NAMES.keys() & found.keys():
-            alone = np.full(int((lengths == 1).sum()), 0.0 if name in ("entropy", "jacobian_norm_squared") else 1.0)
+            alone = np.full(int((lengths == 1).sum()), 0.0 if name in _VANISH else 1.0)
             rest = getattr(several, NAMES[name]) if several is not None else np.empty(0)
             mean = np.concatenate([alone, rest]).mean()
             assert found[name][index] == pytest.approx(mean, abs=3e-7 if name == "one_hot_rows" else 3e-9), (name, s)
