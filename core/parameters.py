@@ -22,11 +22,10 @@ ScaleName = Literal[
     "rms_sqrt_d_k", "rms_none", "layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "cosine_10", "cosine_100", "cosine_log2_n",
     "custom",
 ]  # fmt: skip
-# The rules that normalise q and k first, which the lab does not draw yet: they are not among its choices.
-NORMALISING: tuple[ScaleName, ...] = (
-    "rms_sqrt_d_k", "rms_none", "layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "cosine_10", "cosine_100", "cosine_log2_n",
-)  # fmt: skip
 MaskName = Literal["none", "causal"]
+MechanismName = Literal["dot_product", "additive", "cosine", "bilinear"]
+SinkName = Literal["none", "logit"]
+FormatName = Literal["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
 
 class ParameterError(InputError):
@@ -54,6 +53,13 @@ class Parameters:
     position: int = 32_767
     context_factor: float = 8.0
     mask: MaskName = "none"
+    mechanism: MechanismName = "dot_product"
+    gain: float = 1.0
+    softcap: float = 0.0
+    sink: SinkName = "none"
+    sink_logit: float = 0.0
+    precision: FormatName = "float32"
+    d_v: int = 64
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -181,9 +187,15 @@ FIELDS: tuple[Field, ...] = (
         "integer", 2, 4_096, step="double", group="shape",
     ),
     Field(
+        "d_v", "d_v", "d_v",
+        "Width of a value: how many products ∂L/∂output·v are summed into what reaches one weight, so that it sets "
+        "the size of all gradients.",
+        "integer", 1, 1_024, step="double", group="shape",
+    ),
+    Field(
         "scale", "scale", "c",
         "The rule for the multiplier of the scaled column. The unscaled column always has multiplier 1.",
-        "choice", choices=tuple(name for name in get_args(ScaleName) if name not in NORMALISING), group="attention",
+        "choice", choices=get_args(ScaleName), group="attention",
     ),
     Field(
         "multiplier", "multiplier", "c",
@@ -214,6 +226,39 @@ FIELDS: tuple[Field, ...] = (
         "Which keys a query sees: all of them, or, causal, query i sees keys 0 to i (top-left aligned, as "
         "PyTorch's is_causal).",
         "choice", choices=get_args(MaskName), group="attention",
+    ),
+    Field(
+        "mechanism", "mechanism", "s(q, k)",
+        "How a query and a key become a score: their dot product; additive, v·tanh(W₁q + W₂k); cosine, the dot "
+        "product of both brought to length 1; bilinear, qᵀWk.",
+        "choice", choices=get_args(MechanismName), group="attention",
+    ),
+    Field(
+        "gain", "gain", "g",
+        "What the scores of a mechanism with weights of its own are multiplied by beyond its initialisation.",
+        "real", 1e-3, 1_000, step="double", group="attention",
+        applies=lambda p: p.mechanism in ("additive", "bilinear"),
+    ),
+    Field(
+        "softcap", "soft-cap", "cap",
+        "Logits become cap·tanh(logit/cap) after the scale and before the mask, as in Gemma 2 (50); 0 is none.",
+        "real", 0, 10_000, step=10, group="attention",
+    ),
+    Field(
+        "sink", "sink", "sink",
+        "Whether softmax has a logit of no key, which takes its share of every row and gives nothing.",
+        "choice", choices=get_args(SinkName), group="attention",
+    ),
+    Field(
+        "sink_logit", "sink logit", "σ",
+        "That logit: models learn one for each head (GPT-OSS); 0 is the off-by-one softmax.",
+        "real", -1_000, 1_000, step=1, group="attention", applies=lambda p: p.sink == "logit",
+    ),
+    Field(
+        "precision", "format", "format",
+        "The number format that queries, keys and logits are rounded to, as hardware does; sums are float32's. "
+        "float64 and float32 compute in that format.",
+        "choice", choices=get_args(FormatName), group="attention",
     ),
     Field(
         "components", "components", "law",
@@ -258,7 +303,10 @@ FIELDS: tuple[Field, ...] = (
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 assert set(FIELD) == {field.name for field in fields(Parameters)}
 
-_WORDS = {"laplace": "Laplace", "rademacher": "Rademacher", "student_t": "Student t"}
+_WORDS = {
+    "laplace": "Laplace", "rademacher": "Rademacher", "student_t": "Student t", "dot_product": "dot product",
+    "float8_e4m3fn": "float8 e4m3", "float8_e5m2": "float8 e5m2",
+}  # fmt: skip
 
 
 def choice_word(value: str) -> str:

@@ -39,6 +39,8 @@ def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[Mappi
     lines: list[list[str]] = []
     group = ""
     for statistic in STATISTICS:
+        if statistic.optional and all(column.measured[statistic.name].value is None for column in columns):
+            continue
         if statistic.group != group:
             group = statistic.group
             lines.append([f"**{group}**"] + [""] * (len(header) - 1))

@@ -13,8 +13,8 @@ import numpy as np
 from ..arrays import FloatArray
 from ..parameters import Parameters
 from ..statistics import tally
-from .experiment import empty_tally, factors_of, hidden
 from .sampling import CHUNK, Side, chunks, components
+from .scoring import empty_tally, factors_of, hidden
 
 # Fewer new columns than this are not added to a lane's scores, but anew to what is measured at each point: it
 # costs no more, and saves writing the scores back.

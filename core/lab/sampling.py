@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,8 +19,9 @@ from ..parameters import Parameters
 from .components import LAWS
 
 CHUNK = 64
-Side: TypeAlias = Literal["query", "key", "shared"]
-_STREAM: dict[Side, int] = {"query": 0, "key": 1, "shared": 2}
+Side: TypeAlias = Literal["query", "key", "shared", "value", "upstream"]
+_STREAM: dict[Side, int] = {"query": 0, "key": 1, "shared": 2, "value": 3, "upstream": 4}
+WEIGHTS = 5  # the stream that mechanisms draw their own weights from
 
 
 def chunks(d_k: int) -> int:
@@ -29,14 +31,15 @@ def chunks(d_k: int) -> int:
 
 def vectors(p: Parameters, side: Side) -> int:
     """How many vectors a draw has on this side."""
-    return {"query": p.n_queries, "key": p.n_keys, "shared": 1}[side]
+    return {"query": p.n_queries, "key": p.n_keys, "shared": 1, "value": p.n_keys, "upstream": p.n_queries}[side]
 
 
 def components(p: Parameters, side: Side, draw: int, chunk: int) -> FloatArray:
     """One chunk of standardised components; (CHUNK, vectors) float32, a row for each component."""
     seed = np.random.SeedSequence(p.seed, spawn_key=(_STREAM[side], draw, chunk))
     rng = np.random.Generator(np.random.SFC64(seed))
-    return LAWS[p.components].sample(rng, (CHUNK, vectors(p, side)), p.degrees_of_freedom)
+    law = "normal" if side in ("value", "upstream") else p.components
+    return LAWS[law].sample(rng, (CHUNK, vectors(p, side)), p.degrees_of_freedom)
 
 
 @dataclass(eq=False)
@@ -46,6 +49,11 @@ class Draws:
     _key: tuple[object, ...] | None = None
     _sides: dict[Side, FloatArray] = field(default_factory=dict[Side, FloatArray])  # (batch, capacity, vectors)
     _made: int = 0  # components that are there
+
+    @cached_property
+    def loss(self) -> Draws:
+        """The values and upstream gradients made so far: they are d_v wide, not d_k."""
+        return Draws()
 
     def grow(self, p: Parameters, sides: tuple[Side, ...]) -> Iterator[float]:
         """Make what is missing for d_k components, yielding the finished part after each piece of work."""

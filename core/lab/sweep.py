@@ -26,6 +26,7 @@ from ..statistics.measurement import Column, Measurement
 from ..statistics.merge import merge
 from . import experiment
 from .lane import STRIDE, Lane, advance
+from .scoring import is_straight
 
 # Scores that are held at once, 64 MB of them and as many that are being measured: a larger question is worked on
 # region by region.
@@ -143,7 +144,7 @@ def _check(grid: list[int], questions: list[Parameters]) -> None:
 
 def nests(parameters: Parameters) -> bool:
     """Whether the scores at one d_k are part of those at a larger one; otherwise every point is measured alone."""
-    return SCALE_RULES[parameters.scale].normalise == "none"
+    return is_straight(parameters) and parameters.precision == "float32"
 
 
 def _stream(

@@ -44,7 +44,7 @@ class PredictedColumn:
     rule: str
     multiplier: float
     values: Mapping[str, float | None]  # by the names of STATISTICS; None where no exact value is known
-    freezing: Freezing
+    freezing: Freezing | None  # None where the spread of the logits is not known
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,23 @@ def predict(parameters: Parameters) -> Prediction:
     rules: tuple[ScaleName, ...] = ("none", p.scale)
     multipliers = [multiplier(rule, Setting.of(p)) for rule in rules]
     columns = tuple(
-        PredictedColumn(rule, c, _values(c, moments, within, rows), freezing(p, rule))
+        PredictedColumn(rule, c, _values(c, p, moments, within, rows), freezing(p, rule))
+        if _is_known(p, rule)
+        else PredictedColumn(rule, c, _complete(_of_equals(p, rows)), None)
         for rule, c in zip(rules, multipliers, strict=True)
     )
     return Prediction(p, columns)
 
 
+def _is_known(p: Parameters, rule: ScaleName) -> bool:
+    """Whether the law of a column's logits is: they are a multiple of plain dot products."""
+    return p.mechanism == "dot_product" and p.softcap == 0 and SCALE_RULES[rule].normalise == "none"
+
+
 def score_curve(parameters: Parameters) -> ScoreCurve | None:
     """The law of a score over eight standard deviations to either side; None where it is not known."""
     moments = score_moments(parameters)
-    if not moments.variance:
+    if not moments.variance or not (_is_known(parameters, "none") and _is_known(parameters, parameters.scale)):
         return None
     # An even number of points leaves out the middle, where a density may be infinite.
     away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 512)
@@ -169,10 +176,23 @@ def _rows(p: Parameters) -> _Rows:
     return _Rows(lengths, shares, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
 
 
-def _values(c: float, moments: ScoreMoments, within: float | None, rows: _Rows) -> Mapping[str, float | None]:
+def _values(
+    c: float, p: Parameters, moments: ScoreMoments, within: float | None, rows: _Rows
+) -> Mapping[str, float | None]:
     """The expectation of each statistic at multiplier c."""
-    found = _logit_values(c, moments, within, rows) | _attention_values(c, rows)
+    found = _logit_values(c, moments, within, rows)
+    if p.sink == "none":
+        found |= _of_equals(p, rows) | _attention_values(c, rows) | _gradient_values(c, p, rows)
+    return _complete(found)
+
+
+def _complete(found: Mapping[str, float | None]) -> Mapping[str, float | None]:
     return {statistic.name: found.get(statistic.name) for statistic in STATISTICS}
+
+
+def _of_equals(p: Parameters, rows: _Rows) -> dict[str, float | None]:
+    """Keys are exchangeable: whatever the law, the first one's weight is on average every key's."""
+    return {} if p.sink != "none" else {"first_key_weight": float(rows.shares @ (1 / rows.lengths))}
 
 
 def _logit_values(c: float, moments: ScoreMoments, within: float | None, rows: _Rows) -> dict[str, float | None]:
@@ -200,12 +220,24 @@ def _attention_values(c: float, rows: _Rows) -> dict[str, float | None]:
     """Means over rows of the statistics of weights."""
     if rows.equal:
         return _equal_weights(rows.lengths, rows.shares)
-    # Keys are exchangeable: whatever the law, the first one's weight is on average every key's.
-    values: dict[str, float | None] = {"first_key_weight": float(rows.shares @ (1 / rows.lengths))}
-    if rows.curves is not None:
+    if rows.curves is None:
+        return {}
+    at = rows.curves.at(c * rows.deviations)
+    return {name: float(rows.weights @ curve) for name, curve in at.items()}
+
+
+def _gradient_values(c: float, p: Parameters, rows: _Rows) -> dict[str, float | None]:
+    """E‖∂L/∂q‖² = (c σ)² d_v ((d_k − 1) E‖J‖_F² + E|Jz|²), with σ the keys' own deviation and z a row's scores over
+    theirs: of d_k directions one is the query's, along which keys are not independent of the logits."""
+    own = p.std_k * math.sqrt(1 - abs(p.correlation))
+    if rows.equal:  # ‖J‖_F² and |Jz|² are the same
+        square = p.d_k * float(rows.shares @ ((rows.lengths - 1) / rows.lengths**2))
+    elif rows.curves is not None:
         at = rows.curves.at(c * rows.deviations)
-        values |= {name: float(rows.weights @ curve) for name, curve in at.items()}
-    return values
+        square = float(rows.weights @ ((p.d_k - 1) * at["jacobian_norm_squared"] + at["jacobian_along_logits"]))
+    else:
+        return {}
+    return {"grad_q_rms": c * own * math.sqrt(p.d_v * square)}
 
 
 def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float | None]:

@@ -45,7 +45,7 @@ class Bench:
 
     def measure(self, p: Parameters) -> Measurement[Parameters]:
         """The Lab's measurement."""
-        return self.once(run, p, self._draws)
+        return self.once(run, p, self._draws, False)
 
     def predict(self, p: Parameters) -> Prediction:
         """The Lab's theory."""

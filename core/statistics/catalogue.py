@@ -20,17 +20,24 @@ class Statistic:
 
     name: str
     label: str
-    group: Literal["logits", "attention", "Jacobian"]
+    group: Literal["logits", "attention", "Jacobian", "gradient", "numerics"]
     unit: Literal["number", "nats", "keys", "share"]  # a share is shown in per cent
     formula: str
     definition: str
     source: str
+
+    @property
+    def optional(self) -> bool:
+        """Whether there are measurements without it, in which it has no row."""
+        return self.group in ("gradient", "numerics")
 
 
 _LOGITS = "Vaswani et al. 2017, arXiv 1706.03762, footnote 4"
 _SATURATION = "Zhai et al. 2023, arXiv 2303.06296 (entropy collapse)"
 _SHANNON = "Shannon 1948, A Mathematical Theory of Communication"
 _JACOBIAN = "the derivative of softmax: ∂p_i/∂z_j = p_i(δ_ij − p_j)"
+_FORMATS = "IEEE 754; Micikevicius et al. 2022, arXiv 2209.05433 (float8)"
+_GRADIENT = "the chain rule through softmax: ∂L/∂z = p∘(A − Σ p A) with A = G Vᵀ"
 
 STATISTICS: tuple[Statistic, ...] = (
     Statistic(
@@ -125,6 +132,39 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "weight_times_complement", "p(1 − p)", "Jacobian", "number", "(1 − Σp²) / visible keys",
         "Mean of the diagonal of the Jacobian, over the keys of a row and then over rows.", _JACOBIAN,
+    ),
+    Statistic(
+        "grad_q_median", "median ‖∂L/∂q‖", "gradient", "number", "median over rows of ‖∂L/∂q‖",
+        "The gradient that a typical query receives from L = Σ G∘O, where G and the values are standard normal and "
+        "d_v wide. Unscaled it vanishes as d_k grows.", _GRADIENT,
+    ),
+    Statistic(
+        "grad_q_mean", "mean ‖∂L/∂q‖", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
+        "The mean over rows, to which a few near-ties may give all.", _GRADIENT,
+    ),
+    Statistic(
+        "grad_q_rms", "RMS ‖∂L/∂q‖", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
+        "The root mean square over rows. Unscaled it grows with d_k while the median dies: rare near-ties carry "
+        "everything.", _GRADIENT,
+    ),
+    Statistic(
+        "grad_q_top1_share", "in top 1 % rows", "gradient", "share", "Σ‖∂L/∂q‖² of the top 1 % / Σ of all",
+        "How much of the squared gradient the largest one per cent of rows hold, their number rounded up.", _GRADIENT,
+    ),
+    Statistic(
+        "score_overflow", "overflow", "numerics", "share", "P(|c·s| rounds beyond the largest number)",
+        "Share of scaled scores that the number format cannot hold, on a sample of rows: infinite, or saturated.",
+        _FORMATS,
+    ),
+    Statistic(
+        "naive_exp_overflow", "naive e^z over", "numerics", "share", "P(z > ln of the largest number)",
+        "Share of logits whose exponential overflows unless the largest of the row is subtracted first: beyond 11.09 "
+        "in float16, 88.72 in float32, on a sample of rows.", _FORMATS,
+    ),
+    Statistic(
+        "weight_error", "weight error", "numerics", "share", "½ Σ |p − p̂|",
+        "Total variation between the weights in this number format and those in float64: how much weight went "
+        "elsewhere or was lost, on a sample of rows.", _FORMATS,
     ),
 )  # fmt: skip
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:  # views name these types before NumPy is loaded
     from .histogram import Histogram
 
 Subject = TypeVar("Subject")
-HistogramName: TypeAlias = Literal["logits", "weights", "entropy", "jacobian_norm"]
-HISTOGRAMS: tuple[HistogramName, ...] = ("logits", "weights", "entropy", "jacobian_norm")
+HistogramName: TypeAlias = Literal["logits", "weights", "entropy", "jacobian_norm", "gradient"]
+HISTOGRAMS: tuple[HistogramName, ...] = ("logits", "weights", "entropy", "jacobian_norm")  # of every column
 
 
 class Estimate(NamedTuple):
@@ -28,7 +28,7 @@ class Column:
     rule: str  # a name of SCALE_RULES, or "file": the scale that a capture says it used
     multiplier: float
     measured: Mapping[str, Estimate]  # by the names of STATISTICS, in their order
-    histograms: Mapping[HistogramName, Histogram]
+    histograms: Mapping[HistogramName, Histogram]  # "gradient" where gradients are measured
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,8 @@ def _copy(part: Tally) -> Tally:
     copy = replace(part, score_sums=_sum(part.score_sums, {}), scratch=[])
     copy.row_sums = [_sum(sums, {}) for sums in part.row_sums]
     copy.counts = {which: counts.copy() for which, counts in part.counts.items()}
+    if part.gradient_norms is not None:
+        copy.gradient_norms = part.gradient_norms.copy()
     return copy
 
 
@@ -42,12 +44,24 @@ def _add(merged: Tally, part: Tally) -> Tally:
     merged.score_sums = _sum(merged.score_sums, part.score_sums)
     merged.row_sums = [_sum(one, two) for one, two in zip(merged.row_sums, part.row_sums, strict=True)]
     merged.counts = {which: counts + part.counts[which] for which, counts in merged.counts.items()}
+    merged.gradient_norms = _join(merged.gradient_norms, part.gradient_norms)
     return merged
 
 
 def _question(tally: Tally) -> tuple[object, ...]:
     """What tallies must agree on; a band of NaN agrees with another."""
-    return tally.shape.rows, tally.shape.keys, [*tally.rules], tally.centre, repr(tally.band), tally.axis
+    return tally.shape.rows, tally.shape.keys, [*tally.rules], tally.centre, repr(tally.band), tally.axis, tally.sink
+
+
+def _join(one: FloatArray | None, two: FloatArray | None) -> FloatArray | None:
+    """What either has seen of the rows; (rules, draws, rows), of which one may know fewer draws than the other."""
+    if one is None or two is None:
+        return two if one is None else one
+    short, long = sorted((one, two), key=lambda norms: norms.shape[1])
+    joined = long.copy()
+    part = joined[:, : short.shape[1]]
+    np.copyto(part, short, where=np.isnan(part))
+    return joined
 
 
 def _sum(one: Mapping[str, FloatArray], two: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

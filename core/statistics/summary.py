@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
+from ..attention.gradients import norm_statistics
 from ..attention.softmax import RowStatistics
 from .catalogue import DEAD, ONE_HOT, STATISTICS
 from .measurement import Estimate
+
+GROUPS = 16  # of draws, of which the standard errors of medians leave out one at a time
 
 Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,)
 
@@ -84,6 +87,24 @@ def estimates(sums: Sums, centre: float, multiplier: float, unbiased: bool) -> M
         found = _jackknife(statistics, unbiased)
     missing = Estimate(None, None)
     return {statistic.name: found.get(statistic.name, missing) for statistic in STATISTICS}
+
+
+def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
+    """The gradient's statistics from ‖∂L/∂q‖ (draws, rows).
+
+    Medians are no functions of sums: standard errors come from the jackknife that leaves out one of at most GROUPS
+    groups of draws, which is consistent for quantiles too where a group has many rows (Shao & Wu 1989).
+    """
+    groups = np.array_split(np.arange(len(norms)), min(len(norms), GROUPS))
+    everything = norm_statistics(norms.ravel())
+    without = [norm_statistics(np.delete(norms, group, axis=0).ravel()) for group in groups]
+    found: dict[str, Estimate] = {}
+    for name, value, *left in zip(everything._fields, everything, *without, strict=True):
+        spread = math.sqrt((len(groups) - 1) * np.var(left)) if len(groups) > 1 else math.nan
+        exists = math.isfinite(value)
+        stderr = spread if exists and math.isfinite(spread) else None
+        found[f"grad_q_{name}"] = Estimate(float(value) if exists else None, stderr)
+    return found
 
 
 def _over_rows(values: npt.ArrayLike) -> FloatArray:

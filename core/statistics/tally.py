@@ -7,7 +7,7 @@ of its histograms, so that memory grows neither with the number of scores nor wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, Counts, FloatArray
+from ..attention.row_gradients import LogitGradients, logit_gradients, upstream
 from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows
 from .histogram import Axis, Histogram, count, histogram
 from .measurement import Column, Estimate, HistogramName
-from .summary import RowMoments, Sums, estimates, sums_of_rows, sums_of_scores
+from .summary import RowMoments, Sums, estimates, estimates_of_norms, sums_of_rows, sums_of_scores
 
 Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # some rows
 
@@ -31,6 +32,7 @@ PIECE = 1 << 17
 COUNTED = 1 << 17
 WEIGHTS = Axis(-12.0, 0.0, 240, log10=True)
 JACOBIAN = Axis(0.0, 0.5, 200)  # ½, of two equal weights, is the largest ‖J‖_F there is
+GRADIENTS = Axis(-8.0, 4.0, 240, log10=True)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Tally:
     """What is kept of the blocks seen so far; `add` fills it, `columns` reads it.
 
     centre is what has been subtracted from every score; band the half-width of ±3σ about it (NaN where σ does not
-    exist); axis where scores less the centre are counted; rules pairs of a rule's name and its multiplier.
+    exist); axis where scores less the centre are counted; rules pairs of a rule's name and its multiplier; sink the
+    logit of no key that takes its share of every row.
     """
 
     shape: Shape
@@ -60,12 +63,14 @@ class Tally:
     centre: float
     band: float
     axis: Axis
+    sink: float | None = None
     smallest: float = math.inf  # scores less the centre, as is `largest`
     largest: float = -math.inf
     score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     row_sums: list[dict[str, FloatArray]] = field(init=False)  # for each rule
     counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # for each rule; those of scores under 0
-    scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # two arrays that pieces are worked on in
+    gradient_norms: FloatArray | None = None  # (rules, draws, rows) ‖∂L/∂q‖, NaN where not seen; None if never given
+    scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # arrays that pieces are worked on in
 
     def __post_init__(self) -> None:
         self.row_sums = [{} for _ in self.rules]
@@ -82,12 +87,24 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False)
+class Backward:
+    """How a loss L = Σ G∘O reaches the queries of a block."""
+
+    g: FloatArray  # (draws, rows, d_v) ∂L/∂O
+    v: FloatArray  # (draws, keys, d_v) values
+    # From ∂L/∂z under a rule, z its logits, of some draws and rows of the block to ‖∂L/∂q‖ of each of these rows.
+    query_norms: Callable[[LogitGradients, int, slice, slice], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
 class _Rows:
     """What pieces leave of the rows of one block; arrays end in (rows,)."""
 
     visible: FloatArray
+    largest: FloatArray  # less the centre, with its offset
     powers: FloatArray  # (4, rows) sums of the first four powers of the scores less the centre
     sums: FloatArray  # (rules, 5, rows) the row_sums of softmax
+    gradients: FloatArray  # (rules, rows) ‖∂L/∂q‖
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -111,18 +128,23 @@ def add(
     scores: FloatArray,
     hidden: BoolArray | None = None,
     offsets: FloatArray | None = None,
+    backward: Backward | None = None,
 ) -> None:
     """Take in one block.
 
     scores (draws, rows, keys), less the tally's centre, is overwritten; hidden broadcasts to its shape and marks
     keys that a row may not see. offsets (draws, rows, 1) is what all scores of a row still lack: softmax does not
-    see it, and it is kept apart because it would cost the scores their digits.
+    see it, and it is kept apart because it would cost the scores their digits. backward, of the same draws and rows,
+    is given with every block or with none.
     """
     block = Shape(*scores.shape)
     if hidden is not None:
         hidden = np.broadcast_to(hidden, scores.shape)
     total = block.draws * block.rows
-    kept = _Rows(np.zeros(total), np.zeros((4, total)), np.zeros((len(tally.rules), 5, total)))
+    rules = len(tally.rules)
+    kept = _Rows(
+        np.zeros(total), np.zeros(total), np.zeros((4, total)), np.zeros((rules, 5, total)), np.zeros((rules, total))
+    )
     inside = np.zeros(block.draws)
     for d, r in blocks(block, PIECE):
         first = draws.start + d.start, rows.start + r.start
@@ -132,8 +154,9 @@ def add(
         flat = piece.reshape(-1, block.keys)
         flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
         inside[d] += _inside(tally, piece, flat_hidden, own)
-        _add_piece(tally, kept, at, _counted(tally.shape, *first, len(flat)), flat, flat_hidden, own)
-    _reduce(tally, draws, block, kept, inside, offsets)
+        part = None if backward is None else (backward, d, r)
+        _add_piece(tally, kept, at, _counted(tally.shape, *first, len(flat)), flat, flat_hidden, own, part)
+    _reduce(tally, draws, rows, block, kept, inside, offsets, backward is not None)
 
 
 def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
@@ -144,6 +167,9 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     for index, (rule, multiplier) in enumerate(tally.rules):
         sums = {name: each[:draws] for name, each in (tally.score_sums | tally.row_sums[index]).items()}
         measured = dict(estimates(sums, tally.centre, multiplier, unbiased))
+        norms = None if tally.gradient_norms is None else tally.gradient_norms[index, :draws]
+        if norms is not None:
+            measured |= estimates_of_norms(norms)
         if tally.smallest <= tally.largest:
             measured["logit_min"] = Estimate(multiplier * (tally.centre + tally.smallest), None)
             measured["logit_max"] = Estimate(multiplier * (tally.centre + tally.largest), None)
@@ -153,6 +179,9 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
             "entropy": histogram(tally.counts["entropy", index], tally.entropies),
             "jacobian_norm": histogram(tally.counts["jacobian_norm", index], JACOBIAN),
         }
+        if norms is not None:
+            logs = np.log10(np.maximum(norms, np.finfo(norms.dtype).tiny))
+            histograms["gradient"] = histogram(count(logs, GRADIENTS), GRADIENTS)
         result.append(Column(rule, multiplier, measured, histograms))
     return tuple(result)
 
@@ -165,10 +194,14 @@ def _add_piece(
     scores: FloatArray,
     hidden: BoolArray | None,
     offsets: FloatArray | None,
+    backward: tuple[Backward, slice, slice] | None,
 ) -> None:
-    """Work on some rows (rows, keys) of a block, the first of which is row `at` of it."""
+    """Work on some rows (rows, keys) of a block, the first of which is row `at` of it.
+
+    backward comes with the draws and rows of the block that these are.
+    """
     number, rows = scores.dtype.type, slice(at, at + len(scores))
-    logits, scratch = _scratch(tally, scores)
+    logits, scratch, weights_gradient = _scratch(tally, scores)
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
     kept.powers[:, rows] = _power_sums(scores, scratch)
@@ -177,18 +210,40 @@ def _add_piece(
         tally.counts["logits", 0] += count(_visible(scores[counted] + own, hidden, counted), tally.axis)
     shifted = shift_rows(scores, hidden)
     kept.visible[rows] = shifted.visible
+    kept.largest[rows] = shifted.largest + (0.0 if offsets is None else offsets.ravel())
     _extremes(tally, shifted, offsets)
+    received = None
+    if backward is not None:
+        way, d, r = backward
+        received = upstream(way.g[d, r], way.v[d], shifted, weights_gradient)
     for index, (_, multiplier) in enumerate(tally.rules):
         sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
         kept.sums[index, :, rows] = sums
+        if backward is not None and received is not None:
+            way, d, r = backward
+            sink = _above_largest(tally, multiplier, kept.largest[rows])
+            found = logit_gradients(shifted, multiplier, received, sink, scratch, logits)
+            kept.gradients[index, rows] = way.query_norms(found, index, d, r)
         if counted is not None:
             log10_p = scores[counted] * number(multiplier / _LN10)
             log10_p -= (np.log1p(sums[1, counted]) / number(_LN10))[:, np.newaxis]
             tally.counts["weights", index] += count(_visible(log10_p, hidden, counted), WEIGHTS)
 
 
+def _above_largest(tally: Tally, multiplier: float, largest: FloatArray) -> FloatArray | None:
+    """The sink logit less the largest logit of each row, whose score less the centre is given."""
+    return None if tally.sink is None else tally.sink - multiplier * (tally.centre + largest)
+
+
 def _reduce(
-    tally: Tally, draws: slice, block: Shape, kept: _Rows, inside: FloatArray, offsets: FloatArray | None
+    tally: Tally,
+    draws: slice,
+    rows: slice,
+    block: Shape,
+    kept: _Rows,
+    inside: FloatArray,
+    offsets: FloatArray | None,
+    backward: bool,
 ) -> None:
     """From the rows of a block to sums of its draws, and to the counts of what rows have one of."""
     shape = (block.draws, block.rows)
@@ -199,11 +254,17 @@ def _reduce(
     if not math.isnan(tally.band):
         _accumulate(tally.score_sums, {"inside": inside}, draws, tally.shape.draws)
     seen = visible > 0
-    for index in range(len(tally.rules)):
-        rows = row_statistics(kept.sums[index].reshape(5, *shape), visible)
-        _accumulate(tally.row_sums[index], sums_of_rows(rows, visible), draws, tally.shape.draws)
-        tally.counts["entropy", index] += count(rows.entropy[seen], tally.entropies)
-        tally.counts["jacobian_norm", index] += count(np.sqrt(rows.jacobian_norm_squared[seen]), JACOBIAN)
+    for index, (_, multiplier) in enumerate(tally.rules):
+        sink = _above_largest(tally, multiplier, kept.largest.reshape(shape))
+        found = row_statistics(kept.sums[index].reshape(5, *shape), visible, sink)
+        _accumulate(tally.row_sums[index], sums_of_rows(found, visible), draws, tally.shape.draws)
+        tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
+        tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
+    if backward:
+        if tally.gradient_norms is None:
+            whole = (len(tally.rules), tally.shape.draws, tally.shape.rows)
+            tally.gradient_norms = np.full(whole, np.nan, np.float32)
+        tally.gradient_norms[:, draws, rows] = kept.gradients.reshape(-1, *shape)
 
 
 _LN10 = math.log(10)
@@ -216,9 +277,9 @@ def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, total: in
 
 
 def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:
-    """Two arrays of a piece's shape, the same memory for every piece: fresh memory costs more than the arithmetic."""
+    """Arrays of a piece's shape, the same memory for every piece: fresh memory costs more than the arithmetic."""
     if not tally.scratch or tally.scratch[0].size < like.size:
-        tally.scratch = [np.empty(like.size, like.dtype) for _ in range(2)]
+        tally.scratch = [np.empty(like.size, like.dtype) for _ in range(3)]
     return [each[: like.size].reshape(like.shape) for each in tally.scratch]
 
 

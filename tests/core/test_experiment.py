@@ -5,7 +5,7 @@ from typing import Any, cast, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.lab import experiment
+from attn_tui.core.lab import scoring, straight
 from attn_tui.core.lab.components import score_mean, score_std
 from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
@@ -53,7 +53,7 @@ def test_columns_are_the_unscaled_one_and_the_chosen_rule() -> None:
         assert [column.rule for column in measurement.columns] == ["none", scale]
         for column in measurement.columns:
             assert list(column.measured) == [statistic.name for statistic in STATISTICS]
-            assert list(column.histograms) == list(HISTOGRAMS)
+            assert list(column.histograms) == [*HISTOGRAMS, "gradient"]
 
 
 def test_a_rule_without_a_multiplier_is_refused() -> None:
@@ -87,7 +87,7 @@ def test_the_smallest_questions_have_answers(d_k: int, shape: tuple[int, int], s
     with np.errstate(all="raise", under="ignore"):
         for column in run(p).columns:
             missing = {name for name, estimate in column.measured.items() if estimate.value is None}
-            assert missing <= {"entropy_fraction", "logit_excess_kurtosis", "row_mean_share"}
+            assert missing <= {"entropy_fraction", "logit_excess_kurtosis", "row_mean_share", "grad_q_top1_share"}
             for name in HISTOGRAMS:
                 assert column.histograms[name].total > 0
 
@@ -234,7 +234,7 @@ GRID: dict[str, Any] = {
 @pytest.mark.parametrize("change", GRID.values(), ids=GRID)
 def test_float32_agrees_with_float64(change: dict[str, Any]) -> None:
     p = replace(Parameters(n_keys=48, n_queries=40, batch=4), **change)
-    for one, two in zip(run(p).columns, run(p, precision="float64").columns, strict=True):
+    for one, two in zip(run(p).columns, run(replace(p, precision="float64")).columns, strict=True):
         assert_close(one, two, p)
 
 
@@ -244,7 +244,7 @@ def test_float32_agrees_with_float64(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_heavy_tails_cost_float32_no_digits(change: dict[str, Any], seed: int) -> None:
     p = Parameters(components="student_t", degrees_of_freedom=3, batch=4, seed=seed, **change)
-    for one, two in zip(run(p).columns, run(p, precision="float64").columns, strict=True):
+    for one, two in zip(run(p).columns, run(replace(p, precision="float64")).columns, strict=True):
         for name in ("logit_excess_kurtosis", "logit_variance", "logit_variance_within_row"):
             assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-4), name
 
@@ -254,7 +254,7 @@ def test_heavy_tails_cost_float32_no_digits(change: dict[str, Any], seed: int) -
 def test_a_row_whose_scores_are_nearly_alike_keeps_their_differences(side: str, correlation: float) -> None:
     """The scores lie near 19 200 and differ by 0.0024 in a row, a tenth of a million of that."""
     p = Parameters(mean_q=3.0, mean_k=100.0, correlation=correlation, batch=4).with_value(f"std_{side}", 1e-4)
-    for one, two in zip(run(p).columns, run(p, precision="float64").columns, strict=True):
+    for one, two in zip(run(p).columns, run(replace(p, precision="float64")).columns, strict=True):
         for name in ("logit_variance_within_row", "logit_variance", "logit_std"):
             assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-4), name
         for name in ("entropy", "jacobian_norm"):
@@ -277,7 +277,7 @@ def test_a_row_whose_scores_are_nearly_alike_keeps_their_differences(side: str, 
 def test_what_is_too_large_to_keep_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     p = replace(SMALL, **change)
     kept = run(p)
-    monkeypatch.setattr(experiment, "KEPT", 0)
+    monkeypatch.setattr(scoring, "KEPT", 0)
     forgotten = run(p)
     cut_into_blocks(monkeypatch, 30)
     in_blocks = run(p)
@@ -292,7 +292,7 @@ def test_components_that_are_kept_fit_in_what_is_allowed(
 ) -> None:
     p = Parameters(n_queries=64, n_keys=64, batch=16)
     allowed = components_that_fit * 4 * p.batch * (p.n_queries + p.n_keys)
-    monkeypatch.setattr(experiment, "KEPT", allowed)
+    monkeypatch.setattr(scoring, "KEPT", allowed)
     draws = Draws()
     for d_k in (1, 2, 4, 20, 32, 33, 64, 65, 128, 200):
         run(replace(p, d_k=d_k), draws)
@@ -304,7 +304,7 @@ def test_a_narrow_question_with_many_vectors_is_not_kept_in_whole_chunks() -> No
     """One component of each vector would be 32 MiB here, the chunks of 64 that they come in are 2 GiB."""
     draws = Draws()
     next(stream(Parameters(d_k=1, n_queries=4096, n_keys=4096, batch=1024), draws))
-    assert sum(values.nbytes for values in vars(draws)["_sides"].values()) <= experiment.KEPT
+    assert sum(values.nbytes for values in vars(draws)["_sides"].values()) <= scoring.KEPT
 
 
 # In steps
@@ -316,9 +316,9 @@ IN_STEPS = Parameters(d_k=300, n_keys=16, n_queries=16, batch=6)
 def in_small_steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of half a draw, from components that are kept or made anew."""
     cut_into_blocks(monkeypatch, 128)
-    monkeypatch.setattr(experiment, "STRIDE", 64)
+    monkeypatch.setattr(straight, "STRIDE", 64)
     if request.param == "forgotten":
-        monkeypatch.setattr(experiment, "KEPT", 0)
+        monkeypatch.setattr(scoring, "KEPT", 0)
 
 
 @pytest.mark.usefixtures("in_small_steps")
@@ -345,9 +345,9 @@ def test_no_step_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
         return tell
 
     cut_into_blocks(monkeypatch, 128)
-    monkeypatch.setattr(experiment, "KEPT", 0)
-    monkeypatch.setattr(experiment, "STRIDE", 128)
-    monkeypatch.setattr(experiment, "components", told("components", experiment.components))
+    monkeypatch.setattr(scoring, "KEPT", 0)
+    monkeypatch.setattr(straight, "STRIDE", 128)
+    monkeypatch.setattr(straight, "components", told("components", straight.components))
     monkeypatch.setattr(np, "matmul", told("scores", np.matmul))
     monkeypatch.setattr(tally, "add", told("statistics", tally.add))
     for _ in stream(replace(IN_STEPS, correlation=0.5)):

@@ -5,8 +5,8 @@ from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
-from attn_tui.core.attention.scales import SCALE_RULES, Normalise, ScaleRule, Setting, multiplier
-from attn_tui.core.parameters import FIELD, NORMALISING, ParameterError, Parameters, ScaleName
+from attn_tui.core.attention.scales import SCALE_RULES, ScaleRule, Setting, multiplier
+from attn_tui.core.parameters import FIELD, ParameterError, Parameters, ScaleName
 
 every_rule = pytest.mark.parametrize("rule", SCALE_RULES.values(), ids=lambda rule: rule.name)
 
@@ -145,10 +145,8 @@ def test_no_two_rules_look_alike() -> None:
     assert len({rule.label for rule in SCALE_RULES.values()}) == len(SCALE_RULES)
 
 
-def test_the_lab_takes_the_rules_that_do_not_normalise() -> None:
-    assert {rule.normalise for rule in SCALE_RULES.values()} == set(get_args(Normalise))
-    assert [name for name, rule in SCALE_RULES.items() if rule.normalise != "none"] == list(NORMALISING)
-    assert set(FIELD["scale"].choices) == set(SCALE_RULES) - set(NORMALISING)
+def test_every_rule_can_be_chosen() -> None:
+    assert set(FIELD["scale"].choices) == set(SCALE_RULES)
 
 
 @every_rule

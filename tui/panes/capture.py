@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ...core.captures.reader import Capture, Layer
     from ...core.export.formats import Format
 
+_MAPPED = tuple(statistic for statistic in STATISTICS if not statistic.optional)  # what a head has
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
 
 
@@ -155,8 +156,8 @@ class CapturePane(Pane):
         self.map.move(down, right)
 
     def action_statistic(self, direction: int) -> None:
-        at = STATISTICS.index(self.map.statistic) + direction
-        self.map.statistic = STATISTICS[at % len(STATISTICS)]
+        at = _MAPPED.index(self.map.statistic) + direction
+        self.map.statistic = _MAPPED[at % len(_MAPPED)]
         self.map.redraw()
 
     def action_rule(self, direction: int) -> None:

@@ -44,8 +44,8 @@ class Lab(Pane):
     WORK = ("lab",)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type it"), ("s", "scale"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"),
-        ("t", "theory"), ("v", "view"), ("R", "reset"),
+        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("m", "mechanism"), ("f", "format"),
+        ("x", "mask"), ("r", "redraw"), ("t", "theory"), ("v", "view"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="lab.more"),
@@ -60,6 +60,8 @@ class Lab(Pane):
         Binding("S", "step('scale', -1)", "previous scale rule", show=False, id="lab.previous_scale"),
         Binding("c", "step('components', 1)", "next component law", show=False, id="lab.next_law"),
         Binding("x", "step('mask', 1)", "next mask", show=False, id="lab.next_mask"),
+        Binding("m", "step('mechanism', 1)", "next mechanism", show=False, id="lab.next_mechanism"),
+        Binding("f", "step('precision', 1)", "next number format", show=False, id="lab.next_format"),
         Binding("r", "step('seed', 1)", "redraw with a new seed", show=False, id="lab.redraw"),
         Binding("R", "reset", "all parameters as they are by default", show=False, id="lab.reset"),
         Binding("t", "theory", "exact values in place of ±, where only one fits", show=False, id="lab.theory"),

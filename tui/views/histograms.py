@@ -19,12 +19,14 @@ if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
 
 _WIDE = 44  # cells from which a pair reads well, so that four may stand side by side
 _TALLEST = 6
+_ROOMY = 8  # lines from which on one more group of pairs does not take them from the others
 NAME = 9  # cells before the bars, for the word that says whose they are
 
 TITLES: dict[HistogramName, str] = {
     "logits": "logits",
     "weights": "attention weights",
     "entropy": "row entropy",
+    "gradient": "‖∂L/∂q‖ of rows",
     "jacobian_norm": "‖J‖_F of rows",
 }
 
@@ -41,11 +43,16 @@ class AxisSpan:
 def grid_lines(
     columns: Sequence[Column], width: int, height: int, glyphs: Glyphs, curve: ScoreCurve | None = None
 ) -> list[Line]:
-    """The pairs side by side, two or four to a line, with bars as high as the room allows; at most `height` lines."""
-    across = 4 if width >= 4 * _WIDE else 2
+    """The pairs side by side, two to five to a line, with bars as high as the room allows; at most `height` lines.
+
+    Where there are gradients and no room for all, they come before what the table says of the Jacobian.
+    """
+    names: list[HistogramName] = [name for name in TITLES if all(name in column.histograms for column in columns)]
+    across = next((many for many in (len(names), 4) if width >= many * _WIDE), 2)
     gap = 2
     each = (width - gap * (across - 1)) // across
-    names = list(TITLES)
+    if height < _ROOMY * math.ceil(len(names) / across):
+        names = names[: len(names) // across * across]
     groups = [names[first : first + across] for first in range(0, len(names), across)]
     room = height // len(groups)
     spaced = room >= 7  # a blank line between groups, once bars have two lines
@@ -140,9 +147,9 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
 def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs) -> AxisSpan:
     """One axis for a pair: fixed where the quantity has natural bounds, round numbers for logits."""
     axis = histograms[0].axis
-    if name == "weights":
-        middle = (axis.low + axis.high) / 2
-        return AxisSpan(axis.low, axis.high, (power(axis.low, glyphs), power(middle, glyphs), "1"))
+    if axis.log10:
+        low, middle, high = (power(at, glyphs) for at in (axis.low, (axis.low + axis.high) / 2, axis.high))
+        return AxisSpan(axis.low, axis.high, (low, middle, high))
     if name != "logits":
         words = [short(value, glyphs) for value in (axis.low, (axis.low + axis.high) / 2, axis.high)]
         return AxisSpan(axis.low, axis.high, (words[0], words[1], words[2]))

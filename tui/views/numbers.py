@@ -89,6 +89,8 @@ def power_of_ten(value: float, digits: int) -> str:
 
 def power(exponent: float, glyphs: Glyphs) -> str:
     """A power of ten, `10⁻¹²` or `1e-12`."""
+    if exponent == 0:
+        return "1"
     number = f"{exponent:g}"
     if glyphs.ascii:
         return f"1e{number}"

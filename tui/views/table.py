@@ -54,7 +54,7 @@ class Row:
 
     label: str
     statistic: Statistic | None = None
-    freezing: Sequence[Freezing] = ()
+    freezing: Sequence[Freezing | None] = ()
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,13 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[R
     for statistic in STATISTICS:
         if shown is not None and statistic.name not in shown:
             continue
+        if statistic.optional and all(column.measured[statistic.name].value is None for column in contents.columns):
+            continue
         if shown is None and statistic.group != group:
             group = statistic.group
             rows.append(Row(group))
         rows.append(Row(statistic.label, statistic))
-        if statistic.name == "logit_std" and contents.theory:
+        if statistic.name == "logit_std" and any(column.freezing for column in contents.theory):
             rows.append(Row("freezing", None, [column.freezing for column in contents.theory]))
     return rows
 
@@ -187,9 +189,9 @@ def is_far(deviation: float | None) -> bool:
     return deviation is not None and abs(deviation) > FAR
 
 
-def _gauge(freezing: Freezing, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
+def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
     """Where the logits stand on the way to frozen softmax: a bar up to twice the threshold, and in words."""
-    if freezing.threshold == 0:
+    if freezing is None or freezing.threshold == 0:
         return [(glyphs.say("  —").ljust(cells), role)]
     frozen = freezing.logit_std >= freezing.threshold
     if frozen:

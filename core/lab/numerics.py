@@ -1,0 +1,61 @@
+"""What a number format does to attention weights, on a sample of rows: overflow, and weight that goes elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..attention.normalisation import normalise
+from ..attention.precision import losses, low_precision_scores
+from ..attention.scales import SCALE_RULES
+from ..attention.scores import Weights, scores
+from ..parameters import Parameters
+from ..statistics.measurement import Estimate
+from .sampling import Draws
+from .scoring import hidden, kept_draws, rules_of, sides, sink_of, vectors_of
+
+# The sample: entries of scores at most, whole rows spread evenly over a draw, of so many draws.
+ENTRIES = 1 << 15
+DRAWS = 8
+_NAMES = ("score_overflow", "naive_exp_overflow", "weight_error")
+
+
+@dataclass(frozen=True, eq=False)
+class Numerics:
+    """Shares of the sampled rows of each draw; (columns, statistics, draws)."""
+
+    shares: FloatArray
+
+    def estimates(self, column: int, draws: int) -> Mapping[str, Estimate]:
+        """Of the first so many draws."""
+        seen = self.shares[column, :, :draws]
+        many = seen.shape[1]
+        stderr = seen.std(axis=1, ddof=1) / math.sqrt(many) if many > 1 else np.full(len(seen), math.nan)
+        pairs = zip(_NAMES, seen.mean(axis=1).tolist(), stderr.tolist(), strict=True)
+        return {name: Estimate(value, error if math.isfinite(error) else None) for name, value, error in pairs}
+
+
+def numerics(p: Parameters, draws: Draws, weights: Weights) -> Numerics:
+    """Both columns in the format asked for, against float64; all components must have been made."""
+    many = min(p.batch, DRAWS)
+    rows = max(min(ENTRIES // (p.n_keys * many), p.n_queries), 1)
+    chosen = np.linspace(0, p.n_queries - 1, rows).round().astype(np.intp)
+    q, k = vectors_of(p, kept_draws(p, sides(p), draws, slice(0, many)))
+    q = q[:, chosen]
+    unseen = hidden(p, slice(0, p.n_queries))
+    unseen = None if unseen is None else unseen[chosen]
+    visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
+    found = np.empty((2, len(_NAMES), many))
+    for number, (name, c) in enumerate(rules_of(p)):
+        sides_of = [normalise(side, SCALE_RULES[name].normalise) for side in (q, k)]
+        exact = scores(*(side.astype(np.float64) for side in sides_of), p.mechanism, weights)
+        rough = low_precision_scores(*sides_of, p.precision, p.mechanism, weights)
+        lost = losses(exact, rough, p.precision, c, p.softcap or None, unseen, sink_of(p))
+        found[number, 0] = (lost.score_overflow / visible).mean(axis=1)
+        found[number, 1] = (lost.exp_overflow / visible).mean(axis=1)
+        found[number, 2] = lost.weight_error.mean(axis=1)
+    return Numerics(found)

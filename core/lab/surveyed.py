@@ -1,0 +1,168 @@
+"""Questions whose logits follow no law that is known beforehand.
+
+They come from other mechanisms, normalised queries and keys, soft-caps or low precision. Logits are made twice, or
+kept: first for their mean, spread and extremes, then for everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..attention.normalisation import Normalisation, normalise
+from ..attention.formats import number_format
+from ..attention.precision import low_precision_scores
+from ..attention.row_gradients import LogitGradients, query_gradient_norms
+from ..attention.scales import SCALE_RULES
+from ..attention.scores import Weights, scores
+from ..attention.softmax import softcap
+from ..parameters import Parameters
+from ..statistics import tally
+from ..statistics.survey import Survey
+from .sampling import Draws
+from .scoring import (
+    LOSS,
+    fits,
+    hidden,
+    kept_draws,
+    loss_of,
+    one_draw,
+    rules_of,
+    sides,
+    sink_of,
+    vectors_of,
+    weights_of,
+)
+
+# Logits that are kept from the first round to the second.
+_KEPT = 1 << 24
+_BINS = 1024
+
+
+@dataclass(eq=False)
+class Column:
+    """One column of the result on its way."""
+
+    rule: str
+    multiplier: float
+    normalisation: Normalisation
+    survey: Survey = field(default_factory=Survey)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Some draws: their queries and keys, and what a loss gives and receives."""
+
+    draws: slice
+    q: FloatArray  # (draws, m, d)
+    k: FloatArray  # (draws, n, d)
+    loss: Sequence[FloatArray] = ()  # values (draws, n, d_v) and ∂L/∂O (draws, m, d_v)
+
+
+def stream(p: Parameters, draws: Draws, gradients: bool) -> Iterator[tuple[float, float, Sequence[tally.Tally]]]:
+    """The part of the work and the draws that are done, and the tally of each column once there is one.
+
+    Where all components fit, `draws` has made them.
+    """
+    columns = [Column(name, c, SCALE_RULES[name].normalise) for name, c in rules_of(p)]
+    weights = weights_of(p)
+    shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
+    kept: dict[tuple[int, int, int], FloatArray] = {}
+    keep = len(columns) * shape.draws * shape.rows * shape.keys <= _KEPT
+    total = p.batch * p.n_queries * len(columns)
+    done = 0
+    for group in _groups(p, draws, gradients=False):
+        for rows in _rows(group, p):
+            seen = _visible(p, rows)
+            for number, column in enumerate(columns):
+                logits = _logits(p, column, weights, group, rows)
+                column.survey.add(logits if seen is None else logits[:, seen])
+                if keep:
+                    kept[number, group.draws.start, rows.start] = logits
+                done += len(logits) * logits.shape[1]
+                yield done / total / 2, 0, ()
+    tallies: list[tally.Tally] = []
+    for column in columns:
+        known = column.survey
+        band = 3 * known.std if known.std else np.nan
+        rules = [(column.rule, 1.0)]
+        tallies.append(tally.Tally(shape, rules, known.centre, band, known.axis(_BINS), sink_of(p)))
+    done = 0
+    for group in _groups(p, draws, gradients):
+        for rows in _rows(group, p):
+            for number, column in enumerate(columns):
+                logits = kept.pop((number, group.draws.start, rows.start), None)
+                logits = _logits(p, column, weights, group, rows) if logits is None else logits
+                way = _backward(p, column, weights, group, rows, logits) if gradients else None
+                logits = logits - logits.dtype.type(column.survey.centre)
+                tally.add(tallies[number], group.draws, rows, logits, hidden(p, rows), None, way)
+                done += len(logits) * logits.shape[1]
+                # Until the last column has them too, these rows belong to a draw that is done in part.
+                rows_done = done / len(columns) if column is columns[-1] else done // len(columns) + 0.5
+                yield (1 + done / total) / 2, rows_done / p.n_queries, tallies
+
+
+def _groups(p: Parameters, draws: Draws, gradients: bool) -> Iterator[Group]:
+    """Every draw once, several at a time where the components of all are kept."""
+    shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
+    if fits(p):
+        # The blocks of a draw follow one another, so that each draw's first one stands for it.
+        for which in dict.fromkeys((d.start, d.stop) for d, _ in tally.blocks(shape)):
+            group = slice(*which)
+            q, k = vectors_of(p, kept_draws(p, sides(p), draws, group))
+            loss = kept_draws(loss_of(p), LOSS, draws.loss, group) if gradients else []
+            yield Group(group, q, k, [side.mT for side in loss])
+    else:
+        for draw in range(p.batch):
+            q, k = vectors_of(p, one_draw(p, sides(p), draw))
+            loss = one_draw(loss_of(p), LOSS, draw) if gradients else []
+            yield Group(slice(draw, draw + 1), q, k, [side.mT for side in loss])
+
+
+def _rows(group: Group, p: Parameters) -> Iterator[slice]:
+    """The queries of a group, as many at a time as a block holds."""
+    return (rows for _, rows in tally.blocks(tally.Shape(len(group.q), p.n_queries, p.n_keys)))
+
+
+def _visible(p: Parameters, rows: slice) -> BoolArray | None:
+    unseen = hidden(p, rows)
+    return None if unseen is None else ~unseen
+
+
+def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows: slice) -> FloatArray:
+    """normalise → score → scale → soft-cap, (draws, rows, keys); inputs and scores are rounded to the number format.
+
+    A score that overflows is held at the largest number, so that it does not turn its row into NaN.
+    """
+    q, k = (normalise(side, column.normalisation) for side in (group.q[:, rows], group.k))
+    if p.precision in ("float32", "float64"):
+        raw = scores(q, k, p.mechanism, weights)
+    else:
+        raw, largest = low_precision_scores(q, k, p.precision, p.mechanism, weights).values, _largest(p)
+        np.clip(raw, -largest, largest, out=raw)
+    logits = np.multiply(raw, raw.dtype.type(column.multiplier), out=raw)
+    return softcap(logits, p.softcap, out=logits) if p.softcap else logits
+
+
+def _largest(p: Parameters) -> np.float32:
+    return np.float32(number_format(p.precision).largest)
+
+
+def _backward(
+    p: Parameters, column: Column, weights: Weights, group: Group, rows: slice, logits: FloatArray
+) -> tally.Backward:
+    """The way back to some queries of a group. Rounding passes gradients on as they are."""
+    v, g = group.loss
+    q, k = group.q[:, rows], normalise(group.k, column.normalisation)
+    slopes = 1 - np.square(logits / logits.dtype.type(p.softcap)) if p.softcap else None
+
+    def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:
+        if slopes is not None:
+            np.multiply(found.entries, slopes[d, r].reshape(found.entries.shape), out=found.entries)
+        how = column.normalisation
+        return query_gradient_norms(found, column.multiplier, k[d], q[d, r], p.mechanism, weights, how)
+
+    return tally.Backward(g[:, rows], v, norms)
