@@ -159,10 +159,10 @@ def format_bound(bound: float) -> str:
 
 
 def next_power_of_two(number: float, direction: Literal[-1, 1]) -> float:
-    """The nearest power of two strictly above or below a number >= 1; below 1 there is none and 1 is kept."""
+    """The nearest power of two strictly above or below a positive number."""
     if direction > 0:
-        return float(2 ** (math.floor(math.log2(number)) + 1))
-    return float(2 ** max(math.ceil(math.log2(number)) - 1, 0))
+        return 2.0 ** (math.floor(math.log2(number)) + 1)
+    return 2.0 ** (math.ceil(math.log2(number)) - 1)
 
 
 FIELDS: tuple[Field, ...] = (

@@ -116,8 +116,10 @@ def score_curve(parameters: Parameters) -> ScoreCurve | None:
 
 
 def freezing(parameters: Parameters, rule: ScaleName) -> Freezing:
-    """Where softmax freezes under a rule, all else as given; ValueError where the rule has no multiplier, or
-    normalises q and k, which the score's moments do not know."""
+    """Where softmax freezes under a rule, all else as given.
+
+    ValueError where the rule has no multiplier, or normalises q and k, which the score's moments do not know.
+    """
     p = parameters
     if SCALE_RULES[rule].normalise != "none":
         raise ValueError(f"the scores of normalised q and k are not known: {rule}")

@@ -37,7 +37,7 @@ _SATURATION = "Zhai et al. 2023, arXiv 2303.06296 (entropy collapse)"
 _SHANNON = "Shannon 1948, A Mathematical Theory of Communication"
 _JACOBIAN = "the derivative of softmax: ∂p_i/∂z_j = p_i(δ_ij − p_j)"
 _FORMATS = "IEEE 754; Micikevicius et al. 2022, arXiv 2209.05433 (float8)"
-_GRADIENT = "the chain rule through softmax: ∂L/∂z = p∘(A − Σ p A) with A = G Vᵀ"
+_GRADIENT = "the chain rule through softmax: ∂L/∂z = p(A − Σ p A) with A = G Vᵀ"
 
 STATISTICS: tuple[Statistic, ...] = (
     Statistic(
@@ -134,16 +134,16 @@ STATISTICS: tuple[Statistic, ...] = (
         "Mean of the diagonal of the Jacobian, over the keys of a row and then over rows.", _JACOBIAN,
     ),
     Statistic(
-        "grad_q_median", "median ‖∂L/∂q‖", "gradient", "number", "median over rows of ‖∂L/∂q‖",
-        "The gradient that a typical query receives from L = Σ G∘O, where G and the values are standard normal and "
+        "grad_q_median", "median |∂L/∂q|", "gradient", "number", "median over rows of ‖∂L/∂q‖",
+        "The gradient that a typical query receives from L = Σ G·O, where G and the values are standard normal and "
         "d_v wide. Unscaled it vanishes as d_k grows.", _GRADIENT,
     ),
     Statistic(
-        "grad_q_mean", "mean ‖∂L/∂q‖", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
+        "grad_q_mean", "mean |∂L/∂q|", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
         "The mean over rows, to which a few near-ties may give all.", _GRADIENT,
     ),
     Statistic(
-        "grad_q_rms", "RMS ‖∂L/∂q‖", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
+        "grad_q_rms", "RMS |∂L/∂q|", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
         "The root mean square over rows. Unscaled it grows with d_k while the median dies: rare near-ties carry "
         "everything.", _GRADIENT,
     ),
@@ -162,7 +162,7 @@ STATISTICS: tuple[Statistic, ...] = (
         "in float16, 88.72 in float32, on a sample of rows.", _FORMATS,
     ),
     Statistic(
-        "weight_error", "weight error", "numerics", "share", "½ Σ |p − p̂|",
+        "weight_error", "weight error", "numerics", "share", "½ Σ |p − p64|",
         "Total variation between the weights in this number format and those in float64: how much weight went "
         "elsewhere or was lost, on a sample of rows.", _FORMATS,
     ),

@@ -164,7 +164,9 @@ def test_csv_of_heads_is_tidy_and_says_what_json_says(
 
 def test_markdown_says_what_json_says(measurement: Measurement[Parameters]) -> None:
     text = report_markdown(measurement, EXACT)
-    assert text.startswith("Parameters: d_k 7, keys 5, queries 3, batch 2, scale custom, multiplier 0.1, mask none")
+    assert text.startswith(
+        "Parameters: d_k 7, keys 5, queries 3, batch 2, d_v 64, scale custom, multiplier 0.1, mask none"
+    )
     header, *rows = cells(text)
     assert header == ["", "unscaled × 1", "theory", "scaled × 0.1", "theory"]
     by_label = {row[0]: row[1:] for row in rows}

@@ -162,6 +162,7 @@ def test_options_are_named_after_parameters() -> None:
 
 def test_a_parameter_without_effect_says_so() -> None:
     idle = {field.name for field in FIELDS if not field.applies(Parameters())}
-    assert idle == {"degrees_of_freedom", "multiplier", "layer", "position", "context_factor"}
+    of_rules = {"multiplier", "layer", "position", "context_factor"}
+    assert idle == of_rules | {"degrees_of_freedom", "gain", "sink_logit"}
     assert FIELD["multiplier"].applies(Parameters(scale="custom"))
     assert FIELD["degrees_of_freedom"].applies(Parameters(components="student_t"))

@@ -45,7 +45,7 @@ def test_a_panel_has_exactly_its_lines_of_exactly_its_width(parameters: Paramete
 def test_only_fields_that_have_an_effect_are_shown() -> None:
     assert "multiplier" not in {field.name for field in applicable(DEFAULT)}
     assert "degrees_of_freedom" not in {field.name for field in applicable(DEFAULT)}
-    of_other_rules = {"layer", "position", "context_factor"}
+    of_other_rules = {"layer", "position", "context_factor", "gain", "sink_logit"}
     assert {field.name for field in FIELDS} - {field.name for field in applicable(LONGEST)} == of_other_rules
     for scale, name in {"inverse_layer": "layer", "llama4_position": "position", "yarn": "context_factor"}.items():
         assert FIELD[name] in applicable(replace(LONGEST, scale=scale))
@@ -56,6 +56,7 @@ def test_each_field_stands_on_the_line_where_a_click_finds_it() -> None:
         for height in (14, 18, 22, 36):
             rows = field_rows(parameters, height)
             lines = shown(parameters, height=height)
+            assert rows
             for field, line in zip(rows, lines, strict=False):
                 if field is None:
                     assert not line.strip()
@@ -65,10 +66,18 @@ def test_each_field_stands_on_the_line_where_a_click_finds_it() -> None:
                     assert line.rstrip().endswith(value[-10:])
 
 
-def test_all_fields_fit_on_the_smallest_screen() -> None:
-    rows = field_rows(LONGEST, 18)  # 20 lines less the bars
-    assert tuple(field for field in rows if field is not None) == applicable(LONGEST)
-    assert len(rows) <= 18
+def test_all_fields_fit_on_a_small_screen() -> None:
+    rows = field_rows(DEFAULT, 22)  # 24 lines less the bars
+    assert tuple(field for field in rows if field is not None) == applicable(DEFAULT)
+    assert len(rows) <= 22
+
+
+@pytest.mark.parametrize("height", [5, 10, 18])
+def test_where_fields_have_no_room_those_about_the_cursor_are_shown(height: int) -> None:
+    for field in applicable(LONGEST):
+        rows = field_rows(LONGEST, height, field.name)
+        assert field in rows
+        assert len(rows) == height
 
 
 def test_groups_are_set_apart_where_help_still_has_room() -> None:

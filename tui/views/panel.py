@@ -36,8 +36,11 @@ def value_text(field: Field, parameters: Parameters) -> str:
     return choice_word(value) if field.kind == "choice" else field.format(value)
 
 
-def field_rows(parameters: Parameters, height: int) -> list[Field | None]:
-    """Which field stands on which line: groups are set apart where that leaves room for a few lines of help."""
+def field_rows(parameters: Parameters, height: int, focus: str | None = None) -> list[Field | None]:
+    """Which field stands on which line: groups are set apart where that leaves room for a few lines of help.
+
+    Where there are more fields than lines, those about the focus are shown.
+    """
     fields = applicable(parameters)
     spaced = height >= len(fields) + len({field.group for field in fields}) - 1 + _ROOM_FOR_HELP
     rows: list[Field | None] = []
@@ -45,7 +48,9 @@ def field_rows(parameters: Parameters, height: int) -> list[Field | None]:
         if spaced and before is not None and before.group != field.group:
             rows.append(None)
         rows.append(field)
-    return rows
+    at = next((y for y, field in enumerate(rows) if field is not None and field.name == focus), 0)
+    top = min(max(at - height // 2, 0), max(len(rows) - height, 0))
+    return rows[top : top + height]
 
 
 def panel_lines(
@@ -58,7 +63,9 @@ def panel_lines(
 ) -> list[Line]:
     """The panel, exactly `height` lines of `width`; focus names the field with the cursor."""
     lines: list[Line] = []
-    for field in field_rows(parameters, height):
+    notes = _notes(width, glyphs, focus, editing)
+    room = height - len(notes) if editing is not None and editing.objection else height
+    for field in field_rows(parameters, room, editing.field if editing else focus):
         if field is None:
             lines.append(())
             continue
@@ -67,7 +74,6 @@ def panel_lines(
         if editing is not None and editing.field == field.name:
             text, role = editing.text + "_", "alert" if editing.objection else "accent"
         lines.append(_field_line(field, text, role, field.name == focus, width, glyphs))
-    notes = _notes(width, glyphs, focus, editing)
     room = height - len(lines)
     lines += [()] * (room - len(notes))
     lines += notes[: max(room, 0)]

@@ -128,7 +128,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.type_into("d_k", character)
 
     def on_click(self, event: events.Click) -> None:
-        rows = field_rows(self.parameters, self.size.height)
+        rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
         field = rows[event.y] if event.y < len(rows) else None
         if field is not None:
             self.action_accept()
