@@ -134,16 +134,16 @@ STATISTICS: tuple[Statistic, ...] = (
         "Mean of the diagonal of the Jacobian, over the keys of a row and then over rows.", _JACOBIAN,
     ),
     Statistic(
-        "grad_q_median", "median |∂L/∂q|", "gradient", "number", "median over rows of ‖∂L/∂q‖",
+        "grad_q_median", "median ∂L/∂q", "gradient", "number", "median over rows of ‖∂L/∂q‖",
         "The gradient that a typical query receives from L = Σ G·O, where G and the values are standard normal and "
         "d_v wide. Unscaled it vanishes as d_k grows.", _GRADIENT,
     ),
     Statistic(
-        "grad_q_mean", "mean |∂L/∂q|", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
+        "grad_q_mean", "mean ∂L/∂q", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
         "The mean over rows, to which a few near-ties may give all.", _GRADIENT,
     ),
     Statistic(
-        "grad_q_rms", "RMS |∂L/∂q|", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
+        "grad_q_rms", "RMS ∂L/∂q", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
         "The root mean square over rows. Unscaled it grows with d_k while the median dies: rare near-ties carry "
         "everything.", _GRADIENT,
     ),
