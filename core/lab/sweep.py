@@ -16,7 +16,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..attention.scales import SCALE_RULES, Setting, multiplier
+from ..attention.scales import Setting, multiplier
 from ..blas import one_blas_thread
 from ..errors import InputError
 from ..parameters import FIELD, Parameters, Value

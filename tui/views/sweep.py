@@ -94,7 +94,7 @@ def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
 def _marks(swept: Swept) -> Iterator[Mark]:
     """Where softmax freezes, if it does within the grid."""
     for column, word in zip(next(iter(swept.exact.values()), ()), _WORDS, strict=False):
-        d_k = column.freezing.d_k
+        d_k = column.freezing.d_k if column.freezing else None
         unscaled_again = word == "scaled" and column.rule == "none"
         if d_k is not None and swept.grid[0] < d_k <= swept.grid[-1] and not unscaled_again:
             yield Mark(d_k, f"{word} softmax freezes", "dim")
@@ -147,7 +147,7 @@ def _reading(here: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -
 
 def _frozen(column: PredictedColumn) -> str:
     freezing = column.freezing
-    if not freezing.threshold:
+    if freezing is None or not freezing.threshold:
         return ""
     if freezing.logit_std >= freezing.threshold:
         return f"softmax frozen since d_k {freezing.d_k}"
