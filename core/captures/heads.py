@@ -6,6 +6,7 @@ first for their mean, spread and extremes, which no formula tells beforehand, th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,11 +15,11 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.normalisation import normalise
+from ..attention.normalise import normalised
 from ..attention.scales import SCALE_RULES, Normalise, Setting, multiplier
 from ..statistics import tally
+from ..statistics.histogram import Axis
 from ..statistics.measurement import Column, Measurement
-from ..statistics.survey import Survey
 from .reader import Capture, Head, Layer, read_head
 
 Rule: TypeAlias = tuple[str, float]  # a name of SCALE_RULES, or "file", and its multiplier
@@ -69,7 +70,7 @@ def stream_head(
     columns: list[Column] = []
     passes = _passes(rules, layer.softcap)
     for number, (how, logits, inner) in enumerate(passes):
-        q, k = (normalise(side.astype(np.float64), how) for side in (data.q, data.k))
+        q, k = (normalised(side.astype(np.float64), how) for side in (data.q, data.k))
         for fraction, found in _pass(q, k, hidden, logits, inner):
             columns += found
             yield (number + fraction) / len(passes), None
@@ -100,14 +101,28 @@ def _pass(
     """Both rounds over the scores of one head; the columns come with the last pair."""
     shape = tally.Shape(q.shape[0], q.shape[1], k.shape[1])
     blocks = [*tally.blocks(shape)]
-    known = Survey()
+    count, total, squares, low, high = 0, 0.0, 0.0, math.inf, -math.inf
+    pilot = None
     for done, (draws, rows) in enumerate(blocks, start=1):
         scores = logits(q[draws, rows] @ k[draws].mT)
-        known.add(scores if hidden is None else scores[~hidden[draws, rows]])
+        seen = scores if hidden is None else scores[~hidden[draws, rows]]
+        if seen.size:
+            # Squares are taken about the first block's mean, so that a large common part costs no digits.
+            pilot = float(seen.mean()) if pilot is None else pilot
+            away = seen - pilot
+            count += away.size
+            total += float(away.sum())
+            squares += float(np.vdot(away, away))
+            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
         yield done / len(blocks) / 2, ()
-    kept = tally.Tally(shape, rules, known.centre, 3 * known.std, known.axis(1024))
+    centre, std, reach = 0.0, 0.0, 1.0
+    if count and pilot is not None:
+        centre = pilot + total / count
+        std = math.sqrt(max(squares / count - (total / count) ** 2, 0.0))
+        reach = max(high - centre, centre - low) * (1 + 1e-9) or 1.0
+    kept = tally.Tally(shape, rules, centre, 3 * std if count else math.nan, Axis(-reach, reach, 1024))
     for done, (draws, rows) in enumerate(blocks, start=1):
-        scores = logits(q[draws, rows] @ k[draws].mT) - known.centre
+        scores = logits(q[draws, rows] @ k[draws].mT) - centre
         tally.add(kept, draws, rows, scores, None if hidden is None else hidden[draws, rows])
         last = done == len(blocks)
         yield (1 + done / len(blocks)) / 2, tally.columns(kept, shape.draws, unbiased=False) if last else ()

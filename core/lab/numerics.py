@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray
-from ..attention.normalisation import normalise
+from ..attention.normalise import normalised
 from ..attention.precision import losses, low_precision_scores
 from ..attention.scales import SCALE_RULES
 from ..attention.scores import Weights, scores
@@ -51,9 +51,9 @@ def numerics(p: Parameters, draws: Draws, weights: Weights) -> Numerics:
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
     found = np.empty((2, len(_NAMES), many))
     for number, (name, c) in enumerate(rules_of(p)):
-        sides_of = [normalise(side, SCALE_RULES[name].normalise) for side in (q, k)]
-        exact = scores(*(side.astype(np.float64) for side in sides_of), p.mechanism, weights)
-        rough = low_precision_scores(*sides_of, p.precision, p.mechanism, weights)
+        queries, keys = (normalised(side, SCALE_RULES[name].normalise) for side in (q, k))
+        exact = scores(queries.astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
+        rough = low_precision_scores(queries, keys, p.precision, p.mechanism, weights)
         lost = losses(exact, rough, p.precision, c, p.softcap or None, unseen, sink_of(p))
         found[number, 0] = (lost.score_overflow / visible).mean(axis=1)
         found[number, 1] = (lost.exp_overflow / visible).mean(axis=1)

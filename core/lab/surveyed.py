@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.normalisation import Normalisation, normalise
 from ..attention.formats import number_format
+from ..attention.normalise import normalised
 from ..attention.precision import low_precision_scores
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
-from ..attention.scales import SCALE_RULES
+from ..attention.scales import SCALE_RULES, Normalise
 from ..attention.scores import Weights, scores
 from ..attention.softmax import softcap
 from ..parameters import Parameters
@@ -48,7 +48,7 @@ class Column:
 
     rule: str
     multiplier: float
-    normalisation: Normalisation
+    normalisation: Normalise
     survey: Survey = field(default_factory=Survey)
 
 
@@ -137,7 +137,7 @@ def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows:
 
     A score that overflows is held at the largest number, so that it does not turn its row into NaN.
     """
-    q, k = (normalise(side, column.normalisation) for side in (group.q[:, rows], group.k))
+    q, k = (normalised(side, column.normalisation) for side in (group.q[:, rows], group.k))
     if p.precision in ("float32", "float64"):
         raw = scores(q, k, p.mechanism, weights)
     else:
@@ -156,7 +156,7 @@ def _backward(
 ) -> tally.Backward:
     """The way back to some queries of a group. Rounding passes gradients on as they are."""
     v, g = group.loss
-    q, k = group.q[:, rows], normalise(group.k, column.normalisation)
+    q, k = group.q[:, rows], normalised(group.k, column.normalisation)
     slopes = 1 - np.square(logits / logits.dtype.type(p.softcap)) if p.softcap else None
 
     def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:

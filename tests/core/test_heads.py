@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.normalisation import normalise
+from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.scales import SCALE_RULES, Normalise, Setting, multiplier
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import Capture, open_capture
@@ -42,7 +42,7 @@ def test_a_rule_normalises_the_queries_and_keys_of_a_file(tmp_path: Path, name: 
     q, k = (tensors[f"layers.3.attn.{side}"][:, 1].astype("f8") for side in "qk")
     ways: list[Normalise] = [SCALE_RULES[name].normalise, "none", "none"]
     for column, how, (_, c) in zip(columns, ways, rules, strict=True):
-        logits = c * normalise(q, how) @ normalise(k, how).mT
+        logits = c * normalised(q, how) @ normalised(k, how).mT
         if softcap:
             logits = softcap * np.tanh(logits / softcap)
         assert column.multiplier == c

@@ -1,0 +1,118 @@
+"""Normalised queries and keys: sizes, golden scores, and how the rules relate."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.attention.normalise import normalised, normalised_backward
+from attn_tui.core.attention.scales import SCALE_RULES, Normalise, Setting, multiplier
+
+GOLDEN = np.load(Path(__file__).parents[1] / "data" / "golden.npz")
+COSINES = [
+    c["case"] for c in json.loads(str(GOLDEN["manifest"])) if c["case"].startswith("cosine") and "_t1" in c["case"]
+]
+KINDS: tuple[Normalise, ...] = ("rms", "layer_norm", "l2")
+
+
+def field(case: str, name: str) -> Any:
+    value = GOLDEN[f"{case}.{name}"]
+    return GOLDEN[str(value)[1:]] if value.dtype.kind == "U" else value
+
+
+def draw(*shape: int, dtype: str = "float64") -> Any:
+    return (3 * np.random.default_rng(5).standard_normal(shape) + 0.5).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_vectors_come_out_with_the_size_that_is_said(dtype: str) -> None:
+    x = draw(3, 4, 10, dtype=dtype)
+    tolerance = 1e-6 if dtype == "float32" else 1e-14
+    assert normalised(x, "none") is x
+    assert np.allclose(np.linalg.norm(normalised(x, "l2"), axis=-1), 1, rtol=tolerance)
+    assert np.allclose((normalised(x, "rms") ** 2).mean(axis=-1), 1, rtol=tolerance)
+    layer_norm = normalised(x, "layer_norm")
+    assert np.allclose(layer_norm.mean(axis=-1), 0, atol=tolerance)
+    assert np.allclose(layer_norm.var(axis=-1), 1, rtol=tolerance)
+    for how in KINDS:
+        assert normalised(x, how).dtype == x.dtype
+        assert normalised(x, how).shape == x.shape
+
+
+@pytest.mark.parametrize("how", KINDS)
+@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
+def test_the_size_of_a_vector_does_not_matter(how: Normalise, factor: float) -> None:
+    x = draw(5, 16)
+    assert np.allclose(normalised(factor * x, how), normalised(x, how), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("how", KINDS)
+def test_what_has_no_direction_becomes_zero(how: Normalise, dtype: str) -> None:
+    flat = np.full((1, 7), 0.1, dtype)
+    assert np.array_equal(normalised(np.zeros((2, 7), dtype), how), np.zeros((2, 7)))
+    if how == "layer_norm":
+        assert np.array_equal(normalised(flat, how), np.zeros((1, 7)))
+        assert np.array_equal(normalised(draw(4, 1, dtype=dtype), how), np.zeros((4, 1)))
+    else:
+        assert (normalised(flat, how) > 0).all()
+
+
+@pytest.mark.parametrize("case", COSINES)
+def test_cosines_are_the_reference_s(case: str) -> None:
+    q, k = (normalised(field(case, side), "l2") for side in "qk")
+    assert np.allclose(q @ k.mT, field(case, "raw"), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "tolerance"), [(0.0, 2e-5), (1e-6, 1e-12)])
+def test_rms_scores_are_the_reference_s_with_its_epsilon(epsilon: float, tolerance: float) -> None:
+    q, k = (normalised(field("qknorm_rms", side), "rms", epsilon) * field("qknorm_rms", f"g{side}") for side in "qk")
+    expected = field("qknorm_rms", "raw")
+    assert np.allclose(q @ k.mT, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_an_epsilon_tells_only_where_vectors_are_as_small(how: Normalise) -> None:
+    x = draw(5, 16)
+    assert np.allclose(normalised(x, how, 1e-6), normalised(x, how), rtol=1e-6, atol=1e-6)
+    small = normalised(1e-9 * x, how, 1e-6)
+    assert 0 < np.abs(small).max() < 0.02
+
+
+@pytest.mark.parametrize("how", ["none", *KINDS])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3])
+@pytest.mark.parametrize("size", [1.0, 1e-2, 1e-5])
+def test_the_way_back_is_the_derivative(how: Normalise, epsilon: float, size: float) -> None:
+    rng = np.random.default_rng(1)
+    x, upstream, direction = (rng.standard_normal((3, 6)) for _ in range(3))
+    x, step = size * x, 1e-5 * size
+
+    def along(t: float) -> float:
+        return float((upstream * normalised(x + t * direction, how, epsilon)).sum())
+
+    expected = (along(step) - along(-step)) / (2 * step)
+    assert (normalised_backward(upstream, x, how, epsilon) * direction).sum() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("how", KINDS)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6])
+def test_no_vector_is_too_small_for_the_way_back(how: Normalise, epsilon: float) -> None:
+    tiny = np.array([[0.0, 0.0], [1e-30, -1e-30], [1e-13, 0.0], [2.0, 2.0]], np.float32)
+    with np.errstate(all="raise", under="ignore"):
+        back = normalised_backward(np.ones_like(tiny), tiny, how, epsilon)
+    assert back.dtype == np.float32
+    assert np.all(np.isfinite(back))
+    assert epsilon or np.all(back[0] == 0)
+
+
+def test_ngpt_and_qwen3_start_from_the_same_logits() -> None:
+    q, k = draw(6, 24), draw(9, 24)[::-1]
+    setting = Setting(d_k=24)
+    logits = [
+        multiplier(name, setting)
+        * normalised(q, SCALE_RULES[name].normalise)
+        @ normalised(k, SCALE_RULES[name].normalise).T
+        for name in ("rms_sqrt_d_k", "cosine_sqrt_d_k")
+    ]
+    assert np.allclose(*logits, rtol=1e-12)
