@@ -64,6 +64,7 @@ class AttnApp(PacedApp[int]):
         self.parameters = parameters
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs
+        self.ascii_only = glyphs.ascii
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.begin_in(self.settings.theme)

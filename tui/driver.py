@@ -20,6 +20,7 @@ from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from .pacing import PacedApp, Pacing
+from .views.glyphs import ascii_cells
 
 # Where the cursor is, which need not be where it was asked: some terminals answer when they have read on. In the
 # first line, 2 to 16 are not columns but the modifiers of F3.
@@ -43,6 +44,7 @@ class TerminalDriver(LinuxDriver):
 
     def __init__(self, app: PacedApp[Any], **settings: Any) -> None:
         super().__init__(app, **settings)  # pyright: ignore[reportUnknownMemberType]
+        self._ascii_only = app.ascii_only
         self._pacing = app.pacing = Pacing(app.caught_up)
         self._listening = False
         self._ears, self._mouth = os.pipe()  # a byte tells the reading thread that it is time to leave
@@ -54,6 +56,9 @@ class TerminalDriver(LinuxDriver):
         self._pacing.forget()
         self._listening = True
         super().start_application_mode()
+
+    def write(self, data: str) -> None:
+        super().write(ascii_cells(data) if self._ascii_only else data)
 
     def disable_input(self) -> None:
         if self._listening:

@@ -126,6 +126,7 @@ class PacedApp(FrugalApp[ReturnType], Generic[ReturnType]):
     """An app that holds frames back while its terminal has not caught up."""
 
     pacing: Pacing | None = None  # set by a driver that hears the answers
+    ascii_only: bool = False  # whatever is drawn, by the toolkit too, is sent in ASCII
     _held: ExitStack | None = None
     _timer: Timer | None = None
 

@@ -1,4 +1,4 @@
-"""No test reads or writes what whoever runs it has configured."""
+"""No test reads or writes what whoever runs it has configured, nor leaves reports in their state directory."""
 
 import os
 from pathlib import Path
@@ -14,4 +14,5 @@ def own_config(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp("config")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     return folder

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from test_frugal import Terminal
@@ -150,6 +151,12 @@ class Session:
         while self.read(QUIET):
             assert time.monotonic() < end, "it never stops writing"
         return self.written[before:]
+
+    def calm(self) -> None:
+        """Until nothing more is written, or for some seconds where something is always going on."""
+        end = time.monotonic() + 3
+        while self.read(2 * QUIET) and time.monotonic() < end:
+            pass
 
     def ready(self) -> "Session":
         """Wait for the first result with its theory."""
@@ -399,16 +406,21 @@ def test_a_key_that_changes_nothing_writes_next_to_nothing() -> None:
         assert len(session.quiet()) < 100
 
 
-def test_ascii_is_all_that_is_written_with_ascii_and_where_the_locale_has_no_more() -> None:
-    for words, env in (
-        (("--ascii", *SMALL), {}),
-        (SMALL, {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}),
-    ):
-        with running(*words, **env) as session:
-            session.ready()
-            session.send(b"?")
-            session.quiet()
-            assert session.written.isascii()
+@pytest.mark.parametrize("pane", [*PANES])
+@pytest.mark.parametrize("way", ["--ascii", "LANG=C"])
+def test_ascii_is_all_that_is_written_with_ascii_and_where_the_locale_has_no_more(pane: str, way: str) -> None:
+    words, env = ("--ascii", *SMALL), {}
+    if way != "--ascii":
+        words, env = SMALL, {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    with running(*words, **env) as session:
+        session.ready()
+        session.send(str(1 + [*PANES].index(pane)).encode())
+        session.calm()
+        for keys in (b"?", b"\x1b", b"\x10", b"\x1b", RIGHT, b"\x1b[B", b"\t"):  # help, the palette, and some others
+            session.send(keys)
+            session.calm()
+        assert session.process.poll() is None
+        assert session.written.isascii()
 
 
 def test_no_color_leaves_only_shades_of_grey() -> None:

@@ -10,10 +10,13 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.lab import Lab
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs, ascii_cells, glyphs_for
 from attn_tui.tui.views.help import ABOUT
 from attn_tui.tui.views.help import WORDS as HELP_WORDS
 from attn_tui.tui.views.histograms import TITLES
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from textual.binding import Binding
 
 WORDS = sorted(
@@ -82,3 +85,19 @@ def test_without_an_encoding_of_stdout_the_locale_decides(monkeypatch: pytest.Mo
     for encoding, expected in (("ANSI_X3.4-1968", ASCII), ("UTF-8", UNICODE), ("no such encoding", ASCII)):
         monkeypatch.setattr("locale.getpreferredencoding", lambda _, encoding=encoding: encoding)
         assert glyphs_for(False) is expected
+
+
+@given(st.characters(exclude_categories=("Cs", "Cc", "Mn", "Me", "Cf")))
+def test_what_others_draw_takes_as_many_cells_in_ascii(character: str) -> None:
+    plain = ascii_cells(character)
+    assert plain.isascii()
+    assert len(plain) == cell_len(character)
+
+
+def test_what_others_draw_keeps_its_shape_and_its_escape_sequences() -> None:
+    assert ascii_cells("\x1b[1;31m┌─┐ café ▁▂█ 词\x1b[m") == "\x1b[1;31m+-+ cafe __# ??\x1b[m"
+    assert ascii_cells("e\u0301") == "e"
+
+
+def test_two_arrows_side_by_side_are_two_words() -> None:
+    assert ASCII.say("←→ ↑↓ ↑") == "left/right up/down up"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import locale
 import sys
+import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ _PHRASES = (
     ("Σp²", "sum p^2"),
     ("‖J‖_F", "||J||_F"),
     ("c·q·k", "c q.k"),
+    ("←→", "left/right"),
+    ("↑↓", "up/down"),
 )
 _ASCII = str.maketrans(
     {
@@ -73,3 +77,35 @@ def glyphs_for(ascii_only: bool) -> Glyphs:
     except (UnicodeEncodeError, LookupError):
         return ASCII
     return UNICODE
+
+
+# What others draw with: one ASCII character for each cell.
+_CELLS = {
+    character: ascii_one
+    for characters, ascii_one in (
+        ("─━┄┅┈┉╌╍╴╶╸╺═▔", "-"), ("▁▂", "_"), ("│┃┆┇┊┋╎╏╵╷╹╻║▌▍▎▏▐▕", "|"), ("█▇▆▅▄▃▀▉▊▋■▪▮", "#"), ("░▒▓", ":"),
+        ("←◀◂◄❮", "<"), ("→▶▸►❯", ">"), ("↑▲▴", "^"), ("↓▼▾", "v"), ("•●○◦◉◆", "o"), ("–—−‐", "-"), ("×✕✖✗✘", "x"),
+        ("·…⋯", "."), ("✓✔", "v"), ("“”", '"'), ("‘’", "'"), ("\u00a0", " "),
+    )
+    for character in characters
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _cell(character: str) -> str:
+    if character.isascii():
+        return character
+    if "\u2500" <= character <= "\u257f":
+        return _CELLS.get(character, "+")  # a corner or a crossing of lines
+    from rich.cells import cell_len  # what needs no screen waits for no Rich
+
+    width = cell_len(character)
+    plain = _CELLS.get(character) or unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode(
+        "ascii"
+    )
+    return plain if len(plain) == width else "?" * width
+
+
+def ascii_cells(text: str) -> str:
+    """ASCII for text that is painted as it is, cell for cell; escape sequences stay what they are."""
+    return text if text.isascii() else "".join(map(_cell, text))
