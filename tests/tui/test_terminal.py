@@ -433,6 +433,45 @@ def test_no_color_leaves_only_shades_of_grey() -> None:
             assert len(set(parts)) <= 1, colour
 
 
+@pytest.mark.parametrize("term", ["xterm", "xterm-256color", "tmux-256color", "screen", "linux", "vt220"])
+def test_in_every_terminal_keys_work_and_colours_are_those_it_has(term: str) -> None:
+    with running("--no-config", *SMALL, size=(80, 24), TERM=term, COLORTERM="") as session:
+        session.until(lambda: "Unscaled, logits" in session.text, "the first result")
+        session.send(b"l")
+        session.until(lambda: "d_k 65 " in session.text, "d_k 65")
+        session.quiet()
+        assert b"8;2;" not in session.written
+        assert (b"8;5;" in session.written) == term.endswith("-256color")
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+
+
+def test_with_stderr_elsewhere_the_screen_is_on_stdout() -> None:
+    elsewhere = "import os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2)"
+    with running("--no-config", *SMALL, first=elsewhere) as session:
+        session.ready()
+        session.send(RIGHT)
+        session.shows(65)
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+
+
+def test_a_terminal_that_reports_its_size_and_the_mouse_in_pixels_is_left_as_it_was() -> None:
+    with running("--no-config", *SMALL) as session:
+        session.until(lambda: b"\x1b[?2048$p" in session.written, "the question")
+        session.send(b"\x1b[?2048;2$y")
+        session.until(lambda: b"\x1b[?2048h" in session.written, "reports of the size")
+        session.ready()
+        session.send(b"\x1b[48;30;100;600;1000t" + RIGHT)
+        session.until(lambda: "d_k 65 " in session.text, "d_k 65")
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+        assert b"\x1b[?1016h" in session.written
+
+
 def test_no_mouse_asks_for_no_mouse() -> None:
     with running("--no-mouse", *SMALL) as session:
         session.ready()
