@@ -16,7 +16,7 @@ from attn_tui.core.attention.precision import (
     low_precision_weights,
     round_to,
 )
-from attn_tui.core.attention.scores import MECHANISMS, Mechanism, draw_weights, scores
+from attn_tui.core.attention.scores import MECHANISMS, BilinearWeights, Mechanism, draw_weights, scores
 from attn_tui.core.attention.softmax import softmax
 from attn_tui.core.errors import InputError
 from hypothesis import given
@@ -162,8 +162,30 @@ def test_a_dot_product_in_bfloat16_is_the_one_made_by_hand() -> None:
     q, k = np.array([[1.0, 1.0, 2.0**-9]]), np.array([[1.0, 2.0**-8, 1.0]])
     # 1 + 2⁻⁸ + 2⁻⁹ in float32; in bfloat16 neighbours of 1 are 2⁻⁷ apart, and ¾ of that is nearer to the next.
     assert low_precision_scores(q, k, "bfloat16").values.tolist() == [[1 + 2.0**-7]]
-    # 1 + 2⁻⁹ is rounded to 1 before it is multiplied.
-    assert low_precision_scores(np.array([[1 + 2.0**-9]]), np.array([[64.0]]), "bfloat16").values.tolist() == [[64.0]]
+
+
+def test_everything_that_enters_a_score_is_rounded_before() -> None:
+    """Three times 85 (1 + 3·2⁻¹⁰) is 255.75, which would become 256; but 1 + 3·2⁻¹⁰ has become 1 before."""
+    more, one, many = np.array([[1 + 3 * 2.0**-10]]), np.array([[1.0]]), np.array([[85.0]])
+    rows = [np.tile(each, (1, 3)) for each in (more, many)]
+    assert (rows[0] @ rows[1].T)[0, 0] > 255.5
+    for q, k in (rows, rows[::-1]):
+        assert low_precision_scores(q, k, "bfloat16").values.tolist() == [[255.0]]
+    weights = BilinearWeights(np.diag([1 + 3 * 2.0**-10] * 3))
+    ones = np.tile(one, (1, 3))
+    assert low_precision_scores(ones, rows[1], "bfloat16", "bilinear", weights).values.tolist() == [[255.0]]
+    assert low_precision_weights(np.zeros(2, np.float32), "bfloat16", sink=20.04) == pytest.approx(
+        low_precision_weights(np.zeros(2, np.float32), "bfloat16", sink=20.0), rel=1e-12
+    )
+
+
+@of_few_bits
+def test_weights_are_numbers_of_the_format(name: str) -> None:
+    logits = np.random.default_rng(0).normal(0, 3, (20, 30)).astype(np.float32)
+    found, (numbers, _) = low_precision_weights(logits, name), all_numbers(name)
+    assert np.isin(found, numbers).all()
+    assert found == pytest.approx(softmax(logits), rel=2.0 ** -(FORMATS[name].mantissa + 1), abs=2.0**-10)
+    assert low_precision_weights(np.zeros(3, np.float32), "float8_e4m3fn").tolist() == [0.34375] * 3
 
 
 def test_sums_in_float32_keep_what_the_format_alone_would_lose() -> None:
@@ -265,6 +287,8 @@ def test_losses_take_scores_that_were_rounded_elsewhere() -> None:
     exact = np.array([[1.0, 2.0]])
     found = losses(exact, Rounded(np.array([[1.0, np.inf]], np.float32), np.array([[False, True]])), "float16")
     assert [each.tolist() for each in found] == [[1], [1], [1]]
+    none = losses(exact, Rounded(np.array([[1.0, np.nan]], np.float32), np.array([[False, True]])), "float16")
+    assert [each.tolist() for each in none] == [[1], [1], [1]]
 
 
 def test_ml_dtypes_is_loaded_only_when_a_format_needs_it() -> None:

@@ -123,12 +123,20 @@ def test_rows_that_are_almost_one_hot_keep_their_digits_in_float32(d: int, reuse
 def test_a_one_hot_row_with_a_sink_loses_to_the_sink_what_it_loses() -> None:
     """One key far above the others and the sink above those: the gradient is that of key against sink alone."""
     gap = 60.0
-    below = np.array([[0.0, -300.0]])
+    below = np.array([[0.0, -2000.0]])
     shifted = shift_rows(below.copy())
     v, k, g = np.array([[3.0], [1.0]]), np.array([[1.0], [5.0]]), np.array([[1.0]])
-    found = logit_gradients(shifted, 1.0, upstream(g, v, shifted), np.array([-gap]))
+    with np.errstate(all="raise", under="ignore"):
+        found = logit_gradients(shifted, 1.0, upstream(g, v, shifted), np.array([-gap]))
     expected = 3 * np.exp(-gap) / (1 + np.exp(-gap)) ** 2
     assert query_gradient_norms(found, 1.0, k)[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_is_hidden_does_not_cost_a_one_hot_row_its_digits() -> None:
+    shifted = shift_rows(np.array([[80.0, 500.0, 20.0]], np.float32), np.array([[False, True, False]]))
+    v, k, g = (np.array(x, np.float32) for x in ([[3.0], [7.0], [1.0]], [[1.0], [9.0], [5.0]], [[1.0]]))
+    found = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
+    assert query_gradient_norms(found, 1.0, k)[0] == pytest.approx(np.exp(-60.0) * 2 * 4, rel=1e-5)
 
 
 @pytest.mark.parametrize("sink", [None, -1000.0, 0.0, 1000.0])
