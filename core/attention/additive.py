@@ -41,9 +41,8 @@ def additive_query_gradients(
     d_scores: FloatArray, q: FloatArray, k: FloatArray, weights: AdditiveWeights
 ) -> FloatArray:
     """∂L/∂q (…, m, d_q) from ∂L/∂scores (…, m, n)."""
-    return (
-        _for_queries(d_scores, *_pre_activations(q, k, weights), weights.v).reshape(*q.shape[:-1], -1) @ weights.w_q.T
-    )
+    d_a = _for_queries(d_scores, *_pre_activations(q, k, weights), weights.v)
+    return (d_a @ weights.w_q.T).reshape(q.shape)
 
 
 def additive_gradients(
