@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 MODEL_WIDTHS: dict[int, str] = {
     16: "the Transformer paper's ablation",
     32: "all-MiniLM-L6",
@@ -14,6 +16,12 @@ MODEL_WIDTHS: dict[int, str] = {
     512: "the Transformer paper with one head",
     576: "DeepSeek-V3 with absorbed projections",
 }
+
+
+def landmarks(d_ks: Iterable[int]) -> list[int]:
+    """Those of some d_k that are worth a row of their own: these widths, and the powers of two beyond them."""
+    beyond = max(MODEL_WIDTHS)
+    return [d_k for d_k in d_ks if d_k in MODEL_WIDTHS or (d_k > beyond and d_k.bit_count() == 1)]
 
 
 def next_width(d_k: int, direction: int) -> int:

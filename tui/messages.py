@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ..core.captures.reader import Capture
     from ..core.lab.claims import Claim, Outcome
     from ..core.lab.theory import PredictedColumn, Prediction, ScoreCurve
-    from .views.table import Contents
+    from .views.sweep import SweptPoint
+    from .work import Sweep
 
 
 class ParametersEdited(Message):
@@ -118,20 +119,20 @@ class MapPart(Computed):
 
 
 class CurvesReady(Computed):
-    """The exact values of a question at many d_k."""
+    """The exact values of a sweep at many d_k."""
 
-    def __init__(self, kind: str, question: Parameters, exact: Mapping[int, Sequence[PredictedColumn]]) -> None:
+    def __init__(self, kind: str, sweep: Sweep, exact: Mapping[int, Sequence[PredictedColumn]]) -> None:
         super().__init__(kind)
-        self.question = question
+        self.sweep = sweep
         self.exact = exact
 
 
 class SweepPart(Computed):
     """More points of a sweep, and how much of it is done now."""
 
-    def __init__(self, kind: str, question: Parameters, points: Mapping[int, Contents], fraction: float) -> None:
+    def __init__(self, kind: str, sweep: Sweep, points: Mapping[int, SweptPoint], fraction: float) -> None:
         super().__init__(kind)
-        self.question = question
+        self.sweep = sweep
         self.points = points
         self.fraction = fraction
 

@@ -6,12 +6,13 @@ Each is a generator of messages; everything that loads NumPy is imported when it
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
+from ..core.landmarks import landmarks
 from ..core.parameters import Parameters
 from ..core.statistics.measurement import Estimate, Measurement
 from .messages import (
@@ -30,12 +31,14 @@ from .recompute import Work
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
     from ..core.lab.sampling import Draws
-    from .views.table import Contents
+    from ..core.lab.sweep import Point, Step
+    from .views.sweep import SweptPoint
 
 # Work that takes longer than this says how far it is, and shows what it has so far every so often.
 SILENCE = 0.15
 PARTIAL = 0.5
 TOGETHER = 0.05  # points of a sweep that come faster are handed over together
+STEPS = 120  # of the exact curve of a sweep
 
 
 class Lab:
@@ -87,40 +90,60 @@ def _theory(measurement: Measurement[Parameters]) -> Theory:
     return Theory(prediction, deviations(measurement, prediction), score_curve(measurement.subject))
 
 
-def predict_curves(question: Parameters, d_ks: Sequence[int]) -> Work:
-    """The exact values of a question at each of these d_k."""
-    from ..core.lab.theory import PredictedColumn, predict
+class Sweep:
+    """One question at many d_k. It can be left off and gone on with: its points are those of one run all the same."""
 
-    exact: dict[int, Sequence[PredictedColumn]] = {}
-    for d_k in d_ks:
-        exact[d_k] = predict(replace(question, d_k=d_k)).columns
-        yield None
-    yield CurvesReady("curves", question, exact)
+    def __init__(self, question: Parameters, d_ks: Sequence[int]) -> None:
+        self.question, self.d_ks = question, d_ks
+        self._steps: Iterator[Step] | None = None
+        self._found: dict[int, SweptPoint] = {}  # not handed over yet
 
+    def predict(self) -> Work:
+        """The exact values at enough d_k for a smooth curve, and at all with a row of their own."""
+        from ..core.lab.theory import PredictedColumn, predict
 
-def sweep(question: Parameters, d_ks: Sequence[int]) -> Work:
-    """The measurement at each of these d_k, of which there may be none, with its theory, as they come."""
-    from ..core.lab.comparison import deviations
-    from ..core.lab.sweep import stream
-    from ..core.lab.theory import predict
-    from .views.table import Contents
-
-    told = time.monotonic()
-    found: dict[int, Contents] = {}
-    if not d_ks:
-        yield SweepPart("sweep", question, found, 1.0)
-        return
-    for step in stream(question, d_ks):
-        for point in step.points:
-            measured, prediction = point.measurement, predict(point.parameters)
-            differences = deviations(measured, prediction)
-            found[point.parameters.d_k] = Contents(measured.columns, prediction.columns, differences)
-        if step.fraction == 1 or time.monotonic() - told > (TOGETHER if found else SILENCE):
-            told = time.monotonic()
-            yield SweepPart("sweep", question, found, step.fraction)
-            found = {}
-        else:
+        exact: dict[int, Sequence[PredictedColumn]] = {}
+        for d_k in smooth(self.d_ks):
+            exact[d_k] = predict(replace(self.question, d_k=d_k)).columns
             yield None
+        yield CurvesReady("curves", self, exact)
+
+    def measure(self) -> Work:
+        """The points with their theory, as they come."""
+        from ..core.lab.sweep import stream
+
+        if self._steps is None:
+            self._steps = stream(self.question, self.d_ks)
+        told = time.monotonic()
+        for step in self._steps:
+            self._found |= {point.parameters.d_k: _swept(point) for point in step.points}
+            if step.fraction == 1 or time.monotonic() - told > (TOGETHER if self._found else SILENCE):
+                told = time.monotonic()
+                found, self._found = self._found, {}
+                yield SweepPart("sweep", self, found, step.fraction)
+            else:
+                yield None
+
+
+def smooth(d_ks: Sequence[int]) -> list[int]:
+    """From the first to the last of these by about the same factor, and the landmarks among them."""
+    low, high = d_ks[0], d_ks[-1]
+    even = {round(low * (high / low) ** (step / STEPS)) for step in range(STEPS + 1)}
+    return sorted(even | {*landmarks(d_ks)})
+
+
+def _swept(point: Point) -> SweptPoint:
+    from ..core.lab.comparison import deviations
+    from ..core.lab.theory import predict
+    from .views.sweep import SweptPoint
+
+    prediction = predict(point.parameters)
+    return SweptPoint(point, prediction, deviations(point.measurement, prediction))
+
+
+def nothing() -> Work:
+    """In place of work that is no longer asked for."""
+    yield from ()
 
 
 def open_file(path: Path | None, axes: str | None) -> Work:

@@ -2,22 +2,21 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from attn_tui.core.lab import sweep
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.theory import predict
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
-from attn_tui.tui import work
-from attn_tui.tui.messages import Computed, SweepPart
+from attn_tui.tui.messages import SweepPart
 from attn_tui.tui.panes.sweep import GRIDS, SweepPane
-from attn_tui.tui.recompute import Work
 from attn_tui.tui.views.glyphs import ASCII, Glyphs
 from attn_tui.tui.widgets.help_screen import HelpScreen
-from test_app import SIZES, SMALL, Stage, play
+from test_app import SIZES, SMALL, Stage, numbers, play
 
 LANDMARKS = [16, 32, 64, 80, 96, 128, 192, 256, 512, 576, 1024, 2048, 4096]
 SHORT = "1:64:log6,16,32,64"  # a grid that is quick
@@ -49,8 +48,8 @@ def is_complete(pane: SweepPane) -> bool:
     swept, (d_k, here) = pane.swept, pane.plot.reading
     return (
         replace(swept.question, d_k=pane.parameters.d_k) == pane.parameters
-        and bool(swept.grid)
-        and set(swept.grid) <= set(swept.points)
+        and swept is pane._sweeps[pane.grid][1]
+        and set(swept.d_ks) <= set(swept.points)
         and bool(swept.exact)
         and d_k == pane.parameters.d_k
         and here is not None
@@ -64,26 +63,24 @@ def plotted(stage: Stage, pane: SweepPane) -> str:
 
 
 class Requests:
-    """What the pane has had swept."""
+    """What the pane has begun to sweep."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[Parameters, tuple[int, ...]]] = []
-        real = work.sweep
+        real = sweep.stream
 
-        def sweep(question: Parameters, d_ks: Any) -> Work:
-            if d_ks:
-                self.asked.append((question, tuple(d_ks)))
-            then()
-            yield from real(question, d_ks)
+        def stream(question: Parameters, d_ks: Sequence[int], **others: Any) -> Iterator[sweep.Step]:
+            self.asked.append((question, tuple(d_ks)))
+            yield from real(question, d_ks, **others)
 
-        monkeypatch.setattr(work, "sweep", sweep)
+        monkeypatch.setattr(sweep, "stream", stream)
 
 
 def test_every_point_of_the_grid_is_measured_beside_its_exact_value() -> None:
     async def script(stage: Stage) -> None:
         pane = await complete(stage)
-        for d_k in pane.swept.grid:
-            contents = pane.swept.points[d_k]
+        for d_k in pane.swept.d_ks:
+            contents = pane.swept.points[d_k].contents
             alone = run(replace(SMALL, d_k=d_k))
             exact = predict(replace(SMALL, d_k=d_k))
             for index in (0, 1):
@@ -178,23 +175,20 @@ def test_moving_the_cursor_sweeps_nothing_again(monkeypatch: pytest.MonkeyPatch)
     assert requests.asked == [(replace(SMALL, d_k=64), requests.asked[0][1])]
 
 
-def test_what_is_missing_of_another_grid_is_all_that_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_grid_is_another_sweep_and_the_one_before_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     requests = Requests(monkeypatch)
 
     async def script(stage: Stage) -> None:
         pane = await complete(stage)
         await stage.press("g")
         await stage.until(lambda: is_complete(pane))
-        assert pane.swept.grid[-1] == 512
+        assert pane.swept.d_ks[-1] == 512
         await stage.press("G")
-        await stage.until(lambda: is_complete(pane))
-        assert pane.swept.grid[-1] == 64
-        assert plotted(stage, pane).count("●") <= 9
+        assert is_complete(pane)
+        assert pane.swept.d_ks[-1] == 64
 
     play(script)
-    first, second = (set(d_ks) for _, d_ks in requests.asked)
-    assert not first & second
-    assert 512 in second
+    assert [d_ks[-1] for _, d_ks in requests.asked] == [64, 512]
 
 
 @pytest.mark.parametrize("key", ["]", "[", "s", "S", "c", "x", "r"])
@@ -219,28 +213,48 @@ def test_another_question_is_swept_anew_and_the_lab_gets_it(key: str, monkeypatc
 def test_points_appear_while_the_rest_is_being_measured_and_a_new_question_drops_the_old_one() -> None:
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
-        kept: list[Computed] = []
+        kept: list[SweepPart] = []
         through = pane.deliver
         pane.deliver = lambda message: kept.append(message) if isinstance(message, SweepPart) else through(message)  # type: ignore[method-assign]
         stage.send("r")
-        await stage.until(lambda: any(isinstance(m, SweepPart) and m.fraction == 1 for m in kept), "the sweep")
-        last = [m for m in kept if isinstance(m, SweepPart) and m.question.seed == 1][-1]
-        known = dict(list(last.points.items())[:3])
-        through(SweepPart("sweep", last.question, known, 0.4))
+        await stage.until(lambda: kept and (kept[-1].sweep.question.seed, kept[-1].fraction) == (1, 1), "the sweep")
+        first, last = kept[0].sweep, kept[-1].sweep
+        points = {d_k: point for part in kept if part.sweep is last for d_k, point in part.points.items()}
+        known = dict(list(points.items())[:3])
+        through(SweepPart("sweep", last, known, 0.4))
         await stage.until(lambda: pane.progress == 0.4)
         await stage.still()
-        assert set(pane.swept.points) == set(known)
+        assert pane.swept.points == known
         assert "computing" in stage.lines[0]
         assert "40 %" in stage.lines[0]
-        through(SweepPart("sweep", replace(last.question, seed=0), {}, 0.9))  # late, of the question before
-        await stage.answered()
-        assert pane.progress == 0.4
+        if first is not last:
+            through(SweepPart("sweep", first, {}, 0.9))  # late, of the question before
+            await stage.answered()
+            assert pane.progress == 0.4
         pane.deliver = through  # type: ignore[method-assign]
         stage.send("r")
         await stage.until(lambda: is_complete(pane))
         assert pane.swept.question.seed == 2
 
     play(script)
+
+
+def test_a_sweep_that_was_left_off_is_gone_on_with_and_has_the_points_of_one_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    requests = Requests(monkeypatch)
+
+    async def script(stage: Stage) -> None:
+        pane = await opened(stage)
+        for _ in range(12):
+            await stage.press("greater_than_sign", "less_than_sign")
+        await stage.until(lambda: is_complete(pane))
+        for point in sweep.sweep(replace(SMALL, d_k=64), pane.swept.d_ks):
+            mine = pane.swept.points[point.parameters.d_k].point
+            assert numbers(mine.measurement) == numbers(point.measurement)
+
+    play(script)
+    assert len(requests.asked) == 2  # the pane's, and the test's own
 
 
 def test_a_heavy_sweep_leaves_the_keys_alone_and_is_dropped_when_the_pane_is_left(
@@ -256,7 +270,7 @@ def test_a_heavy_sweep_leaves_the_keys_alone_and_is_dropped_when_the_pane_is_lef
         assert pane.parameters.d_k == 66
         stage.app.action_pane("Lab")
         await stage.until(lambda: pane.progress is None, "the end of the sweep")
-        assert set(pane.swept.points) < set(pane.swept.grid)
+        assert set(pane.swept.points) < set(pane.swept.d_ks)
         known = dict(pane.swept.points)
         stage.app.action_pane("Sweep")
         await stage.answered()
@@ -361,7 +375,7 @@ def test_a_rule_without_a_value_says_so_and_leaves_its_d_k_out() -> None:
             await stage.press("s")
         assert "scale 1/ln d_k has no value" in stage.words(pane.words)
         await stage.until(lambda: pane.swept.question.scale == "log_d_k" and pane.progress is None)
-        assert pane.swept.grid[0] == 2
+        assert pane.swept.d_ks[0] == 2
         await stage.press("right")
         await stage.until(lambda: is_complete(pane))
         assert "has no value" not in stage.words(pane.words)
@@ -417,7 +431,8 @@ def test_hidden_it_paints_nothing() -> None:
         stage.app.action_pane("Lab")
         await stage.settled()
         before = stage.text
-        pane.on_sweep_part(SweepPart("sweep", pane.swept.question, {}, 0.5))
+        assert pane._current is not None
+        pane.on_sweep_part(SweepPart("sweep", pane._current, {}, 0.5))
         await asyncio.sleep(0.05)
         await stage.answered()
         assert stage.text == before

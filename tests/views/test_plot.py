@@ -349,3 +349,14 @@ def test_the_words_of_a_mark_are_whole_or_absent(x: int, cursor: int, width: int
     text = "\n".join(inside(drawing, with_cursor(drawing, cursor, (), UNICODE)))
     assert text.count("●") == 13
     assert "softmax freezes" in text
+
+
+@pytest.mark.parametrize("stderr", [None, 0.0, 2.0])
+def test_points_at_the_cursor_share_a_sign_only_where_they_share_a_cell(stderr: float | None) -> None:
+    series = [one(mark=mark) for mark in UNICODE.marks[:2]]
+    drawing = draw(Plot(X, Axis(-5, 5), series), 60, 21, UNICODE)
+    apart = list(zip(series, [Point(100, 4.0, stderr), Point(100, -4.0, stderr)], strict=True))
+    together = [(each, Point(100, 1.0, stderr)) for each in series]
+    for here, signs in ((apart, [1, 1, 0]), (together, [0, 0, 1])):
+        text = "".join(inside(drawing, with_cursor(drawing, 100, here, UNICODE)))
+        assert [text.count(sign) for sign in UNICODE.marks] == signs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal, TypeAlias
@@ -12,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import Setting, multiplier
-from ...core.landmarks import MODEL_WIDTHS, next_width
+from ...core.landmarks import MODEL_WIDTHS, landmarks, next_width
 from ...core.parameters import FIELD, ParameterError, Parameters
 from ...core.statistics.catalogue import STATISTICS, Statistic
 from .. import work
@@ -50,7 +49,6 @@ GRIDS = (
     Grid("every one to 512", "1:512"),
     Grid("to 16384", f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
 )
-_SMOOTH = 120  # steps of an exact curve
 
 View: TypeAlias = Literal["both", "plot", "table"]
 VIEWS: tuple[View, ...] = ("both", "plot", "table")
@@ -59,6 +57,7 @@ _LOWEST = 8  # lines of the smallest plot with its readings
 _LOW = 14  # of one that leaves a few lines to the table
 _HIGH = 22  # of one that leaves the table all the lines that it wants
 _FEWEST, _FEW = 4, 7  # lines of the table on a small screen
+_SOON = 0.3  # seconds that the curves of another question may stay on screen as if they were this one's
 
 
 class SweepPane(Pane):
@@ -107,9 +106,13 @@ class SweepPane(Pane):
         self.table = LandmarkTable()
         self.grid = GRIDS[0]
         self.view: View = "both"
-        self.swept = Swept(parameters)
+        self.swept = Swept(_question(parameters))  # what is shown
         self._here = work.Lab()
-        self._asked: tuple[Parameters, Grid] | None = None  # what is being swept, or has been
+        self._question: Parameters | None = None  # what all sweeps are of
+        self._sweeps: dict[Grid, tuple[work.Sweep, Swept]] = {}
+        self._current: work.Sweep | None = None  # what is asked for
+        self._at_work: work.Sweep | None = None  # what has not got all its points and is being measured
+        self._read_of = parameters  # what the reading is of
         self._objection = self._early = ""
         self._due = False  # whether it is going to be shown what has come
 
@@ -136,9 +139,8 @@ class SweepPane(Pane):
 
     def on_hide(self) -> None:
         """Out of sight nothing is computed; what has been measured is kept."""
-        self._asked = None
         self._here = work.Lab()  # without what it has drawn
-        self._sweep(())
+        self._run(None)
 
     def on_resize(self, event: events.Resize) -> None:
         self._arrange()
@@ -147,79 +149,94 @@ class SweepPane(Pane):
 
     def _ask(self) -> None:
         """Ask for what these parameters lead to at the cursor, and for what is missing of the sweep."""
-        self._read()
         question = _question(self.parameters)
-        if (question, self.grid) == self._asked:
-            return
-        self._asked = question, self.grid
-        grid = self._d_ks()
-        if not grid:
-            self._sweep(())
-            return
-        old = self.swept if self.swept.question == question else Swept(question)
-        if old is self.swept:
-            self.swept = replace(old, grid=grid)
-        self.recompute.request("curves", partial(work.predict_curves, question, _smooth(grid)))
-        self._sweep([d_k for d_k in grid if d_k not in old.points])
-        self._show()
+        if question != self._question:
+            self._question = question
+            self._sweeps = {}
+        if self.grid not in self._sweeps:
+            d_ks = self._d_ks()
+            self._sweeps[self.grid] = work.Sweep(question, d_ks), Swept(question, d_ks)
+        sweep, swept = self._sweeps[self.grid]
+        if sweep is not self._current:
+            self._current = sweep
+            self._arrange()
+            if swept.exact:
+                self.swept = swept
+            elif swept.d_ks:
+                self.recompute.request("curves", sweep.predict)
+                self.set_timer(_SOON, self._doubt)
+        self._run(None if swept.complete else sweep)
+        self._read()
 
-    def _sweep(self, d_ks: Sequence[int]) -> None:
-        """Have these measured and nothing else."""
-        self.recompute.request("sweep", partial(work.sweep, _question(self.parameters), d_ks))
+    def _run(self, sweep: work.Sweep | None) -> None:
+        """Go on with this sweep and with no other."""
+        if sweep is not self._at_work:
+            self._at_work = sweep
+            self.recompute.request("sweep", sweep.measure if sweep else work.nothing)
+            self.say_progress(None)
 
     def _read(self) -> None:
         """Find what has been measured at the cursor, or have it measured."""
         p = self.parameters
         self._objection, self._early = _fault(p, p.d_k), ""
-        if self._objection:
-            pass
-        elif _question(p) == self.swept.question and p.d_k in self.swept.points:
-            self.plot.reading = p.d_k, self.swept.points[p.d_k]
-        else:
+        known = self.swept.points.get(p.d_k) if self.swept.question == _question(p) else None
+        if known is not None:
+            self._show_reading(p, known.contents)
+        elif not self._objection:
             self.recompute.request("lab", partial(self._here.measure, p))
         self._show()
 
-    def _begun(self, question: Parameters) -> bool:
-        """Whether this is about what is asked for now; if it is the first to be known of that, all else goes."""
-        if question != _question(self.parameters):
-            return False
-        if question != self.swept.question:
-            self.swept = Swept(question, self._d_ks())
-        return True
-
     def on_measurement_ready(self, message: MeasurementReady) -> None:
         measured, theory = message.measurement, message.theory
-        if not self._begun(_question(measured.subject)):
+        if _question(measured.subject) != self._question:
             return
         contents = Contents(measured.columns)
         if theory is not None:
             contents = Contents(measured.columns, theory.prediction.columns, theory.deviations)
         elif measured.complete:
             self.recompute.request("theory", partial(self._here.predict, measured))
-        self.plot.reading = measured.subject.d_k, contents
+        self._show_reading(measured.subject, contents)
         self._early = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws."
         self._show()
 
     def on_curves_ready(self, message: CurvesReady) -> None:
-        if self._begun(message.question):
-            self.swept.exact = message.exact
-            self._show()
+        swept = self._part_of(message.sweep)
+        swept.exact = message.exact
+        self._show_soon()
 
     def on_sweep_part(self, message: SweepPart) -> None:
-        if self._begun(message.question):
-            self.swept.points.update(message.points)
+        swept = self._part_of(message.sweep)
+        swept.points.update(message.points)
+        if message.sweep is self._at_work:
             self.say_progress(None if message.fraction == 1 else message.fraction)
-            if self.plot.reading[0] != self.parameters.d_k in message.points:
-                self.plot.reading = self.parameters.d_k, message.points[self.parameters.d_k]
-            if not self._due:  # parts that have come meanwhile are shown together
-                self._due = True
-                self.call_later(self._show)
+        here = message.points.get(self.parameters.d_k)
+        if message.sweep is self._current and here is not None:
+            self._show_reading(self.parameters, here.contents)
+        self._show_soon()
+
+    def _part_of(self, sweep: work.Sweep) -> Swept:
+        """What is known of a sweep; from now on it is what is shown, if it is what is asked for."""
+        found = next((swept for other, swept in self._sweeps.values() if other is sweep), Swept(sweep.question))
+        if sweep is self._current:
+            self.swept = found
+        return found
+
+    def _show_soon(self) -> None:
+        """After what else has come meanwhile."""
+        if not self._due:
+            self._due = True
+            self.call_later(self._show)
 
     def on_progress(self, message: Progress) -> None:
         """It takes its time at the cursor."""
-        if self.plot.reading[0] != self.parameters.d_k:
-            self.plot.reading = self.parameters.d_k, None
+        if self._read_of != self.parameters:
+            self._show_reading(self.parameters, None)
             self._show()
+
+    def _show_reading(self, parameters: Parameters, contents: Contents | None) -> None:
+        """Show this as what is at the cursor, or that it is being measured."""
+        self._read_of = parameters
+        self.plot.reading = parameters.d_k, contents
 
     def on_failed(self, message: Failed) -> None:
         self._objection = f"{message.reason}."
@@ -242,9 +259,22 @@ class SweepPane(Pane):
         self.plot.redraw()
         self.table.redraw()
 
+        if self.swept.question == self._question:
+            self._dim(False)
+
+    def _doubt(self) -> None:
+        """What is on screen stands back unless it has become what is asked for."""
+        self._dim(self.swept.question != self._question)
+
+    def _dim(self, stale: bool) -> None:
+        for widget in (self.plot, self.table):
+            if widget.dimmed != stale:
+                widget.dimmed = stale
+                widget.refresh()
+
     def _meaning(self) -> str:
         """What the statistic is, after what the plot cannot show."""
-        statistic, grid, d_k = self.plot.statistic, self.swept.grid, self.parameters.d_k
+        statistic, grid, d_k = self.plot.statistic, self.swept.d_ks, self.parameters.d_k
         remarks = [self._early] if self._early else []
         if grid and not grid[0] <= d_k <= grid[-1]:
             remarks.append(f"d_k {d_k} is outside these {grid[0]} to {grid[-1]}; g chooses others.")
@@ -258,7 +288,7 @@ class SweepPane(Pane):
         """The plot first: the table has what is left once the plot is high enough to be read."""
         height = self.size.height
         words = min(2, max(height - _LOWEST, 0))
-        rows, left = len(self.swept.landmarks) + 1, height - words
+        rows, left = len(landmarks(self._current.d_ks if self._current else ())) + 1, height - words
         table = min(rows, max(left - _HIGH, min(left - _LOW, _FEW)))
         if self.view != "both" or table < _FEWEST:
             table = 0
@@ -289,7 +319,6 @@ class SweepPane(Pane):
     def action_grid(self, direction: int) -> None:
         self.grid = GRIDS[(GRIDS.index(self.grid) + direction) % len(GRIDS)]
         self._ask()
-        self._arrange()
 
     def action_axis(self) -> None:
         self.plot.other_axis ^= {self.plot.statistic.name}
@@ -328,10 +357,3 @@ def _fault(parameters: Parameters, d_k: int) -> str:
     except ParameterError as error:
         return f"{error}."
     return ""
-
-
-def _smooth(grid: Sequence[int]) -> list[int]:
-    """Enough of the grid's range for a smooth curve, and the landmarks."""
-    low, high = grid[0], grid[-1]
-    even = {round(low * (high / low) ** (step / _SMOOTH)) for step in range(_SMOOTH + 1)}
-    return sorted(even | {d_k for d_k in grid if d_k in MODEL_WIDTHS or d_k.bit_count() == 1})

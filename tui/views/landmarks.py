@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...core.landmarks import MODEL_WIDTHS
+from ...core.landmarks import MODEL_WIDTHS, landmarks
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import HistogramName
 from .axes import nice_range
@@ -48,7 +48,7 @@ def landmark_lines(
     swept: Swept, statistic: Statistic, cursor: int, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """A heading, then a row for each landmark, those around the cursor where they do not all fit."""
-    d_ks, room = swept.landmarks, height - 1
+    d_ks, room = landmarks(swept.d_ks), height - 1
     if not d_ks or room < 1:
         return []
     shape = _shape(width, bool(swept.exact))
@@ -92,9 +92,9 @@ def _row(
 ) -> Line:
     name: Role = "accent" if marked else "label"
     line: list[Span] = [((glyphs.cursor if marked else " ") + f"{d_k:>5} ", name)]
-    contents = swept.points.get(d_k)
-    if contents is None:
+    if d_k not in swept.points:
         return fitted((*line, (glyphs.say("    …"), "dim")), width)
+    contents = swept.points[d_k].contents
     for index, role in enumerate(COLUMN_ROLES):
         value, rest = measured_text(contents.columns[index], statistic, glyphs)
         line.extend([(value, role), (rest if shape.errors else "", "dim")])
@@ -114,7 +114,7 @@ def _row(
 
 def _span(swept: Swept, d_ks: Sequence[int], name: HistogramName, glyphs: Glyphs) -> tuple[float, float]:
     """One axis for all sparklines; that of logits is known before they are, where their law is."""
-    known = [swept.points[d_k] for d_k in d_ks if d_k in swept.points]
+    known = [swept.points[d_k].contents for d_k in d_ks if d_k in swept.points]
     histograms = [column.histograms[name] for contents in known for column in contents.columns]
     if name == "logits":
         laws = [column.values for d_k in d_ks for column in swept.exact.get(d_k, ())]

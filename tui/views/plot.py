@@ -134,7 +134,7 @@ def with_cursor(drawing: Drawing, x: float, here: Sequence[tuple[Series, Point]]
     for series, point in here if inside else ():
         row = _cell(at.down(point.y), at.rows)
         if row is not None:
-            shared = over.get(row, ("", "text"))[0] in glyphs.marks[:-1]
+            shared = over.get(row, (" ", "text"))[0] in glyphs.marks[:-1]
             sign: Span = (glyphs.marks[-1], "heading") if shared else (series.mark, series.role)
             over[row] = ("!", "alert") if point.far else sign
     upright: Span = (glyphs.uprights[1], "accent")

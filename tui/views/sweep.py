@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...core.landmarks import MODEL_WIDTHS
 from ...core.parameters import Parameters, choice_word
 from ...core.statistics.catalogue import Statistic
 from .axes import Axis, axis_over
@@ -16,7 +15,8 @@ from .plot import Mark, Plot, Point, Series
 from .table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
 
 if TYPE_CHECKING:
-    from ...core.lab.theory import PredictedColumn
+    from ...core.lab.sweep import Point as MeasuredPoint
+    from ...core.lab.theory import PredictedColumn, Prediction
 
 # What is a power of d_k: it has a logarithmic axis unless the other kind is asked for.
 LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
@@ -28,36 +28,49 @@ _D_K = 11  # cells of ` d_k 16384 `
 _TITLE = 24  # of `scaled × 0.125 (1/√d_k) `
 
 
-@dataclass(eq=False)
-class Swept:
-    """What is known so far of one question at each d_k."""
+@dataclass(frozen=True, eq=False)
+class SweptPoint:
+    """What was measured at one d_k, its theory, and how far they are apart in standard errors."""
 
-    question: Parameters  # whatever its d_k
-    grid: Sequence[int] = ()  # ascending
-    exact: Mapping[int, Sequence[PredictedColumn]] = field(default_factory=dict[int, "Sequence[PredictedColumn]"])
-    points: dict[int, Contents] = field(default_factory=dict[int, Contents])
+    point: MeasuredPoint
+    prediction: Prediction
+    deviations: Sequence[Mapping[str, float | None]]
 
     @property
-    def landmarks(self) -> list[int]:
-        """The d_k of the grid that have a row of their own: widths of models, and the powers of two beyond."""
-        beyond = max(MODEL_WIDTHS)
-        return [d_k for d_k in self.grid if d_k in MODEL_WIDTHS or (d_k > beyond and d_k.bit_count() == 1)]
+    def contents(self) -> Contents:
+        """The same as a table shows it."""
+        return Contents(self.point.measurement.columns, self.prediction.columns, self.deviations)
+
+
+@dataclass(eq=False)
+class Swept:
+    """What is known so far of one question over a grid of d_k."""
+
+    question: Parameters  # whatever its d_k
+    d_ks: Sequence[int] = ()  # ascending
+    exact: Mapping[int, Sequence[PredictedColumn]] = field(default_factory=dict[int, "Sequence[PredictedColumn]"])
+    points: dict[int, SweptPoint] = field(default_factory=dict[int, SweptPoint])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point is there."""
+        return len(self.points) == len(self.d_ks)
 
 
 def sweep_plot(swept: Swept, statistic: Statistic, logarithmic: bool, glyphs: Glyphs) -> Plot | None:
     """The plot; None while there is nothing to draw."""
-    if len(swept.grid) < 2:
+    if len(swept.d_ks) < 2:
         return None
     series: list[Series] = []
     for index, role in enumerate(COLUMN_ROLES):
-        points = [points_of(swept.points[d_k], d_k, statistic)[index] for d_k in swept.grid if d_k in swept.points]
+        points = [points_of(found.contents, d_k, statistic)[index] for d_k, found in sorted(swept.points.items())]
         known = [point for point in points if point is not None]
         series.append(Series(role, _THIN[index], glyphs.marks[index], known, [*_curve(swept, index, statistic)]))
     values = [y for each in series for _, y in each.exact]
     values += [p.y + sign * (p.stderr or 0) for each in series for p in each.points for sign in (-1, 1)]
     if not values:
         return None
-    x, unit = Axis(swept.grid[0], swept.grid[-1], 2), " %" if statistic.unit == "share" else ""
+    x, unit = Axis(swept.d_ks[0], swept.d_ks[-1], 2), " %" if statistic.unit == "share" else ""
     return Plot(x, _axis(values, logarithmic), series, unit, [*_marks(swept)])
 
 
@@ -76,7 +89,7 @@ def points_of(contents: Contents, d_k: int, statistic: Statistic) -> list[Point 
 def _curve(swept: Swept, index: int, statistic: Statistic) -> Iterator[tuple[float, float]]:
     for d_k, columns in sorted(swept.exact.items()):
         value = columns[index].values[statistic.name]
-        if value is not None and swept.grid[0] <= d_k <= swept.grid[-1]:
+        if value is not None and swept.d_ks[0] <= d_k <= swept.d_ks[-1]:
             yield d_k, _factor(statistic) * value
 
 
@@ -96,7 +109,7 @@ def _marks(swept: Swept) -> Iterator[Mark]:
     for column, word in zip(next(iter(swept.exact.values()), ()), _WORDS, strict=False):
         d_k = column.freezing.d_k if column.freezing else None
         unscaled_again = word == "scaled" and column.rule == "none"
-        if d_k is not None and swept.grid[0] < d_k <= swept.grid[-1] and not unscaled_again:
+        if d_k is not None and swept.d_ks[0] < d_k <= swept.d_ks[-1] and not unscaled_again:
             yield Mark(d_k, f"{word} softmax freezes", "dim")
 
 

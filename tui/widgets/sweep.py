@@ -57,7 +57,7 @@ class SweepPlot(LinesWidget):
     def _draw(self, width: int, height: int) -> Drawing | None:
         """All but the cursor; a key that moves only that does not draw it again."""
         swept = self.swept
-        data = swept, swept.grid, swept.exact, len(swept.points)
+        data = swept, swept.exact, len(swept.points)
         wanted = data, self.statistic, self.logarithmic, width, height
         if wanted != self._drawn:
             self._drawn = wanted
