@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import os
+import sys
+from contextlib import AbstractContextManager, nullcontext
 
-import numpy as np  # before threadpoolctl looks for its BLAS
+# Set before NumPy is loaded, these say it too; asking the loaded libraries takes as long as a tenth of loading NumPy.
+VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_SAID = "numpy" not in sys.modules and all(os.environ.get(name) == "1" for name in VARIABLES)
+
+import numpy as np  # noqa: E402  # after that question, and before threadpoolctl looks for its BLAS
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """A context in which matrix products use one thread."""
+    assert np.__version__
+    if _SAID:
+        return nullcontext()
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
-    assert np.__version__
     return threadpool_limits(1)  # pyright: ignore[reportUnknownVariableType]

@@ -8,12 +8,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.errors import NO_MEMORY, InputError
 from ..core.parameters import Parameters
 from . import output
-from .options import Claims, Cost, Inspect, OpenApp, Report, parse
-from .usage import COMMANDS
+from .usage import COMMANDS, OpenApp
+from .views.glyphs import Glyphs
+
+if TYPE_CHECKING:
+    from .options import Claims, Cost, Inspect, Report, Request
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
 _ENVIRONMENT = {
@@ -59,7 +63,7 @@ def _run(words: Sequence[str], ascii_only: bool) -> int:
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
-        request = parse(words, output.screen_glyphs(ascii_only))
+        request = _request(words, output.screen_glyphs(ascii_only))
     except SystemExit:  # after --help and --version
         return 0
     if isinstance(request, OpenApp):
@@ -73,8 +77,19 @@ def _run(words: Sequence[str], ascii_only: bool) -> int:
     return _print(request, ascii_only)
 
 
+def _request(words: Sequence[str], glyphs: Glyphs) -> Request:
+    """What these words ask for; nothing has to be loaded to see that no words open the app."""
+    if not words:
+        return OpenApp()
+    from .options import parse
+
+    return parse(words, glyphs)
+
+
 def _print(request: Report | Inspect | Claims | Cost, ascii_only: bool) -> int:
     """Have it measured and printed, by what loads NumPy and Rich only now."""
+    from .options import Cost, Inspect, Report
+
     if isinstance(request, Report):
         from .plain.report import report
 
@@ -94,6 +109,8 @@ def _print(request: Report | Inspect | Claims | Cost, ascii_only: bool) -> int:
 
 def _plain_request(request: OpenApp) -> Report | Inspect:
     """What stands in for the app where there is no terminal."""
+    from .options import Inspect, Report
+
     if request.file is None:
         return Report(request.parameters, remarks=request.remarks)
     return Inspect(request.file, axes=request.axes, remarks=request.remarks)

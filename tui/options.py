@@ -5,7 +5,7 @@ Everything that can be is checked here, before anything large is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeAlias, cast
 from ..core.attention.cost import SHAPE_FIELDS, Layer
 from ..core.attention.presets import PRESETS, Preset
 from ..core.attention.scales import SCALE_RULES, Setting, multiplier
-from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters, Value
-from .usage import COMMANDS, UsageError, is_number
+from ..core.parameters import FIELD, Parameters
+from .parser import read
+from .usage import COMMANDS, OpenApp, UsageError, parameter_values, value_of, with_scale
 from .views.glyphs import Glyphs
 
 Format: TypeAlias = Literal["table", "json", "csv", "markdown"]
@@ -26,24 +27,6 @@ class Output:
 
     format: Format = "table"
     path: Path | None = None
-
-
-@dataclass(frozen=True)
-class OpenApp:
-    """attn-tui [FILE] [parameters]"""
-
-    given: Mapping[str, Value]  # parameters, by name; the app remembers the others
-    file: Path | None
-    axes: str | None
-    mouse: bool
-    theme: str | None
-    config: bool  # whether the settings file is read and written
-    remarks: tuple[str, ...]
-
-    @property
-    def parameters(self) -> Parameters:
-        """Those that are given, and the others as usual."""
-        return Parameters(**cast(Any, self.given))
 
 
 @dataclass(frozen=True)
@@ -93,13 +76,13 @@ Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost
 def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
     """The request that these words make; raises InputError, or SystemExit after --help and --version."""
     if words and words[0] in COMMANDS:
-        given = _read(words[0], words[1:], glyphs)
+        given = read(words[0], words[1:], glyphs)
         if words[0] == "claims":
             return Claims(_output(given))
         if words[0] == "cost":
             return _cost(given)
         return _report(given) if words[0] == "report" else _inspect(given)
-    given = _read("", words, glyphs)
+    given = read("", words, glyphs)
     file = given.get("file")
     if file in COMMANDS and not Path(file).exists():
         raise UsageError(f"{file} comes first, before its options: attn-tui {file} …")
@@ -115,27 +98,18 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
     )
 
 
-def _read(command: str, words: Sequence[str], glyphs: Glyphs) -> dict[str, Any]:
-    """What these words give, by name."""
-    if not command and not words:
-        return {}
-    from .parser import read  # takes a while to load, which the first frame need not wait for
-
-    return read(command, words, glyphs)
-
-
 def _report(given: dict[str, Any]) -> Report:
     parameters, remarks = _parameters(given)
     return Report(parameters, _output(given), remarks)
 
 
 def _inspect(given: dict[str, Any]) -> Inspect:
-    texts = _with_scale(given)
+    texts = with_scale(given)
     scale = texts.get("scale")
     if scale is not None and scale not in (*SCALE_RULES, "file"):
         accepted = f"file, {', '.join(SCALE_RULES)}, or a number"
         raise UsageError(f"--scale: {scale!r} is not accepted; it takes one of {accepted}")
-    custom = float(_value(FIELD["multiplier"], texts.get("multiplier", "1")))
+    custom = float(value_of(FIELD["multiplier"], texts.get("multiplier", "1")))
     idle = "multiplier" in texts and scale != "custom"
     return Inspect(
         Path(given["file"]),
@@ -154,7 +128,7 @@ def _cost(given: dict[str, Any]) -> Cost:
     if name is not None and name not in PRESETS:
         raise UsageError(f"--preset: {name!r} is not accepted; it takes one of {', '.join(PRESETS)}")
     preset = None if name is None else PRESETS[name]
-    values = {field.name: _value(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
+    values = {field.name: value_of(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
     return Cost(replace(preset.layer if preset else Layer(), **values), preset, _output(given))
 
 
@@ -182,37 +156,5 @@ def _parameters(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
     return parameters, tuple(_no_effect(field.option) for field in idle)
 
 
-def parameter_values(
-    given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option
-) -> dict[str, Value]:
-    """The values of the parameters in this text, by name; an objection calls a parameter what `called` says."""
-    texts = _with_scale(given, called)
-    return {field.name: _value(field, texts[field.name], called(field)) for field in FIELDS if field.name in texts}
-
-
 def _no_effect(option: str) -> str:
     return f"{option} has no effect with these parameters"
-
-
-def _with_scale(given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option) -> dict[str, str]:
-    """The texts of parameters, with `--scale 0.05` or `--multiplier 0.05` spelled out as the custom rule."""
-    texts = {name: text for name, text in given.items() if name in FIELD}
-    scale = texts.get("scale")
-    if scale is None and "multiplier" in texts:
-        texts["scale"] = "custom"
-    elif scale is not None and is_number(scale):
-        if "multiplier" in texts:
-            names = called(FIELD["scale"]), called(FIELD["multiplier"])
-            raise UsageError(f"{names[0]} {scale} is a multiplier already; leave out {names[1]}")
-        _value(FIELD["multiplier"], scale, called(FIELD["scale"]))
-        texts |= {"scale": "custom", "multiplier": scale}
-    return texts
-
-
-def _value(field: Field, text: str, option: str | None = None) -> Any:
-    """What Field.parse makes of it; its objection names the option, rather than the field."""
-    try:
-        return field.parse(text)
-    except ParameterError as error:
-        reason = str(error).removeprefix(f"{field.label}: ") + (", or a number" if field.name == "scale" else "")
-        raise UsageError(f"{option or field.option}: {reason}") from None

@@ -14,8 +14,8 @@ from typing import Any, cast
 from ..core.errors import InputError
 from ..core.parameters import FIELD, FIELDS, ParameterError, Value
 from . import output
-from .options import parameter_values
 from .settings import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, variable_of
+from .usage import parameter_values
 
 _SETTING = {setting.name: setting for setting in SETTINGS}
 _NAMES = [*_SETTING, *(f"parameters.{name}" for name in FIELD), "keys"]
