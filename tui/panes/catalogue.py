@@ -19,6 +19,12 @@ def _sweep() -> type[Pane]:
     return SweepPane
 
 
+def _heads() -> type[Pane]:
+    from .heads import HeadsPane
+
+    return HeadsPane
+
+
 def _capture() -> type[Pane]:
     from .capture import CapturePane
 
@@ -34,6 +40,7 @@ def _claims() -> type[Pane]:
 PANES: dict[str, Callable[[], type[Pane]]] = {
     "Lab": _lab,
     "Sweep": _sweep,
+    "Heads": _heads,
     "Capture": _capture,
     "Claims": _claims,
 }

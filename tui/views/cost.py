@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.attention.cost import Cost
+from ...core.attention.formats import FORMATS
 from ...core.attention.presets import Preset
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, wrapped
@@ -61,7 +62,7 @@ def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     layers = f" × {layer.layers} layers" if layer.layers > 1 else ""
     texts = f" × {layer.batch} texts" if layer.batch > 1 else ""
     rows = [
-        ("KV cache", f"2 × key heads × d_k × {layer.cache_format}", ""),
+        ("KV cache", f"2 × key heads × d_k × {FORMATS[layer.cache_format].word}", ""),
         (
             " a token",
             f"2 × {layer.key_heads} × {layer.width} × {layer.number_bytes} bytes{layers}",

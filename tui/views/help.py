@@ -28,6 +28,14 @@ SWEEP = (
     "The upright line is the current d_k, and the Lab follows it. The table has a row for each width that real "
     "models use; all its histograms have one axis.",
 )
+HEADS = (
+    "What a layer of attention costs: its parameters, matrix by matrix, its KV cache, its floating-point operations, "
+    "and the d_k that follows from its shape. Heads that share keys and values shrink the cache, and leave d_k and "
+    "the number of scores as they are.",
+    "p goes through the layers of well-known models, each with its source; Enter takes the d_k to the Lab. Key heads "
+    "and d_k follow from the other fields, and are dim, until they are stepped. Where a shape is none, this is "
+    "said, and the figures of the last one stand back.",
+)
 CAPTURE = (
     "Each cell of the map is one attention head of a real model, measured at the file's own scale: a darker shade "
     "and a larger digit mean more of the statistic named above it. The head with the cursor is shown at the right, "
@@ -40,7 +48,7 @@ CLAIMS = (
     "and the verdict is computed from the figures: claimed, measured with its standard error, and exact where theory "
     "has a value. Enter takes a claim's parameters to the Lab, where one can see it happen.",
 )
-ABOUT = {"Lab": LAB, "Sweep": SWEEP, "Capture": CAPTURE, "Claims": CLAIMS}
+ABOUT = {"Lab": LAB, "Sweep": SWEEP, "Heads": HEADS, "Capture": CAPTURE, "Claims": CLAIMS}
 WORDS = (
     f"One-hot row: its largest weight is above {ONE_HOT}. Dead row: the norm of its softmax Jacobian is below "
     f"{DEAD}, so that no gradient reaches its query.",

@@ -73,14 +73,14 @@ def panel_lines(
         role: Role = "text"
         if editing is not None and editing.field == field.name:
             text, role = editing.text + "_", "alert" if editing.objection else "accent"
-        lines.append(_field_line(field, text, role, field.name == focus, width, glyphs))
+        lines.append(field_line(field, text, role, field.name == focus, width, glyphs))
     room = height - len(lines)
     lines += [()] * (room - len(notes))
     lines += notes[: max(room, 0)]
     return [fitted(line, width) for line in lines[:height]]
 
 
-def _field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
+def field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
     """The name at the left, the value at the right; a long value takes the room that its name leaves."""
     label = glyphs.say(field.label)
     room = width - max(min(NAME, width - len(text) - 1), len(label) + 1)

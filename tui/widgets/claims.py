@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..views.claims import claim_lines, claim_list
-from ..views.lines import Line, Role, fitted
+from ..views.lines import Line
 from .lines import LinesWidget
+from .scrolled import ScrolledLines
 
 if TYPE_CHECKING:
     from ...core.lab.claims import Claim, Outcome
@@ -36,12 +37,11 @@ class ClaimList(LinesWidget):
         self.redraw()
 
 
-class ClaimText(LinesWidget):
-    """Shows one claim in full; what does not fit is reached by scrolling, and the last line says so."""
+class ClaimText(ScrolledLines):
+    """Shows one claim in full."""
 
     claim: Claim | None = None
     outcome: Outcome | None = None
-    top = 0
 
     def show(self, claim: Claim | None, outcome: Outcome | None) -> None:
         """Show this claim; another one begins at its top."""
@@ -50,18 +50,5 @@ class ClaimText(LinesWidget):
         self.claim, self.outcome = claim, outcome
         self.redraw()
 
-    def scroll_by(self, lines: int) -> None:
-        """Show what stands further down, or up."""
-        self.top = max(self.top + lines, 0)
-        self.redraw()
-
-    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        if self.claim is None:
-            return ()
-        lines = claim_lines(self.claim, self.outcome, width - 1, self.glyphs)
-        self.top = min(self.top, max(len(lines) - height + 1, 0)) if len(lines) > height else 0
-        shown = lines[self.top : self.top + height]
-        if self.top + height < len(lines):
-            dim: Role = "dim"
-            shown[-1] = ((f"{len(lines) - self.top - height + 1} more lines: PgDn", dim),)
-        return [fitted(line, width) for line in shown]
+    def write(self, width: int, height: int) -> Sequence[Line]:
+        return claim_lines(self.claim, self.outcome, width - 1, self.glyphs) if self.claim else ()

@@ -1,0 +1,155 @@
+"""The Heads pane: what a layer of attention costs, and the d_k that follows from its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from ...core.attention.cost import SHAPE_FIELDS, Layer, cost
+from ...core.attention.presets import PRESETS, Preset
+from ...core.errors import InputError
+from ...core.parameters import Field, ParameterError, Parameters
+from ..command import in_shell
+from ..messages import StatusChanged, ToLab
+from ..views.bars import Key
+from ..views.glyphs import Glyphs
+from ..views.lines import Line
+from ..widgets.shape import CostText, ShapePanel
+from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...core.export.formats import Format
+
+_STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: a layer of nobody's
+
+
+class HeadsPane(Pane):
+    """The shape at the left, what it costs at the right."""
+
+    NAME = "Heads"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("↑↓", "field"), ("←→", "step"), ("p", "model"), ("Enter", "to the Lab"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("+-", "by 1"), ("PgDn", "read on"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "next field", show=False, id="heads.next"),
+        Binding("up,k", "move(-1)", "previous field", show=False, id="heads.previous"),
+        Binding("right,l", "step(1)", "step the field up", show=False, id="heads.step_up"),
+        Binding("left,h", "step(-1)", "step the field down", show=False, id="heads.step_down"),
+        Binding("plus", "fine(1)", "one more", show=False, id="heads.more"),
+        Binding("minus", "fine(-1)", "one less", show=False, id="heads.less"),
+        Binding("backspace", "follow", "let key heads or d_k follow again", show=False, id="heads.follow"),
+        Binding("p", "preset(1)", "next model", show=False, id="heads.next_model"),
+        Binding("P", "preset(-1)", "previous model", show=False, id="heads.previous_model"),
+        Binding("pagedown,space", "read(8)", "read on", show=False, id="heads.read_on"),
+        Binding("pageup", "read(-8)", "read back", show=False, id="heads.read_back"),
+        Binding("enter", "to_lab", "the layer's d_k into the Lab", show=False, id="heads.to_lab"),
+    ]
+
+    def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
+        super().__init__(parameters, glyphs)
+        self.preset: Preset | None = None
+        self.shape = ShapePanel()
+        self.text = CostText()
+        self._show()
+
+    def compose(self) -> ComposeResult:
+        yield self.shape
+        yield self.text
+
+    def statuses(self) -> Sequence[Line]:
+        try:
+            layer = self.shape.as_layer()
+        except ParameterError:
+            return [(("no such layer", "alert"),)]
+        texts = [f"d_k {layer.width} · {layer.kind}", f"d_k {layer.width}"]
+        return [((self.glyphs.say(text), "text"),) for text in texts]
+
+    @property
+    def topic(self) -> Field:
+        return self.shape.field
+
+    def numbers(self, kind: Format) -> str:
+        from ...core.export.cost import cost_csv, cost_json, cost_markdown
+
+        found = cost(self._layer())
+        if kind == "markdown":
+            return cost_markdown(found, self.preset, self.glyphs.say)
+        return (cost_json if kind == "json" else cost_csv)(found, self.preset)
+
+    def command(self) -> str:
+        layer, words = self._layer(), ["attn-tui", "cost"]
+        usual = Layer()
+        if self.preset is not None:
+            usual = self.preset.layer
+            words += ["--preset", self.preset.name]
+        filled = {"kv_heads": layer.key_heads, "d_k": layer.width}
+        for field in SHAPE_FIELDS:
+            value = getattr(layer, field.name)
+            if value != getattr(usual, field.name):
+                # No option leaves open what the preset gives.
+                words += [field.option, field.format(filled[field.name] if value is None else value)]
+        return in_shell(words)
+
+    @property
+    def file_name(self) -> str:
+        if self.preset is not None:
+            return f"heads-{self.preset.name}"
+        return f"heads-d{self.shape.values['d_model']}-h{self.shape.values['heads']}"
+
+    def action_move(self, step: int) -> None:
+        self.shape.move(step)
+        self._show()
+
+    def action_step(self, direction: Literal[-1, 1]) -> None:
+        self.shape.step(direction)
+        self._show()
+
+    def action_fine(self, direction: Literal[-1, 1]) -> None:
+        self.shape.step(direction, fine=True)
+        self._show()
+
+    def action_follow(self) -> None:
+        self.shape.let_follow()
+        self._show()
+
+    def action_preset(self, direction: Literal[-1, 1]) -> None:
+        self.preset = _STARTS[(_STARTS.index(self.preset) + direction) % len(_STARTS)]
+        self.shape.take(self.preset.layer if self.preset else Layer())
+        self._show()
+
+    def action_read(self, lines: int) -> None:
+        self.text.scroll_by(lines)
+
+    def action_to_lab(self) -> None:
+        try:
+            parameters = self.parameters.with_value("d_k", self.shape.as_layer().width)
+        except ParameterError as error:
+            self.shape.objection = f"Not for the Lab: {error}"
+            self.shape.redraw()
+        else:
+            self.post_message(ToLab(parameters))
+
+    def _layer(self) -> Layer:
+        """The layer on screen; raises InputError, in a sentence, where there is none."""
+        try:
+            return self.shape.as_layer()
+        except ParameterError as error:
+            raise InputError(f"There is no such layer: {error}.") from error
+
+    def _show(self) -> None:
+        try:
+            layer = self.shape.as_layer()
+        except ParameterError as error:
+            self.shape.objection = str(error)
+            self.text.stand_back(True)
+        else:
+            self.shape.objection = ""
+            self.text.stand_back(False)
+            self.text.show(cost(layer), self.preset)
+        self.shape.redraw()
+        if self.is_running:
+            self.post_message(StatusChanged())
