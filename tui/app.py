@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.screen import Screen
+from textual.theme import Theme
 from textual.widget import Widget
 
 from ..core.parameters import Parameters
@@ -58,6 +59,7 @@ class AttnApp(PacedApp[int]):
         axes: str | None = None,
         glyphs: Glyphs = UNICODE,
         settings: Settings | None = None,
+        dark: Theme = DARK,
     ) -> None:
         super().__init__()
         self.settings = settings or Settings()
@@ -65,7 +67,7 @@ class AttnApp(PacedApp[int]):
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs
         self.ascii_only = glyphs.ascii
-        self.register_theme(DARK)
+        self.register_theme(dark)
         self.register_theme(LIGHT)
         self.begin_in(self.settings.theme)
         self.first_pane = "Lab" if capture is None else "Capture"

@@ -124,8 +124,10 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
 
         open_capture(request.file, request.axes)  # what cannot be read is said here, in the shell
     gc.disable()  # what starting makes is there to stay; looking it over again and again takes a fifth of the time
+    from rich.console import Console
+
     from . import lifelines, remember
-    from .themes import names
+    from .themes import dark_in, names
 
     if request.theme not in (None, *names()):
         raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {', '.join(names())}")
@@ -135,7 +137,8 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)
     parameters = Parameters(**{**settings.parameters, **request.given})  # pyright: ignore[reportArgumentType]
     theme = request.theme or settings.theme
-    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme))
+    dark = dark_in(Console().color_system)
+    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme), dark)
     code = lifelines.run(app, request.mouse and settings.mouse)
     for problem in remember.leave(settings, app.lasting()):
         output.say(problem, glyphs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rich.style import Style
 from textual.color import Color
@@ -34,6 +35,18 @@ LIGHT = Theme(
     panel="#ece9e2",
     dark=False,
 )
+
+
+def dark_in(colors: str | None) -> Theme:
+    """The dark theme for a terminal of so many colours, as Rich calls them.
+
+    Of sixteen the nearest to the app's own lose their hue, and the ground may be a light one: the terminal's own
+    yellow and cyan then, on its own ground.
+    """
+    own = BUILTIN_THEMES.get("ansi-dark")
+    if colors != "standard" or own is None:
+        return DARK
+    return replace(own, name=DARK.name, primary="ansi_magenta", accent="ansi_cyan")
 
 
 def names() -> list[str]:
