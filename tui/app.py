@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import Widget
 
+from ..core.errors import InputError
 from ..core.parameters import Parameters
 from . import lifelines
 from .messages import ParametersChanged, ToLab
@@ -26,10 +27,14 @@ from .settings import Settings, unusual
 from .themes import DARK, LIGHT
 from .views.glyphs import UNICODE, Glyphs
 from .views.keys import rekeyed
+from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
+from .widgets.notice import Notice
 
 LEAST = (80, 20)  # columns and lines
+NEXT_PANE = (">", "next pane")  # in the bar of every pane, and after it
+TAKE_AWAY = (("e", "export"), ("y", "copy command"))
 WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (100, "-wide")]
 HEIGHTS = [(0, "-flat"), (LEAST[1], "-high")]
 
@@ -47,6 +52,8 @@ class AttnApp(PacedApp[int]):
         Binding("q", "quit", "quit", show=False, id="quit"),
         Binding("question_mark,f1", "help", "help", show=False, id="help"),
         Binding("K", "all_keys", "all keys", show=False, id="all_keys"),
+        Binding("e", "export", "export the picture or the numbers to a file", show=False, id="export"),
+        Binding("y", "copy", "copy the command that prints these numbers", show=False, id="copy"),
         Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
         Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
         *(Binding(str(number), f"pane('{name}')", name, show=False) for number, name in enumerate(PANES, start=1)),
@@ -106,10 +113,12 @@ class AttnApp(PacedApp[int]):
         self.top.panes = tuple(PANES)
         self.keys = KeyBar()
         self.too_small = Paragraph(id="too-small")
+        self.notice = Notice()
         yield self.top
         yield self.lab
         yield self.keys
         yield self.too_small
+        yield self.notice
 
     def on_mount(self) -> None:
         lifelines.install(self)
@@ -189,12 +198,43 @@ class AttnApp(PacedApp[int]):
     def _show_keys(self) -> None:
         """The pane's keys at the bottom, as they are now."""
         keys = self.pane.KEYS
+        at = keys.index(NEXT_PANE) + 1 if NEXT_PANE in keys else len(keys)
+        keys = (*keys[:at], *TAKE_AWAY, *keys[at:])
         if self.settings.keys:
             from .commands import EVERYWHERE, commands, other_words
 
             found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
             keys = rekeyed(keys, other_words(found, self.settings.keys))
         self.keys.show(keys)
+
+    def action_export(self) -> None:
+        """Ask for a file and write the pane into it."""
+        from .widgets.export_screen import ExportScreen
+
+        self.push_screen(ExportScreen(self.pane), lambda written: self.say(written) if written else None)
+
+    def action_copy(self) -> None:
+        """Copy the command for what is on screen, and show it, since a terminal may refuse the clipboard."""
+        from .views.notice import copied_lines
+
+        try:
+            command = self.pane.command()
+        except InputError as error:
+            self.say(str(error))
+        else:
+            self.copy_to_clipboard(command)
+            self.notice.show(lambda width: copied_lines(command, width, self.glyphs))
+
+    def say(self, text: str) -> None:
+        """Show this at the foot of the screen, until the next key."""
+        margin: Line = ((" ", "text"),)
+        self.notice.show(lambda width: [margin + line for line in wrapped(self.glyphs.say(text), width - 1)])
+
+    async def on_event(self, event: events.Event) -> None:
+        """A key, or whatever else comes from a person, takes away what was said at the foot of the screen."""
+        if isinstance(event, (events.Key, events.Paste, events.MouseDown)) and not event.is_forwarded:
+            self.notice.hide()
+        await super().on_event(event)
 
     # What panes want of each other
 

@@ -30,21 +30,21 @@ def parameter_options(parameters: Parameters) -> list[str]:
     return words
 
 
-def in_shell(words: Iterable[str]) -> str:
+def in_shell(words: Iterable[str], ascii_only: bool = False) -> str:
     """The words as a shell reads them, on one line that shows all of them."""
-    return " ".join(map(_quoted, words))
+    return " ".join(_quoted(word, ascii_only) for word in words)
 
 
-def _quoted(word: str) -> str:
+def _quoted(word: str, ascii_only: bool) -> str:
     """Quoted where it has to be; what cannot be shown, as in some names of files, is spelled $'\\x1b'."""
-    if word.isprintable():
+    if word.isprintable() and (word.isascii() or not ascii_only):
         return shlex.quote(word)
-    return "$'" + "".join(map(_spelled, word)) + "'"
+    return "$'" + "".join(_spelled(character, ascii_only) for character in word) + "'"
 
 
-def _spelled(character: str) -> str:
+def _spelled(character: str, ascii_only: bool) -> str:
     if character in "\\'":
         return "\\" + character
-    if character.isprintable():
+    if character.isprintable() and (character.isascii() or not ascii_only):
         return character
     return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))

@@ -47,6 +47,7 @@ keys in the app:
   c            component law       x           mask
   r            redraw              t           exact values in place of ±
   v            another view        Tab         fields, table
+  e            export to a file    y           copy the command
   > <          next, last pane     ? q         help, quit
 
 examples:

@@ -71,9 +71,9 @@ def check_target(path: Path | None, read: tuple[Path, ...] = ()) -> None:
     folder = Path(os.path.realpath(path)).parent
     try:
         if path.is_dir():
-            raise OutputError(f"{path}: is a directory; -o takes the name of a file")
+            raise OutputError(f"{path}: is a directory, where the name of a file is needed")
         if any(path.exists() and path.samefile(other) for other in read):
-            raise OutputError(f"{path}: is the capture itself; -o takes another file")
+            raise OutputError(f"{path}: is the capture itself, which is never written over")
         if not folder.is_dir():
             raise OutputError(f"{path}: there is no directory {folder}")
         place = path if path.exists() and not path.is_file() else folder
@@ -83,10 +83,10 @@ def check_target(path: Path | None, read: tuple[Path, ...] = ()) -> None:
         raise OutputError(f"{path}: {error.strerror}") from error
 
 
-def write(text: str, path: Path | None, ascii_only: bool = False) -> None:
+def write(text: str, path: Path | None, ascii_only: bool = False, replace: bool = True) -> None:
     """The result, as far as its characters can be written; raises OutputError, or BrokenPipeError for a reader gone.
 
-    A file appears whole or not at all.
+    A file appears whole or not at all; one that exists is replaced only with `replace`.
     """
     if path is None:
         encoding = "ascii" if ascii_only else sys.stdout.encoding or "utf-8"
@@ -102,15 +102,18 @@ def write(text: str, path: Path | None, ascii_only: bool = False) -> None:
         return
     data = text.encode("ascii" if ascii_only else "utf-8", "backslashreplace")
     try:
-        write_file(data, path)
+        write_file(data, path, replace)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def write_file(data: bytes, path: Path) -> None:
-    """Into a file beside it, which then takes its name; a device or a pipe is written to as it is."""
+def write_file(data: bytes, path: Path, replace: bool = True) -> None:
+    """Into a file beside it, which then takes its name; a device or a pipe is written to as it is.
+
+    With `replace` false, raises FileExistsError for a file that exists.
+    """
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode
@@ -120,14 +123,20 @@ def write_file(data: bytes, path: Path) -> None:
         target.write_bytes(data)
         return
     beside = target.with_name(f".attn-tui-{os.getpid()}.tmp")
+    reserved = False
     try:
         with open(beside, "xb") as file:
             file.write(data)
         if mode is not None:
             beside.chmod(stat.S_IMODE(mode))
+        if not replace:
+            target.open("xb").close()  # fails if somebody else has taken this name meanwhile
+            reserved = True
         os.replace(beside, target)
     except BaseException:
         beside.unlink(missing_ok=True)
+        if reserved:
+            target.unlink(missing_ok=True)
         raise
 
 

@@ -106,7 +106,7 @@ class CapturePane(Pane):
         words = [path, "--layer", _layer_word(self.map.capture.layers, layer), "--head", str(head)]
         words += ["--scale", self.rule] if self.rule != "none" else []
         words += ["--axes", self.axes] if self.axes else []
-        return in_shell(["attn-tui", "inspect", *words])
+        return in_shell(["attn-tui", "inspect", *words], self.glyphs.ascii)
 
     @property
     def file_name(self) -> str:

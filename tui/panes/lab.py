@@ -10,11 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import Setting, multiplier
+from ...core.errors import InputError
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import Measurement
 from .. import work
+from ..command import command_line
 from ..messages import (
     EditRejected,
     Failed,
@@ -34,7 +36,7 @@ from ..widgets.results import Results
 from .pane import Pane
 
 if TYPE_CHECKING:
-    pass
+    from ...core.export.formats import Format
 
 
 class Lab(Pane):
@@ -110,6 +112,29 @@ class Lab(Pane):
     @property
     def topic(self) -> Field | Statistic | None:
         return self.panel.field if self.panel.has_focus else self.results.table.statistic
+
+    def numbers(self, kind: Format) -> str:
+        from ...core.export.report import report_csv, report_json, report_markdown
+
+        measurement, theory = self.measurement, self.theory
+        if self.results.why_stale:
+            raise InputError(self.results.why_stale)
+        if measurement is None or measurement.subject != self.parameters or not measurement.complete:
+            raise InputError(f"The numbers for d_k {self.parameters.d_k} are still being computed.")
+        if theory is None:
+            raise InputError(f"The theory for d_k {self.parameters.d_k} is still being computed.")
+        if kind == "markdown":
+            return report_markdown(measurement, theory.prediction, self.glyphs.say)
+        return (report_json if kind == "json" else report_csv)(measurement, theory.prediction)
+
+    def command(self) -> str:
+        if self._objection:
+            raise InputError(self._objection)
+        return command_line(self.parameters)
+
+    @property
+    def file_name(self) -> str:
+        return f"lab-d{self.parameters.d_k}"
 
     def start(self) -> None:
         super().start()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -122,6 +123,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     def action_type(self, character: str) -> None:
         """Into the field with the cursor; digits on a choice set d_k, as they do anywhere in the Lab."""
+        if character == "e" and self.editing is None:  # no number begins with it: it exports, as it does elsewhere
+            raise SkipAction
         if self.field.kind != "choice":
             self.type_into(self.cursor, character)
         elif character.isdigit():

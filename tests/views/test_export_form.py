@@ -1,0 +1,95 @@
+"""The form of an export: what it asks, and how it looks in much room and little."""
+
+import pytest
+from attn_tui.tui.views.draft import Draft
+from attn_tui.tui.views.export import KINDS, Form, Kind, form_lines
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Line, line_width
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOMS = [(72, 14), (36, 10), (36, 6)]
+
+
+def form(path: str, kind: Kind = "svg", at: int | None = None, **others: str) -> Form:
+    return Form("Lab", kind, Draft(path, len(path) if at is None else at), **others)
+
+
+def texts(lines: list[Line]) -> list[str]:
+    return ["".join(text for text, _ in line).rstrip() for line in lines]
+
+
+def path_shown(lines: list[Line]) -> str:
+    return "".join(text for line in lines[:-1] for text, role in line if role in ("key", "cursor"))
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "turned"),
+    [
+        ("lab.svg", "svg", "lab.json"),
+        ("lab.SVG", "svg", "lab.json"),
+        ("a.b/lab.json", "json", "a.b/lab.csv"),
+        ("lab.csv", "csv", "lab.md"),
+        ("lab.md", "markdown", "lab.svg"),
+        ("lab.txt", "json", "lab.txt"),
+        ("lab", "svg", "lab"),
+        (".svg", "svg", ".svg"),
+        ("a.svg/lab", "svg", "a.svg/lab"),
+    ],
+)
+def test_the_ending_follows_the_kind_unless_it_is_one_s_own(path: str, kind: Kind, turned: str) -> None:
+    found = form(path, kind).turned(1)
+    assert found.path == Draft.of(turned)
+    assert found.kind == (*KINDS, "svg")[[*KINDS].index(kind) + 1]
+    assert found.turned(-1).path.text == path.replace("SVG", "svg")
+
+
+def test_the_cursor_stays_where_it_is_when_the_ending_follows() -> None:
+    assert form("lab.json", "json", at=3).turned(-1).path == Draft("lab.svg", 3)
+    assert form("lab.json", "json", at=7).turned(-1).path == Draft("lab.svg", 7)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x.svg", "svg"), ("x.txt", "svg"), ("", "svg")],
+)
+def test_the_kind_follows_an_ending_that_it_has(path: str, kind: Kind) -> None:
+    assert form("lab.svg").with_path(Draft.of(path)).kind == kind
+
+
+@given(st.text().map(lambda text: Draft.of("").typed(text).text), st.data(), st.sampled_from(ROOMS))
+def test_every_line_has_the_width_and_as_much_of_the_path_as_fits_is_there(
+    path: str, data: st.DataObject, room: tuple[int, int]
+) -> None:
+    at = data.draw(st.integers(0, len(path)))
+    lines = form_lines(form(path, at=at), "in the current directory, /home/me", *room, UNICODE)
+    assert len(lines) == room[1]
+    assert {line_width(line) for line in lines} == {room[0]}
+    assert [role for line in lines for _, role in line].count("cursor") == 1
+    shown = path_shown(lines)
+    assert shown in path + " "
+    if len(path) < 4 * room[0] / 2:
+        assert shown == path + " "
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_the_form_shows_kinds_path_reason_and_keys_in_any_room(room: tuple[int, int], glyphs: Glyphs) -> None:
+    lines = texts(form_lines(form("lab-√d.svg", objection="there is no x"), "", *room, glyphs))
+    whole = "\n".join(lines)
+    assert all(word in whole for word in ("Lab", "[SVG]", "JSON", "CSV", "Markdown", "there is no x", "Enter write"))
+    assert "lab-√d.svg" in whole or glyphs.ascii
+    assert whole.isascii() or not glyphs.ascii
+
+
+def test_the_place_is_said_where_there_is_room() -> None:
+    for room, there in zip(ROOMS, (True, True, False), strict=True):
+        lines = form_lines(form("lab.svg", objection="x " * 30), "in the current directory, /w", *room, UNICODE)
+        assert ("/w" in "\n".join(texts(lines))) == there
+
+
+def test_a_question_takes_the_place_of_the_keys_and_of_the_cursor() -> None:
+    lines = form_lines(form("lab.svg", question="lab.svg exists. Replace it?"), "", 72, 14, UNICODE)
+    assert "y replace it" in texts(lines)[-1]
+    assert "Enter" not in texts(lines)[-1]
+    assert "cursor" not in {role for line in lines for _, role in line}

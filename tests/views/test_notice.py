@@ -1,0 +1,42 @@
+"""A copied command, as it is shown."""
+
+import subprocess
+
+import pytest
+from attn_tui.tui.command import in_shell
+from attn_tui.tui.views.glyphs import ASCII, UNICODE
+from attn_tui.tui.views.lines import line_width
+from attn_tui.tui.views.notice import continued, copied_lines
+
+WORDS = [
+    ["attn-tui", "report"],
+    ["attn-tui", "report", "--d-k", "512", "--n-keys", "4096", "--scale", "custom", "--multiplier", "0.05"],
+    ["attn-tui", "inspect", "/a/very/long/path/" + "x" * 90 + "/file.npz", "--layer", "0", "--head", "3"],
+    ["attn-tui", "inspect", "it's a $HOME with blanks.npz", "--head", "0"],
+    ["attn-tui", "inspect", "\x1b[31m some blanks.npz", "--head", "0"],
+]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("words", WORDS, ids=len)
+def test_a_shell_reads_the_lines_of_a_command_as_the_command(words: list[str], width: int) -> None:
+    lines = continued(in_shell(words), width)
+    assert all(line_width(((line, "key"),)) <= width for line in lines)
+    script = "printf '%s\\0' " + "\n".join(lines)
+    result = subprocess.run(["bash", "-c", script], capture_output=True, check=True, timeout=10)
+    assert result.stdout.decode().split("\0")[:-1] == words
+
+
+def test_a_quoted_word_longer_than_a_line_is_shown_whole() -> None:
+    word = "a b" * 30
+    lines = continued(in_shell(["attn-tui", "inspect", word]), 40)
+    assert word in "".join(lines)
+
+
+def test_a_short_command_takes_one_line_with_what_became_of_it() -> None:
+    (line,) = copied_lines("attn-tui report --d-k 512", 80, UNICODE)
+    assert line[-1] == ("attn-tui report --d-k 512", "key")
+    assert "Copied" in line[0][0]
+    said, *command = copied_lines("attn-tui report --d-k 512", 40, ASCII)
+    assert "Copied" in said[0][0]
+    assert command == [(("attn-tui report --d-k 512", "key"),)]
