@@ -11,7 +11,7 @@ from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import FIELD, ComponentLaw, ParameterError, Parameters, ScaleName
 from attn_tui.core.statistics import tally
-from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Column, Estimate, Measurement
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,7 +182,7 @@ def assert_close(one: Column, two: Column, p: Parameters, tolerance: float = 1e-
     Logits have no scale of their own: where they lie is measured by their standard deviation, and the variance within
     rows, which is nothing but rounding when all scores of a draw are the same, by a hundredth of the whole variance.
     A single row on the brink of one-hot or dead may fall to the other side, and so may a pair at three standard
-    deviations.
+    deviations. Gradients, which may be nothing but rounding, are compared in a test of their own.
     """
     rows = p.batch * p.n_queries
     floors = dict.fromkeys(two.measured, 1.0)
@@ -191,6 +191,8 @@ def assert_close(one: Column, two: Column, p: Parameters, tolerance: float = 1e-
     floors |= {"logit_variance": std**2, "logit_variance_within_row": std**2 / 100}
     brink = dict.fromkeys(("one_hot_rows", "dead_rows"), 1 / rows) | {"logit_within_3sd": 2 / rows / p.n_keys}
     for name, expected in two.measured.items():
+        if STATISTIC[name].optional:
+            continue
         for actual, wanted in zip(one.measured[name], expected, strict=True):
             if actual is None or wanted is None:
                 assert actual is wanted, name
@@ -229,6 +231,20 @@ GRID: dict[str, Any] = {
     "heavy tails": {"components": "student_t", "degrees_of_freedom": 3, "n_keys": 1024},
     "heavy tails of one component": {"components": "student_t", "degrees_of_freedom": 3, "n_keys": 8192, "d_k": 1},
 }
+
+
+@pytest.mark.parametrize("change", [{}, {"mask": "causal"}, {"sink": "logit", "mean_k": 1.0}, {"d_v": 7}], ids=str)
+def test_gradients_in_float32_agree_with_float64_and_with_components_made_anew(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    p = replace(Parameters(n_keys=48, n_queries=40, batch=4, d_k=32), **change)
+    exact = run(replace(p, precision="float64"))
+    kept = run(p)
+    monkeypatch.setattr(scoring, "KEPT", 0)
+    for other in (kept, run(p)):
+        for one, two in zip(other.columns, exact.columns, strict=True):
+            for name in ("grad_q_median", "grad_q_mean", "grad_q_rms", "grad_q_top1_share"):
+                assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-3), name
 
 
 @pytest.mark.parametrize("change", GRID.values(), ids=GRID)

@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.statistics import tally
+from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Column
 from hypothesis import given
@@ -159,7 +160,7 @@ def test_a_centre_is_only_a_matter_of_precision() -> None:
     tally.add(kept, slice(0, 5), slice(0, 6), scores - 3)
     centred = tally.columns(kept, 5, unbiased=True)
     for a, b in zip(centred, measured(scores), strict=True):
-        for name in set(a.measured) - {"logit_within_3sd"}:  # its band is about the centre
+        for name in {n for n in a.measured if not STATISTIC[n].optional} - {"logit_within_3sd"}:  # about the centre
             assert a.measured[name].value == pytest.approx(b.measured[name].value, rel=1e-11), name
         assert a.histograms["logits"].axis == b.histograms["logits"].axis
         assert a.histograms["logits"].counts.tolist() == b.histograms["logits"].counts.tolist()
@@ -193,7 +194,7 @@ def test_what_is_kept_does_not_grow_with_the_rows() -> None:
             tally.add(kept, draws, some, np.ones(shape, "float32"), offsets=np.zeros((*shape[:2], 1)))
         arrays = [*kept.score_sums.values(), *kept.counts.values()]
         arrays += [sums for of_rule in kept.row_sums for sums in of_rule.values()]
-        assert sum(array.nbytes for array in kept.scratch) <= 2 * 1000 * 4
+        assert sum(array.nbytes for array in kept.scratch) <= 3 * 1000 * 4
         return sum(array.nbytes for array in arrays)
 
     assert kept_bytes(10) == kept_bytes(10_000)
