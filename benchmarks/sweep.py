@@ -24,9 +24,10 @@ from dataclasses import replace
 
 import numpy as np
 from attn_tui.core.arrays import FloatArray
-from attn_tui.core.lab.experiment import empty_tally, run
+from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.grid import parse_grid
 from attn_tui.core.lab.lane import Lane
+from attn_tui.core.lab.scoring import empty_tally
 from attn_tui.core.lab.sweep import regions, sweep
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
@@ -77,7 +78,10 @@ def print_every_width(rounds: int) -> None:
     compared: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "scores": (lambda: scores.products(d_ks), lambda: scores.sweep(d_ks)),
         "with draws": (lambda: from_scratch(p, d_ks), lambda: grow(lanes_of(Lane, p), d_ks)),
-        "whole": (lambda: [run(replace(p, d_k=d_k)) for d_k in d_ks], lambda: [*sweep(p, d_ks, executor=worker)]),
+        "whole": (
+            lambda: [run(replace(p, d_k=d_k), full=False) for d_k in d_ks],
+            lambda: [*sweep(p, d_ks, executor=worker)],
+        ),
     }
     print(f"\n{EVERY}, n 256: every d_k, against as many recomputes from scratch\n")
     print(f"{'work':>10} {'recomputes ms':>14} {'sweep ms':>9} {'times faster':>13}")

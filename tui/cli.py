@@ -17,7 +17,7 @@ from .usage import COMMANDS, OpenApp
 from .views.glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from .options import Claims, Cost, Inspect, Report, Request
+    from .requests import Claims, Cost, Inspect, Report, Request, Sweep
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
 _ENVIRONMENT = {
@@ -86,14 +86,18 @@ def _request(words: Sequence[str], glyphs: Glyphs) -> Request:
     return parse(words, glyphs)
 
 
-def _print(request: Report | Inspect | Claims | Cost, ascii_only: bool) -> int:
+def _print(request: Report | Inspect | Claims | Cost | Sweep, ascii_only: bool) -> int:
     """Have it measured and printed, by what loads NumPy and Rich only now."""
-    from .options import Cost, Inspect, Report
+    from .requests import Cost, Inspect, Report, Sweep
 
     if isinstance(request, Report):
         from .plain.report import report
 
         return report(request, ascii_only)
+    if isinstance(request, Sweep):
+        from .plain.sweep import sweep
+
+        return sweep(request, ascii_only)
     if isinstance(request, Inspect):
         from .plain.inspect import inspect
 
@@ -109,7 +113,7 @@ def _print(request: Report | Inspect | Claims | Cost, ascii_only: bool) -> int:
 
 def _plain_request(request: OpenApp) -> Report | Inspect:
     """What stands in for the app where there is no terminal."""
-    from .options import Inspect, Report
+    from .requests import Inspect, Report
 
     if request.file is None:
         return Report(request.parameters, remarks=request.remarks)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from ..core.parameters import FIELDS, Parameters
+from ..core.parameters import FIELD, FIELDS, Parameters
+
+if TYPE_CHECKING:  # the app starts without it
+    from .requests import Sweep
 
 
 def command_line(parameters: Parameters, command: str = "report") -> str:
@@ -15,6 +19,25 @@ def command_line(parameters: Parameters, command: str = "report") -> str:
     `options.parse` makes the same parameters of it again.
     """
     return in_shell(["attn-tui", command, *parameter_options(parameters)])
+
+
+def sweep_line(request: Sweep, ascii_only: bool = False) -> str:
+    """`attn-tui sweep --d-k 1:512 --n-keys 10 …`: the command that prints what this one does.
+
+    `options.parse` makes the same request of it again, apart from the file it is written to.
+    """
+    words = ["--d-k", request.grid]
+    if request.values:
+        words += ["--vary", f"{FIELD[request.values[0]].option[2:]}={request.values[1]}"]
+    words += parameter_options(request.parameters)
+    if request.statistics:
+        words += ["--statistics", ",".join(request.statistics)]
+    if request.target is not None:
+        words += ["--stderr", repr(request.target.stderr), "--of", request.target.statistic]
+        words += ["--most-draws", str(request.target.most_draws)]
+    if request.output.format != "table":
+        words += ["--format", request.output.format]
+    return in_shell(["attn-tui", "sweep", *words, *(["--ascii"] if ascii_only else [])])
 
 
 def parameter_options(parameters: Parameters) -> list[str]:

@@ -20,6 +20,7 @@ class Guide:
 APP = Guide(
     usage="""attn-tui [FILE] [parameters]
        attn-tui report [parameters] [--format FORMAT] [-o FILE]
+       attn-tui sweep [--d-k GRID] [--vary NAME=VALUES] [parameters] [...]
        attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [...]
        attn-tui claims [--format FORMAT] [-o FILE]
        attn-tui cost [--d-model N] [--heads N] [--preset NAME] [...]""",
@@ -35,6 +36,7 @@ inspection of FILE.
 
 commands:
   report    print what the Lab shows: a table, JSON, CSV or Markdown
+  sweep     print how it changes over d_k, and over another parameter
   inspect   print what the heads in a file do with their queries and keys
   claims    put to the test what study notes say about √d_k
   cost      count a layer's parameters, its KV cache and its FLOPs
@@ -77,6 +79,35 @@ examples:
 
 Results go to stdout, messages and progress to stderr. Exit status: 0, or 2 for
 what is not accepted.
+""",
+)
+
+_SWEEP = Guide(
+    usage="""attn-tui sweep [--d-k GRID] [--vary NAME=VALUES] [parameters]
+                      [--statistics NAMES] [--stderr X [--of STATISTIC]
+                      [--most-draws N]] [--format FORMAT] [-o FILE]""",
+    description="""\
+Print the statistics of attention over many d_k, a line for each, unscaled and
+under a scale rule, beside the exact values. The draws are nested: the queries
+and keys at one d_k are the first components of those at a larger one, so that a
+whole curve costs little more than its largest point, and is smooth.
+
+The output says which command gives it again, byte for byte. Ctrl-C ends a sweep
+with what is done so far: its points are written as they are, JSON says
+"complete": false, and the exit status is 130.""",
+    epilog="""\
+examples:
+  attn-tui sweep                                    1 to 4096, evenly on a log axis
+  attn-tui sweep --d-k 16,64,256 --statistics entropy,max_weight
+  attn-tui sweep --d-k 1:512 --format csv -o curve.csv    a line for each value
+  attn-tui sweep --d-k 16,64 --vary n-keys=64,512,4096    a longer context
+  attn-tui sweep --vary scale=sqrt_d_k,d_k,log_d_k --d-k 2:1024:log10
+  attn-tui sweep --d-k 64 --stderr 0.0005 --of entropy_fraction
+  attn-tui sweep --format json | jq '.points[] | [.d_k, .columns[0].measured.entropy]'
+
+A table shows standard errors too where few enough statistics are asked for; the
+other formats always do. Results go to stdout, messages and progress to stderr.
+Exit status: 0, 2 for what is not accepted, or 130 after Ctrl-C.
 """,
 )
 
@@ -161,4 +192,4 @@ settings of the app, in the environment, or in the file
 """
 
 
-GUIDES = {"report": _REPORT, "inspect": _INSPECT, "claims": _CLAIMS, "cost": _COST}
+GUIDES = {"report": _REPORT, "sweep": _SWEEP, "inspect": _INSPECT, "claims": _CLAIMS, "cost": _COST}

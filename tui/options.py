@@ -6,71 +6,19 @@ Everything that can be is checked here, before anything large is loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from ..core.attention.cost import SHAPE_FIELDS, Layer
-from ..core.attention.presets import PRESETS, Preset
+from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES, Setting, multiplier
 from ..core.parameters import FIELD, Parameters
 from .parser import read
-from .usage import COMMANDS, OpenApp, UsageError, parameter_values, value_of, with_scale
+from .requests import Claims, Cost, Inspect, Output, Report, Request
+from .sweep_options import sweep_request
+from .usage import COMMANDS, OpenApp, UsageError, no_effect, parameter_values, value_of, with_scale
 from .views.glyphs import Glyphs
-
-Format: TypeAlias = Literal["table", "json", "csv", "markdown"]
-
-
-@dataclass(frozen=True)
-class Output:
-    """How a result is written, and where: None is stdout."""
-
-    format: Format = "table"
-    path: Path | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """attn-tui report"""
-
-    parameters: Parameters
-    output: Output = Output()
-    remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Inspect:
-    """attn-tui inspect; with neither layer nor head, every head."""
-
-    file: Path
-    layer: str | None = None
-    head: int | None = None
-    scale: str | None = None  # a name of SCALE_RULES; None and "file" are the file's own
-    multiplier: float = 1.0
-    axes: str | None = None
-    output: Output = Output()
-    remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Claims:
-    """attn-tui claims"""
-
-    output: Output = Output()
-    remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Cost:
-    """attn-tui cost; the preset is where the layer was started from."""
-
-    layer: Layer
-    preset: Preset | None = None
-    output: Output = Output()
-    remarks: tuple[str, ...] = ()
-
-
-Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost
 
 
 def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
@@ -81,6 +29,8 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
             return Claims(_output(given))
         if words[0] == "cost":
             return _cost(given)
+        if words[0] == "sweep":
+            return sweep_request(given, _output(given))
         return _report(given) if words[0] == "report" else _inspect(given)
     given = read("", words, glyphs)
     file = given.get("file")
@@ -119,7 +69,7 @@ def _inspect(given: dict[str, Any]) -> Inspect:
         custom,
         given.get("axes"),
         _output(given),
-        (_no_effect("--multiplier"),) if idle else (),
+        (no_effect("--multiplier"),) if idle else (),
     )
 
 
@@ -153,8 +103,4 @@ def _parameters(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
     parameters = Parameters(**cast(Any, values))
     multiplier(parameters.scale, Setting.of(parameters))
     idle = [FIELD[name] for name in values if not FIELD[name].applies(parameters)]
-    return parameters, tuple(_no_effect(field.option) for field in idle)
-
-
-def _no_effect(option: str) -> str:
-    return f"{option} has no effect with these parameters"
+    return parameters, tuple(no_effect(field.option) for field in idle)

@@ -12,7 +12,7 @@ from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES
 from ..core.parameters import FIELD, FIELDS, Field, Parameters
 from .guide import APP, GUIDES, settings_guide
-from .usage import FORMATS, UsageError, is_number
+from .usage import FORMATS, GRID, UsageError, is_number
 from .views.glyphs import Glyphs
 
 _METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
@@ -76,6 +76,8 @@ class _Parser(argparse.ArgumentParser):
             )  # fmt: skip
         if command == "inspect":
             self._add_selection()
+        if command == "sweep":
+            self._add_axes()
         group = self.add_argument_group("output" if command else "screen")
         if command:
             self._add(group, "--format", choices=FORMATS, help="default: table")
@@ -88,11 +90,11 @@ class _Parser(argparse.ArgumentParser):
         self._add(group, "-h", "--help", action="help", help="show this and leave")
         if not command:
             self._add(group, "--version", action=_ShowVersion, nargs=0, help="show the version and leave")
-        if command in ("", "report"):
-            self._add_parameters()
+        if command in ("", "report", "sweep"):
+            self._add_parameters(FIELDS if command != "sweep" else FIELDS[1:])
         if command == "cost":
             self._add_shape()
-        if command in ("", "report", "inspect"):
+        if command in ("", "report", "sweep", "inspect"):
             names = SCALE_RULES if command == "inspect" else FIELD["scale"].choices
             self.add_argument_group("scale rules, and what they multiply scores by", _rules(names))
 
@@ -126,9 +128,39 @@ class _Parser(argparse.ArgumentParser):
         )  # fmt: skip
         self._add(group, "--multiplier", metavar="X", help="the multiplier of --scale custom (never the divisor)")
 
-    def _add_parameters(self) -> None:
+    def _add_axes(self) -> None:
+        group = self.add_argument_group("what is swept, and how precisely")
+        self._add(
+            group, "--d-k", metavar="GRID",
+            help="the values of d_k: numbers, a:b for all from a to b, a:b:STEP for every STEP-th, a:b:logN for N "
+            f"that grow by the same factor, or any of these separated by commas; default {GRID}",
+        )  # fmt: skip
+        self._add(
+            group, "--vary", metavar="NAME=VALUES", action="append",
+            help="a second axis: another parameter and its values, such as n-keys=64,128 or scale=sqrt_d_k,d_k or "
+            "components=normal,uniform",
+        )  # fmt: skip
+        self._add(
+            group, "--statistics", metavar="NAMES",
+            help="the statistics to print, separated by commas, named as in a report's JSON, or all; default: all "
+            "but those of gradients and of the number format, which take a run of its own for each point, and in a "
+            "table those that fit",
+        )  # fmt: skip
+        self._add(
+            group, "--stderr", metavar="X",
+            help="draw further batches at each point until the standard error is X or less in both columns",
+        )  # fmt: skip
+        self._add(
+            group, "--of", metavar="STATISTIC", help="the statistic of that standard error; default entropy_fraction"
+        )
+        self._add(
+            group, "--most-draws", metavar="N",
+            help="draw no more than N at a point, whether or not it is reached; default 4096",
+        )  # fmt: skip
+
+    def _add_parameters(self, fields: Sequence[Field]) -> None:
         groups: dict[str, Any] = {}
-        for field in FIELDS:
+        for field in fields:
             if field.group not in groups:
                 groups[field.group] = self.add_argument_group(_TITLES.get(field.group, field.group))
             metavar = "RULE" if field.name == "scale" else _METAVARS[field.kind]

@@ -10,8 +10,9 @@ from typing import Any, cast
 from ..core.errors import InputError
 from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters, Value
 
-COMMANDS = ("report", "inspect", "claims", "cost")
+COMMANDS = ("report", "sweep", "inspect", "claims", "cost")
 FORMATS = ("table", "json", "csv", "markdown")
+GRID = "1:4096:log24"  # of d_k, unless a sweep is given another
 
 
 class UsageError(InputError):
@@ -75,3 +76,8 @@ def value_of(field: Field, text: str, option: str | None = None) -> Any:
     except ParameterError as error:
         reason = str(error).removeprefix(f"{field.label}: ") + (", or a number" if field.name == "scale" else "")
         raise UsageError(f"{option or field.option}: {reason}") from None
+
+
+def no_effect(option: str) -> str:
+    """The remark on an option that changes nothing."""
+    return f"{option} has no effect with these parameters"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import reprlib
 
-import numpy as np
-
 from ..errors import InputError
 from ..parameters import FIELD, Field, Value, format_bound
 
@@ -49,7 +47,7 @@ def _part(text: str, field: Field) -> range | list[int]:
     if log:
         if low < 1 or not 2 <= count <= MOST:
             raise _refusal(text, f"needs log2 to log{MOST} and a first number of at least 1", field)
-        return [int(value) for value in np.rint(np.geomspace(low, high, count))]
+        return [round(low * (high / low) ** (at / (count - 1))) for at in range(count)]
     if count < 1:
         raise _refusal(text, "has no step", field)
     if (high - low) // count >= MOST:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -26,6 +26,7 @@ from ..statistics.measurement import Column, Measurement
 from ..statistics.merge import merge
 from . import experiment
 from .lane import STRIDE, Lane, advance
+from .sampling import Draws
 from .scoring import is_straight
 
 # Scores that are held at once, 64 MB of them and as many that are being measured: a larger question is worked on
@@ -91,9 +92,10 @@ def sweep(
     vary: tuple[str, Sequence[Value]] | None = None,
     target: Target | None = None,
     executor: Executor | None = None,
+    full: bool = False,
 ) -> Iterator[Point]:
     """The points of `stream`, one by one."""
-    steps = stream(parameters, d_ks, vary=vary, target=target, executor=executor)
+    steps = stream(parameters, d_ks, vary=vary, target=target, executor=executor, full=full)
     return (point for step in steps for point in step.points)
 
 
@@ -104,12 +106,15 @@ def stream(
     vary: tuple[str, Sequence[Value]] | None = None,
     target: Target | None = None,
     executor: Executor | None = None,
-) -> Iterator[Step]:
+    full: bool = False,
+) -> Generator[Step, None, None]:
     """The steps of a sweep, none of them long: for each value of the second axis in turn, every d_k in rising order.
 
     vary is the second axis, any other parameter and its values. With a target each point draws further batches until
     it is precise enough. Without an executor there is a pool of threads while the sweep lasts, and BLAS has one
-    thread; whoever hands an executor over had best see to that, as for `run`.
+    thread; whoever hands an executor over had best see to that, as for `run`. A full sweep has the statistics of
+    gradients and of the number format too, for which nothing nests: each of its points is a run in this thread. So
+    is a sweep whose target is one of those.
 
     The same arguments give the same numbers, whatever the executor and however many workers it has. A point of
     another grid, or of `run`, has the same draws and is the same to the precision of float32.
@@ -118,7 +123,8 @@ def stream(
     grid = sorted(set(d_ks))
     questions = _questions(parameters, vary)
     _check(grid, questions)
-    return _stream(questions, grid, target, executor)
+    full = full or (target is not None and STATISTIC[target.statistic].optional)
+    return _stream(questions, grid, target, executor, full)
 
 
 def _questions(parameters: Parameters, vary: tuple[str, Sequence[Value]] | None) -> list[Parameters]:
@@ -148,25 +154,27 @@ def nests(parameters: Parameters) -> bool:
 
 
 def _stream(
-    questions: list[Parameters], grid: list[int], target: Target | None, executor: Executor | None
-) -> Iterator[Step]:
+    questions: list[Parameters], grid: list[int], target: Target | None, executor: Executor | None, full: bool
+) -> Generator[Step, None, None]:
     if executor is None:
         with one_blas_thread(), ThreadPoolExecutor(os.cpu_count(), "sweep") as pool:
-            yield from _stream(questions, grid, target, pool)
+            yield from _stream(questions, grid, target, pool, full)
         return
     for number, p in enumerate(questions):
-        steps = _nested(p, grid, target, executor) if nests(p) else _alone(p, grid, target)
+        alone = full or not nests(p)
+        steps = _alone(p, grid, target, full) if alone else _nested(p, grid, target, executor)
         for step in steps:
             yield replace(step, fraction=(number + step.fraction) / len(questions))
 
 
-def _alone(p: Parameters, grid: list[int], target: Target | None) -> Iterator[Step]:
+def _alone(p: Parameters, grid: list[int], target: Target | None, full: bool) -> Iterator[Step]:
     """A run for each d_k in this thread; one that is not precise enough is followed by one of twice the draws."""
     most_draws = max(target.most_draws, p.batch) if target else p.batch
+    draws = Draws()
     for number, d_k in enumerate(grid):
         asked, point = replace(p, d_k=d_k), None
         while point is None:
-            for step in experiment.stream(asked):
+            for step in experiment.stream(asked, draws, full):
                 measurement = step.measurement() if step.fraction == 1 else None
                 if measurement is not None:
                     reached = target is None or target.reached(measurement.columns)

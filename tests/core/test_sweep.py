@@ -64,13 +64,13 @@ def cut_small(monkeypatch: pytest.MonkeyPatch, held: int = 1 << 9, most: int = 1
 def test_a_point_is_what_a_run_measures(change: dict[str, Any]) -> None:
     p = replace(Parameters(n_keys=48, n_queries=40, batch=4), **change)
     for point in points(p, sorted({2, 63, 64, 70, 200, p.d_k})):
-        expected = run(replace(point.parameters, precision="float64"))
+        expected = run(replace(point.parameters, precision="float64"), full=False)
         assert point.reached
         assert point.parameters == replace(p, d_k=point.parameters.d_k)
         assert (point.measurement.draws, point.measurement.complete) == (p.batch, True)
         for one, two in zip(point.measurement.columns, expected.columns, strict=True):
             assert_close(one, two, p)
-        for one, two in zip(point.measurement.columns, run(point.parameters).columns, strict=True):
+        for one, two in zip(point.measurement.columns, run(point.parameters, full=False).columns, strict=True):
             for name, histogram in two.histograms.items():
                 assert one.histograms[name].axis == histogram.axis
                 moved = np.abs(one.histograms[name].counts - histogram.counts).sum()
@@ -84,7 +84,7 @@ def test_a_point_is_what_a_run_measures(change: dict[str, Any]) -> None:
 def test_scores_stay_accurate_however_they_grow(change: Any, d_ks: Any) -> None:
     p = replace(SMALL, **change)
     for point in points(p, d_ks):
-        expected = run(replace(point.parameters, precision="float64"))
+        expected = run(replace(point.parameters, precision="float64"), full=False)
         for one, two in zip(point.measurement.columns, expected.columns, strict=True):
             assert_close(one, two, p)
 
@@ -323,7 +323,7 @@ def test_points_that_do_not_nest_are_runs_of_their_own(monkeypatch: pytest.Monke
         (mask, d_k) for mask in ("none", "causal") for d_k in (3, 17, 64)
     ]
     for point in found[3:]:
-        assert numbers(point.measurement) == numbers(run(replace(p, d_k=point.parameters.d_k)))
+        assert numbers(point.measurement) == numbers(run(replace(p, d_k=point.parameters.d_k), full=False))
 
 
 def test_points_that_do_not_nest_reach_a_precision_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,9 +333,22 @@ def test_points_that_do_not_nest_reach_a_precision_too(monkeypatch: pytest.Monke
     for point in found:
         assert point.reached
         assert all(error is not None and error <= 0.02 for error in errors(point, "entropy_fraction"))
-        assert numbers(point.measurement) == numbers(run(point.parameters))
+        assert numbers(point.measurement) == numbers(run(point.parameters, full=False))
     for point in points(SMALL, [3], target=Target(1e-9, most_draws=10)):
         assert (point.reached, point.parameters.batch, point.measurement.draws) == (False, 10, 10)
+
+
+def test_a_full_sweep_has_what_a_run_has() -> None:
+    p = replace(SMALL, precision="float16")
+    for point in points(p, [3, 64], full=True):
+        expected = run(replace(p, d_k=point.parameters.d_k))
+        assert numbers(point.measurement) == numbers(expected)
+        assert all(column.measured["grad_q_median"].value for column in point.measurement.columns)
+        assert all(column.measured["weight_error"].value for column in point.measurement.columns)
+    (precise,) = points(SMALL, [3], target=Target(0.5, "grad_q_median"))
+    assert all(error is not None and error <= 0.5 for error in errors(precise, "grad_q_median"))
+    for point in points(SMALL, [3]):
+        assert all(column.measured["grad_q_median"].value is None for column in point.measurement.columns)
 
 
 # A precision target
@@ -361,12 +374,12 @@ def test_batches_are_drawn_until_both_columns_are_precise_enough(
         assert point.reached
         assert point.parameters.batch % SMALL.batch == 0
         assert all(error is not None and error <= target.stderr for error in errors(point, statistic))
-        measured = run(point.parameters)
+        measured = run(point.parameters, full=False)
         for one, two in zip(point.measurement.columns, measured.columns, strict=True):
             assert_close(one, two, point.parameters)
         fewer = point.parameters.batch - SMALL.batch
         if fewer:
-            earlier = run(replace(point.parameters, batch=fewer)).columns
+            earlier = run(replace(point.parameters, batch=fewer), full=False).columns
             assert max(column.measured[statistic].stderr or 0 for column in earlier) > target.stderr
 
 

@@ -16,7 +16,8 @@ from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.export.cost import cost_json
 from attn_tui.core.export.formats import version
 from attn_tui.tui.cli import main
-from attn_tui.tui.options import Cost, parse
+from attn_tui.tui.options import parse
+from attn_tui.tui.requests import Cost
 from attn_tui.tui.views.glyphs import UNICODE
 from test_cli import Captured, printed, refusal
 

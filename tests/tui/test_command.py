@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from attn_tui.core.parameters import FIELDS, Field, ParameterError, Parameters
 from attn_tui.tui.command import command_line, in_shell
-from attn_tui.tui.options import Report, parse
+from attn_tui.tui.options import parse
+from attn_tui.tui.requests import Report
 from attn_tui.tui.views.glyphs import UNICODE
 from hypothesis import assume, example, given
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...core.export.claims import claims_csv, claims_json, claims_markdown
 from ...core.lab.claims import CLAIMS, Outcome, check_all
 from .. import output
-from ..options import Claims, Format
+from ..requests import Claims, Format
 from ..views.claims import claims_report
 from ..views.lines import as_text
 from .printing import glyphs_of, printed, width_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...core.attention.cost import cost as count
 from ...core.export.cost import cost_csv, cost_json, cost_markdown
 from .. import output
-from ..options import Cost, Format
+from ..requests import Cost, Format
 from ..views.cost import cost_lines
 from ..views.lines import as_text
 from .printing import glyphs_of, printed, width_of

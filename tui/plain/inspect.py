@@ -13,7 +13,7 @@ from ...core.captures.reader import Capture, CaptureError, Layer, open_capture
 from ...core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
 from ...core.statistics.measurement import Measurement
 from .. import output
-from ..options import Format, Inspect, Output
+from ..requests import Format, Inspect, Output
 from ..views.glyphs import Glyphs
 from ..views.head_list import SHOWN, head_list
 from ..views.table import Contents, column_title

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ...core.lab.theory import ScoreCurve
 from .. import output
-from ..options import Output
+from ..requests import Output
 from ..views.glyphs import ASCII, UNICODE, Glyphs
 from ..views.histograms import grid_lines
 from ..views.lines import as_text, wrapped

@@ -13,7 +13,7 @@ from ...core.lab.theory import Prediction, predict, score_curve
 from ...core.parameters import FIELDS, Parameters
 from ...core.statistics.measurement import Measurement
 from .. import output
-from ..options import Format, Output, Report
+from ..requests import Format, Output, Report
 from ..views.glyphs import Glyphs
 from ..views.table import Contents
 from .printing import glyphs_of, whole_table

@@ -25,6 +25,26 @@ def aligned(value: float | None, glyphs: Glyphs) -> str:
     return _signed(whole.rjust(POINT) + ("." + decimals if decimals else ""), glyphs).ljust(VALUE)
 
 
+def on_the_point(values: Sequence[float | None], decimals: int, glyphs: Glyphs) -> list[str]:
+    """The values in four digits or so and at most this many decimals, their points one under the other.
+
+    Where all are below 0.1 they have two decimals more.
+    """
+    most = decimals + 2 * (max((abs(value) for value in values if value is not None), default=1) < 0.1)
+    parts = [_signed(_plain(value, most), glyphs).partition(".") for value in values]
+    left, right = max(len(whole) for whole, _, _ in parts), max(len(dot + rest) for _, dot, rest in parts)
+    return [glyphs.say(whole).rjust(left) + (dot + rest).ljust(right) for whole, dot, rest in parts]
+
+
+def _plain(value: float | None, most: int) -> str:
+    size = abs(value or 0)
+    if value is None:
+        return "—"
+    if size >= 99_999.5 or 0 < size < 0.5 * 10**-most:
+        return power_of_ten(value, 2)
+    return f"{value:.{min(max(3 - math.floor(math.log10(size)), 0), most)}f}" if size else "0"
+
+
 def short(value: float | None, glyphs: Glyphs) -> str:
     """A value in as few cells as three digits take, for sentences, axes and status lines."""
     if value is None:
