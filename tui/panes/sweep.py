@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal, TypeAlias
@@ -26,6 +27,7 @@ from ..messages import (
 )
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
+from ..views.lines import Line
 from ..views.sweep import Swept
 from ..views.table import Contents
 from ..widgets.bars import Paragraph
@@ -124,6 +126,13 @@ class SweepPane(Pane):
     @property
     def topic(self) -> Statistic:
         return self.plot.statistic
+
+    def statuses(self) -> Sequence[Line]:
+        forms = super().statuses()
+        if self.progress is None:
+            return forms
+        where = self.glyphs.say(f"d_k {self.parameters.d_k} · ")  # the reading may be far behind a held key
+        return [((where, "text"), *forms[0]), *forms]
 
     # What it is told
 
