@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import Setting, multiplier
+from ...core.errors import InputError
 from ...core.landmarks import MODEL_WIDTHS, landmarks, next_width
 from ...core.parameters import FIELD, ParameterError, Parameters
 from ...core.statistics.catalogue import STATISTICS, Statistic
@@ -33,6 +34,9 @@ from ..views.table import Contents
 from ..widgets.bars import Paragraph
 from ..widgets.sweep import LandmarkTable, SweepPlot
 from .pane import Pane
+
+if TYPE_CHECKING:
+    from ...core.export.formats import Format
 
 _WIDTHS = ",".join(map(str, MODEL_WIDTHS))
 
@@ -347,11 +351,41 @@ class SweepPane(Pane):
             self._ask()
             self.post_message(ParametersChanged(parameters, self.NAME))
 
-    def _d_ks(self) -> tuple[int, ...]:
-        """The grid, without what has no multiplier under the rule."""
+    def numbers(self, kind: Format) -> str:
+        from ...core.export.sweep import Sweep, sweep_csv, sweep_json, sweep_markdown
+
+        swept = self.swept
+        if swept.question != _question(self.parameters) or not swept.complete:
+            raise InputError(
+                f"{len(swept.points)} of {len(swept.d_ks) or 'all'} points of the sweep are there so far."
+            )
+        points = [(found.point, found.prediction) for _, found in sorted(swept.points.items())]
+        result = Sweep(swept.question, swept.d_ks, points, self._line(kind))
+        if kind == "markdown":
+            return sweep_markdown(result, self.glyphs.say)
+        return (sweep_json if kind == "json" else sweep_csv)(result)
+
+    def command(self) -> str:
+        return self._line("table")
+
+    def _line(self, kind: Format | Literal["table"]) -> str:
+        """The command that prints this sweep in a format."""
+        from ..command import sweep_line
+        from ..requests import Output, Sweep
+
+        d_ks = self._d_ks()
+        whole = d_ks == self._whole_grid()
+        grid = self.grid.text if whole else ",".join(map(str, d_ks))
+        return sweep_line(Sweep(_question(self.parameters), grid, output=Output(kind)), self.glyphs.ascii)
+
+    def _whole_grid(self) -> tuple[int, ...]:
         from ...core.lab.grid import parse_grid  # loads NumPy
 
-        return tuple(d_k for d_k in parse_grid(self.grid.text) if not _fault(self.parameters, d_k))
+        return parse_grid(self.grid.text)
+
+    def _d_ks(self) -> tuple[int, ...]:
+        """The grid, without what has no multiplier under the rule."""
+        return tuple(d_k for d_k in self._whole_grid() if not _fault(self.parameters, d_k))
 
 
 def _question(parameters: Parameters) -> Parameters:
