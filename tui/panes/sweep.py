@@ -356,9 +356,7 @@ class SweepPane(Pane):
 
         swept = self.swept
         if swept.question != _question(self.parameters) or not swept.complete:
-            raise InputError(
-                f"{len(swept.points)} of {len(swept.d_ks) or 'all'} points of the sweep are there so far."
-            )
+            raise InputError(f"{len(swept.points)} of {len(swept.d_ks) or 'all'} points are there so far.")
         points = [(found.point, found.prediction) for _, found in sorted(swept.points.items())]
         result = Sweep(swept.question, swept.d_ks, points, self._line(kind))
         if kind == "markdown":
@@ -374,8 +372,7 @@ class SweepPane(Pane):
         from ..requests import Output, Sweep
 
         d_ks = self._d_ks()
-        whole = d_ks == self._whole_grid()
-        grid = self.grid.text if whole else ",".join(map(str, d_ks))
+        grid = self.grid.text if d_ks == self._whole_grid() else ",".join(map(str, d_ks))
         return sweep_line(Sweep(_question(self.parameters), grid, output=Output(kind)), self.glyphs.ascii)
 
     def _whole_grid(self) -> tuple[int, ...]:
