@@ -16,7 +16,6 @@ from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import Measurement
 from .. import work
-from ..command import command_line
 from ..messages import (
     EditRejected,
     Failed,
@@ -128,6 +127,8 @@ class Lab(Pane):
         return (report_json if kind == "json" else report_csv)(measurement, theory.prediction)
 
     def command(self) -> str:
+        from ..command import command_line
+
         if self._objection:
             raise InputError(self._objection)
         return command_line(self.parameters)
