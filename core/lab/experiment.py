@@ -54,26 +54,29 @@ def run(parameters: Parameters, draws: Draws | None = None, full: bool = True) -
     raise AssertionError("a run ends with a complete step")
 
 
-def stream(parameters: Parameters, draws: Draws | None = None, full: bool = True) -> Iterator[Step]:
+def stream(
+    parameters: Parameters, draws: Draws | None = None, full: bool = True, names: Sequence[str] = ()
+) -> Iterator[Step]:
     """The steps of a run, none of them long; the last has fraction 1.
 
     draws keeps components from one run to the next. A run that is not full leaves out the statistics of gradients and
-    of the number format, and takes about half the time.
+    of the number format, and takes about half the time. names are the rules of the columns: unless others are asked
+    for, unscaled and the chosen one. A column is the same whatever others there are.
     """
     p, draws = parameters, draws or Draws()
-    rules = rules_of(p)
+    rules = rules_of(p, names)
     multipliers = [c for _, c in rules]
     made, rough = 0.0, None
     if fits(p):
         made = 0.5
         for fraction in grow(p, draws, full):
             yield Step(made * fraction, p, (), multipliers, 0, None)
-        rough = numerics(p, draws, weights_of(p)) if full else None
-    if is_straight(p):
-        kept = empty_tally(p)
+        rough = numerics(p, draws, weights_of(p), rules) if full else None
+    if is_straight(p, names):
+        kept = empty_tally(p, names)
         work = straight.from_cache(p, draws, kept, full) if made else straight.draw_by_draw(p, kept, full)
         for fraction, done in work:
             yield Step(made + (1 - made) * fraction, p, (kept,), multipliers, done, rough)
     else:
-        for fraction, done, tallies in surveyed.stream(p, draws, full):
+        for fraction, done, tallies in surveyed.stream(p, draws, full, rules):
             yield Step(made + (1 - made) * fraction, p, tallies, multipliers, done, rough)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import FloatArray
 from ..attention.normalise import normalised
-from ..attention.precision import losses, low_precision_scores
-from ..attention.scales import SCALE_RULES
+from ..attention.precision import Rounded, losses, low_precision_scores
+from ..attention.scales import SCALE_RULES, Normalise
 from ..attention.scores import Weights, scores
 from ..parameters import Parameters
 from ..statistics.measurement import Estimate
 from .sampling import Draws
-from .scoring import hidden, kept_draws, rules_of, sides, sink_of, vectors_of
+from .scoring import hidden, kept_draws, sides, sink_of, vectors_of
 
 # The sample: entries of scores at most, whole rows spread evenly over a draw, of so many draws.
 ENTRIES = 1 << 15
@@ -39,8 +39,11 @@ class Numerics:
         return {name: Estimate(value, error if math.isfinite(error) else None) for name, value, error in pairs}
 
 
-def numerics(p: Parameters, draws: Draws, weights: Weights) -> Numerics:
-    """Both columns in the format asked for, against float64; all components must have been made."""
+def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tuple[str, float]]) -> Numerics:
+    """Columns, each a rule and its multiplier, in the format asked for, against float64.
+
+    All components must have been made.
+    """
     many = min(p.batch, DRAWS)
     rows = max(min(ENTRIES // (p.n_keys * many), p.n_queries), 1)
     chosen = np.linspace(0, p.n_queries - 1, rows).round().astype(np.intp)
@@ -49,12 +52,15 @@ def numerics(p: Parameters, draws: Draws, weights: Weights) -> Numerics:
     unseen = hidden(p, slice(0, p.n_queries))
     unseen = None if unseen is None else unseen[chosen]
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
-    found = np.empty((2, len(_NAMES), many))
-    for number, (name, c) in enumerate(rules_of(p)):
-        queries, keys = (normalised(side, SCALE_RULES[name].normalise) for side in (q, k))
-        exact = scores(queries.astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
-        rough = low_precision_scores(queries, keys, p.precision, p.mechanism, weights)
-        lost = losses(exact, rough, p.precision, c, p.softcap or None, unseen, sink_of(p))
+    found = np.empty((len(rules), len(_NAMES), many))
+    made: dict[Normalise, tuple[FloatArray, Rounded]] = {}  # scores in float64 and in the format, before the scale
+    for number, (name, c) in enumerate(rules):
+        how = SCALE_RULES[name].normalise
+        if how not in made:
+            queries, keys = (normalised(side, how) for side in (q, k))
+            exact = scores(queries.astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
+            made[how] = exact, low_precision_scores(queries, keys, p.precision, p.mechanism, weights)
+        lost = losses(*made[how], p.precision, c, p.softcap or None, unseen, sink_of(p))
         found[number, 0] = (lost.score_overflow / visible).mean(axis=1)
         found[number, 1] = (lost.exp_overflow / visible).mean(axis=1)
         found[number, 2] = lost.weight_error.mean(axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,26 +27,34 @@ _AXIS = 8
 LOSS: tuple[Side, ...] = ("value", "upstream")
 
 
-def is_straight(p: Parameters) -> bool:
-    """Whether every column's logits are a multiple of one dot product, whose law is known beforehand."""
+def columns_of(p: Parameters) -> tuple[str, ...]:
+    """The rules of the columns, unless others are asked for: unscaled, and the chosen one."""
+    return ("none", p.scale)
+
+
+def is_straight(p: Parameters, names: Sequence[str] = ()) -> bool:
+    """Whether the logits under all of these rules are multiples of one dot product, whose law is known beforehand.
+
+    Without names it is about the usual columns.
+    """
     return (
         p.mechanism == "dot_product"
         and p.softcap == 0
         and p.precision in ("float32", "float64")
-        and SCALE_RULES[p.scale].normalise == "none"
+        and all(SCALE_RULES[name].normalise == "none" for name in names or columns_of(p))
     )
 
 
-def rules_of(p: Parameters) -> list[tuple[str, float]]:
-    """The columns as pairs of a rule's name and its multiplier; ParameterError where the scale rule has none."""
-    return [("none", 1.0), (p.scale, multiplier(p.scale, Setting.of(p)))]
+def rules_of(p: Parameters, names: Sequence[str] = ()) -> list[tuple[str, float]]:
+    """The columns as pairs of a rule's name and its multiplier; ParameterError where a rule has none."""
+    return [(name, multiplier(name, Setting.of(p))) for name in names or columns_of(p)]
 
 
-def empty_tally(p: Parameters) -> tally.Tally:
+def empty_tally(p: Parameters, names: Sequence[str] = ()) -> tally.Tally:
     """What the scores of a straight question are added to; ParameterError as in `rules_of`."""
-    reach = _AXIS * score_reach(p) or 1.0
+    rules, reach = rules_of(p, names), _AXIS * score_reach(p) or 1.0
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
-    return tally.Tally(shape, rules_of(p), score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024), sink_of(p))
+    return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024), sink_of(p))
 
 
 def sink_of(p: Parameters) -> float | None:

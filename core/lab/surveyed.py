@@ -30,7 +30,6 @@ from .scoring import (
     kept_draws,
     loss_of,
     one_draw,
-    rules_of,
     sides,
     sink_of,
     vectors_of,
@@ -62,12 +61,16 @@ class Group:
     loss: Sequence[FloatArray] = ()  # values (draws, n, d_v) and ∂L/∂O (draws, m, d_v)
 
 
-def stream(p: Parameters, draws: Draws, gradients: bool) -> Iterator[tuple[float, float, Sequence[tally.Tally]]]:
+def stream(
+    p: Parameters, draws: Draws, gradients: bool, rules: Sequence[tuple[str, float]]
+) -> Iterator[tuple[float, float, Sequence[tally.Tally]]]:
     """The part of the work and the draws that are done, and the tally of each column once there is one.
+
+    rules are the columns, each with its multiplier.
 
     Where all components fit, `draws` has made them.
     """
-    columns = [Column(name, c, SCALE_RULES[name].normalise) for name, c in rules_of(p)]
+    columns = [Column(name, c, SCALE_RULES[name].normalise) for name, c in rules]
     weights = weights_of(p)
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     kept: dict[tuple[int, int, int], FloatArray] = {}
@@ -88,8 +91,7 @@ def stream(p: Parameters, draws: Draws, gradients: bool) -> Iterator[tuple[float
     for column in columns:
         known = column.survey
         band = 3 * known.std if known.std else np.nan
-        rules = [(column.rule, 1.0)]
-        tallies.append(tally.Tally(shape, rules, known.centre, band, known.axis(_BINS), sink_of(p)))
+        tallies.append(tally.Tally(shape, [(column.rule, 1.0)], known.centre, band, known.axis(_BINS), sink_of(p)))
     done = 0
     for group in _groups(p, draws, gradients):
         for rows in _rows(group, p):
@@ -133,18 +135,22 @@ def _visible(p: Parameters, rows: slice) -> BoolArray | None:
 
 
 def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows: slice) -> FloatArray:
-    """normalise → score → scale → soft-cap, (draws, rows, keys); inputs and scores are rounded to the number format.
+    """normalise → score → scale → soft-cap, (draws, rows, keys)."""
+    raw = raw_scores(p, group.q[:, rows], group.k, column.normalisation, weights)
+    logits = np.multiply(raw, raw.dtype.type(column.multiplier), out=raw)
+    return softcap(logits, p.softcap, out=logits) if p.softcap else logits
+
+
+def raw_scores(p: Parameters, q: FloatArray, k: FloatArray, how: Normalise, weights: Weights) -> FloatArray:
+    """normalise → score, (draws, m, n) of q (draws, m, d) and k (draws, n, d), both rounded to the number format.
 
     A score that overflows is held at the largest number, so that it does not turn its row into NaN.
     """
-    q, k = (normalised(side, column.normalisation) for side in (group.q[:, rows], group.k))
+    q, k = (normalised(side, how) for side in (q, k))
     if p.precision in ("float32", "float64"):
-        raw = scores(q, k, p.mechanism, weights)
-    else:
-        raw, largest = low_precision_scores(q, k, p.precision, p.mechanism, weights).values, _largest(p)
-        np.clip(raw, -largest, largest, out=raw)
-    logits = np.multiply(raw, raw.dtype.type(column.multiplier), out=raw)
-    return softcap(logits, p.softcap, out=logits) if p.softcap else logits
+        return scores(q, k, p.mechanism, weights)
+    raw, largest = low_precision_scores(q, k, p.precision, p.mechanism, weights).values, _largest(p)
+    return np.clip(raw, -largest, largest, out=raw)
 
 
 def _largest(p: Parameters) -> np.float32:

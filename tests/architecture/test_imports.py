@@ -26,7 +26,14 @@ FLOORS = (
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # What measures, and the only modules of tui that may have it measured.
-MEASURING = ("core.lab.experiment", "core.lab.sweep", "core.captures.heads")
+MEASURING = (
+    "core.lab.experiment",
+    "core.lab.sweep",
+    "core.lab.rules",
+    "core.lab.rule_curves",
+    "core.lab.mechanisms",
+    "core.captures.heads",
+)
 MAY_MEASURE = ("tui.work", "tui.plain")
 
 # What the lab draws and measures with, and what theory predicts with instead: neither may lean on the other.

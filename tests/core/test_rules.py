@@ -1,0 +1,244 @@
+"""Every scale rule on one question, and mechanisms over d_k: each number is the lab's own."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from attn_tui.core.attention.additive import AdditiveWeights
+from attn_tui.core.attention.scales import SCALE_RULES
+from attn_tui.core.errors import InputError
+from attn_tui.core.lab import mechanisms, rule_curves, rules
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.rule_rows import COMPARED, RULES, SORTABLE, Order, Row
+from attn_tui.core.lab.scoring import weights_of
+from attn_tui.core.lab.theory import predict
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.measurement import Estimate
+
+SMALL = Parameters(d_k=8, n_keys=12, n_queries=6, batch=4, d_v=8)
+QUESTIONS = {
+    "as usual": SMALL,
+    "capped": replace(SMALL, softcap=5.0, mask="causal", sink="logit", precision="float16", seed=3),
+    "additive": replace(SMALL, mechanism="additive", gain=4.0),
+    "shifted": replace(SMALL, mean_q=1.0, mean_k=-2.0, correlation=0.5, components="laplace", precision="float64"),
+    "settings": replace(SMALL, layer=2, position=100_000, context_factor=40.0, multiplier=0.3),
+    "too small": replace(SMALL, d_k=1, n_keys=1),
+}
+every_question = pytest.mark.parametrize("p", QUESTIONS.values(), ids=QUESTIONS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_grids() -> Iterator[None]:
+    """Few d_k, so that tests are quick."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_curves, "LAST", 256)
+        patch.setattr(mechanisms, "D_KS", (16, 64, 256))
+        yield
+
+
+def measured(p: Parameters) -> dict[str, Row]:
+    steps = list(rules.stream(p))
+    rows = [row for step in steps for row in step.rows]
+    assert sorted(row.rule for row in rows) == sorted(RULES)
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+    return {row.rule: row for row in rows}
+
+
+def numbers(found: Estimate) -> list[float]:
+    return [math.nan if number is None else number for number in found]
+
+
+# Rows
+
+
+@every_question
+def test_each_row_is_what_a_run_with_its_rule_measures(p: Parameters) -> None:
+    found = measured(p)
+    for rule, row in found.items():
+        if row.fault:
+            assert (row.multiplier, row.measured, row.value("logit_std")) == (None, {}, None)
+            continue
+        column = run(p.with_value("scale", rule)).columns[1]
+        assert row.multiplier == column.multiplier
+        assert list(row.measured) == list(column.measured)
+        for name, estimate in column.measured.items():
+            assert numbers(row.measured[name]) == pytest.approx(numbers(estimate), rel=2e-4, abs=1e-6, nan_ok=True)
+
+
+def test_a_rule_without_a_multiplier_says_why() -> None:
+    found = measured(QUESTIONS["too small"])
+    faults = {rule: row.fault for rule, row in found.items() if row.fault}
+    assert faults == {
+        "log_d_k": "1/ln d_k has no value at d_k = 1",
+        "ssmax": "0.43 ln n/√d_k is 0 at d_k = 1, keys = 1",
+        "log512_n": "log₅₁₂ n/√d_k is 0 at d_k = 1, keys = 1",
+        "cosine_log2_n": "log₂(n² − n)·cos(q, k) has no value at keys = 1",
+    }
+
+
+def test_the_chosen_rule_makes_no_difference() -> None:
+    one, other = measured(SMALL), measured(replace(SMALL, scale="rms_none"))
+    assert all(one[rule].measured == other[rule].measured for rule in RULES)
+
+
+def test_what_overflows_is_what_the_number_format_cannot_hold() -> None:
+    found = measured(replace(SMALL, precision="float16", std_q=100.0, std_k=100.0))
+    plain, normalised = found["none"].value("score_overflow"), found["cosine_10"].value("score_overflow")
+    assert plain is not None
+    assert 0 < plain < 1
+    assert normalised == 0
+
+
+# Order
+
+
+def row(rule: str, multiplier: float | None, entropy: float | None = None) -> Row:
+    return Row(rule, multiplier, {"entropy_fraction": Estimate(entropy, None)})
+
+
+ROWS = [
+    row("mup", 2.0, 0.5),
+    row("none", 1.0),
+    row("d_k", 2.0, 0.75),
+    row("log_d_k", None),
+    row("sqrt_d_k", 3.0, 0.5),
+]
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        (Order(), "none sqrt_d_k d_k log_d_k mup"),
+        (Order(reverse=True), "mup log_d_k d_k sqrt_d_k none"),
+        (Order("multiplier"), "sqrt_d_k d_k mup none log_d_k"),
+        (Order("multiplier", reverse=True), "none d_k mup sqrt_d_k log_d_k"),
+        (Order("entropy_fraction"), "d_k sqrt_d_k mup none log_d_k"),
+        (Order("entropy_fraction", reverse=True), "sqrt_d_k mup d_k none log_d_k"),
+    ],
+    ids=str,
+)
+def test_the_largest_come_first_equal_ones_as_declared_and_missing_ones_last(order: Order, names: str) -> None:
+    assert [each.rule for each in order.of(ROWS)] == names.split()
+    assert [each.rule for each in order.of(ROWS[::-1])] == names.split()
+
+
+def test_there_is_no_order_by_what_is_not_compared() -> None:
+    assert ("rule", "multiplier", *COMPARED) == SORTABLE
+    with pytest.raises(InputError, match="'jacobian_norm' is not accepted; it takes one of rule, multiplier"):
+        Order("jacobian_norm")
+
+
+# Curves
+
+
+def curves_of(p: Parameters) -> rule_curves.Curves:
+    steps = list(rule_curves.stream(p))
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions)
+    found = steps[-1].curves
+    assert found is not None
+    assert (steps[-1].fraction, steps[-2].curves) == (1, None)
+    assert set(found.values) == set(RULES)
+    return found
+
+
+@pytest.mark.parametrize("name", ["as usual", "capped", "shifted"])
+def test_a_curve_is_the_entropy_of_runs_over_d_k(name: str) -> None:
+    p = replace(QUESTIONS[name], n_keys=6, batch=3)
+    found = curves_of(p)
+    assert (found.draws, found.rows, found.d_ks[0], found.d_ks[-1]) == (3, 6, 4, 256)
+    for rule in ("none", "sqrt_d_k", "log_d_k", "layer_norm_sqrt_d_k"):
+        for at in (0, 5):
+            asked = replace(p, d_k=found.d_ks[at], scale=rule)
+            expected = run(asked, full=False).columns[1].measured["entropy_fraction"].value
+            assert found.values[rule][at] == pytest.approx(expected, rel=2e-4)
+
+
+def test_curves_lie_near_their_exact_values() -> None:
+    p = replace(SMALL, n_keys=128, n_queries=64, batch=16)
+    found = curves_of(p)
+    assert found.draws * found.rows == 128
+    for rule in ("none", "sqrt_d_k"):
+        for d_k, value in list(zip(found.d_ks, found.values[rule], strict=True))[::3]:
+            exact = predict(replace(p, d_k=d_k, scale=rule)).columns[1].values["entropy_fraction"]
+            assert value == pytest.approx(exact, abs=0.06)
+
+
+def test_curves_keep_what_they_do_not_depend_on_and_miss_what_has_no_multiplier() -> None:
+    one = curves_of(SMALL)
+    other = curves_of(replace(SMALL, d_k=77, scale="none"))
+    assert one.values == other.values
+    assert set(curves_of(replace(SMALL, n_keys=1)).values["ssmax"]) == {None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "last"),
+    [({}, 4096), ({"n_keys": 8192}, 1024), ({"mechanism": "additive"}, 1024), ({"mechanism": "cosine"}, 4096)],
+)
+def test_curves_end_where_they_would_become_dear(
+    changes: dict[str, object], last: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_curves, "LAST", 4096)
+    d_ks = rule_curves.grid(replace(SMALL, **changes))  # type: ignore[arg-type]
+    assert d_ks == tuple(2**power for power in range(2, last.bit_length()))
+
+
+# Mechanisms
+
+
+@pytest.fixture(scope="module")
+def compared() -> list[mechanisms.Row]:
+    p = replace(SMALL, softcap=3.0, scale="d_k", mechanism="bilinear", gain=2.0)
+    steps = list(mechanisms.stream(p))
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+    return [step.row for step in steps if step.row]
+
+
+def test_each_mechanism_is_what_a_run_measures(compared: list[mechanisms.Row]) -> None:
+    assert [(r.d_k, r.mechanism, r.rule) for r in compared] == [
+        (d_k, *each) for d_k in mechanisms.D_KS for each in mechanisms.COMPARED
+    ]
+    for found in compared:
+        asked = replace(SMALL, d_k=found.d_k, mechanism=found.mechanism, scale=found.rule, gain=2.0)
+        column = run(asked, full=False).columns[1]
+        assert found.multiplier == column.multiplier
+        for name in mechanisms.MEASURED:
+            assert numbers(found.measured[name]) == pytest.approx(numbers(column.measured[name]), rel=2e-4)
+        ends = [column.measured[name].value for name in ("logit_min", "logit_max")]
+        size = max(abs(end) for end in ends if end is not None) / column.multiplier
+        assert found.largest == pytest.approx(size, rel=1e-5)
+
+
+def test_scores_keep_to_their_bounds_and_additive_ones_are_not_bounded_by_1(compared: list[mechanisms.Row]) -> None:
+    for found in compared:
+        if found.mechanism in ("dot_product", "bilinear"):
+            assert found.bound is None
+            continue
+        assert found.bound is not None
+        assert found.largest is not None
+        assert 0 < found.largest <= found.bound * (1 + 1e-6)
+        if found.mechanism == "cosine":
+            assert found.bound == 1
+            continue
+        weights = weights_of(replace(SMALL, d_k=found.d_k, mechanism="additive", gain=2.0))
+        assert isinstance(weights, AdditiveWeights)
+        assert found.bound == pytest.approx(float(np.abs(weights.v).sum()), rel=1e-5)
+        assert found.largest > 1
+
+
+def test_the_bound_of_additive_scores_grows_like_the_root_of_d_k(compared: list[mechanisms.Row]) -> None:
+    bounds = {found.d_k: found.bound for found in compared if found.mechanism == "additive"}
+    for d_k, bound in bounds.items():
+        expected, spread = 2 * math.sqrt(2 * d_k / math.pi), 2 * math.sqrt(1 - 2 / math.pi)
+        assert bound == pytest.approx(expected, abs=4 * spread)
+
+
+def test_every_rule_is_compared() -> None:
+    assert tuple(SCALE_RULES) == RULES
+    assert len(RULES) == 29
