@@ -17,7 +17,7 @@ from .usage import COMMANDS, OpenApp
 from .views.glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from .requests import Claims, Cost, Inspect, Report, Request, Sweep
+    from .requests import Claims, Cost, Inspect, Report, Request, Rules, Sweep
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
 _ENVIRONMENT = {
@@ -86,9 +86,9 @@ def _request(words: Sequence[str], glyphs: Glyphs) -> Request:
     return parse(words, glyphs)
 
 
-def _print(request: Report | Inspect | Claims | Cost | Sweep, ascii_only: bool) -> int:
+def _print(request: Report | Inspect | Claims | Cost | Sweep | Rules, ascii_only: bool) -> int:
     """Have it measured and printed, by what loads NumPy and Rich only now."""
-    from .requests import Cost, Inspect, Report, Sweep
+    from .requests import Cost, Inspect, Report, Rules, Sweep
 
     if isinstance(request, Report):
         from .plain.report import report
@@ -98,6 +98,10 @@ def _print(request: Report | Inspect | Claims | Cost | Sweep, ascii_only: bool) 
         from .plain.sweep import sweep
 
         return sweep(request, ascii_only)
+    if isinstance(request, Rules):
+        from .plain.rules import print_rules
+
+        return print_rules(request, ascii_only)
     if isinstance(request, Inspect):
         from .plain.inspect import inspect
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..core.parameters import FIELD, FIELDS, Parameters
 
 if TYPE_CHECKING:  # the app starts without it
-    from .requests import Sweep
+    from .requests import Rules, Sweep
 
 
 def command_line(parameters: Parameters, command: str = "report") -> str:
@@ -38,6 +38,21 @@ def sweep_line(request: Sweep, ascii_only: bool = False) -> str:
     if request.output.format != "table":
         words += ["--format", request.output.format]
     return in_shell(["attn-tui", "sweep", *words, *(["--ascii"] if ascii_only else [])])
+
+
+def rules_line(request: Rules, ascii_only: bool = False) -> str:
+    """`attn-tui rules --sort max_weight …`: the command that prints what this one does.
+
+    `options.parse` makes the same request of it again, apart from the file it is written to.
+    """
+    words = ["--mechanisms"] if request.mechanisms else []
+    words += parameter_options(request.parameters)
+    if request.order.column != "rule":
+        words += ["--sort", request.order.column]
+    words += ["--reverse"] if request.order.reverse else []
+    if request.output.format != "table":
+        words += ["--format", request.output.format]
+    return in_shell(["attn-tui", "rules", *words, *(["--ascii"] if ascii_only else [])])
 
 
 def parameter_options(parameters: Parameters) -> list[str]:

@@ -21,6 +21,7 @@ APP = Guide(
     usage="""attn-tui [FILE] [parameters]
        attn-tui report [parameters] [--format FORMAT] [-o FILE]
        attn-tui sweep [--d-k GRID] [--vary NAME=VALUES] [parameters] [...]
+       attn-tui rules [--sort COLUMN] [--mechanisms] [parameters] [...]
        attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [...]
        attn-tui claims [--format FORMAT] [-o FILE]
        attn-tui cost [--d-model N] [--heads N] [--preset NAME] [...]""",
@@ -37,6 +38,7 @@ inspection of FILE.
 commands:
   report    print what the Lab shows: a table, JSON, CSV or Markdown
   sweep     print how it changes over d_k, and over another parameter
+  rules     print every scale rule side by side, or mechanisms over d_k
   inspect   print what the heads in a file do with their queries and keys
   claims    put to the test what study notes say about √d_k
   cost      count a layer's parameters, its KV cache and its FLOPs
@@ -108,6 +110,36 @@ examples:
 A table shows standard errors too where few enough statistics are asked for; the
 other formats always do. Results go to stdout, messages and progress to stderr.
 Exit status: 0, 2 for what is not accepted, or 130 after Ctrl-C.
+""",
+)
+
+_RULES = Guide(
+    usage="""attn-tui rules [--sort COLUMN] [--reverse] [parameters]
+                      [--format FORMAT] [-o FILE]
+       attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]""",
+    description="""\
+Print what every scale rule makes of the same queries and keys, a line for each:
+its multiplier, the deviation of its logits, entropy, the largest weight, the
+typical gradient of a query, dead rows, scores that the number format cannot
+hold, and entropy over d_k. A row is what attn-tui report --scale RULE measures.
+Entropy over d_k is measured on a sample of the rows, with nested draws.
+
+With --mechanisms, print instead what mechanisms make of them at d_k 16 to 1024,
+each under the rule it is used with and without a soft-cap; the largest score
+that was drawn; and the bound of scores, where there is one.
+
+The output says which command gives it again, byte for byte.""",
+    epilog="""\
+examples:
+  attn-tui rules                                    d_k 64, 128 keys
+  attn-tui rules --d-k 512 --sort entropy_fraction  another width, soft ones first
+  attn-tui rules --precision float16 --sort score-overflow
+  attn-tui rules --position 131071 --context-factor 32 --format markdown
+  attn-tui rules --format json | jq '.rules[] | [.rule, .multiplier]'
+  attn-tui rules --mechanisms --format csv -o mechanisms.csv
+
+Results go to stdout, messages and progress to stderr. Exit status: 0, 2 for
+what is not accepted, or 130 after Ctrl-C.
 """,
 )
 
@@ -192,4 +224,4 @@ settings of the app, in the environment, or in the file
 """
 
 
-GUIDES = {"report": _REPORT, "sweep": _SWEEP, "inspect": _INSPECT, "claims": _CLAIMS, "cost": _COST}
+GUIDES = {"report": _REPORT, "sweep": _SWEEP, "rules": _RULES, "inspect": _INSPECT, "claims": _CLAIMS, "cost": _COST}

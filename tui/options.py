@@ -13,9 +13,10 @@ from typing import Any, cast
 from ..core.attention.cost import SHAPE_FIELDS, Layer
 from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES, Setting, multiplier
+from ..core.lab.rule_rows import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, Order
 from ..core.parameters import FIELD, Parameters
 from .parser import read
-from .requests import Claims, Cost, Inspect, Output, Report, Request
+from .requests import Claims, Cost, Inspect, Output, Report, Request, Rules
 from .sweep_options import sweep_request
 from .usage import COMMANDS, OpenApp, UsageError, no_effect, parameter_values, value_of, with_scale
 from .views.glyphs import Glyphs
@@ -31,6 +32,8 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
             return _cost(given)
         if words[0] == "sweep":
             return sweep_request(given, _output(given))
+        if words[0] == "rules":
+            return _rules(given)
         return _report(given) if words[0] == "report" else _inspect(given)
     given = read("", words, glyphs)
     file = given.get("file")
@@ -80,6 +83,22 @@ def _cost(given: dict[str, Any]) -> Cost:
     preset = None if name is None else PRESETS[name]
     values = {field.name: value_of(field, given[field.name]) for field in SHAPE_FIELDS if field.name in given}
     return Cost(replace(preset.layer if preset else Layer(), **values), preset, _output(given))
+
+
+def _rules(given: dict[str, Any]) -> Rules:
+    values = parameter_values(given)
+    parameters = Parameters(**cast(Any, values))
+    column = given.get("sort", "rule").strip().replace("-", "_")
+    if column not in SORTABLE:
+        raise UsageError(f"--sort: {given['sort']!r} is not accepted; it takes one of {', '.join(SORTABLE)}")
+    order, compared = Order(column, given["reverse"]), given["mechanisms"]
+    if compared:
+        idle = [FIELD[name].option for name in values if name in NOT_OF_MECHANISMS]
+        idle += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
+        order = Order()
+    else:
+        idle = [FIELD[n].option for n in values if n not in SETTINGS and not FIELD[n].applies(parameters)]
+    return Rules(parameters, order, compared, _output(given), tuple(map(no_effect, idle)))
 
 
 def _head(text: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from ..core.attention.cost import SHAPE_FIELDS, Layer
 from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES
+from ..core.lab.rule_rows import SORTABLE
 from ..core.parameters import FIELD, FIELDS, Field, Parameters
 from .guide import APP, GUIDES, settings_guide
 from .usage import FORMATS, GRID, UsageError, is_number
@@ -78,6 +79,8 @@ class _Parser(argparse.ArgumentParser):
             self._add_selection()
         if command == "sweep":
             self._add_axes()
+        if command == "rules":
+            self._add_comparison()
         group = self.add_argument_group("output" if command else "screen")
         if command:
             self._add(group, "--format", choices=FORMATS, help="default: table")
@@ -90,11 +93,11 @@ class _Parser(argparse.ArgumentParser):
         self._add(group, "-h", "--help", action="help", help="show this and leave")
         if not command:
             self._add(group, "--version", action=_ShowVersion, nargs=0, help="show the version and leave")
-        if command in ("", "report", "sweep"):
+        if command in ("", "report", "sweep", "rules"):
             self._add_parameters(FIELDS if command != "sweep" else FIELDS[1:])
         if command == "cost":
             self._add_shape()
-        if command in ("", "report", "sweep", "inspect"):
+        if command in ("", "report", "sweep", "rules", "inspect"):
             names = SCALE_RULES if command == "inspect" else FIELD["scale"].choices
             self.add_argument_group("scale rules, and what they multiply scores by", _rules(names))
 
@@ -156,6 +159,20 @@ class _Parser(argparse.ArgumentParser):
         self._add(
             group, "--most-draws", metavar="N",
             help="draw no more than N at a point, whether or not it is reached; default 4096",
+        )  # fmt: skip
+
+    def _add_comparison(self) -> None:
+        group = self.add_argument_group("what is compared, and in which order")
+        self._add(
+            group, "--sort", metavar="COLUMN",
+            help=f"the column that rules are sorted by, the largest first: {', '.join(SORTABLE)}; default rule, in "
+            "the order of the list below",
+        )  # fmt: skip
+        self._add(group, "--reverse", action="store_true", help="the other way round")
+        self._add(
+            group, "--mechanisms", action="store_true",
+            help="compare mechanisms over d_k instead: the dot product unscaled and scaled, bilinear, additive, "
+            "cosine, and the bounds of their scores",
         )  # fmt: skip
 
     def _add_parameters(self, fields: Sequence[Field]) -> None:

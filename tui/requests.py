@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..core.attention.cost import Layer
 from ..core.attention.presets import Preset
 from ..core.lab.grid import parse_grid, parse_values
+from ..core.lab.rule_rows import Order
 from ..core.parameters import FIELD, Parameters, Value
 from .usage import OpenApp
 
@@ -95,4 +96,15 @@ class Sweep:
         return [self.parameters.with_value(self.vary[0], v) for v in self.vary[1]] if self.vary else [self.parameters]
 
 
-Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost | Sweep
+@dataclass(frozen=True)
+class Rules:
+    """attn-tui rules; the parameters' own rule is the one that is marked."""
+
+    parameters: Parameters
+    order: Order = field(default_factory=Order)
+    mechanisms: bool = False  # compare mechanisms over d_k, in place of scale rules
+    output: Output = Output()
+    remarks: tuple[str, ...] = ()
+
+
+Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost | Sweep | Rules

@@ -1,0 +1,95 @@
+"""Mechanisms over d_k: what each makes of the same queries and keys, and what holds its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ...core.attention.scales import SCALE_RULES
+from ...core.parameters import choice_word
+from ...core.statistics.catalogue import STATISTIC
+from .glyphs import Glyphs
+from .lines import Line, Role, Span, wrapped
+from .numbers import short
+
+if TYPE_CHECKING:
+    from ...core.lab.mechanisms import Row
+
+_NAME = 22
+_CELL = 8  # cells of a value
+_WORDS = {"logit_std": "logit std", "entropy_fraction": "entropy / ln n, %", "max_weight": "max weight, %"}
+
+
+def mechanism_lines(rows: Sequence[Row], width: int, glyphs: Glyphs) -> list[Line]:
+    """A block for each statistic, a line of it for each mechanism, and a sentence on what the bounds really are.
+
+    Where there is no room for all d_k, the largest stay.
+    """
+    if not rows:
+        return [((glyphs.say("Measuring mechanisms…"), "dim"),)]
+    d_ks = sorted({row.d_k for row in rows})
+    room = max((width - _NAME) // _CELL, 1)
+    left_out, d_ks = d_ks[:-room], d_ks[-room:]
+    lines: list[Line] = []
+    for name, words in _WORDS.items():
+        factor = 100 if STATISTIC[name].unit == "share" else 1
+        lines += _block(words, rows, d_ks, lambda row, n=name, f=factor: _times(row.measured[n].value, f), glyphs)
+    scores = [row for row in rows if (row.mechanism, row.rule) != ("dot_product", "sqrt_d_k")]
+    lines += _block("largest |score|", scores, d_ks, lambda row: row.largest, glyphs, scaled=False)
+    bounded = [row for row in rows if row.bound is not None]
+    lines += _block("bound of |score|", bounded, d_ks, lambda row: row.bound, glyphs, scaled=False)
+    if left_out:
+        lines += wrapped(f"No room for d_k {', '.join(map(str, left_out))}.", width, "dim")
+    for sentence in bound_sentences(rows):
+        lines += wrapped(glyphs.say(sentence), width)
+    return lines
+
+
+def bound_sentences(rows: Sequence[Row]) -> list[str]:
+    """What holds the scores of additive and cosine attention."""
+    said: list[str] = []
+    additive = [row for row in rows if row.mechanism == "additive" and row.bound and row.largest is not None]
+    if additive:
+        last = max(additive, key=lambda row: row.d_k)
+        bound, largest = last.bound or 0.0, last.largest or 0.0
+        beyond = sum((row.largest or 0) > 1 for row in additive)
+        said.append(
+            f"Additive attention's score lies within ±‖v‖₁, not within ±1, though each tanh does: at d_k {last.d_k} "
+            f"‖v‖₁ is {bound:.4g}, and the largest |score| drawn is {largest:.3g}, {100 * largest / bound:.0f} % of "
+            f"it. It is above 1 at {beyond} of {len(additive)} d_k. ‖v‖₁ grows like √d_k, since v ~ N(0, 1/d_k); the "
+            "scores' deviation does not grow, because v holds the 1/√d_k."
+        )
+    if any(row.mechanism == "cosine" for row in rows):
+        said.append(
+            "Cosine attention's score lies within ±1, and its deviation falls like 1/√d_k: without a temperature its "
+            "attention becomes uniform."
+        )
+    return said
+
+
+def _times(value: float | None, factor: int) -> float | None:
+    return None if value is None else factor * value
+
+
+def _block(
+    title: str,
+    rows: Sequence[Row],
+    d_ks: Sequence[int],
+    value: Callable[[Row], float | None],
+    glyphs: Glyphs,
+    scaled: bool = True,
+) -> list[Line]:
+    """A heading with the d_k, and a line for each mechanism; `scaled` names its scale rule too."""
+    ends: list[Span] = [(str(d_k).rjust(_CELL), "dim") for d_k in d_ks]
+    lines: list[Line] = [((glyphs.say(title).ljust(_NAME), "heading"), *ends)]
+    for mechanism, rule in dict.fromkeys((row.mechanism, row.rule) for row in rows):
+        found = {row.d_k: row for row in rows if (row.mechanism, row.rule) == (mechanism, rule)}
+        word = choice_word(mechanism)
+        if scaled and mechanism in ("dot_product", "bilinear"):
+            word += f" × {SCALE_RULES[rule].label}"
+        role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
+        role = "scaled" if (mechanism, rule) == ("dot_product", "sqrt_d_k") else role
+        texts = [short(value(found[d_k]), glyphs) if d_k in found else glyphs.say("…") for d_k in d_ks]
+        values: list[Span] = [(text.rjust(_CELL), "text") for text in texts]
+        lines.append(((" " + glyphs.say(word).ljust(_NAME - 1), role), *values))
+    return lines

@@ -1,0 +1,236 @@
+"""Every scale rule as a row of a table, and the one with the cursor in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...core.attention.scales import SCALE_RULES
+from ...core.lab.rule_rows import SORTABLE, Order, Row
+from ...core.parameters import FIELD
+from ...core.statistics.catalogue import STATISTIC
+from .glyphs import Glyphs
+from .lines import Line, Role, Span, fitted, wrapped
+from .numbers import error, on_the_point, short
+
+if TYPE_CHECKING:
+    from ...core.lab.rule_curves import Curves
+
+HEAD = 2  # lines over the rows
+NAME = 17  # cells of the cursor, the mark of the Lab's rule, and a rule's name
+CURVE = "entropy over d_k"  # the last column, which nothing is sorted by
+_PENDING = "…"
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a column is written."""
+
+    titles: tuple[str, str]
+    whole: int  # cells before the point
+    decimals: int
+    words: str  # what sentences call it
+
+    @property
+    def width(self) -> int:
+        return max(self.whole + 1 + self.decimals, *map(len, self.titles))
+
+
+_FORMS = {
+    "multiplier": _Form(("", "multiplier"), 4, 5, "multiplier"),
+    "logit_std": _Form(("logit", "std"), 4, 3, "logit std"),
+    "entropy_fraction": _Form(("entropy", "/ ln n %"), 4, 2, "entropy"),
+    "max_weight": _Form(("max", "weight %"), 4, 2, "max weight"),
+    "grad_q_median": _Form(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
+    "dead_rows": _Form(("dead", "rows %"), 3, 2, "dead rows"),
+    "score_overflow": _Form(("over-", "flow %"), 3, 2, "overflow"),
+}
+COLUMNS = (*_FORMS, CURVE)
+assert ("rule", *_FORMS) == SORTABLE
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What there is to show."""
+
+    names: Sequence[str]  # rules, from the top down
+    rows: Mapping[str, Row]  # those that are known
+    curves: Curves | None
+    order: Order
+    lab: str  # the Lab's rule
+    cursor: str = ""
+    stale: Collection[str] = ()  # rules whose row is of older parameters
+    first_column: int = 0  # of those that are shown
+
+
+def words_of(column: str) -> str:
+    """What sentences call a column."""
+    return column if column in ("rule", CURVE) else _FORMS[column].words
+
+
+def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
+    """The columns that fit in, from number `first` on, with the one that rows are sorted by; one at least.
+
+    `curve` is the cells of the sparkline.
+    """
+    cells = {column: 1 + form.width for column, form in _FORMS.items()} | {CURVE: 1 + curve}
+    shown = {by} & {*COLUMNS}
+    left = width - NAME - sum(cells[column] for column in shown)
+    for column in COLUMNS[first:]:
+        if column in shown:
+            continue
+        left -= cells[column]
+        if left < 0 and shown:
+            break
+        shown.add(column)
+    return [column for column in COLUMNS if column in shown]
+
+
+def curve_cells(curves: Curves | None, width: int) -> int:
+    """Cells of a sparkline: two for each d_k where there is room beside everything else."""
+    points = len(curves.d_ks) if curves else 11
+    everything = NAME + sum(1 + form.width for form in _FORMS.values()) + 2
+    return points * (2 if width >= everything + 2 * points else 1)
+
+
+def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """The heading and a row for each rule from number `top` on; the last line says how many more there are."""
+    cells = curve_cells(shown.curves, width)
+    columns = columns_in(width, shown.first_column, shown.order.column, cells)
+    room = rows_in(len(shown.names), height)
+    lines = _heading(shown, columns, cells, glyphs)
+    texts = {column: _texts(shown, column, glyphs) for column in columns if column != CURVE}
+    for at in range(top, min(top + room, len(shown.names))):
+        lines.append(_row(shown, at, columns, texts, cells, glyphs))
+    if room < len(shown.names):
+        above, below = top, max(len(shown.names) - top - room, 0)
+        parts = [f"{many} {word}" for many, word in ((above, "above"), (below, "below")) if many]
+        lines.append(((f"  {' and '.join(parts)}: more rows", "dim"),))
+    return [fitted(line, width) for line in lines[:height]]
+
+
+def rows_in(rows: int, height: int) -> int:
+    """How many rows a table of this height shows."""
+    room = max(height - HEAD, 1)
+    return rows if rows <= room else max(room - 1, 1)
+
+
+def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
+    up, down = ("^", "v") if glyphs.ascii else ("▲", "▼")
+    mark = up if shown.order.reverse else down
+    sorted_by: Role = "accent"
+    lines: list[Line] = []
+    for number in range(HEAD):
+        here = number == HEAD - 1 and shown.order.column == "rule"
+        title = f"  rule{' ' + mark if here else ''}" if number == HEAD - 1 else ""
+        spans: list[Span] = [(title.ljust(NAME), sorted_by if here else "heading")]
+        for column in columns:
+            if column == CURVE:
+                ends = "" if shown.curves is None else f"{shown.curves.d_ks[0]} to {shown.curves.d_ks[-1]}"
+                text = ("entropy at d_k", ends)[number][: max(cells, len(ends))]
+                if len("entropy at d_k") > cells:
+                    text = ("at d_k", ends)[number]
+                spans.append((f" {text}".ljust(cells + 1), "heading" if number == 0 else "dim"))
+                continue
+            form = _FORMS[column]
+            here = shown.order.column == column
+            title = (mark if here and number == 0 else "") + glyphs.say(form.titles[number])
+            spans.append((" " + title.rjust(form.width), sorted_by if here else "heading"))
+        lines.append(tuple(spans))
+    return lines
+
+
+def _texts(shown: Shown, column: str, glyphs: Glyphs) -> Mapping[str, str]:
+    """A column's cells, their points one under the other wherever a row stands."""
+    form, factor = _FORMS[column], 100 if column in STATISTIC and STATISTIC[column].unit == "share" else 1
+    texts: dict[str, str] = {}
+    for name, row in shown.rows.items():
+        value = row.value(column)
+        text = on_the_point([None if value is None else factor * value], form.decimals, glyphs)[0]
+        whole = text.partition(".")[0]
+        if len(whole) > form.whole:  # in powers of ten
+            texts[name] = text.rjust(form.width)
+        else:
+            texts[name] = (" " * (form.width - form.whole - 1 - form.decimals)) + (
+                whole.rjust(form.whole) + text[len(whole) :]
+            ).ljust(form.whole + 1 + form.decimals)
+        texts[name] = texts[name][: form.width]
+    return texts
+
+
+def _row(
+    shown: Shown,
+    at: int,
+    columns: Sequence[str],
+    texts: Mapping[str, Mapping[str, str]],
+    cells: int,
+    glyphs: Glyphs,
+) -> Line:
+    name = shown.names[at]
+    row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
+    named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
+    mark = glyphs.marks[1] if name == shown.lab else " "
+    label = glyphs.say(SCALE_RULES[name].label).ljust(NAME - 2)
+    sign: Line = ((glyphs.cursor if chosen else " ", "accent"), (mark, "scaled"))
+    head: Line = (*sign, (label, "accent" if chosen else named))
+    if row is None:
+        return (*head, (" " + glyphs.say(_PENDING), "dim"))
+    if row.multiplier is None:
+        fault = row.fault.removeprefix(SCALE_RULES[name].formula).strip()
+        return (*head, (" " + glyphs.say(fault), "dim" if stale else "alert"))
+    value: Role = "dim" if stale else "accent" if chosen else "text"
+    spans: list[Span] = []
+    for column in columns:
+        if column == CURVE:
+            spans.extend([(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if stale else named)])
+        else:
+            spans.append((" " + texts[column][name], value))
+    return (*head, *spans)
+
+
+def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
+    """Bars from 0 to 1, one for each d_k; what is not 0 always shows."""
+    if shown.curves is None:
+        return glyphs.say(_PENDING).ljust(cells)
+    steps, values = len(glyphs.bars) - 1, shown.curves.values[name]
+    bars = ["?" if value is None else glyphs.bars[max(round(value * steps), value > 0)] for value in values]
+    return "".join(bar * (cells // len(values)) for bar in bars).ljust(cells)
+
+
+def left_out(width: int, first: int, by: str, curves: Curves | None) -> list[str]:
+    """The columns that do not fit."""
+    shown = columns_in(width, first, by, curve_cells(curves, width))
+    return [column for column in COLUMNS if column not in shown]
+
+
+def rule_text(name: str, row: Row | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """One rule in words: its formula, who uses it, what the formula leaves unsaid, where it is written."""
+    rule = SCALE_RULES[name]
+    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
+    if rule.needs:
+        labels = ", ".join(FIELD[need].label for need in rule.needs)
+        title.append((glyphs.say(f" · depends on {labels}"), "dim"))
+    lines: list[Line] = [tuple(title)]
+    if row is not None and row.fault:
+        lines += wrapped(glyphs.say(f"{row.fault}."), width, "alert")
+    lines += wrapped(glyphs.say(f"Used by {rule.used_by}."), width)
+    if rule.note:
+        lines += wrapped(glyphs.say(f"{rule.note}."), width)
+    lines += wrapped(glyphs.say(f"Source: {rule.source}."), width, "dim")
+    if row is not None and row.measured:
+        lines += wrapped(glyphs.say(_measured(row, glyphs)), width, "dim")
+    return lines
+
+
+def _measured(row: Row, glyphs: Glyphs) -> str:
+    """Every value with its standard error."""
+    parts: list[str] = []
+    for column in SORTABLE[2:]:
+        estimate, percent = row.estimate(column), STATISTIC[column].unit == "share"
+        if estimate.value is None:
+            continue
+        factor, unit = (100, " %") if percent else (1, "")
+        spread = "" if not estimate.stderr else f" ± {error(factor * estimate.stderr, glyphs).strip()}"
+        parts.append(f"{words_of(column)} {short(factor * estimate.value, glyphs)}{spread}{unit}")
+    return " · ".join(parts) + "."
