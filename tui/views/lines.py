@@ -6,6 +6,7 @@ gives it a colour, plain output prints it as it is, and two frames are compared 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
@@ -79,11 +80,14 @@ def ends(left: Line, right: Line, width: int) -> Line:
     return fitted((*left, (" " * gap, "text"), *right) if gap >= 1 else left, width)
 
 
+_WORD = re.compile(r"(?:[<>×] )*\S+(?: %)?")  # `> 99.9 %` is one
+
+
 def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
     """A paragraph as lines of at most this many cells."""
     lines: list[Line] = []
     current = ""
-    for word in text.split():
+    for word in _WORD.findall(text):
         candidate = f"{current} {word}" if current else word
         if cell_len(candidate) > width and current:
             lines.append(((current, role),))
