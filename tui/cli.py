@@ -17,7 +17,7 @@ from .usage import COMMANDS, OpenApp
 from .views.glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from .requests import Claims, Cost, Inspect, Report, Request, Rules, Sweep
+    from .requests import Claims, Cost, Inspect, Report, Request, Rules, Softmax, Sweep
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
 _ENVIRONMENT = {
@@ -86,9 +86,9 @@ def _request(words: Sequence[str], glyphs: Glyphs) -> Request:
     return parse(words, glyphs)
 
 
-def _print(request: Report | Inspect | Claims | Cost | Sweep | Rules, ascii_only: bool) -> int:
+def _print(request: Report | Inspect | Claims | Cost | Softmax | Sweep | Rules, ascii_only: bool) -> int:
     """Have it measured and printed, by what loads NumPy and Rich only now."""
-    from .requests import Cost, Inspect, Report, Rules, Sweep
+    from .requests import Cost, Inspect, Report, Rules, Softmax, Sweep
 
     if isinstance(request, Report):
         from .plain.report import report
@@ -110,6 +110,10 @@ def _print(request: Report | Inspect | Claims | Cost | Sweep | Rules, ascii_only
         from .plain.cost import cost
 
         return cost(request, ascii_only)
+    if isinstance(request, Softmax):
+        from .plain.softmax import softmax
+
+        return softmax(request, ascii_only)
     from .plain.claims import claims
 
     return claims(request, ascii_only)

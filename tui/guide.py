@@ -21,6 +21,7 @@ APP = Guide(
     usage="""attn-tui [FILE] [parameters]
        attn-tui report [parameters] [--format FORMAT] [-o FILE]
        attn-tui sweep [--d-k GRID] [--vary NAME=VALUES] [parameters] [...]
+       attn-tui softmax [--scores X,X,...] [--temperature X] [...]
        attn-tui rules [--sort COLUMN] [--mechanisms] [parameters] [...]
        attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [...]
        attn-tui claims [--format FORMAT] [-o FILE]
@@ -38,6 +39,7 @@ inspection of FILE.
 commands:
   report    print what the Lab shows: a table, JSON, CSV or Markdown
   sweep     print how it changes over d_k, and over another parameter
+  softmax   work out softmax of a handful of scores, step by step
   rules     print every scale rule side by side, or mechanisms over d_k
   inspect   print what the heads in a file do with their queries and keys
   claims    put to the test what study notes say about √d_k
@@ -204,6 +206,29 @@ accepted.
 """,
 )
 
+_SOFTMAX = Guide(
+    usage="""attn-tui softmax [--scores X,X,...] [--temperature X] [--shift X]
+                        [--scale RULE] [--d-k N] [--format FORMAT] [-o FILE]""",
+    description="""\
+Work out softmax of a handful of scores step by step, unscaled beside scaled:
+logits, exponentials with the largest logit subtracted, weights, p(1-p), the
+Jacobian, the entropy, and what exponentials with nothing subtracted would come
+to in a number format.""",
+    epilog="""\
+examples:
+  attn-tui softmax                                the scores of study notes
+  attn-tui softmax --scores 1,2,3 --scale 0.5     others, another multiplier
+  attn-tui softmax --scores -24,-10,0,10,24 --d-k 256
+  attn-tui softmax --temperature 8                what a temperature of sqrt(64) does
+  attn-tui softmax --shift 800                    no weight moves, naive exp overflows
+  attn-tui softmax --precision float16            where exp overflows in float16
+  attn-tui softmax --format json | jq '.columns[1].weights'
+
+Results go to stdout, messages to stderr. Exit status: 0, or 2 for what is not
+accepted.
+""",
+)
+
 
 def settings_guide() -> str:
     """What the app remembers, where, and what goes before it."""
@@ -224,4 +249,12 @@ settings of the app, in the environment, or in the file
 """
 
 
-GUIDES = {"report": _REPORT, "sweep": _SWEEP, "rules": _RULES, "inspect": _INSPECT, "claims": _CLAIMS, "cost": _COST}
+GUIDES = {
+    "report": _REPORT,
+    "sweep": _SWEEP,
+    "softmax": _SOFTMAX,
+    "rules": _RULES,
+    "inspect": _INSPECT,
+    "claims": _CLAIMS,
+    "cost": _COST,
+}

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..core.attention.cost import SHAPE_FIELDS, Layer
+from ..core.attention.handful import ALSO, HANDFUL_FIELD, Handful, multiplier_of, parse_scores
 from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES, Setting, multiplier
 from ..core.lab.rule_rows import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, Order
-from ..core.parameters import FIELD, Parameters
+from ..core.parameters import FIELD, ParameterError, Parameters
 from .parser import read
-from .requests import Claims, Cost, Inspect, Output, Report, Request, Rules
+from .requests import Claims, Cost, Inspect, Output, Report, Request, Rules, Softmax
 from .sweep_options import sweep_request
 from .usage import COMMANDS, OpenApp, UsageError, no_effect, parameter_values, value_of, with_scale
 from .views.glyphs import Glyphs
@@ -30,6 +31,8 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
             return Claims(_output(given))
         if words[0] == "cost":
             return _cost(given)
+        if words[0] == "softmax":
+            return _softmax(given)
         if words[0] == "sweep":
             return sweep_request(given, _output(given))
         if words[0] == "rules":
@@ -99,6 +102,20 @@ def _rules(given: dict[str, Any]) -> Rules:
     else:
         idle = [FIELD[n].option for n in values if n not in SETTINGS and not FIELD[n].applies(parameters)]
     return Rules(parameters, order, compared, _output(given), tuple(map(no_effect, idle)))
+
+
+def _softmax(given: dict[str, Any]) -> Softmax:
+    values: dict[str, Any] = {
+        name: float(value_of(HANDFUL_FIELD[name], given[name])) for name in ("temperature", "shift") if name in given
+    }
+    if "scores" in given:
+        try:
+            values["scores"] = parse_scores(given["scores"])
+        except ParameterError as error:
+            raise UsageError(f"--scores: {str(error).partition(': ')[2]}") from None
+    parameters, remarks = _parameters({name: text for name, text in given.items() if name in ALSO})
+    multiplier_of(parameters)
+    return Softmax(Handful(**values), parameters, _output(given), remarks)
 
 
 def _head(text: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ..core.attention.cost import SHAPE_FIELDS, Layer
+from ..core.attention.handful import ALSO, HANDFUL_FIELDS, Handful, scores_text
 from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES
 from ..core.lab.rule_rows import SORTABLE
@@ -38,11 +39,16 @@ def read(command: str, words: Sequence[str], glyphs: Glyphs) -> dict[str, Any]:
 
 
 def _joined(words: Sequence[str]) -> list[str]:
-    """`--mean-q -1e-3` as `--mean-q=-1e-3`, since argparse takes some negative numbers for options."""
+    """`--mean-q -1e-3` as `--mean-q=-1e-3`, and `--scores -1,2` too: argparse takes some of them for options."""
     joined: list[str] = []
     for word in words:
         before = joined[-1] if joined else ""
-        if word.startswith("-") and is_number(word) and before.startswith("--") and "=" not in before:
+        if (
+            word.startswith("-")
+            and is_number(word.partition(",")[0])
+            and before.startswith("--")
+            and "=" not in before
+        ):
             joined[-1] = f"{before}={word}"
         else:
             joined.append(word)
@@ -97,7 +103,10 @@ class _Parser(argparse.ArgumentParser):
             self._add_parameters(FIELDS if command != "sweep" else FIELDS[1:])
         if command == "cost":
             self._add_shape()
-        if command in ("", "report", "sweep", "rules", "inspect"):
+        if command == "softmax":
+            self._add_handful()
+            self._add_parameters([FIELD[name] for name in ALSO])
+        if command in ("", "report", "sweep", "softmax", "rules", "inspect"):
             names = SCALE_RULES if command == "inspect" else FIELD["scale"].choices
             self.add_argument_group("scale rules, and what they multiply scores by", _rules(names))
 
@@ -200,6 +209,18 @@ class _Parser(argparse.ArgumentParser):
         wide = max(map(len, PRESETS)) + 2
         models = "\n".join(f"{preset.name.ljust(wide)}{preset.model}" for preset in PRESETS.values())
         self.add_argument_group("presets", models)
+
+    def _add_handful(self) -> None:
+        group = self.add_argument_group("scores, and what is done to their logits")
+        usual = Handful()
+        for field in HANDFUL_FIELDS:
+            value = getattr(usual, field.name)
+            if field.name == "scores":
+                metavar, default, takes = "X,X,...", scores_text(value), f"2 to 8 of them, each {field.accepted}"
+            else:
+                metavar, default, takes = "X", field.format(value), field.accepted
+            text = f"{field.help} Takes {takes}; default {default}."
+            self._add(group, field.option, dest=field.name, metavar=metavar, help=text)
 
     def _add(self, group: Any, *names: str, **settings: Any) -> None:
         group.add_argument(*names, **settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..core.attention.cost import Layer
+from ..core.attention.handful import Handful
 from ..core.attention.presets import Preset
 from ..core.lab.grid import parse_grid, parse_values
 from ..core.lab.rule_rows import Order
@@ -69,6 +70,16 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Softmax:
+    """attn-tui softmax"""
+
+    handful: Handful
+    parameters: Parameters  # for their scale rule and number format
+    output: Output = Output()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Sweep:
     """attn-tui sweep"""
 
@@ -107,4 +118,4 @@ class Rules:
     remarks: tuple[str, ...] = ()
 
 
-Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost | Sweep | Rules
+Request: TypeAlias = OpenApp | Report | Inspect | Claims | Cost | Softmax | Sweep | Rules

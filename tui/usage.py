@@ -10,7 +10,7 @@ from typing import Any, cast
 from ..core.errors import InputError
 from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters, Value
 
-COMMANDS = ("report", "sweep", "rules", "inspect", "claims", "cost")
+COMMANDS = ("report", "sweep", "softmax", "rules", "inspect", "claims", "cost")
 FORMATS = ("table", "json", "csv", "markdown")
 GRID = "1:4096:log24"  # of d_k, unless a sweep is given another
 

@@ -62,10 +62,10 @@ def test_both_sets_have_each_sign_in_one_cell(name: str) -> None:
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 def test_bars_and_shades_grow_from_blank_by_different_signs(glyphs: Glyphs) -> None:
-    for signs in (glyphs.bars, glyphs.shades):
+    for signs in (glyphs.bars, glyphs.lengths, glyphs.shades):
         assert signs[0] == " "
         assert len(set(signs)) == len(signs)
-    assert (glyphs.bars + glyphs.shades).isascii() == glyphs.ascii
+    assert (glyphs.bars + glyphs.lengths + glyphs.shades).isascii() == glyphs.ascii
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,12 @@ def _sweep() -> type[Pane]:
     return SweepPane
 
 
+def _softmax() -> type[Pane]:
+    from .softmax import SoftmaxPane
+
+    return SoftmaxPane
+
+
 def _heads() -> type[Pane]:
     from .heads import HeadsPane
 
@@ -40,6 +46,7 @@ def _claims() -> type[Pane]:
 PANES: dict[str, Callable[[], type[Pane]]] = {
     "Lab": _lab,
     "Sweep": _sweep,
+    "Softmax": _softmax,
     "Heads": _heads,
     "Capture": _capture,
     "Claims": _claims,

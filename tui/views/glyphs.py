@@ -14,6 +14,7 @@ class Glyphs:
     """One set of characters. `say` spells labels and formulas in it."""
 
     bars: str  # from empty to full, in equal steps of height
+    lengths: str  # the same from the left
     shades: str  # from nothing to everything, for heat maps without colour
     rule: str
     tick: str
@@ -38,11 +39,11 @@ class Glyphs:
 
 
 UNICODE = Glyphs(
-    " ▁▂▃▄▅▆▇█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•",
+    " ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•",
     marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", ascii=False,
 )  # fmt: skip
 ASCII = Glyphs(
-    " .:-=+*#@", " .:+#@", "-", "+", "<", ">", ">", "o",
+    " .:-=+*#@", " .-=#", " .:+#@", "-", "+", "<", ">", ">", "o",
     marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", ascii=True,
 )  # fmt: skip
 

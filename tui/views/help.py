@@ -28,6 +28,14 @@ SWEEP = (
     "The upright line is the current d_k, and the Lab follows it. The table has a row for each width that real "
     "models use; all its histograms have one axis.",
 )
+SOFTMAX = (
+    "A handful of scores on their way through softmax, unscaled beside scaled: logits, exponentials with the largest "
+    "logit subtracted, weights, p(1−p), and the Jacobian: what a small change of the logit in a column does to the "
+    "weight in a row. A sign stands before every entry, and its shade says how large it is.",
+    "Type a score, or step it, and see where the largest one takes all the weight: no entry of the Jacobian is left, "
+    "and no gradient passes. A temperature divides all logits, as the scale does. A shift adds to all logits and "
+    "moves no weight; the line called naive says what it does to exponentials with nothing subtracted.",
+)
 HEADS = (
     "What a layer of attention costs: its parameters, matrix by matrix, its KV cache, its floating-point operations, "
     "and the d_k that follows from its shape. Heads that share keys and values shrink the cache, and leave d_k and "
@@ -48,7 +56,7 @@ CLAIMS = (
     "and the verdict is computed from the figures: claimed, measured with its standard error, and exact where theory "
     "has a value. Enter takes a claim's parameters to the Lab, where one can see it happen.",
 )
-ABOUT = {"Lab": LAB, "Sweep": SWEEP, "Heads": HEADS, "Capture": CAPTURE, "Claims": CLAIMS}
+ABOUT = {"Lab": LAB, "Sweep": SWEEP, "Softmax": SOFTMAX, "Heads": HEADS, "Capture": CAPTURE, "Claims": CLAIMS}
 WORDS = (
     f"One-hot row: its largest weight is above {ONE_HOT}. Dead row: the norm of its softmax Jacobian is below "
     f"{DEAD}, so that no gradient reaches its query.",

@@ -1,0 +1,193 @@
+"""A handful of scores on their way through softmax, as a person reads it."""
+
+import pytest
+from attn_tui.core.attention.handful import Handful, multiplier_of
+from attn_tui.core.attention.steps import steps
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.views.draft import Draft
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.jacobian import jacobian_lines
+from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.softmax import Editing, Worked, bar_cells, in_cells, row_of, softmax_lines, unit_cells
+
+NOTES, USUAL = Handful(), Parameters()
+WIDEST = Handful((-999.99, -123.456789, 0.0, 10.0, 1000.0, 3.25, -1000.0, 11.0), 0.01, -990)
+TWO = Handful((0.0, 0.0))
+
+
+def worked(handful: Handful = NOTES, parameters: Parameters = USUAL, remark: str = "") -> Worked:
+    form = parameters.precision
+    sides = steps(handful, 1.0, form), steps(handful, multiplier_of(parameters), form)
+    return Worked(handful, parameters, sides, remark)
+
+
+def texts(lines: list[Line]) -> list[str]:
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+def shown(of: Worked, width: int = 80, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> str:
+    return "\n".join(line.rstrip() for line in texts(softmax_lines(of, width, glyphs, editing)))
+
+
+def words(of: Worked) -> str:
+    return " ".join(shown(of).split())
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("handful", [Handful(), WIDEST, TWO], ids=["notes", "widest", "two"])
+def test_no_line_is_wider_than_the_screen(handful: Handful, glyphs: Glyphs) -> None:
+    for p in (Parameters(), Parameters(scale="custom", multiplier=999.5), Parameters(scale="log512_n", d_k=16_384)):
+        of = worked(handful, p)
+        for width in (40, 57, 77, 78, 80, 100, 103, 104, 120, 160, 200):
+            for editing in (None, Editing(1, Draft.of("-123.4567890123"), "scores: no"), Editing(0, note="enough")):
+                lines = softmax_lines(of, width, glyphs, editing)
+                assert max(map(line_width, lines)) <= width
+                assert "\n".join(texts(lines)).isascii() or not glyphs.ascii
+                assert "?" not in "".join(texts(lines))
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_notes_numbers_stand_beside_each_other(width: int) -> None:
+    lines = shown(worked(), width).splitlines()
+    (title,) = (line for line in lines if "unscaled × 1 " in line)
+    assert "scaled × 0.125 (1/√d_k, d_k 64)" in title
+    (row,) = (line for line in lines if line.split()[:2] == ["10", "10"])
+    assert row.split()[2] == row.split()[3] == "8.3e−7"
+    assert [cell for cell in row.split() if cell[0] in "01"][2:] == ["1.25", "0.1738", "0.1401", "0.1205"]
+    assert "81 %" in shown(worked(), width)
+
+
+def test_sides_stand_under_each_other_where_there_is_little_room() -> None:
+    lines = [line.strip() for line in shown(worked(), 40).splitlines()]
+    assert lines.index("unscaled × 1") < lines.index("scaled × 0.125 (1/√d_k)")
+    assert "e^(x−m) unscaled    scaled" in lines
+    assert ["24", "1.0000", "1.0000"] in [line.split() for line in lines]
+
+
+def test_everything_of_five_scores_fits_80_by_24() -> None:
+    assert len([line for line in softmax_lines(worked(), 80, UNICODE) if line]) <= 22
+
+
+def test_the_title_says_what_makes_a_logit() -> None:
+    text = shown(worked(Handful(temperature=2, shift=-30)), 120)
+    assert "unscaled × 1 / 2 − 30" in text
+    assert "scaled × 0.125 (1/√d_k, d_k 64) / 2 − 30" in text
+
+
+def test_the_sentence_says_whether_a_gradient_passes() -> None:
+    text = words(worked())
+    assert "largest weight is > 99.9 % and p(1−p) at most 8.32e−7: almost no gradient passes." in text
+    assert "Scaled × 0.125, they are 81 % and 0.156: gradient passes." in text
+    assert "one-hot" in text
+    assert "dead" in text
+    even = words(worked(TWO))
+    assert "50 % and p(1−p) at most 0.25: gradient passes, with weights nearly uniform." in even
+    assert "dead" not in even
+    assert "no gradient passes" in words(worked(Handful((-1000.0, 1000.0))))
+    assert "little gradient passes" in words(worked(Handful((0.0, 3.5))))
+    assert "A scale of 1 leaves that as it is." in words(worked(Handful(), Parameters(scale="none")))
+
+
+def test_the_sentence_says_what_temperature_and_shift_do() -> None:
+    assert "T 8 does to the unscaled logits what the scale alone does." in words(worked(Handful(temperature=8)))
+    assert "T 2 brings all logits closer to each other." in words(worked(Handful(temperature=2)))
+    assert "T 0.5 brings all logits further apart." in words(worked(Handful(temperature=0.5)))
+    text = words(worked(Handful(shift=800)))
+    assert "800 more in every logit moves no weight: e to that power divides out." in text
+    rounded = worked(Handful((0.1, 0.7, 1.3), shift=-700.3))
+    assert max(side.moved for side in rounded.sides) > 0
+    assert "700 less in every logit moves no weight by more than" in words(rounded)
+
+
+def test_a_remark_goes_first() -> None:
+    assert "It is not that rule. Unscaled," in words(worked(remark="It is not that rule"))
+
+
+@pytest.mark.parametrize(
+    ("handful", "number_format", "said"),
+    [
+        (Handful(), "float32", "Σ e^x = 2.65e10"),
+        (Handful(), "float16", "1 of 5 overflow: no weights"),
+        (Handful(shift=800), "float64", "5 of 5 overflow: no weights"),
+        (Handful(shift=-1000), "float32", "the sum is 0: no weights"),
+        (Handful((88.7, 88.7)), "float32", "the sum is too large: no weights"),
+        (Handful(), "float8_e4m3fn", "2 of 5 held at 448: 50 % off"),
+    ],
+)
+def test_naive_exponentials_are_told(handful: Handful, number_format: str, said: str) -> None:
+    parameters = Parameters().with_value("precision", number_format)
+    assert said in shown(worked(handful, parameters))
+
+
+def test_where_exponentials_overflow_is_said() -> None:
+    assert "float16 overflows above x = 11.09." in words(worked(Handful(), Parameters(precision="float16")))
+
+
+def test_signs_and_shades_of_the_jacobian_do_without_colour() -> None:
+    jacobian = [[0.2, -0.1, 0.0], [-0.02, 0.005, -1e-9], [0.0, 0.0, 0.0]]
+    rows = texts(jacobian_lines(jacobian, 15, "scaled", UNICODE))
+    assert [row.split() for row in rows] == [["+███", "−▓▓▓", "0"], ["−▒▒▒", "+░░░", "−"], ["0", "0", "0"]]
+    rows = texts(jacobian_lines(jacobian, 27, "scaled", UNICODE))
+    assert [row.split() for row in rows[:2]] == [["██+.200", "▓▓−.100", "0"], ["▒▒−.020", "░░+.005", "−1e−9"]]
+    rows = texts(jacobian_lines(jacobian, 27, "scaled", ASCII))
+    assert rows[0].split() == ["@@+.200", "##-.100", "0"]
+
+
+def test_an_objection_leaves_only_itself_and_what_is_typed_in_front() -> None:
+    editing = Editing(2, Draft.of("1x"), "score: '1x' is not accepted")
+    lines = softmax_lines(worked(), 80, UNICODE, editing)
+    row = row_of(worked(), 80, UNICODE, editing)
+    assert "1x" in texts(lines)[row]
+    assert "not accepted" in texts(lines)[0]
+    for at, line in enumerate(lines[1:], 1):
+        assert at == row or {role for _, role in line} <= {"dim"}
+
+
+def test_the_row_with_the_cursor_is_where_it_is_said_to_be() -> None:
+    for width in (40, 80, 120):
+        for at in range(5):
+            editing = Editing(at)
+            assert (
+                "▸"
+                in texts(softmax_lines(worked(), width, UNICODE, editing))[row_of(worked(), width, UNICODE, editing)]
+            )
+
+
+def test_a_long_score_shows_the_part_about_the_cursor() -> None:
+    draft = Draft("-123.4567890", 12)
+    assert "567890" in shown(worked(), 80, UNICODE, Editing(0, draft))
+    assert "-123.4" in shown(worked(), 80, UNICODE, Editing(0, draft.moved(0)))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([-24, 0, 24], ["−24", "0", "24"]),
+        ([-3, -1.25], ["−3.00", "−1.25"]),
+        ([0.047070, 0], ["0.047", "0.000"]),
+        ([798.75, -0.0], ["798.75", "0.00"]),
+        ([99_999.7, 1], ["100000", "1"]),
+        ([999_999.7, 1], ["1e6", "1"]),
+        ([-1e8, -13_300], ["−1e8", "−13300"]),
+    ],
+)
+def test_logits_share_their_decimals(values: list[float], said: list[str]) -> None:
+    assert in_cells(values, 6, UNICODE) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0, "0"), (1, "1.0000"), (0.80625, "0.8063"), (8.3e-7, "8.3e−7"), (1.4e-21, "1.4e−21"), (1e-200, "<1e−99")],
+)
+def test_numbers_up_to_one_take_seven_cells(value: float, said: str) -> None:
+    assert unit_cells(value, UNICODE) == said
+    assert len(said) <= 7
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_a_bar_is_as_long_as_its_share(glyphs: Glyphs) -> None:
+    assert bar_cells(0, 4, glyphs) == "    "
+    assert bar_cells(1, 4, glyphs) == glyphs.lengths[-1] * 4
+    assert bar_cells(0.5, 4, glyphs) == glyphs.lengths[-1] * 2 + "  "
+    lengths = [len(bar_cells(share / 50, 4, glyphs).rstrip()) for share in range(51)]
+    assert lengths == sorted(lengths)
