@@ -271,7 +271,7 @@ def test_options_without_effect_are_noted(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["reprot"], "neither a file nor a command; the commands are report, sweep, inspect, claims"),
+        (["reprot"], "neither a file nor a command; the commands are report, sweep, "),
         (["--d-k", "8", "report"], "report comes first"),
         (["report", "--dk", "8"], "there is no option --dk (did you mean --d-k?); see attn-tui report --help"),
         (["report", "--dk=8"], "did you mean --d-k?"),

@@ -8,7 +8,16 @@ from attn_tui.tui.views.draft import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.jacobian import jacobian_lines
 from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.softmax import Editing, Worked, bar_cells, in_cells, row_of, softmax_lines, unit_cells
+from attn_tui.tui.views.softmax import (
+    Editing,
+    Worked,
+    bar_cells,
+    in_cells,
+    row_of,
+    step_lines,
+    unit_cells,
+    word_lines,
+)
 
 NOTES, USUAL = Handful(), Parameters()
 WIDEST = Handful((-999.99, -123.456789, 0.0, 10.0, 1000.0, 3.25, -1000.0, 11.0), 0.01, -990)
@@ -25,8 +34,12 @@ def texts(lines: list[Line]) -> list[str]:
     return ["".join(text for text, _ in line) for line in lines]
 
 
+def lines_of(of: Worked, width: int, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> list[Line]:
+    return [*step_lines(of, width, glyphs, editing), *word_lines(of, width, glyphs, editing)]
+
+
 def shown(of: Worked, width: int = 80, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> str:
-    return "\n".join(line.rstrip() for line in texts(softmax_lines(of, width, glyphs, editing)))
+    return "\n".join(line.rstrip() for line in texts(lines_of(of, width, glyphs, editing)))
 
 
 def words(of: Worked) -> str:
@@ -40,7 +53,7 @@ def test_no_line_is_wider_than_the_screen(handful: Handful, glyphs: Glyphs) -> N
         of = worked(handful, p)
         for width in (40, 57, 77, 78, 80, 100, 103, 104, 120, 160, 200):
             for editing in (None, Editing(1, Draft.of("-123.4567890123"), "scores: no"), Editing(0, note="enough")):
-                lines = softmax_lines(of, width, glyphs, editing)
+                lines = lines_of(of, width, glyphs, editing)
                 assert max(map(line_width, lines)) <= width
                 assert "\n".join(texts(lines)).isascii() or not glyphs.ascii
                 assert "?" not in "".join(texts(lines))
@@ -62,10 +75,11 @@ def test_sides_stand_under_each_other_where_there_is_little_room() -> None:
     assert lines.index("unscaled × 1") < lines.index("scaled × 0.125 (1/√d_k)")
     assert "e^(x−m) unscaled    scaled" in lines
     assert ["24", "1.0000", "1.0000"] in [line.split() for line in lines]
+    assert "e^(x−m) unscaled" not in shown(worked(), 60)  # there they have a column of their own
 
 
 def test_everything_of_five_scores_fits_80_by_24() -> None:
-    assert len([line for line in softmax_lines(worked(), 80, UNICODE) if line]) <= 22
+    assert len([line for line in lines_of(worked(), 80, UNICODE) if line]) <= 22
 
 
 def test_the_title_says_what_makes_a_logit() -> None:
@@ -106,7 +120,7 @@ def test_a_remark_goes_first() -> None:
 @pytest.mark.parametrize(
     ("handful", "number_format", "said"),
     [
-        (Handful(), "float32", "Σ e^x = 2.65e10"),
+        (Handful(), "float32", "Σe^x = 2.65e10"),
         (Handful(), "float16", "1 of 5 overflow: no weights"),
         (Handful(shift=800), "float64", "5 of 5 overflow: no weights"),
         (Handful(shift=-1000), "float32", "the sum is 0: no weights"),
@@ -135,12 +149,12 @@ def test_signs_and_shades_of_the_jacobian_do_without_colour() -> None:
 
 def test_an_objection_leaves_only_itself_and_what_is_typed_in_front() -> None:
     editing = Editing(2, Draft.of("1x"), "score: '1x' is not accepted")
-    lines = softmax_lines(worked(), 80, UNICODE, editing)
+    lines = lines_of(worked(), 80, UNICODE, editing)
     row = row_of(worked(), 80, UNICODE, editing)
     assert "1x" in texts(lines)[row]
     assert "not accepted" in texts(lines)[0]
     for at, line in enumerate(lines[1:], 1):
-        assert at == row or {role for _, role in line} <= {"dim"}
+        assert at == row or {role for text, role in line if text.strip()} <= {"dim"}
 
 
 def test_the_row_with_the_cursor_is_where_it_is_said_to_be() -> None:
@@ -148,8 +162,7 @@ def test_the_row_with_the_cursor_is_where_it_is_said_to_be() -> None:
         for at in range(5):
             editing = Editing(at)
             assert (
-                "▸"
-                in texts(softmax_lines(worked(), width, UNICODE, editing))[row_of(worked(), width, UNICODE, editing)]
+                "▸" in texts(lines_of(worked(), width, UNICODE, editing))[row_of(worked(), width, UNICODE, editing)]
             )
 
 

@@ -52,6 +52,7 @@ _PHRASES = (
     ("√(", "sqrt("),
     ("Σ p²", "sum p^2"),
     ("Σp²", "sum p^2"),
+    ("Σe^x", "sum e^x"),
     ("‖J‖_F", "||J||_F"),
     ("c·q·k", "c q.k"),
     ("←→", "left/right"),

@@ -38,8 +38,8 @@ def legend_line(width: int, glyphs: Glyphs) -> Line:
 
 
 def _shades(glyphs: Glyphs) -> str:
-    """Four shades, none of which is a sign."""
-    return glyphs.shades[1:3] + glyphs.shades[-2:]
+    """Four shades, none of which is a sign or a decimal point."""
+    return ":=#@" if glyphs.ascii else glyphs.shades[1:]
 
 
 def _cell(value: float, each: int, role: Role, glyphs: Glyphs) -> Span:

@@ -52,8 +52,22 @@ class Editing:
     note: str = ""
 
 
-def softmax_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
-    """All of it; empty lines set its parts apart. The sides stand beside each other where there is room."""
+def softmax_lines(worked: Worked, width: int, glyphs: Glyphs) -> list[Line]:
+    """The steps and what they mean; empty lines set the parts apart."""
+    return [*step_lines(worked, width, glyphs), (), *word_lines(worked, width, glyphs)]
+
+
+def word_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
+    """What the numbers mean, and where naive exponentials end."""
+    sentence = glyphs.say(softmax_sentence(worked.handful, worked.sides, worked.remark, glyphs))
+    note = glyphs.say(naive_note(worked.parameters.precision))
+    stale = editing is not None and editing.objection
+    words = [*wrapped(sentence, width - 2, "dim" if stale else "text"), *wrapped(note, width - 2, "dim")]
+    return [*map(_indented, words)]
+
+
+def step_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
+    """The steps, the Jacobian and the figures of both sides, which stand beside each other where there is room."""
     side = (width - LEFT) // 2
     stacked = side < BESIDE
     side = width - LEFT if stacked else min(side, _WIDEST)
@@ -72,12 +86,9 @@ def softmax_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing |
         _joined([_line(f" {glyphs.say('∂p/∂x')}", "heading"), *still], maps, side, stacked, named),
         _joined([_line(f" {glyphs.say(name)}", "label") for name, _ in said[0]], facts, side, stacked, named),
     ]
-    if stacked:
+    if side < BESIDE:
         parts.insert(1, _powers(worked, still, glyphs))
-    sentence = softmax_sentence(worked.handful, worked.sides, worked.remark, glyphs)
-    note = naive_note(worked.parameters.precision)
-    words = [*wrapped(glyphs.say(sentence), width - 2), *wrapped(glyphs.say(note), width - 2, "dim")]
-    lines = [*top, *(line for part in parts for line in (*part, ())), *map(_indented, words)]
+    lines = [*top, *(line for part in parts for line in (*part, ()))][:-1]
     if editing is not None and editing.objection:
         kept = {*range(len(top)), row_of(worked, width, glyphs, editing)}
         lines = [line if at in kept else _line(_cells(line), "dim") for at, line in enumerate(lines)]
@@ -247,7 +258,7 @@ def _naive(naive: Naive, n: int, number_format: str, glyphs: Glyphs) -> str:
         total = "0" if not naive.powers.any() else "too large"
         return f"the sum is {total}: no weights"
     off = f", {percent(naive.error)} off" if naive.error > 0.000_5 else ""
-    return f"Σ e^x = {short(float(naive.powers.sum()), glyphs)}{off}"
+    return f"Σe^x = {short(float(naive.powers.sum()), glyphs)}{off}"
 
 
 def unit_cells(value: float, glyphs: Glyphs) -> str:
