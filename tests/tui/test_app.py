@@ -1362,7 +1362,7 @@ def test_the_overview_shows_this_pane_first_and_then_all() -> None:
         await stage.until(lambda: "All keys" in stage.text)
         await stage.still()
         seen: list[str] = []
-        for _ in range(12):
+        for _ in range(16):
             seen += [row.strip() for row in stage.part(stage.app.screen.query_one(HelpText))]
             await stage.press("pagedown")
         assert sorted(PANES, key=seen.index)[0] == "Capture"

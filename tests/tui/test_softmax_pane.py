@@ -232,6 +232,16 @@ def test_it_does_without_other_characters_and_help_explains_what_was_touched() -
     play(script, glyphs=ASCII)
 
 
+def test_a_click_chooses_a_score() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await opened(stage)
+        for y, at in ((8, 4), (4, 0), (6, 2), (3, 2), (20, 2)):
+            await stage.pilot.click(pane.text, (10, y - 1))
+            assert pane.editing.at == at
+
+    play(script)
+
+
 def test_e_exports_unless_a_number_is_being_typed() -> None:
     async def script(stage: Stage) -> None:
         pane = await opened(stage)

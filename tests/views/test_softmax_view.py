@@ -147,6 +147,17 @@ def test_signs_and_shades_of_the_jacobian_do_without_colour() -> None:
     assert rows[0].split() == ["@@+.200", "##-.100", "0"]
 
 
+def test_a_tall_jacobian_has_its_values_over_its_shades() -> None:
+    jacobian = [[0.2, -0.1], [-0.02, -1e-21]]
+    rows = [row.split() for row in texts(jacobian_lines(jacobian, 16, "scaled", UNICODE, tall=True))]
+    assert rows == [["+.200", "−.100"], ["███████", "▓▓▓▓▓▓▓"], ["−.020", "−1e−21"], ["▒▒▒▒▒▒▒"]]
+    for width in (64, 80, 120, 200):
+        for of in (worked(), worked(WIDEST), worked(TWO)):
+            lines, usual = step_lines(of, width, UNICODE, tall=True), step_lines(of, width, UNICODE)
+            assert max(map(line_width, lines)) <= width
+            assert len(lines) - len(usual) == len(of.handful.scores) * (1 if width >= 80 else 2)
+
+
 def test_an_objection_leaves_only_itself_and_what_is_typed_in_front() -> None:
     editing = Editing(2, Draft.of("1x"), "score: '1x' is not accepted")
     lines = lines_of(worked(), 80, UNICODE, editing)

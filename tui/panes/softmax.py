@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from textual import events
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -131,6 +132,11 @@ class SoftmaxPane(Pane):
             raise InputError(f"{self.editing.objection}.")
 
     # Which score, and what it is
+
+    def on_click(self, event: events.Click) -> None:
+        at = self.text.score_at(event.y) if event.widget is self.text else None
+        if at is not None and self.editing.draft is None:
+            self.action_move(at - self.editing.at)
 
     def action_move(self, step: int) -> None:
         if self.editing.draft is not None:

@@ -1,4 +1,5 @@
-"""The Jacobian of a few weights as a small map: a sign and a shade for each entry, and its value where there is room.
+"""The Jacobian of a few weights as a small map: a sign and a shade for each entry, and its value where there is
+room.
 
 The shades stand for the same sizes everywhere: that a frozen softmax leaves its map empty is the message.
 """
@@ -13,18 +14,22 @@ from .numbers import power_of_ten
 
 STEPS = (0.001, 0.01, 0.05, 0.15)  # where each shade begins; no entry is larger than 1/4
 _NUMBER = 9  # cells of an entry that has its value beside its shade
+_TALL = 11  # cells of an entry whose value stands over its shade
 _SHADES = 3  # cells of a shade at most
 
 
-def jacobian_lines(jacobian: Sequence[Sequence[float]], width: int, role: Role, glyphs: Glyphs) -> list[Line]:
-    """A line for each row; the diagonal, which alone is positive, is in the role of its side."""
-    each = min(width // len(jacobian), _NUMBER)
+def jacobian_lines(
+    jacobian: Sequence[Sequence[float]], width: int, role: Role, glyphs: Glyphs, tall: bool = False
+) -> list[Line]:
+    """A line for each row, or, tall, two; the diagonal, which alone is positive, is in the role of its side."""
+    n = len(jacobian)
+    each = min(width // n, _TALL if tall else _NUMBER)
     lines: list[Line] = []
     for row, entries in enumerate(jacobian):
-        cells: list[Span] = []
-        for column, value in enumerate(entries):
-            cells.append(_cell(value, each, role if row == column else "text", glyphs))
-        lines.append(fitted(tuple(cells), width))
+        roles: list[Role] = [role if row == column else "text" for column in range(n)]
+        cells = [_cell(value, each, of, glyphs, tall) for value, of in zip(entries, roles, strict=True)]
+        for part in zip(*cells, strict=True):
+            lines.append(fitted(part, width))
     return lines
 
 
@@ -42,21 +47,29 @@ def _shades(glyphs: Glyphs) -> str:
     return ":=#@" if glyphs.ascii else glyphs.shades[1:]
 
 
-def _cell(value: float, each: int, role: Role, glyphs: Glyphs) -> Span:
+def _cell(value: float, each: int, role: Role, glyphs: Glyphs, tall: bool) -> list[Span]:
+    """One entry, a span for each of its lines."""
     size = abs(value)
     step = sum(size >= least for least in STEPS)
     shade = _shades(glyphs)[step - 1] if step else " "
-    minus = "-" if glyphs.ascii else "−"
-    sign = "0" if not value else "+" if value > 0 else minus
-    if each < _NUMBER:
-        text = sign + shade * min(each - 2, _SHADES)
+    sign = "0" if not value else "+" if value > 0 else "-" if glyphs.ascii else "−"
+    number = sign + (_share(size) if glyphs.ascii else _share(size).replace("-", "−"))
+    if tall:
+        texts = [number.center(each - 1), shade * (each - 1)]
+    elif each < _NUMBER:
+        texts = [sign + shade * min(each - 2, _SHADES)]
     else:
-        text = f"{shade * 2}{sign}{_share(size) if size else ''}".replace("-", minus)
-    return (text.ljust(each), role) if step else (text.ljust(each), "dim")
+        texts = [shade * 2 + number]
+    spans: list[Span] = []
+    for text in texts:
+        spans.append((text.ljust(each), role if step else "dim"))
+    return spans
 
 
 def _share(size: float) -> str:
     """A number below 1 in at most 5 cells: `.125`, `8e-7`."""
+    if size == 0:
+        return ""
     if size >= 0.000_5:
         return f"{size:.3f}"[1:]
     return power_of_ten(size, 0) if size >= 1e-99 else "tiny"

@@ -66,8 +66,13 @@ def word_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | No
     return [*map(_indented, words)]
 
 
-def step_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
-    """The steps, the Jacobian and the figures of both sides, which stand beside each other where there is room."""
+def step_lines(
+    worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None, tall: bool = False
+) -> list[Line]:
+    """The steps, the Jacobian and the figures of both sides, which stand beside each other where there is room.
+
+    A tall Jacobian takes two lines for each of its rows, and has all its values where they take eight cells.
+    """
     side = (width - LEFT) // 2
     stacked = side < BESIDE
     side = width - LEFT if stacked else min(side, _WIDEST)
@@ -75,15 +80,16 @@ def step_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | No
     scores = _scores(worked.handful, glyphs, editing)
     still: list[Line] = [((_cells(line), "dim"),) for line in _scores(worked.handful, glyphs, None)]
     maps = [
-        [legend_line(side, glyphs), *jacobian_lines(s.jacobian.tolist(), side, role, glyphs)]
+        [legend_line(side, glyphs), *jacobian_lines(s.jacobian.tolist(), side, role, glyphs, tall)]
         for s, role in zip(worked.sides, ROLES, strict=True)
     ]
+    rows = [line for score in still for line in ((score, ()) if tall else (score,))]
     said = [_summary(s, worked.parameters, glyphs) for s in worked.sides]
     facts = [[_line(f" {glyphs.say(text)}") for _, text in rows] for rows in said]
     named = not stacked  # beside each other, the titles of the tables stand over all of it
     parts = [
         _joined([(), _line("  score", "dim"), *scores], _tables(worked, side, glyphs), side, stacked, True),
-        _joined([_line(f" {glyphs.say('∂p/∂x')}", "heading"), *still], maps, side, stacked, named),
+        _joined([_line(f" {glyphs.say('∂p/∂x')}", "heading"), *rows], maps, side, stacked, named),
         _joined([_line(f" {glyphs.say(name)}", "label") for name, _ in said[0]], facts, side, stacked, named),
     ]
     if side < BESIDE:

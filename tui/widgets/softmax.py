@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..views.lines import Line, fitted
 from ..views.softmax import Editing, Worked, row_of, step_lines, word_lines
@@ -23,6 +24,13 @@ class SoftmaxText(ScrolledLines):
         """Show these, and the score with the cursor among them."""
         self.worked, self.editing, self._follows = worked, editing, True
         self.redraw()
+
+    def score_at(self, y: int) -> int | None:
+        """The place of the score on this line."""
+        if self.worked is None:
+            return None
+        at = y + self.top - row_of(self.worked, self.size.width, self.glyphs, replace(self.editing, at=0))
+        return at if 0 <= at < len(self.worked.handful.scores) else None
 
     def scroll_by(self, lines: int) -> None:
         self._follows = False
@@ -54,5 +62,9 @@ class SoftmaxText(ScrolledLines):
     def write(self, width: int, height: int) -> Sequence[Line]:
         if self.worked is None:
             return ()
-        lines = [*step_lines(self.worked, width, self.glyphs, self.editing), *self._words]
+        lines: list[Line] = []
+        for tall in (True, False):
+            lines = [*step_lines(self.worked, width, self.glyphs, self.editing, tall), *self._words]
+            if len(lines) < height:
+                return lines
         return lines if len(lines) <= height else [line for line in lines if line]
