@@ -53,6 +53,7 @@ keys in the app:
   c            component law       x           mask
   r            redraw              t           exact values in place of ±
   v            another view        Tab         fields, table
+  m            mechanism; in Rules, mechanisms over d_k
   e            export to a file    y           copy the command
   > <          next, last pane     ? q         help, quit
 

@@ -14,6 +14,9 @@ from ..core.statistics.measurement import Estimate, Measurement
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
     from ..core.lab.claims import Claim, Outcome
+    from ..core.lab.mechanisms import Row as MechanismRow
+    from ..core.lab.rule_curves import Curves
+    from ..core.lab.rule_rows import Row as RuleRow
     from ..core.lab.theory import PredictedColumn, Prediction, ScoreCurve
     from .views.sweep import SweptPoint
     from .work import Sweep
@@ -134,6 +137,41 @@ class SweepPart(Computed):
         super().__init__(kind)
         self.sweep = sweep
         self.points = points
+        self.fraction = fraction
+
+    def can_replace(self, message: Message) -> bool:
+        return False
+
+
+class RulesPart(Computed):
+    """Scale rules that have been measured on a question, and how much of the work is done now."""
+
+    def __init__(self, kind: str, question: Parameters, rows: Sequence[RuleRow], fraction: float) -> None:
+        super().__init__(kind)
+        self.question = question
+        self.rows = rows
+        self.fraction = fraction
+
+    def can_replace(self, message: Message) -> bool:
+        return False
+
+
+class RuleCurvesReady(Computed):
+    """Entropy over d_k under every scale rule."""
+
+    def __init__(self, kind: str, question: Parameters, curves: Curves) -> None:
+        super().__init__(kind)
+        self.question = question
+        self.curves = curves
+
+
+class MechanismsPart(Computed):
+    """Mechanisms that have been measured at more d_k, and how much of the work is done now."""
+
+    def __init__(self, kind: str, question: Parameters, rows: Sequence[MechanismRow], fraction: float) -> None:
+        super().__init__(kind)
+        self.question = question
+        self.rows = rows
         self.fraction = fraction
 
     def can_replace(self, message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""What the compute thread is asked to do: the lab's measurement, a file, a head, a map of heads.
+"""What the compute thread is asked to do: the lab's measurement, scale rules, a file, a head, a map of heads.
 
 Each is a generator of messages; everything that loads NumPy is imported when it runs, in that thread.
 """
@@ -22,7 +22,10 @@ from .messages import (
     CurvesReady,
     MapPart,
     MeasurementReady,
+    MechanismsPart,
     Progress,
+    RuleCurvesReady,
+    RulesPart,
     SweepPart,
     Theory,
 )
@@ -30,6 +33,8 @@ from .recompute import Work
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
+    from ..core.lab.mechanisms import Row as MechanismRow
+    from ..core.lab.rule_rows import Row as RuleRow
     from ..core.lab.sampling import Draws
     from ..core.lab.sweep import Point, Step
     from .views.sweep import SweptPoint
@@ -139,6 +144,58 @@ def _swept(point: Point) -> SweptPoint:
 
     prediction = predict(point.parameters)
     return SweptPoint(point, prediction, deviations(point.measurement, prediction))
+
+
+class Rules:
+    """Every scale rule on one question; a question shares what was drawn for the one before."""
+
+    def __init__(self) -> None:
+        self._draws: Draws | None = None
+
+    def measure(self, parameters: Parameters) -> Work:
+        """The rows as they come."""
+        from ..core.lab.rules import stream
+        from ..core.lab.sampling import Draws
+
+        self._draws = self._draws or Draws()
+        begun = told = time.monotonic()
+        found: list[RuleRow] = []
+        for step in stream(parameters, self._draws):
+            found += step.rows
+            now = time.monotonic()
+            if step.fraction == 1 or (found and now - told > TOGETHER):
+                told = now
+                yield RulesPart("rules", parameters, found, step.fraction)
+                found = []
+            elif now - told > SILENCE and now - begun > PARTIAL:
+                told = now
+                yield Progress("rules", step.fraction)
+            else:
+                yield None
+
+
+def rule_curves(parameters: Parameters) -> Work:
+    """Entropy over d_k under every scale rule."""
+    from ..core.lab.rule_curves import stream
+
+    for step in stream(parameters):
+        yield None if step.curves is None else RuleCurvesReady("curves", parameters, step.curves)
+
+
+def compare_mechanisms(parameters: Parameters) -> Work:
+    """Mechanisms over d_k, as their rows come."""
+    from ..core.lab.mechanisms import stream
+
+    told = time.monotonic()
+    found: list[MechanismRow] = []
+    for step in stream(parameters):
+        found += [step.row] if step.row else []
+        if step.fraction == 1 or time.monotonic() - told > SILENCE:
+            told = time.monotonic()
+            yield MechanismsPart("mechanisms", parameters, found, step.fraction)
+            found = []
+        else:
+            yield None
 
 
 def nothing() -> Work:

@@ -25,6 +25,12 @@ def _softmax() -> type[Pane]:
     return SoftmaxPane
 
 
+def _rules() -> type[Pane]:
+    from .rules import RulesPane
+
+    return RulesPane
+
+
 def _heads() -> type[Pane]:
     from .heads import HeadsPane
 
@@ -47,6 +53,7 @@ PANES: dict[str, Callable[[], type[Pane]]] = {
     "Lab": _lab,
     "Sweep": _sweep,
     "Softmax": _softmax,
+    "Rules": _rules,
     "Heads": _heads,
     "Capture": _capture,
     "Claims": _claims,

@@ -36,6 +36,14 @@ SOFTMAX = (
     "and no gradient passes. A temperature divides all logits, as the scale does. A shift adds to all logits and "
     "moves no weight; the line called naive says what it does to exponentials with nothing subtracted.",
 )
+RULES = (
+    "Every scale rule on the same queries and keys, so that what differs between two rows is the rules' own: the "
+    "multiplier, the deviation of the logits, entropy, the largest weight, the gradient of a typical query, dead "
+    "rows, and scores that the number format cannot hold. A row is what the Lab shows as scaled under that rule. The "
+    "small curve is entropy from 0 to ln n over d_k, measured on a sample of rows.",
+    "The row with the cursor is explained below, and Enter takes its rule to the Lab. m compares mechanisms over d_k "
+    "instead, each under the rule it is used with: what they make of the same draws, and the bounds of their scores.",
+)
 HEADS = (
     "What a layer of attention costs: its parameters, matrix by matrix, its KV cache, its floating-point operations, "
     "and the d_k that follows from its shape. Heads that share keys and values shrink the cache, and leave d_k and "
@@ -56,7 +64,15 @@ CLAIMS = (
     "and the verdict is computed from the figures: claimed, measured with its standard error, and exact where theory "
     "has a value. Enter takes a claim's parameters to the Lab, where one can see it happen.",
 )
-ABOUT = {"Lab": LAB, "Sweep": SWEEP, "Softmax": SOFTMAX, "Heads": HEADS, "Capture": CAPTURE, "Claims": CLAIMS}
+ABOUT = {
+    "Lab": LAB,
+    "Sweep": SWEEP,
+    "Softmax": SOFTMAX,
+    "Rules": RULES,
+    "Heads": HEADS,
+    "Capture": CAPTURE,
+    "Claims": CLAIMS,
+}
 WORDS = (
     f"One-hot row: its largest weight is above {ONE_HOT}. Dead row: the norm of its softmax Jacobian is below "
     f"{DEAD}, so that no gradient reaches its query.",

@@ -1,18 +1,18 @@
-"""Every scale rule as a row of a table, and the one with the cursor in words."""
+"""Every scale rule as a row of a table."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...core.attention.scales import SCALE_RULES
 from ...core.lab.rule_rows import SORTABLE, Order, Row
-from ...core.parameters import FIELD
 from ...core.statistics.catalogue import STATISTIC
 from .glyphs import Glyphs
-from .lines import Line, Role, Span, fitted, wrapped
-from .numbers import error, on_the_point, short
+from .lines import Line, Role, Span, fitted
+from .numbers import on_the_point
 
 if TYPE_CHECKING:
     from ...core.lab.rule_curves import Curves
@@ -62,6 +62,7 @@ class Shown:
     cursor: str = ""
     stale: Collection[str] = ()  # rules whose row is of older parameters
     first_column: int = 0  # of those that are shown
+    stale_curves: bool = False  # whether the curves are of older parameters
 
 
 def words_of(column: str) -> str:
@@ -100,13 +101,12 @@ def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs)
     columns = columns_in(width, shown.first_column, shown.order.column, cells)
     room = rows_in(len(shown.names), height)
     lines = _heading(shown, columns, cells, glyphs)
-    texts = {column: _texts(shown, column, glyphs) for column in columns if column != CURVE}
     for at in range(top, min(top + room, len(shown.names))):
-        lines.append(_row(shown, at, columns, texts, cells, glyphs))
+        lines.append(_row(shown, at, columns, cells, glyphs))
     if room < len(shown.names):
         above, below = top, max(len(shown.names) - top - room, 0)
         parts = [f"{many} {word}" for many, word in ((above, "above"), (below, "below")) if many]
-        lines.append(((f"  {' and '.join(parts)}: more rows", "dim"),))
+        lines.append(((f"  {above + below} more rows: {', '.join(parts)}", "dim"),))
     return [fitted(line, width) for line in lines[:height]]
 
 
@@ -141,32 +141,18 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
     return lines
 
 
-def _texts(shown: Shown, column: str, glyphs: Glyphs) -> Mapping[str, str]:
-    """A column's cells, their points one under the other wherever a row stands."""
+@lru_cache(maxsize=4096)
+def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
+    """A value in the cells of its column, its point under those of all others; a key changes few of them."""
     form, factor = _FORMS[column], 100 if column in STATISTIC and STATISTIC[column].unit == "share" else 1
-    texts: dict[str, str] = {}
-    for name, row in shown.rows.items():
-        value = row.value(column)
-        text = on_the_point([None if value is None else factor * value], form.decimals, glyphs)[0]
-        whole = text.partition(".")[0]
-        if len(whole) > form.whole:  # in powers of ten
-            texts[name] = text.rjust(form.width)
-        else:
-            texts[name] = (" " * (form.width - form.whole - 1 - form.decimals)) + (
-                whole.rjust(form.whole) + text[len(whole) :]
-            ).ljust(form.whole + 1 + form.decimals)
-        texts[name] = texts[name][: form.width]
-    return texts
+    (text,) = on_the_point([None if value is None else factor * value], form.decimals, glyphs)
+    whole, point, rest = text.partition(".")
+    if "e" in text or len(whole) > form.whole:  # a power of ten
+        return text.rjust(form.width)[: form.width]
+    return (whole.rjust(form.whole) + (point + rest).ljust(1 + form.decimals)).rjust(form.width)[: form.width]
 
 
-def _row(
-    shown: Shown,
-    at: int,
-    columns: Sequence[str],
-    texts: Mapping[str, Mapping[str, str]],
-    cells: int,
-    glyphs: Glyphs,
-) -> Line:
+def _row(shown: Shown, at: int, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
     name = shown.names[at]
     row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
     named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
@@ -183,9 +169,11 @@ def _row(
     spans: list[Span] = []
     for column in columns:
         if column == CURVE:
-            spans.extend([(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if stale else named)])
+            spans.extend(
+                [(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if shown.stale_curves else named)]
+            )
         else:
-            spans.append((" " + texts[column][name], value))
+            spans.append((" " + _text(row.value(column), column, glyphs), value))
     return (*head, *spans)
 
 
@@ -193,7 +181,8 @@ def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
     """Bars from 0 to 1, one for each d_k; what is not 0 always shows."""
     if shown.curves is None:
         return glyphs.say(_PENDING).ljust(cells)
-    steps, values = len(glyphs.bars) - 1, shown.curves.values[name]
+    values = shown.curves.values[name]
+    steps = len(glyphs.bars) - 2  # so that a bar does not touch the line above
     bars = ["?" if value is None else glyphs.bars[max(round(value * steps), value > 0)] for value in values]
     return "".join(bar * (cells // len(values)) for bar in bars).ljust(cells)
 
@@ -204,33 +193,25 @@ def left_out(width: int, first: int, by: str, curves: Curves | None) -> list[str
     return [column for column in COLUMNS if column not in shown]
 
 
-def rule_text(name: str, row: Row | None, width: int, glyphs: Glyphs) -> list[Line]:
-    """One rule in words: its formula, who uses it, what the formula leaves unsaid, where it is written."""
-    rule = SCALE_RULES[name]
-    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
-    if rule.needs:
-        labels = ", ".join(FIELD[need].label for need in rule.needs)
-        title.append((glyphs.say(f" · depends on {labels}"), "dim"))
-    lines: list[Line] = [tuple(title)]
-    if row is not None and row.fault:
-        lines += wrapped(glyphs.say(f"{row.fault}."), width, "alert")
-    lines += wrapped(glyphs.say(f"Used by {rule.used_by}."), width)
-    if rule.note:
-        lines += wrapped(glyphs.say(f"{rule.note}."), width)
-    lines += wrapped(glyphs.say(f"Source: {rule.source}."), width, "dim")
-    if row is not None and row.measured:
-        lines += wrapped(glyphs.say(_measured(row, glyphs)), width, "dim")
-    return lines
+def title_line(shown: Shown, width: int, glyphs: Glyphs) -> Line:
+    """How rows are sorted, what marks the Lab's rule, and which columns are left out; what has room of it."""
+    order = shown.order
+    if order.column == "rule":
+        how = "as declared, reversed" if order.reverse else "as declared"
+    else:
+        how = f"by {words_of(order.column)}, {'smallest' if order.reverse else 'largest'} first"
+    missing = left_out(width, shown.first_column, order.column, shown.curves)
+    parts = [f"{len(shown.names)} scale rules {how}", f"{glyphs.marks[1]} the Lab's"]
+    if missing:
+        names = f"v: {', '.join(map(words_of, missing))}"
+        fits = len(" · ".join([*parts, names])) < width
+        parts.append(names if fits else f"v: {len(missing)} more columns")
+    rest: list[Span] = [(glyphs.say(f" · {part}"), "dim") for part in parts[1:]]
+    return fitted(((" " + glyphs.say(parts[0]), "heading"), *rest), width)
 
 
-def _measured(row: Row, glyphs: Glyphs) -> str:
-    """Every value with its standard error."""
-    parts: list[str] = []
-    for column in SORTABLE[2:]:
-        estimate, percent = row.estimate(column), STATISTIC[column].unit == "share"
-        if estimate.value is None:
-            continue
-        factor, unit = (100, " %") if percent else (1, "")
-        spread = "" if not estimate.stderr else f" ± {error(factor * estimate.stderr, glyphs).strip()}"
-        parts.append(f"{words_of(column)} {short(factor * estimate.value, glyphs)}{spread}{unit}")
-    return " · ".join(parts) + "."
+def next_columns(width: int, first: int, by: str, curves: Curves | None) -> int:
+    """The number of the column to begin with, to see more of those at the right; 0 where the last one is there."""
+    cells = curve_cells(curves, width)
+    seen = {*columns_in(width, first, by, cells)}
+    return next((at for at in range(first + 1, len(COLUMNS)) if {*columns_in(width, at, by, cells)} - seen), 0)

@@ -1,0 +1,51 @@
+"""One scale rule in words."""
+
+from __future__ import annotations
+
+from ...core.attention.scales import SCALE_RULES
+from ...core.lab.rule_rows import COMPARED, Row
+from ...core.parameters import FIELD
+from ...core.statistics.catalogue import STATISTIC
+from .glyphs import Glyphs
+from .lines import Line, Span, wrapped
+from .numbers import error, short
+from .rules import words_of
+
+
+def rule_text(
+    name: str, row: Row | None, width: int, glyphs: Glyphs, objection: str = "", figures: bool = True
+) -> list[Line]:
+    """One rule in words: its formula, who uses it, what the formula leaves unsaid, where it is written.
+
+    objection is what stands in the way of what was asked for; without one, why the rule has no multiplier.
+    Without figures, what was measured is left to the table.
+    """
+    rule = SCALE_RULES[name]
+    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
+    if rule.needs:
+        labels = ", ".join(FIELD[need].label for need in rule.needs)
+        title.append((glyphs.say(f" · depends on {labels}"), "dim"))
+    lines: list[Line] = [tuple(title)]
+    if row is not None and row.fault and not objection:
+        objection = f"{row.fault}."
+    lines += wrapped(glyphs.say(objection), width, "alert")
+    lines += wrapped(glyphs.say(f"Used by {rule.used_by}."), width)
+    if rule.note:
+        lines += wrapped(glyphs.say(f"{rule.note}."), width)
+    lines += wrapped(glyphs.say(f"Source: {rule.source}."), width, "dim")
+    if figures and row is not None and row.measured:
+        lines += wrapped(glyphs.say(_measured(row, glyphs)), width, "dim")
+    return lines
+
+
+def _measured(row: Row, glyphs: Glyphs) -> str:
+    """Every value with its standard error."""
+    parts: list[str] = []
+    for column in COMPARED:
+        estimate, percent = row.estimate(column), STATISTIC[column].unit == "share"
+        if estimate.value is None:
+            continue
+        factor, unit = (100, " %") if percent else (1, "")
+        spread = "" if not estimate.stderr else f" ± {error(factor * estimate.stderr, glyphs).strip()}"
+        parts.append(f"{words_of(column)} {short(factor * estimate.value, glyphs)}{spread}{unit}")
+    return " · ".join(parts) + "."
