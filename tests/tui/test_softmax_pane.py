@@ -178,6 +178,14 @@ def test_a_rule_that_normalises_is_told_and_another_stands_in() -> None:
     play(script, Parameters(scale="cosine_10"))
 
 
+def test_what_the_lab_does_to_logits_besides_is_said_to_be_left_out() -> None:
+    async def script(stage: Stage) -> None:
+        await opened(stage)
+        assert "The Lab's soft-cap and sink are left out here." in " ".join(stage.text.split())
+
+    play(script, Parameters(softcap=50))
+
+
 @pytest.mark.parametrize(
     ("keys", "parameters"),
     [

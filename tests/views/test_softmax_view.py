@@ -114,7 +114,7 @@ def test_the_sentence_says_what_temperature_and_shift_do() -> None:
 
 
 def test_a_remark_goes_first() -> None:
-    assert "It is not that rule. Unscaled," in words(worked(remark="It is not that rule"))
+    assert "It is not that rule. Unscaled," in words(worked(remark="It is not that rule."))
 
 
 @pytest.mark.parametrize(

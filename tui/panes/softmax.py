@@ -261,15 +261,17 @@ class SoftmaxPane(Pane):
         """Compute everything: a few microseconds for a handful of scores."""
         from ...core.attention.steps import steps
 
-        parameters, remark = self.parameters, ""
+        parameters, remarks = self.parameters, list[str]()
         try:
             multiplier = multiplier_of(parameters)
         except ParameterError as error:
             parameters = parameters.with_value("scale", "sqrt_d_k")
             multiplier = multiplier_of(parameters)
-            remark = f"{str(error).removesuffix('; choose another')}: 1/√d_k stands in"
+            remarks.append(f"{str(error).removesuffix('; choose another')}: 1/√d_k stands in.")
+        if parameters.softcap or parameters.sink != "none":
+            remarks.append("The Lab's soft-cap and sink are left out here.")
         sides = [steps(self.handful, c, parameters.precision) for c in (1.0, multiplier)]
-        self.worked = Worked(self.handful, parameters, (sides[0], sides[1]), remark)
+        self.worked = Worked(self.handful, parameters, (sides[0], sides[1]), " ".join(remarks))
         self._show(self.editing)
 
     def _show(self, editing: Editing) -> None:

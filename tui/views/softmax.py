@@ -36,7 +36,7 @@ class Worked:
     handful: Handful
     parameters: Parameters  # whose scale rule and number format these are
     sides: tuple[Steps, Steps]  # unscaled, scaled
-    remark: str = ""  # why the scale is not the one that people chose
+    remark: str = ""  # what is not as in the Lab, in sentences
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _LITTLE = 0.1  # below this norm of the Jacobian little gradient passes; the lar
 def softmax_sentence(handful: Handful, sides: Sequence[Steps], remark: str, glyphs: Glyphs) -> str:
     """Unscaled, the largest weight is > 99.9 % and p(1−p) at most 8.32e−7: almost no gradient passes. …"""
     unscaled, scaled = sides
-    parts = [f"{remark}."] if remark else []
+    parts = [remark] if remark else []
     parts.append(f"Unscaled, the largest weight is {_facts(unscaled, glyphs, 'p(1−p) at most ')}.")
     if scaled.multiplier == 1:
         parts.append("A scale of 1 leaves that as it is.")
