@@ -99,10 +99,11 @@ def test_the_jacobian_is_the_slope_of_the_weights() -> None:
 
 @pytest.mark.parametrize("shift", [800.0, -800.0, 1000.0, 0.1])
 def test_a_shift_is_in_every_logit_and_moves_no_weight(shift: float) -> None:
-    found, before = worked(multiplier=0.125, shift=shift), worked(multiplier=0.125)
+    scores = (0.1, 0.7, 1.3, -7.7)
+    found, before = worked(scores, shift=shift), worked(scores)
     np.testing.assert_allclose(found.logits - before.logits, shift, rtol=1e-12)
     np.testing.assert_allclose(found.weights, before.weights, rtol=1e-12)
-    assert found.moved == np.abs(found.weights - before.weights).max() <= 1e-13
+    assert 0 < found.moved == np.abs(found.weights - before.weights).max() <= 1e-13
 
 
 def test_a_temperature_divides_every_logit() -> None:
