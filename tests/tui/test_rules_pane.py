@@ -273,6 +273,30 @@ def test_mechanisms_stand_in_place_of_rules_and_their_bounds_are_told() -> None:
     play(script)
 
 
+def test_mechanisms_stand_back_while_others_are_measured() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await complete(stage)
+        await stage.press("m")
+        await known(stage, pane)
+        before = stage.part(pane.mechanisms)
+        await stage.press("d")  # d_k makes no difference
+        assert succeeds(lambda: pane.numbers("json"))
+        through, held = pane.deliver, []
+        pane.deliver = held.append  # type: ignore[method-assign]
+        await stage.press("]")
+        await stage.until(lambda: pane.mechanisms.dimmed)
+        assert stage.part(pane.mechanisms) == before
+        assert "still being measured" in refusal(lambda: pane.numbers("json"))
+        await stage.until(lambda: held and held[-1].fraction == 1)
+        for message in held:
+            through(message)
+        await known(stage, pane)
+        assert not pane.mechanisms.dimmed
+        assert stage.part(pane.mechanisms) != before
+
+    play(script)
+
+
 def test_the_rule_can_be_read_in_full() -> None:
     async def script(stage: Stage) -> None:
         pane = await complete(stage)

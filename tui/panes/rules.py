@@ -93,7 +93,7 @@ class RulesPane(Pane):
         self._doubtful = False  # whether rows that are not stand back
         self._asked: dict[str, Parameters] = {}  # by kind of work, the question that it is at work on or has answered
         self._answered: dict[str, Parameters] = {}
-        self._compared: list[MechanismRow] = []
+        self._compared: dict[object, MechanismRow] = {}  # by d_k, mechanism and rule, perhaps of older parameters
         self._work = work.Rules()
         self._due = False  # whether it is going to be shown what has come
 
@@ -111,6 +111,8 @@ class RulesPane(Pane):
 
     @property
     def topic(self) -> Field | Statistic:
+        if self.view == "mechanisms":
+            return FIELD["mechanism"]
         return STATISTIC.get(self.order.column) or FIELD["scale"]
 
     # What it is told
@@ -145,8 +147,8 @@ class RulesPane(Pane):
         if self.view == "mechanisms":
             question = _of_mechanisms(p)
             if self._begin("mechanisms", question):
-                self._compared = []
                 self.compute("mechanisms", partial(work.compare_mechanisms, question))
+                self.set_timer(_SOON, self._doubt)
         else:
             question = _of_rules(p)
             if self._begin("rules", question):
@@ -189,10 +191,11 @@ class RulesPane(Pane):
     def on_mechanisms_part(self, message: MechanismsPart) -> None:
         if message.question != self._asked.get("mechanisms"):
             return
-        self._compared += message.rows
+        self._compared |= {(row.d_k, row.mechanism, row.rule): row for row in message.rows}
         complete = message.fraction == 1
         if complete:
             self._answered["mechanisms"] = message.question
+            self._stand_back(False)
         self.say_progress(None if complete else message.fraction)
         self._show_soon()
 
@@ -202,10 +205,17 @@ class RulesPane(Pane):
 
     def _doubt(self) -> None:
         """Rows that are still of older parameters stand back."""
+        self._stand_back(self._answered.get("mechanisms") != self._asked.get("mechanisms"))
         doubtful = self._answered.get("rules") != self._asked.get("rules")
         if doubtful != self._doubtful:
             self._doubtful = doubtful
             self._show()
+
+    def _stand_back(self, back: bool) -> None:
+        """Dim what is known of mechanisms, or no longer."""
+        if back != self.mechanisms.dimmed:
+            self.mechanisms.dimmed = back
+            self.mechanisms.refresh()
 
     def _show_soon(self) -> None:
         """After what else has come meanwhile."""
@@ -232,7 +242,7 @@ class RulesPane(Pane):
         )
         self.table.redraw()
         self.words.show(self.cursor, self.rows.get(self.cursor), objection)
-        self.mechanisms.rows = self._compared
+        self.mechanisms.rows = [*self._compared.values()]
         self.mechanisms.redraw()
 
     def _arrange(self) -> None:
@@ -324,7 +334,7 @@ class RulesPane(Pane):
         if self.view == "mechanisms":
             if self._answered.get("mechanisms") != _of_mechanisms(p):
                 raise InputError("Mechanisms are still being measured.")
-            compared = export.Mechanisms(_of_mechanisms(p), self._compared, self._line(kind))
+            compared = export.Mechanisms(_of_mechanisms(p), [*self._compared.values()], self._line(kind))
             if kind == "markdown":
                 return export.mechanisms_markdown(compared, self.glyphs.say)
             return (export.mechanisms_json if kind == "json" else export.mechanisms_csv)(compared)

@@ -10,7 +10,7 @@ from ...core.parameters import choice_word
 from ...core.statistics.catalogue import STATISTIC
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, wrapped
-from .numbers import short
+from .numbers import on_the_point, short
 
 if TYPE_CHECKING:
     from ...core.lab.mechanisms import Row
@@ -40,6 +40,7 @@ def mechanism_lines(rows: Sequence[Row], width: int, glyphs: Glyphs) -> list[Lin
     lines += _block("bound of |score|", bounded, d_ks, lambda row: row.bound, glyphs, scaled=False)
     if left_out:
         lines += wrapped(f"No room for d_k {', '.join(map(str, left_out))}.", width, "dim")
+    lines.append(())
     for sentence in bound_sentences(rows):
         lines += wrapped(glyphs.say(sentence), width)
     return lines
@@ -56,8 +57,8 @@ def bound_sentences(rows: Sequence[Row]) -> list[str]:
         said.append(
             f"Additive attention's score lies within ±‖v‖₁, not within ±1, though each tanh does: at d_k {last.d_k} "
             f"‖v‖₁ is {bound:.4g}, and the largest |score| drawn is {largest:.3g}, {100 * largest / bound:.0f} % of "
-            f"it. It is above 1 at {beyond} of {len(additive)} d_k. ‖v‖₁ grows like √d_k, since v ~ N(0, 1/d_k); the "
-            "scores' deviation does not grow, because v holds the 1/√d_k."
+            f"it. It is above 1 at {beyond} of {len(additive)} d_k. ‖v‖₁ grows like √d_k, since v has d_k entries "
+            "that shrink like 1/√d_k; the deviation of the scores does not grow."
         )
     if any(row.mechanism == "cosine" for row in rows):
         said.append(
@@ -65,6 +66,14 @@ def bound_sentences(rows: Sequence[Row]) -> list[str]:
             "attention becomes uniform."
         )
     return said
+
+
+def _texts(values: Sequence[float | None], glyphs: Glyphs) -> Sequence[str]:
+    """Values with their points one under the other, unless that makes them too wide for their cells."""
+    if not values:
+        return ()
+    texts = on_the_point(values, 3, glyphs)
+    return texts if len(texts[0]) < _CELL else [short(value, glyphs) for value in values]
 
 
 def _times(value: float | None, factor: int) -> float | None:
@@ -82,6 +91,8 @@ def _block(
     """A heading with the d_k, and a line for each mechanism; `scaled` names its scale rule too."""
     ends: list[Span] = [(str(d_k).rjust(_CELL), "dim") for d_k in d_ks]
     lines: list[Line] = [((glyphs.say(title).ljust(_NAME), "heading"), *ends)]
+    known = [row for row in rows if row.d_k in d_ks]
+    texts = dict(zip(map(id, known), _texts([value(row) for row in known], glyphs), strict=True))
     for mechanism, rule in dict.fromkeys((row.mechanism, row.rule) for row in rows):
         found = {row.d_k: row for row in rows if (row.mechanism, row.rule) == (mechanism, rule)}
         word = choice_word(mechanism)
@@ -89,7 +100,7 @@ def _block(
             word += f" × {SCALE_RULES[rule].label}"
         role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
         role = "scaled" if (mechanism, rule) == ("dot_product", "sqrt_d_k") else role
-        texts = [short(value(found[d_k]), glyphs) if d_k in found else glyphs.say("…") for d_k in d_ks]
-        values: list[Span] = [(text.rjust(_CELL), "text") for text in texts]
+        cells = [texts[id(found[d_k])] if d_k in found else glyphs.say("…") for d_k in d_ks]
+        values: list[Span] = [(text.rjust(_CELL), "text") for text in cells]
         lines.append(((" " + glyphs.say(word).ljust(_NAME - 1), role), *values))
     return lines

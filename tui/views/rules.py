@@ -195,17 +195,17 @@ def left_out(width: int, first: int, by: str, curves: Curves | None) -> list[str
 
 def title_line(shown: Shown, width: int, glyphs: Glyphs) -> Line:
     """How rows are sorted, what marks the Lab's rule, and which columns are left out; what has room of it."""
-    order = shown.order
+    order, many, lab = shown.order, len(shown.names), f"{glyphs.marks[1]} the Lab's"
     if order.column == "rule":
         how = "as declared, reversed" if order.reverse else "as declared"
     else:
         how = f"by {words_of(order.column)}, {'smallest' if order.reverse else 'largest'} first"
     missing = left_out(width, shown.first_column, order.column, shown.curves)
-    parts = [f"{len(shown.names)} scale rules {how}", f"{glyphs.marks[1]} the Lab's"]
-    if missing:
-        names = f"v: {', '.join(map(words_of, missing))}"
-        fits = len(" · ".join([*parts, names])) < width
-        parts.append(names if fits else f"v: {len(missing)} more columns")
+    more = f"v: {len(missing)} more column{'s' * (len(missing) > 1)}"
+    columns = [f"v: {', '.join(map(words_of, missing))}", more] if missing else []
+    forms = [[f"{many} scale rules {how}", lab, *columns[:1]], [f"{many} scale rules {how}", lab, *columns[1:]]]
+    forms += [[how, lab, *columns[1:]], [how, *columns[1:]], [how]]
+    parts = next((form for form in forms if len(glyphs.say(" · ".join(form))) < width), forms[-1])
     rest: list[Span] = [(glyphs.say(f" · {part}"), "dim") for part in parts[1:]]
     return fitted(((" " + glyphs.say(parts[0]), "heading"), *rest), width)
 
