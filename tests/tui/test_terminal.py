@@ -505,7 +505,7 @@ def test_the_next_time_it_opens_as_it_was_left(own_config: Path) -> None:
         session.shows(65)
         assert "attn-tui:" not in left_with(session)
     assert remembered(own_config) == {"parameters": {"d_k": 65, "n_keys": 16, "n_queries": 8, "batch": 2}}
-    with running("--seed", "3") as session:
+    with running("--seed", "3", size=(150, 40)) as session:  # where the top bar has room for it
         assert "d_k 65 · 16 keys · seed 3" in session.ready().text
         session.send(b"R")
         session.shows(64)
@@ -551,7 +551,8 @@ def test_the_environment_goes_before_the_file_and_the_command_line_before_it(own
     file = own_config / "attn-tui" / "config.toml"
     file.parent.mkdir()
     file.write_text("[parameters]\nd_k = 10\nn_keys = 11\nseed = 12\nbatch = 2\n")
-    with running("--d-k", "30", ATTN_TUI_D_K="20", ATTN_TUI_N_KEYS="21", ATTN_TUI_ASCII="1") as session:
+    settings = {"ATTN_TUI_D_K": "20", "ATTN_TUI_N_KEYS": "21", "ATTN_TUI_ASCII": "1"}
+    with running("--d-k", "30", size=(150, 40), **settings) as session:  # where the top bar has room for it
         session.until(lambda: "d_k 30 . 21 keys . seed 12" in session.text, "the parameters")
         left_with(session)
         assert session.written.isascii()
