@@ -78,3 +78,9 @@ def test_a_word_longer_than_the_line_is_broken_rather_than_lost() -> None:
 def test_printed_lines_are_the_same_words() -> None:
     text = as_text([(("ab", "unscaled"), (" c", "dim")), ((("d"), "alert"),)])
     assert text.plain == "ab c\nd"
+
+
+def test_what_follows_a_percent_sign_stays_with_it() -> None:
+    lines = wrapped("Dead rows 0 %. Sinks (above 30 %) and, 5 %, others.", 80)
+    assert lines == [(("Dead rows 0 %. Sinks (above 30 %) and, 5 %, others.", "text"),)]
+    assert [text for ((text, _),) in wrapped("It is 14 %. No", 9)] == ["It is", "14 %. No"]

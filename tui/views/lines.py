@@ -80,7 +80,7 @@ def ends(left: Line, right: Line, width: int) -> Line:
     return fitted((*left, (" " * gap, "text"), *right) if gap >= 1 else left, width)
 
 
-_WORD = re.compile(r"(?:[<>×] )*\S+(?: %)?")  # `> 99.9 %` is one
+_WORD = re.compile(r"(?:[<>×] )*\S+(?: %\S*)?")  # `> 99.9 %` is one
 
 
 def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:

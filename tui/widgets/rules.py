@@ -72,7 +72,7 @@ class RuleText(LinesWidget):
         if len(lines) > height:
             lines = rule_text(*told, figures=False)
         shown: list[Line] = [((" ", "text"), *line) for line in lines[:height]]
-        if len(lines) > height:
+        if len(lines) > height > 1:
             shown[-1] = ((f" {len(lines) - height + 1} more lines: i", "dim"),)
         return [fitted(line, width) for line in shown]
 
