@@ -1292,7 +1292,7 @@ def test_what_the_status_says_is_short_and_true() -> None:
         assert f"× {multiplier} (1/√d_k)" in stage.part(stage.table)[0]
         assert "? help" in stage.lines[-1]
 
-    play(script)
+    play(script, size=(160, 40))
 
 
 # What is remembered
