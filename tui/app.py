@@ -32,7 +32,7 @@ from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
 from .widgets.notice import Notice
 
-LEAST = (80, 20)  # columns and lines
+LEAST = (40, 12)  # columns and lines
 NEXT_PANE = (">", "next pane")  # in the bar of every pane, and after it
 TAKE_AWAY = (("e", "export"), ("y", "copy command"))
 WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (100, "-wide")]
@@ -255,7 +255,7 @@ class AttnApp(PacedApp[int]):
         width, height = event.size
         self._suit(self.screen_stack[0], event.size)  # pyright: ignore[reportUnknownMemberType]
         needs, has = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
-        self.too_small.show(f"attn-tui needs a terminal of {needs}; this one is {has}.")
+        self.too_small.show(f"attn-tui needs {needs}, not {has}.")
         self._focus_before = self.focused or self._focus_before
         self.call_after_refresh(self._focus_again)
 

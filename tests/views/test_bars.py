@@ -6,6 +6,7 @@ import pytest
 from attn_tui.core.landmarks import MODEL_WIDTHS
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture import CapturePane
+from attn_tui.tui.panes.claims import ClaimsPane
 from attn_tui.tui.panes.lab import Lab
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_line, top_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
@@ -42,7 +43,8 @@ def test_the_longest_status_that_has_room_is_shown_at_the_right_edge() -> None:
     assert text_of(top_line(PANES, "Lab", statuses, 70)).endswith("   d_k 64 · 128 keys · seed 0 ")
     assert text_of(top_line(PANES, "Lab", statuses, 45)).endswith("   d_k 64 ")
     assert text_of(top_line(PANES, "Lab", statuses, 33)).endswith(" 1 Lab  2       d_k 64 ")
-    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 26))
+    assert text_of(top_line(PANES, "Lab", statuses, 26)) == " 1 Lab  2          d_k 64 "
+    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 16))
 
 
 @pytest.mark.parametrize("d_k", sorted(MODEL_WIDTHS))
@@ -79,3 +81,14 @@ def test_help_and_quit_are_shown_on_the_smallest_screen() -> None:
             text = text_of(key_line(keys, 80, glyphs))
             assert "? help" in text
             assert "q quit" in text
+
+
+@pytest.mark.parametrize("width", range(40, 80, 3))
+def test_help_and_other_views_are_shown_on_a_narrow_screen(width: int) -> None:
+    for pane in (Lab, CapturePane, ClaimsPane):
+        for glyphs in (UNICODE, ASCII):
+            text = text_of(key_line(pane.KEYS, width, glyphs))
+            assert "? help" in text
+            assert "v view" in text
+            first, does = pane.KEYS[0]
+            assert f"{glyphs.say(first)} {glyphs.say(does)}" in text

@@ -1,6 +1,7 @@
 """Lines of exactly so many cells, whatever characters they hold."""
 
-from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, wrapped
+import pytest
+from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, shortened, wrapped
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -84,3 +85,17 @@ def test_what_follows_a_percent_sign_stays_with_it() -> None:
     lines = wrapped("Dead rows 0 %. Sinks (above 30 %) and, 5 %, others.", 80)
     assert lines == [(("Dead rows 0 %. Sinks (above 30 %) and, 5 %, others.", "text"),)]
     assert [text for ((text, _),) in wrapped("It is 14 %. No", 9)] == ["It is", "14 %. No"]
+
+
+@pytest.mark.parametrize("height", range(1, 6))
+def test_a_paragraph_that_is_cut_says_so(height: int) -> None:
+    lines = wrapped("one two three four five six seven", 9)
+    assert shortened(lines, 9, 5, "…") == lines
+    cut = [text_of(line) for line in shortened(lines, 9, height, "…")]
+    assert len(cut) == min(height, len(lines))
+    assert cut[-1].endswith(" …") == (height < len(lines))
+    assert all(len(text) <= 9 for text in cut)
+
+
+def test_a_word_that_fills_the_line_gives_way_to_the_sign() -> None:
+    assert shortened(wrapped("abcdefghi jkl", 9), 9, 1, "...") == [(("abcde ...", "text"),)]

@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,10 +15,12 @@ from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from attn_tui.core.statistics.measurement import Column, Estimate
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.numbers import aligned, error
 from attn_tui.tui.views.sentence import sentence
 from attn_tui.tui.views.table import (
     CELL,
     ESSENTIAL,
+    FIRST_GROUP,
     LABEL,
     THEORY,
     Contents,
@@ -47,11 +50,11 @@ def text_of(line: Line) -> str:
     return "".join(text for text, _ in line)
 
 
-def drawn(contents: Contents, width: int, instead: bool, glyphs: Glyphs = UNICODE) -> list[Line]:
+def drawn(contents: Contents, width: int, instead: int, glyphs: Glyphs = UNICODE) -> list[Line]:
     """The whole table as the app shows it."""
     shape = layout(contents, width, instead)
     rows = [row_line(row, contents, shape, glyphs) for row in table_rows(contents)]
-    return [head_line(contents, shape, glyphs, True), *rows]
+    return [head_line(contents, shape, glyphs, FIRST_GROUP), *rows]
 
 
 def line_of(name: str, contents: Contents, width: int, instead: bool = False) -> str:
@@ -65,24 +68,24 @@ def with_values(columns: Sequence[Column], **values: Estimate) -> list[Column]:
     return [replace(column, measured={**column.measured, **values}) for column in columns]
 
 
-@pytest.mark.parametrize("width", [*range(58, 125), 140, 160, 179, 200])
+@pytest.mark.parametrize("width", [*range(40, 125), 140, 160, 179, 200])
 def test_every_line_has_exactly_the_width_asked_for(width: int) -> None:
     for contents in (BARE, FULL):
-        for instead in (False, True):
+        for instead in range(3):
             for glyphs in (UNICODE, ASCII):
                 assert {line_width(line) for line in drawn(contents, width, instead, glyphs)} == {width}
         assert {line_width(line) for line in table_lines(contents, width, UNICODE)} == {width}
         assert {line_width(line) for line in table_lines(contents, width, ASCII, ESSENTIAL)} == {width}
 
 
-@pytest.mark.parametrize("width", [58, 80, 96, 140, 200])
+@pytest.mark.parametrize("width", [40, 58, 80, 96, 140, 200])
 def test_an_ascii_table_is_ascii(width: int) -> None:
     for contents in (BARE, FULL):
-        for instead in (False, True):
+        for instead in range(3):
             assert all(text_of(line).isascii() for line in drawn(contents, width, instead, ASCII))
 
 
-@given(width=st.integers(58, 200), value=st.floats(-1e300, 1e300), stderr=st.floats(1e-9, 9e9))
+@given(width=st.integers(40, 200), value=st.floats(-1e300, 1e300), stderr=st.floats(1e-9, 9e9))
 def test_numbers_do_not_move_what_stands_after_them(width: int, value: float, stderr: float) -> None:
     other = with_values(MEASURED.columns, entropy=Estimate(value, stderr), max_weight=Estimate(value / 1e3, stderr))
     for name in ("entropy", "max_weight"):
@@ -90,6 +93,39 @@ def test_numbers_do_not_move_what_stands_after_them(width: int, value: float, st
         shape = layout(BARE, width)
         before, after = (row_line(row, contents, shape, UNICODE) for contents in (BARE, Contents(other)))
         assert [line_width((span,)) for span in before] == [line_width((span,)) for span in after]
+
+
+@pytest.mark.parametrize("width", [40, 47, 57])
+def test_a_narrow_table_shows_values_their_errors_and_exact_values_in_turn(width: int) -> None:
+    statistic = STATISTIC["entropy"]
+    wanted = {
+        "value": [aligned(column.measured["entropy"].value, UNICODE).strip() for column in FULL.columns],
+        "±": [f"±{error(column.measured['entropy'].stderr, UNICODE).strip()}" for column in FULL.columns],
+        "exact": [aligned(theory.values["entropy"], UNICODE).strip() for theory in FULL.theory],
+    }
+    for turn, (title, texts) in enumerate(wanted.items()):
+        for again in (turn, turn + 3):
+            head = text_of(drawn(FULL, width, again)[0])
+            assert head.split()[0] == title
+            assert head[LABEL:].split()[0] == "unscaled"
+            assert text_of(drawn(FULL, width, again)[1 + index_of(statistic)]).split()[1:] == texts
+    assert [text_of(drawn(BARE, width, turn)[0]).split()[0] for turn in range(3)] == ["value", "±", "value"]
+
+
+def test_the_gauge_has_its_words_at_every_width() -> None:
+    for contents in (
+        FULL,
+        Contents(MEASURED.columns, predict(replace(ASKED, scale="none")).columns, FULL.deviations),
+    ):
+        for width in range(40, 130):
+            (row,) = (row for row in table_rows(contents) if row.freezing)
+            words = text_of(row_line(row, contents, layout(contents, width), UNICODE))
+            assert len(re.findall(r"frozen|never|at d_k \d+", words)) == 2, (width, words)
+
+
+def index_of(statistic: Statistic) -> int:
+    """The line of the table that a statistic stands on, below the head."""
+    return next(at for at, row in enumerate(table_rows(FULL)) if row.statistic is statistic)
 
 
 def start_of(line: Line, role: str) -> int | None:
@@ -241,7 +277,7 @@ def test_titles_fit(rule: str, multiplier: float) -> None:
     contents = Contents(columns, FULL.theory, FULL.deviations)
     for glyphs in (UNICODE, ASCII):
         for width in (58, 80, BESIDE, 118, 200):
-            head = text_of(head_line(contents, layout(contents, width), glyphs, True))
+            head = text_of(head_line(contents, layout(contents, width), glyphs, FIRST_GROUP))
             assert glyphs.say("unscaled × 1 ") in head
             titles = [column_title(columns[1], glyphs, room) for room in range(16, 35)]
             assert any(f"  {title} " in head + " " for title in titles)

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import SCALE_RULES
@@ -24,7 +23,7 @@ from ..views.lines import Line
 from ..views.table import Contents
 from ..widgets.head_map import HeadMapWidget
 from ..widgets.results import Results
-from .pane import Pane
+from .two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ...core.captures.heads import HeadSubject
@@ -35,11 +34,12 @@ _MAPPED = tuple(statistic for statistic in STATISTICS if not statistic.optional)
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
 
 
-class CapturePane(Pane):
+class CapturePane(TwoParts):
     """The map at the left; the selected head under the file's scale and under another rule at the right."""
 
     NAME = "Capture"
     WORK = ("file", "head", "map")
+    LEFT = (22, 43)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "head"), ("↑↓", "layer"), ("m", "map of"), ("s", "compare with"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("Enter", "shape to Lab"), ("v", "view"), ("R", "read again"), ("Tab", "rows"),
@@ -54,6 +54,8 @@ class CapturePane(Pane):
         Binding("s", "rule(1)", "compare with the next scale rule", show=False, id="capture.next_scale"),
         Binding("S", "rule(-1)", "compare with the last scale rule", show=False, id="capture.previous_scale"),
         Binding("v", "view", "table and histograms, or one of them", show=False, id="capture.view"),
+        Binding("pagedown,space", "read(4)", "read on about the file", show=False, id="capture.read_on"),
+        Binding("pageup", "read(-4)", "read back", show=False, id="capture.read_back"),
         Binding("R", "read_again", "read the file again", show=False, id="capture.read_again"),
         Binding("enter", "to_lab", "the head's shape into the Lab", show=False, id="capture.to_lab"),
     ]
@@ -63,14 +65,10 @@ class CapturePane(Pane):
     ) -> None:
         super().__init__(parameters, glyphs)
         self.path, self.axes = path, axes
-        self.map = HeadMapWidget()
-        self.results = Results(glyphs)
+        self.map = self.left = self.in_front = HeadMapWidget()
+        self.results = self.right = Results(glyphs)
         self.rule = "none"
         self.measurement: Measurement[HeadSubject] | None = None
-
-    def compose(self) -> ComposeResult:
-        yield self.map
-        yield self.results
 
     def shown(self) -> None:
         if self.map.capture is None:
@@ -165,7 +163,18 @@ class CapturePane(Pane):
         self._measure()
 
     def action_view(self) -> None:
-        self.results.next_view()
+        if not self.one_at_a_time:
+            self.results.next_view()
+        elif self.in_front is self.map:
+            self.results.first_view()
+            self.bring(self.results)
+        elif self.results.next_view():
+            self.focus()
+            self.bring(self.map)
+
+    def action_read(self, lines: int) -> None:
+        self.bring(self.map)
+        self.map.read(lines)
 
     def action_read_again(self) -> None:
         self.compute("file", partial(work.open_file, self.path, self.axes))

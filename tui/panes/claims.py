@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.errors import InputError
@@ -17,20 +16,21 @@ from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..widgets.claims import ClaimList, ClaimText
-from .pane import Pane
+from .two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
 
 
-class ClaimsPane(Pane):
+class ClaimsPane(TwoParts):
     """The claims at the left, the chosen one with its figures at the right."""
 
     NAME = "Claims"
     WORK = ("claims",)
+    LEFT = (40, 40)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "claim"), ("PgUp PgDn", "read on"), ("Enter", "see it in the Lab"), ("r", "test again"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"),
+        ("q", "quit"), (">", "next pane"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next claim", show=False, id="claims.next"),
@@ -39,18 +39,15 @@ class ClaimsPane(Pane):
         Binding("end", "move(1000)", "last claim", show=False, id="claims.last"),
         Binding("pagedown,space", "read(8)", "read on", show=False, id="claims.read_on"),
         Binding("pageup", "read(-8)", "read back", show=False, id="claims.read_back"),
+        Binding("v", "view", "the list or the claim, where only one fits", show=False, id="claims.view"),
         Binding("enter", "to_lab", "the claim's parameters into the Lab", show=False, id="claims.to_lab"),
         Binding("r", "again", "put all claims to the test again", show=False, id="claims.again"),
     ]
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
         super().__init__(parameters, glyphs)
-        self.claims = ClaimList()
-        self.text = ClaimText()
-
-    def compose(self) -> ComposeResult:
-        yield self.claims
-        yield self.text
+        self.claims = self.left = self.in_front = ClaimList()
+        self.text = self.right = ClaimText()
 
     def shown(self) -> None:
         if not self.claims.claims:
@@ -87,7 +84,11 @@ class ClaimsPane(Pane):
         self._show()
 
     def action_read(self, lines: int) -> None:
+        self.bring(self.text)
         self.text.scroll_by(lines)
+
+    def action_view(self) -> None:
+        self.bring(self.claims if self.in_front is self.text else self.text)
 
     def action_again(self) -> None:
         self.compute("claims", work.check_claims)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.cost import SHAPE_FIELDS, Layer, cost
@@ -18,7 +17,7 @@ from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..widgets.shape import CostText, ShapePanel
-from .pane import Pane
+from .two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
@@ -26,13 +25,14 @@ if TYPE_CHECKING:
 _STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: a layer of nobody's
 
 
-class HeadsPane(Pane):
+class HeadsPane(TwoParts):
     """The shape at the left, what it costs at the right."""
 
     NAME = "Heads"
+    LEFT = (20, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "field"), ("←→", "step"), ("p", "model"), ("Enter", "to the Lab"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("+-", "by 1"), ("PgDn", "read on"),
+        (">", "next pane"), ("+-", "by 1"), ("PgDn", "read on"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next field", show=False, id="heads.next"),
@@ -46,19 +46,16 @@ class HeadsPane(Pane):
         Binding("P", "preset(-1)", "previous model", show=False, id="heads.previous_model"),
         Binding("pagedown,space", "read(8)", "read on", show=False, id="heads.read_on"),
         Binding("pageup", "read(-8)", "read back", show=False, id="heads.read_back"),
+        Binding("v", "view", "the shape or its cost, where only one fits", show=False, id="heads.view"),
         Binding("enter", "to_lab", "the layer's d_k into the Lab", show=False, id="heads.to_lab"),
     ]
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
         super().__init__(parameters, glyphs)
         self.preset: Preset | None = None
-        self.shape = ShapePanel()
-        self.text = CostText()
+        self.shape = self.left = self.in_front = ShapePanel()
+        self.text = self.right = CostText()
         self._show()
-
-    def compose(self) -> ComposeResult:
-        yield self.shape
-        yield self.text
 
     def statuses(self) -> Sequence[Line]:
         try:
@@ -122,7 +119,11 @@ class HeadsPane(Pane):
         self._show()
 
     def action_read(self, lines: int) -> None:
+        self.bring(self.text)
         self.text.scroll_by(lines)
+
+    def action_view(self) -> None:
+        self.bring(self.shape if self.in_front is self.text else self.text)
 
     def action_to_lab(self) -> None:
         try:

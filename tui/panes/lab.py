@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import Setting, multiplier
@@ -32,17 +31,18 @@ from ..views.lines import Line
 from ..views.table import Contents
 from ..widgets.parameter_panel import ParameterPanel, typing
 from ..widgets.results import Results
-from .pane import Pane
+from .two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
 
 
-class Lab(Pane):
+class Lab(TwoParts):
     """Parameters at the left, what they lead to at the right."""
 
     NAME = "Lab"
     WORK = ("lab",)
+    LEFT = (22, 26)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type it"), ("s", "scale"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("m", "mechanism"), ("f", "format"),
@@ -75,20 +75,16 @@ class Lab(Pane):
 
     def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
         # The panel keeps the parameters, so that keys in a burst each start from the one before.
-        self.panel = ParameterPanel()
+        self.panel = self.left = ParameterPanel()
         super().__init__(parameters, glyphs)
         # Apart from the keys' own thread, because its steps are long.
         self.theorist = Recompute(("theory",), lambda message: self.deliver(message))
-        self.results = Results(glyphs)
+        self.results = self.right = self.in_front = Results(glyphs)
         self._work = work.Lab()
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
-
-    def compose(self) -> ComposeResult:
-        yield self.panel
-        yield self.results
 
     @property
     def parameters(self) -> Parameters:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -242,7 +238,17 @@ class Lab(Pane):
         self.results.table.swap()
 
     def action_view(self) -> None:
-        self.results.next_view()
+        """On a narrow screen the parameters are a view as well: the one with the focus."""
+        if not self.one_at_a_time:
+            self.results.next_view()
+        elif self.in_front is self.panel:
+            self.results.first_view()
+            self.focus()
+        elif self.results.next_view():
+            self.panel.focus()
+
+    def on_focus(self) -> None:
+        self.bring(self.results)
 
     def _ask(self, name: str, value: Value) -> None:
         self.panel.finish()

@@ -11,23 +11,27 @@ from .lines import Line, Span, ends, line_width
 
 Key = tuple[str, str]  # what to press, what it does
 
+NARROW = 80  # columns below which parts that stand side by side elsewhere are shown one at a time
+_NAME: Span = (" attn-tui ", "heading")
+
 
 def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
     """The name of the program, its panes with the active one set off, and the longest status that has room.
 
-    Where there is room for no status, the other panes keep their numbers and lose their names.
+    Where there is room for no status, the other panes keep their numbers and lose their names, then the program
+    loses its own.
     """
     needed = min(map(line_width, statuses), default=0) + 2
-    tabs = _tabs(panes, active, panes)
-    if line_width(tabs) + needed > width:
-        tabs = _tabs(panes, active, [active])
+    short = _tabs(panes, active, [active])
+    forms: list[Line] = [(_NAME, *_tabs(panes, active, panes)), (_NAME, *short), short]
+    tabs = next((form for form in forms if line_width(form) + needed <= width), forms[-1])
     room = width - line_width(tabs) - 2
     status = next((status for status in statuses if line_width(status) <= room), ())
     return ends(tabs, (*status, (" ", "text")), width)
 
 
 def _tabs(panes: Sequence[str], active: str, named: Sequence[str]) -> Line:
-    tabs: list[Span] = [(" attn-tui ", "heading")]
+    tabs: list[Span] = []
     for number, pane in enumerate(panes, start=1):
         text = f" {number} {pane} " if pane in named else f" {number} "
         tabs.append((text, "accent" if pane == active else "dim"))
@@ -56,11 +60,21 @@ def progress_line(fraction: float, glyphs: Glyphs) -> Line:
 
 
 def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
-    """As many keys as fit, the first ones first."""
+    """As many keys as fit, the first ones first; help is always among them, on a narrow screen other views too."""
+    always = ("help", "view") if width < NARROW else ("help",)
+    shown = [key for key in keys if key[1] in always]
+    for key in keys:
+        if key in shown:
+            continue
+        if line_width(_key_spans((*shown, key), glyphs)) > width + 2:
+            break
+        shown.append(key)
+    return ends(_key_spans([key for key in keys if key in shown], glyphs), (), width)
+
+
+def _key_spans(keys: Sequence[Key], glyphs: Glyphs) -> Line:
     line: list[Span] = [(" ", "text")]
     for press, does in keys:
-        piece: tuple[Span, ...] = ((glyphs.say(press), "key"), (f" {glyphs.say(does)}   ", "dim"))
-        if line_width((*line, *piece)) > width + 2:
-            break
-        line += piece
-    return ends(tuple(line), (), width)
+        line.append((glyphs.say(press), "key"))
+        line.append((f" {glyphs.say(does)}   ", "dim"))
+    return tuple(line)

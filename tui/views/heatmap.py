@@ -34,7 +34,8 @@ def map_lines(
     first_layer = _window(cursor[0], len(head_map.layers), down)
     found = [value for value in head_map.values.values() if value is not None]
     low, high = min(found, default=0.0), max(found, default=0.0)
-    title: list[Span] = [(glyphs.say(statistic.label), "heading"), (", by head", "dim")]
+    label = glyphs.say(statistic.label)
+    title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - len(label)), "dim")]
     lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width, glyphs)]
     for position in range(first_layer, min(first_layer + down, len(head_map.layers))):
         line: list[Span] = [(f"{head_map.layers[position]:>3} ", "label")]
@@ -46,6 +47,14 @@ def map_lines(
         lines.append(fitted(tuple(line), width))
     lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
     return lines[:height]
+
+
+def _shown(head_map: HeadMap, down: int, across: int, room: int) -> str:
+    """What the map is of; where it is larger than its room, that it is a part and of how much."""
+    layers, heads = len(head_map.layers), max(head_map.heads)
+    parts = [f"{layers} layers"] * (layers > down) + [f"{heads} heads"] * (heads > across)
+    words = f", part of {' x '.join(parts)}" if parts else ", by head"
+    return words if len(words) <= room else ", part" if parts else ""
 
 
 def _window(cursor: int, count: int, room: int) -> int:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
     from ...core.statistics.histogram import Histogram
 
 _WIDE = 44  # cells from which a pair reads well, so that four may stand side by side
+_LEAST = 27  # cells of the narrowest pair beside another
 _TALLEST = 6
 _ROOMY = 8  # lines from which on one more group of pairs does not take them from the others
+LOWEST = 4  # lines of the lowest pair: its title, bars for two columns, its axis
 NAME = 9  # cells before the bars, for the word that says whose they are
 
 TITLES: dict[HistogramName, str] = {
@@ -41,20 +43,38 @@ class AxisSpan:
     labels: tuple[str, str, str]  # at its left end, its middle and its right end
 
 
-def grid_lines(
-    columns: Sequence[Column], width: int, height: int, glyphs: Glyphs, curve: ScoreCurve | None = None
-) -> list[Line]:
-    """The pairs side by side, two to five to a line, with bars as high as the room allows; at most `height` lines.
+def pair_names(columns: Sequence[Column]) -> list[HistogramName]:
+    """The histograms that all columns have."""
+    return [name for name in TITLES if all(name in column.histograms for column in columns)]
 
-    Where there are gradients and no room for all, they come before what the table says of the Jacobian.
+
+def pairs_at_once(pairs: int, width: int, height: int) -> int:
+    """How many of so many pairs have place; a last group that is not full has to leave the others their height."""
+    across = _across(pairs, width)
+    groups = height // LOWEST
+    if height < _ROOMY * math.ceil(pairs / across):
+        groups = min(groups, pairs // across)
+    return max(groups, 1) * across
+
+
+def grid_lines(
+    columns: Sequence[Column],
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    curve: ScoreCurve | None = None,
+    first: int = 0,
+) -> list[Line]:
+    """The pairs side by side, from the `first` on, as many as there is place for; at most `height` lines.
+
+    One to five stand in a row, with bars as high as the room allows. Where there are gradients and no room for all,
+    they come before what the table says of the Jacobian.
     """
-    names: list[HistogramName] = [name for name in TITLES if all(name in column.histograms for column in columns)]
-    across = next((many for many in (len(names), 4) if width >= many * _WIDE), 2)
-    gap = 2
+    names = pair_names(columns)
+    across, gap = _across(len(names), width), 2
     each = (width - gap * (across - 1)) // across
-    if height < _ROOMY * math.ceil(len(names) / across):
-        names = names[: len(names) // across * across]
-    groups = [names[first : first + across] for first in range(0, len(names), across)]
+    names = names[first : first + pairs_at_once(len(names), width, height)]
+    groups = [names[start : start + across] for start in range(0, len(names), across)]
     room = height // len(groups)
     spaced = room >= 7  # a blank line between groups, once bars have two lines
     tall = min(max((room - 2 - spaced) // len(columns), 1), _TALLEST)
@@ -70,6 +90,11 @@ def grid_lines(
         if spaced:
             lines.append(fitted((), width))
     return lines[:height]
+
+
+def _across(pairs: int, width: int) -> int:
+    """How many pairs stand side by side."""
+    return next((many for many in (pairs, 4) if width >= many * _WIDE), 2 if width >= 2 * _LEAST else 1)
 
 
 def pair_lines(

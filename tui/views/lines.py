@@ -102,6 +102,17 @@ def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
     return lines
 
 
+def shortened(lines: list[Line], width: int, height: int, sign: str) -> list[Line]:
+    """The first lines of a paragraph, with this sign at the end of the last one if there are more."""
+    if len(lines) <= height or not height:
+        return lines[:height]
+    text, role = "".join(text for text, _ in lines[height - 1]), lines[height - 1][0][1]
+    room = width - cell_len(sign) - 1
+    while cell_len(text) > room:
+        text = text.rpartition(" ")[0] if " " in text else set_cell_size(text, room)
+    return [*lines[: height - 1], ((f"{text} {sign}", role),)]
+
+
 def as_text(lines: Iterable[Line]) -> Text:
     """Lines as a Rich text, for printing."""
     text = Text(no_wrap=True, end="")

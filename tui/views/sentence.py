@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...core.statistics.catalogue import SINK, STATISTIC
+from ...core.statistics.catalogue import SINK, STATISTIC, Statistic
 from ...core.statistics.measurement import Column
 from .glyphs import Glyphs
 from .numbers import percent, short
-from .table import Contents, column_word, is_far
+from .table import Contents, column_word, is_far, measured_text, theory_text
 from .verdict import UNIFORM
 
 
@@ -15,6 +15,19 @@ def sentence(contents: Contents, glyphs: Glyphs) -> str:
     first, *others = contents.columns
     clauses = [_clause(first, "logits have standard deviation ", glyphs), *(_clause(c, "", glyphs) for c in others)]
     return glyphs.say(" ".join([*_disagreements(contents), *clauses]))
+
+
+def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: bool) -> str:
+    """What a row is; with its `values`, where the table has no room to show them in full."""
+    said: list[str] = []
+    for index, column in enumerate(contents.columns if values else ()):
+        value, rest = (text.strip() for text in measured_text(column, statistic, glyphs))
+        exact = theory_text(contents, index, statistic, glyphs)[1].strip() if contents.theory else ""
+        known = f", exact {exact}" if exact.strip("—- ") else ""
+        said.append(f"{column_word(column.rule)} {' '.join((value + ' ' + rest).split())}{known}")
+    numbers = f"{'; '.join(said)}. " if said else ""
+    text = f"{statistic.label}: {numbers}{statistic.formula}. {statistic.definition} Source: {statistic.source}."
+    return glyphs.say(text)
 
 
 def _disagreements(contents: Contents) -> list[str]:

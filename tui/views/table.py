@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
@@ -36,6 +36,8 @@ ESSENTIAL = (
     "jacobian_norm",
     "dead_rows",
 )
+FIRST_GROUP: Span = (STATISTICS[0].group, "heading")  # its heading stands over the labels
+_NOTHING: Span = ("", "text")
 COLUMN_ROLES: tuple[Role, Role] = ("unscaled", "scaled")
 
 
@@ -57,25 +59,35 @@ class Row:
     freezing: Sequence[Freezing | None] = ()
 
 
+Alone: TypeAlias = Literal["", "value", "±", "exact"]
+
+
 @dataclass(frozen=True)
 class Layout:
-    """How wide the table is, and whether exact values stand beside measured ones or in place of their ±."""
+    """How wide the table is, and whether exact values stand beside measured ones or in place of their ±.
+
+    Where there is no room even for a value with its ±, one of them stands `alone`.
+    """
 
     width: int
     beside: bool
     instead: bool
+    alone: Alone = ""
 
     @property
     def cell(self) -> int:
         """Cells of one column."""
-        least = CELL + THEORY if self.beside else CELL
+        least = CELL + THEORY if self.beside else THEORY if self.alone else CELL
         return min(max((self.width - LABEL) // 2, least), WIDEST + (THEORY if self.beside else 0))
 
 
-def layout(contents: Contents, width: int, instead: bool = False) -> Layout:
-    """Theory stands beside the measured values where there is room; else `instead` of their standard errors."""
+def layout(contents: Contents, width: int, turn: int = 0) -> Layout:
+    """Theory stands beside the measured values where there is room; else each turn shows something else."""
+    if width < LABEL + 2 * CELL:
+        parts: list[Alone] = ["value", "±", *(["exact"] if contents.theory else [])]
+        return Layout(width, False, False, parts[turn % len(parts)])
     beside = bool(contents.theory) and width >= LABEL + 2 * (CELL + THEORY)
-    return Layout(width, beside, bool(contents.theory) and instead and not beside)
+    return Layout(width, beside, bool(contents.theory) and turn % 2 == 1 and not beside)
 
 
 def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[Row]:
@@ -103,14 +115,14 @@ def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     """`unscaled × 1`, `scaled × 0.125 (1/√d_k)`, `the file's × 0.177`: the longest form that fits."""
     number = short(column.multiplier, glyphs)
     if column.rule == "none":
-        titles = ["unscaled × 1"]
+        titles = ["unscaled × 1", "unscaled"]
     elif column.rule == "file":
-        titles = [f"the file's × {number}"]
+        titles = [f"the file's × {number}", "the file's"]
     elif column.rule == "custom":
-        titles = [f"scaled × {number}"]
+        titles = [f"scaled × {number}", "scaled"]
     else:
         rule = SCALE_RULES[column.rule].label
-        titles = [f"scaled × {number} ({rule})", f"× {number} ({rule})", f"scaled × {number}"]
+        titles = [f"scaled × {number} ({rule})", f"× {number} ({rule})", f"scaled × {number}", "scaled"]
     said = [glyphs.say(title) for title in titles]
     return next((title for title in said if len(title) <= width), said[-1][:width])
 
@@ -120,10 +132,10 @@ def column_word(rule: str) -> str:
     return {"none": "unscaled", "file": "file's"}.get(rule, "scaled")
 
 
-def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, heading: bool) -> Line:
-    """The titles of the columns, over the cells they belong to, and the heading of the first group."""
-    first = glyphs.say(STATISTICS[0].group) if heading else ""
-    titles: list[Span] = [(first.ljust(LABEL), "heading")]
+def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:
+    """The titles of the columns over the cells they belong to, after what stands over the labels."""
+    text, role = (shape.alone, "heading") if shape.alone else first
+    titles: list[Span] = [(glyphs.say(text).ljust(LABEL)[:LABEL], role)]
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         room = CELL if shape.beside else shape.cell
         titles.append((("  " + column_title(column, glyphs, room - 2)).ljust(room)[:room], role))
@@ -152,16 +164,30 @@ def row_line(row: Row, contents: Contents, shape: Layout, glyphs: Glyphs, marked
 
 def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, glyphs: Glyphs) -> list[Span]:
     """One column of a row: the measured value, ± its standard error, and the exact value."""
-    value, deviation = measured_text(contents.columns[index], statistic, glyphs)
-    spans: list[Span] = [(value, COLUMN_ROLES[index])]
-    if not shape.instead:
-        spans.append((deviation, "dim"))
-    if shape.beside or shape.instead:
-        sign, exact = theory_text(contents, index, statistic, glyphs)
-        spans.append((sign, "alert"))
-        spans.append((exact if shape.beside else exact.strip().rjust(CELL - VALUE - 1), "theory"))
+    if shape.alone:
+        spans = _part(statistic, contents, index, shape.alone, glyphs)
+    else:
+        value, deviation = measured_text(contents.columns[index], statistic, glyphs)
+        spans: list[Span] = [(value, COLUMN_ROLES[index])]
+        if not shape.instead:
+            spans.append((deviation, "dim"))
+        if shape.beside or shape.instead:
+            sign, exact = theory_text(contents, index, statistic, glyphs)
+            spans.append((sign, "alert"))
+            spans.append((exact if shape.beside else exact.strip().rjust(CELL - VALUE - 1), "theory"))
     taken = sum(len(text) for text, _ in spans)
     return [*spans, (" " * (shape.cell - taken), "text")]
+
+
+def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, glyphs: Glyphs) -> list[Span]:
+    """One column of a narrow row: one of the three, in THEORY cells."""
+    if alone == "exact":
+        sign, exact = theory_text(contents, index, statistic, glyphs)
+        return [(sign, "alert"), (exact, "theory")]
+    value, rest = measured_text(contents.columns[index], statistic, glyphs)
+    if alone == "±":
+        return [(rest.strip().rjust(VALUE), "dim"), (" ", "text")]
+    return [(value, COLUMN_ROLES[index]), ("%" if "%" in rest else " ", "dim")]
 
 
 def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
@@ -193,11 +219,13 @@ def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) ->
     """Where the logits stand on the way to frozen softmax: a bar up to twice the threshold, and in words."""
     if freezing is None or freezing.threshold == 0:
         return [(glyphs.say("  —").ljust(cells), role)]
-    frozen = freezing.logit_std >= freezing.threshold
-    if frozen:
-        words = f"frozen since d_k {freezing.d_k}"
+    if freezing.logit_std >= freezing.threshold:
+        forms = [f"frozen since d_k {freezing.d_k}", "frozen"]
+    elif freezing.d_k is not None:
+        forms = [f"freezes at d_k {freezing.d_k}", f"at d_k {freezing.d_k}"]
     else:
-        words = f"freezes at d_k {freezing.d_k}" if freezing.d_k is not None else "never freezes"
+        forms = ["never freezes", "never"]
+    words = next((form for form in forms if len(form) <= cells - 2), forms[-1][: cells - 2])
     room = min(cells - 23, 12)
     if room < 6:
         return [("  " + words.ljust(cells - 2), role)]
@@ -211,7 +239,7 @@ def table_lines(contents: Contents, width: int, glyphs: Glyphs, shown: Sequence[
     """The table as lines of exactly this width."""
     shape = layout(contents, width)
     rows = [row_line(row, contents, shape, glyphs) for row in table_rows(contents, shown)]
-    return [head_line(contents, shape, glyphs, shown is None), *rows]
+    return [head_line(contents, shape, glyphs, FIRST_GROUP if shown is None else _NOTHING), *rows]
 
 
 def rich_table(contents: Contents, glyphs: Glyphs) -> Table:

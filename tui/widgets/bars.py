@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..views.bars import Key, key_line, top_line
-from ..views.lines import Line, Role, fitted, wrapped
+from ..views.lines import Line, Role, fitted, shortened, wrapped
 from .lines import LinesWidget
 
 
@@ -40,7 +40,7 @@ class KeyBar(LinesWidget):
 
 
 class Paragraph(LinesWidget):
-    """Shows a sentence or two."""
+    """Shows a sentence or two; where there is no room for their end, … stands for it."""
 
     text = ""
     role: Role = "text"
@@ -51,5 +51,5 @@ class Paragraph(LinesWidget):
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        lines = wrapped(self.text, width - 1, self.role)[:height]
+        lines = shortened(wrapped(self.text, width - 1, self.role), width - 1, height, self.glyphs.say("…"))
         return [fitted(((" ", "text"), *line), width) for line in lines]

@@ -33,6 +33,7 @@ class HeadMapWidget(LinesWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self._top = 0  # of what is known of the file
         self.measured: dict[tuple[int, int], Mapping[str, Estimate] | None] = {}
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
@@ -45,10 +46,20 @@ class HeadMapWidget(LinesWidget):
         }
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values)
         room = min(len(layers) + 3, max(height - _FACTS, 6))
-        lines = map_lines(head_map, self.statistic, self.cursor, width, room + 1, self.glyphs)
+        lines = [*map_lines(head_map, self.statistic, self.cursor, width, room + 1, self.glyphs), fitted((), width)]
         layer, head = self.cursor
         facts = capture_lines(self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs)
-        return [*lines, fitted((), width), *(fitted(line, width) for line in facts)]
+        room = height - len(lines)
+        self._top = min(self._top, max(len(facts) - room, 0))
+        shown = facts[self._top : self._top + room]
+        if shown and self._top + room < len(facts):
+            shown[-1] = ((f"{len(facts) - self._top - room + 1} more lines: PgDn", "dim"),)
+        return [*lines, *(fitted(line, width) for line in shown)]
+
+    def read(self, lines: int) -> None:
+        """Show what stands further down about the file, or up."""
+        self._top = max(self._top + lines, 0)
+        self.redraw()
 
     def move(self, down: int, right: int) -> None:
         """Move the cursor, as far as there are heads."""

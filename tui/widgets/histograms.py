@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.statistics.measurement import Column
-from ..views.histograms import grid_lines
-from ..views.lines import Line
+from ...core.statistics.measurement import Column, HistogramName
+from ..views.histograms import TITLES, grid_lines, pair_names, pairs_at_once
+from ..views.lines import Line, fitted
 from .lines import LinesWidget
 
 if TYPE_CHECKING:
@@ -15,15 +15,41 @@ if TYPE_CHECKING:
 
 
 class Histograms(LinesWidget):
-    """Shows the histograms of a measurement's columns."""
+    """Shows the histograms of a measurement's columns, on small screens some at a time."""
 
     columns: Sequence[Column] = ()
     curve: ScoreCurve | None = None
+    first = 0  # of those shown
 
     def show(self, columns: Sequence[Column], curve: ScoreCurve | None = None) -> None:
         """Show these columns, with the exact law of a score over the logits."""
         self.columns, self.curve = columns, curve
         self.redraw()
 
+    def next_page(self) -> bool:
+        """Show those that had no place, if there are any."""
+        later = self._later(*self.size)
+        if later:
+            self.first += len(pair_names(self.columns)) - self.first - len(later)
+            self.redraw()
+        return bool(later)
+
+    def first_page(self) -> None:
+        """Show the first ones."""
+        self.first = 0
+        self.redraw()
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return grid_lines(self.columns, width, height, self.glyphs, self.curve) if self.columns else ()
+        if not self.columns:
+            return ()
+        lines = grid_lines(self.columns, width, height, self.glyphs, self.curve, self.first)
+        later = self._later(width, height)
+        if later and len(lines) < height:
+            words = "v: " + ", ".join(self.glyphs.say(TITLES[name]) for name in later)
+            lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((words, "dim"),), width)]
+        return lines
+
+    def _later(self, width: int, height: int) -> list[HistogramName]:
+        """Those that come after what has place."""
+        names = pair_names(self.columns)
+        return names[self.first + pairs_at_once(len(names), width, height) :]

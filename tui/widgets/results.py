@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from textual import events
 from textual.app import ComposeResult
 from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
 from textual.widget import Widget
 
 from ..views.glyphs import Glyphs
+from ..views.histograms import LOWEST
 from ..views.lines import wrapped
-from ..views.sentence import sentence
-from ..views.table import Contents
+from ..views.sentence import row_words, sentence
+from ..views.table import Contents, layout
 from .bars import Paragraph
 from .histograms import Histograms
 from .statistics_table import StatisticsTable
@@ -22,11 +24,9 @@ if TYPE_CHECKING:
     from ...core.lab.theory import ScoreCurve
 
 View: TypeAlias = Literal["both", "table", "histograms"]
-VIEWS: tuple[View, ...] = ("both", "table", "histograms")
 
 _FULL = 24  # lines of the whole table with its headings
 _SHORT = 11  # of the rows that a small screen shows
-_PAIRS = 8  # of two rows of histograms with the lowest bars
 
 
 class Results(Widget):
@@ -72,14 +72,46 @@ class Results(Widget):
         self._arrange()
         self._say()
 
-    def next_view(self) -> None:
-        """Table and histograms, or one of them in all the room there is."""
-        self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
-        if self.view == "histograms" and self.table.has_focus:
-            self.table.leave()  # what is hidden cannot keep the focus
-        self.table.display = self.view != "histograms"
-        self.histograms.display = self.view != "table"
+    def next_view(self) -> bool:
+        """Table and histograms, or one of them in all the room there is; True once all have been shown."""
+        if self.shown == "histograms" and self.histograms.next_page():
+            return False
+        views = self._views(self.size)
+        at = (views.index(self.shown) + 1) % len(views)
+        self._turn(views[at] if at else "both")
+        return at == 0
+
+    def first_view(self) -> None:
+        """What is shown first."""
+        self._turn("both")
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if self.shown == "histograms":  # what has the focus is to be seen
+            self._turn("table")
+
+    def _turn(self, view: View) -> None:
+        self.view = view
+        self.histograms.first_page()
+        if view == "histograms" and self.table.has_focus:
+            self.table.leave()
         self._arrange()
+        self._say()
+
+    @property
+    def shown(self) -> View:
+        """The view on screen."""
+        return self._shown(self.size)
+
+    def _shown(self, size: Size) -> View:
+        """The view that has room, in place of the one that is wanted."""
+        return self.view if self.view in self._views(size) else "table"
+
+    def _views(self, size: Size) -> Sequence[View]:
+        """The views that this size has room for."""
+        width, height = size
+        if height >= _SHORT + _words(width) + LOWEST:
+            return "both", "table", "histograms"
+        return "table", "histograms"
 
     def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
         event.stop()
@@ -100,8 +132,8 @@ class Results(Widget):
         if self._stale:
             self.words.show(self.glyphs.say(self._remark), "alert")
         elif statistic is not None:
-            text = f"{statistic.label}: {statistic.formula}. {statistic.definition} Source: {statistic.source}."
-            self.words.show(self.glyphs.say(text))
+            narrow = bool(layout(self._contents, self.size.width).alone)
+            self.words.show(row_words(statistic, self._contents, self.glyphs, narrow))
         elif self._contents.columns:
             self.words.show(self._remark + sentence(self._contents, self.glyphs))
 
@@ -113,16 +145,22 @@ class Results(Widget):
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
         """Each part with its lines: the whole table if histograms still fit, else its telling rows."""
         width, height = size
-        words = 3 if width < 72 else 2
+        words, shown = _words(width), self._shown(size)
         if self._stale:  # a reason is shown to its end, at the cost of the histograms
             words = max(words, len(wrapped(self.glyphs.say(self._remark), width - 1)))
-        table = _FULL if height >= _FULL + words + _PAIRS else _SHORT
-        if self.view == "table":
-            table = height - words
-        elif self.view == "histograms":
-            table = 0
+        elif shown == "histograms" and height < words + 2 * LOWEST + 1:
+            words = 0
+        if shown == "both":
+            table = _FULL if height >= _FULL + words + 2 * LOWEST else _SHORT
+        else:
+            table = height - words if shown == "table" else 0
         table = max(min(table, height), 0)
         return (self.table, table), (self.words, words), (self.histograms, max(height - table - words, 0))
+
+
+def _words(width: int) -> int:
+    """Lines that the sentence under a table takes."""
+    return 4 if width < 48 else 3 if width < 72 else 2
 
 
 class _Stack(Layout):

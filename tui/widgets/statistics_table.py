@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ...core.statistics.catalogue import Statistic
-from ..views.lines import Line, fitted
-from ..views.table import ESSENTIAL, Contents, Row, head_line, layout, row_line, table_rows
+from ..views.lines import Line, Span, fitted
+from ..views.table import ESSENTIAL, FIRST_GROUP, Contents, Row, head_line, layout, row_line, table_rows
 from .lines import LinesWidget
 
 
@@ -34,7 +34,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
             self.statistic = statistic
 
     contents = Contents(())
-    instead = False  # exact values in place of ±, where there is no room for both
+    turn = 0  # what is shown of values, ± and exact values, where there is no room for all
     _cursor = 0  # among the rows that are statistics
     _top = 0
 
@@ -44,8 +44,8 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.redraw()
 
     def swap(self) -> None:
-        """Exact values in place of ±, or back."""
-        self.instead = not self.instead
+        """Exact values in place of ±, and so on, or back."""
+        self.turn += 1
         self.redraw()
 
     @property
@@ -64,16 +64,29 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._top = min(max(self._top, at - room + 2, 0), last_top)
         self._top = min(self._top, max(at - 1, 0)) if marked else self._top
         shown = rows[self._top : self._top + room]
-        shape = layout(self.contents, width, self.instead)
-        lines = [head_line(self.contents, shape, self.glyphs, self._has_headings(rows))]
+        shape = layout(self.contents, width, self.turn)
+        cut = self._top + len(shown) < len(rows)
+        first = ("", "text") if cut else self._first(rows)
+        lines = [head_line(self.contents, shape, self.glyphs, first)]
         for row in shown:
             here = marked is not None and row.statistic is marked
             lines.append(row_line(row, self.contents, shape, self.glyphs, here))
-        hidden = len(rows) - self._top - len(shown)
-        if hidden > 0 and lines:
-            more = f" {hidden + 1} more rows: Tab, then down; or v"
+        if cut and lines:
+            last = rows[self._top + len(shown) - 1 :] if self.has_focus else self._left_out(shown[:-1])
+            more = f" {len(last)} more rows: {'down' if self.has_focus else 'Tab, then down'}"
             lines[-1] = fitted(((self.glyphs.say(more), "dim"),), width)
         return lines
+
+    def _first(self, rows: Sequence[Row]) -> Span:
+        """Over the labels: the first group's heading, or how many rows there are beside the telling ones."""
+        if any(_is_heading(row) for row in rows):
+            return FIRST_GROUP
+        left = len(self._left_out(rows))
+        return (f" {left} more: Tab", "dim") if left else ("", "text")
+
+    def _left_out(self, rows: Sequence[Row]) -> list[Row]:
+        shown = {row.label for row in rows}
+        return [row for row in table_rows(self.contents) if not _is_heading(row) and row.label not in shown]
 
     def action_move(self, step: Literal[-8, -1, 1, 8]) -> None:
         count = sum(row.statistic is not None for row in self._rows())
@@ -104,12 +117,10 @@ class StatisticsTable(LinesWidget, can_focus=True):
         plain = [row for row in everything if not _is_heading(row)]
         if self.size.height >= len(everything) + 1:
             return everything
-        if self.size.height >= len(plain) + 1 or self.has_focus:
+        telling = table_rows(self.contents, ESSENTIAL)
+        if self.size.height >= min(len(plain), len(telling) + 2) + 1 or self.has_focus:
             return plain
-        return table_rows(self.contents, ESSENTIAL)
-
-    def _has_headings(self, rows: Sequence[Row]) -> bool:
-        return any(_is_heading(row) for row in rows)
+        return telling
 
 
 def _is_heading(row: Row) -> bool:
