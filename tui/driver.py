@@ -13,6 +13,7 @@ import re
 import selectors
 import sys
 import time
+from contextlib import suppress
 from typing import Any, TextIO
 
 from textual.constants import ESCAPE_DELAY
@@ -51,6 +52,7 @@ class TerminalDriver(LinuxDriver):
         if not _is_terminal(sys.__stderr__) and sys.__stdout__ is not None:
             self._file = sys.__stdout__  # messages are sent elsewhere; the screen is not
             self._file.reconfigure(errors="backslashreplace")
+        self._file: Any = _Deaf(self._file)
 
     def start_application_mode(self) -> None:
         self._pacing.forget()
@@ -136,6 +138,26 @@ class Sieve:
         """What was held and has stayed alone: Escape, or Alt and a bracket. Nobody types more than that at once."""
         typed, self._held = (self._held, "") if len(self._held) <= 2 else ("", self._held)
         return typed
+
+
+class _Deaf:
+    """The terminal's file. When it has gone, nobody hears what is written; an error would leave the app waiting for
+    a thread that has died of it.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

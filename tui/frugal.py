@@ -32,7 +32,7 @@ ReturnType = TypeVar("ReturnType")
 _SPLIT: Callable[[str], tuple[list[tuple[int, int, int]], int]] | None = getattr(rich_cells, "split_graphemes", None)
 
 # Cells that have not changed but cost less to send again than to jump over.
-_BRIDGE = 6
+_BRIDGE = 4
 
 
 def _supported() -> bool:
@@ -98,8 +98,8 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
         if self._shown_size != size:
             self._shown, self._shown_size = {}, size
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
-        out: list[str] = []
-        current: Style | None = None
+        whole: list[str] = []  # rows that are sent in one go
+        pieces: dict[Style | None, list[tuple[int, int, str]]] = {}
         for y, x, strip in strips:
             cells = _cells(strip)
             room = max(size.width - x, 0)
@@ -111,28 +111,50 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
             if before == cells:
                 continue
             row[x : x + len(cells)] = cells
-            runs = list(_runs(before, cells))
             if any(len(character) > 1 for character, _ in cells):
                 # Where a terminal draws each part of a composed character for itself, it writes over what follows.
                 for cell in row[x + len(cells) :]:
                     if cell is None:
                         break
                     cells.append(cell)
-                runs = [(0, len(cells))]
-            for first, last in runs:
-                out.append(f"\x1b[{y + 1};{x + first + 1}H")
-                lost = False  # the terminal's cursor, for want of knowing how far a character took it
-                for at, (character, style) in enumerate(cells[first:last], x + first):
-                    if style is not current and style != current:
-                        out.append(_switch(current, style, system))
-                        current = style
-                    if lost and character:
-                        out.append(f"\x1b[{y + 1};{at + 1}H")
-                    lost = len(character) > 1 or (lost and not character)
-                    out.append(_composed(character, y, at) if len(character) > 1 else character)
-        if current is not None:
-            out.append("\x1b[m")
-        return "".join(out)
+                whole.append(_row(cells, y, x, system))
+                continue
+            for first, last in _runs(before, cells):
+                text = "".join(character for character, _ in cells[first:last])
+                pieces.setdefault(cells[first][1], []).append((y, x + first, text))
+        return "".join([*whole, *_by_style(pieces, system)])
+
+
+def _row(cells: list[Cell], y: int, x: int, system: ColorSystem) -> str:
+    """Cells in a row of which some are of several parts; after those the cursor is put where it has to be."""
+    out = [f"\x1b[{y + 1};{x + 1}H"]
+    current: Style | None = None
+    lost = False  # the terminal's cursor, for want of knowing how far a character took it
+    for at, (character, style) in enumerate(cells, x):
+        if style is not current and style != current:
+            out.append(_switch(current, style, system))
+            current = style
+        if lost and character:
+            out.append(f"\x1b[{y + 1};{at + 1}H")
+        lost = len(character) > 1 or (lost and not character)
+        out.append(_composed(character, y, at) if len(character) > 1 else character)
+    out.append("\x1b[m")
+    return "".join(out)
+
+
+def _by_style(pieces: dict[Style | None, list[tuple[int, int, str]]], system: ColorSystem) -> Iterator[str]:
+    """All pieces of one style, then those of the next: a jump costs less than half of what a change of style does."""
+    current: Style | None = None
+    for style, places in pieces.items():
+        yield _switch(current, style, system)
+        current = style
+        line, column = -1, 0  # where the cursor is, if that is sure
+        for y, x, text in places:
+            yield f"\x1b[{x - column}C" if y == line and x > column else f"\x1b[{y + 1};{x + 1}H"
+            yield text
+            line, column = (y, x + len(text)) if text.isascii() else (-1, 0)
+    if current is not None:
+        yield "\x1b[m"
 
 
 @lru_cache(maxsize=1024)
@@ -203,17 +225,21 @@ def _one_cell_each(text: str) -> bool:
 
 
 def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, int]]:
-    """Stretches of cells to send: what differs, and what lies between closely; wide characters whole."""
-    changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
-    start = 0
-    for number, at in enumerate(changed):
-        following = changed[number + 1] if number + 1 < len(changed) else None
-        if following is not None and following - at <= _BRIDGE:
+    """Stretches of cells of one style to send: what differs, and what lies between closely; wide characters whole."""
+    first = last = -1
+    for at, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old == new or at < last:
             continue
-        first, last = changed[start], at + 1
-        while first and after[first][0] == "":
-            first -= 1
-        while last < len(after) and after[last][0] == "":
-            last += 1
+        start, end = at, at + 1
+        while start and after[start][0] == "":
+            start -= 1
+        while end < len(after) and after[end][0] == "":
+            end += 1
+        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == new[1] for cell in after[first:start]):
+            last = end
+            continue
+        if last >= 0:
+            yield first, last
+        first, last = start, end
+    if last >= 0:
         yield first, last
-        start = number + 1

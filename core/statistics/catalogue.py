@@ -162,10 +162,11 @@ STATISTICS: tuple[Statistic, ...] = (
         "in float16, 88.72 in float32, on a sample of rows.", _FORMATS,
     ),
     Statistic(
-        "weight_error", "weight error", "numerics", "share", "½ Σ |p − p64|",
+        "weight_error", "weight error", "numerics", "number", "½ Σ |p − p64|",
         "Total variation between the weights in this number format and those in float64: how much weight went "
         "elsewhere or was lost, on a sample of rows.", _FORMATS,
     ),
 )  # fmt: skip
 
+ALWAYS = tuple(statistic for statistic in STATISTICS if not statistic.optional)  # what every measurement has
 STATISTIC: dict[str, Statistic] = {statistic.name: statistic for statistic in STATISTICS}

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from ...core.attention.scales import SCALE_RULES
 from ...core.errors import InputError
 from ...core.parameters import ParameterError, Parameters
-from ...core.statistics.catalogue import STATISTICS, Statistic
+from ...core.statistics.catalogue import ALWAYS, Statistic
 from ...core.statistics.measurement import Measurement
 from .. import work
 from ..command import in_shell
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ...core.captures.reader import Capture, Layer
     from ...core.export.formats import Format
 
-_MAPPED = tuple(statistic for statistic in STATISTICS if not statistic.optional)  # what a head has
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
 
 
@@ -154,8 +153,8 @@ class CapturePane(TwoParts):
         self.map.move(down, right)
 
     def action_statistic(self, direction: int) -> None:
-        at = _MAPPED.index(self.map.statistic) + direction
-        self.map.statistic = _MAPPED[at % len(_MAPPED)]
+        at = ALWAYS.index(self.map.statistic) + direction
+        self.map.statistic = ALWAYS[at % len(ALWAYS)]
         self.map.redraw()
 
     def action_rule(self, direction: int) -> None:

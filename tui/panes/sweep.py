@@ -15,7 +15,7 @@ from ...core.attention.scales import Setting, multiplier
 from ...core.errors import InputError
 from ...core.landmarks import MODEL_WIDTHS, landmarks, next_width
 from ...core.parameters import FIELD, ParameterError, Parameters
-from ...core.statistics.catalogue import STATISTICS, Statistic
+from ...core.statistics.catalogue import ALWAYS, Statistic
 from .. import work
 from ..messages import (
     CurvesReady,
@@ -325,8 +325,8 @@ class SweepPane(Pane):
         self._change(self.parameters.with_value(name, value))
 
     def action_statistic(self, direction: int) -> None:
-        at = STATISTICS.index(self.plot.statistic) + direction
-        self.plot.statistic = STATISTICS[at % len(STATISTICS)]
+        at = ALWAYS.index(self.plot.statistic) + direction
+        self.plot.statistic = ALWAYS[at % len(ALWAYS)]
         self._show()
 
     def action_grid(self, direction: int) -> None:

@@ -64,7 +64,7 @@ def fitted(line: Line, width: int) -> Line:
     result: list[Span] = []
     left = width
     for text, role in line:
-        if left <= 0:
+        if left <= 0 and cell_len(text):  # a mark without a cell of its own still belongs to what stands before
             break
         piece = text if cell_len(text) <= left else set_cell_size(text, left)
         result.append((piece, role))

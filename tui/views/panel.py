@@ -81,11 +81,17 @@ def panel_lines(
 
 
 def field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
-    """The name at the left, the value at the right; a long value takes the room that its name leaves."""
+    """The name at the left, the value at the right; a long value takes the room that its name leaves.
+
+    The focus is seen without colours, too: by the arrows, or what there is room for of them.
+    """
     label = glyphs.say(field.label)
-    room = width - max(min(NAME, width - len(text) - 1), len(label) + 1)
-    arrows = focused and len(text) + 4 <= room
-    left, right = (f"{glyphs.left} ", f" {glyphs.right}") if arrows else ("", "")
+    forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right), (glyphs.left, "")]
+    left, right = next(
+        (form for form in forms if focused and len(label) + len(text) + sum(map(len, form)) <= width), ("", "")
+    )
+    room = max(width - NAME, len(left) + len(text) + len(right))
+    room = min(room, width - len(label) - (not left))
     value: Role = "accent" if focused and role == "text" else role
     return (
         (label.ljust(width - room), "accent" if focused else "label"),

@@ -36,6 +36,21 @@ ESSENTIAL = (
     "jacobian_norm",
     "dead_rows",
 )
+# What joins them, in this order, as there is more room; then the rest as they come.
+_THEN = (
+    "grad_q_median",
+    "entropy_fraction",
+    "logit_variance",
+    "score_overflow",
+    "logit_max",
+    "grad_q_rms",
+    "weight_error",
+    "weight_times_complement",
+    "logit_within_3sd",
+    "grad_q_top1_share",
+    "naive_exp_overflow",
+    "logit_mean",
+)
 FIRST_GROUP: Span = (STATISTICS[0].group, "heading")  # its heading stands over the labels
 _NOTHING: Span = ("", "text")
 COLUMN_ROLES: tuple[Role, Role] = ("unscaled", "scaled")
@@ -109,6 +124,18 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[R
         if statistic.name == "logit_std" and any(column.freezing for column in contents.theory):
             rows.append(Row("freezing", None, [column.freezing for column in contents.theory]))
     return rows
+
+
+def rows_for(contents: Contents, room: int) -> list[Row]:
+    """Every row under its heading if `room` lines hold them, else the most telling, at least the essential."""
+    everything = table_rows(contents)
+    if len(everything) <= room:
+        return everything
+    known = [row.statistic.name for row in everything if row.statistic]
+    first = [name for name in (*ESSENTIAL, *_THEN) if name in known]
+    names = [*first, *(name for name in known if name not in first)]
+    gauge = any(row.freezing for row in everything)
+    return table_rows(contents, names[: max(room - gauge, len(ESSENTIAL))])
 
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:

@@ -11,11 +11,12 @@ from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
 from textual.widget import Widget
 
+from ...core.statistics.catalogue import STATISTICS
 from ..views.glyphs import Glyphs
 from ..views.histograms import LOWEST
 from ..views.lines import wrapped
 from ..views.sentence import row_words, sentence
-from ..views.table import Contents, layout
+from ..views.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
 from .histograms import Histograms
 from .statistics_table import StatisticsTable
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
 
 View: TypeAlias = Literal["both", "table", "histograms"]
 
-_FULL = 24  # lines of the whole table with its headings
-_SHORT = 11  # of the rows that a small screen shows
+_SHORT = (
+    len(ESSENTIAL) + 2
+)  # lines of the rows that a small screen shows, with the gauge of freezing and the head line
+_WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 1
+_AT_EASE = 12  # of two rows of histograms, their bars two lines high
 
 
 class Results(Widget):
@@ -113,6 +117,9 @@ class Results(Widget):
             return "both", "table", "histograms"
         return "table", "histograms"
 
+    def on_resize(self) -> None:
+        self._say()  # how much it says of a row depends on the width
+
     def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
         event.stop()
         self._say()
@@ -143,7 +150,7 @@ class Results(Widget):
             self.words.refresh(layout=True)  # one of the parts: only that makes their parent arrange them again
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
-        """Each part with its lines: the whole table if histograms still fit, else its telling rows."""
+        """Each part with its lines: the table as far as it leaves histograms at ease, its telling rows always."""
         width, height = size
         words, shown = _words(width), self._shown(size)
         if self._stale:  # a reason is shown to its end, at the cost of the histograms
@@ -151,7 +158,7 @@ class Results(Widget):
         elif shown == "histograms" and height < words + 2 * LOWEST + 1:
             words = 0
         if shown == "both":
-            table = _FULL if height >= _FULL + words + 2 * LOWEST else _SHORT
+            table = min(max(height - words - _AT_EASE, _SHORT), _WHOLE)
         else:
             table = height - words if shown == "table" else 0
         table = max(min(table, height), 0)

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from ...core.statistics.catalogue import Statistic
 from ..views.lines import Line, Span, fitted
-from ..views.table import ESSENTIAL, FIRST_GROUP, Contents, Row, head_line, layout, row_line, table_rows
+from ..views.table import FIRST_GROUP, Contents, Row, head_line, layout, row_line, rows_for, table_rows
 from .lines import LinesWidget
 
 
@@ -112,15 +112,11 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.redraw()
 
     def _rows(self) -> list[Row]:
-        """Every row under its heading, or, where those have no room, the telling ones."""
-        everything = table_rows(self.contents)
-        plain = [row for row in everything if not _is_heading(row)]
-        if self.size.height >= len(everything) + 1:
-            return everything
-        telling = table_rows(self.contents, ESSENTIAL)
-        if self.size.height >= min(len(plain), len(telling) + 2) + 1 or self.has_focus:
-            return plain
-        return telling
+        """The rows that fit under the head line; all of them while the cursor can reach them."""
+        rows = rows_for(self.contents, self.size.height - 1)
+        if self.has_focus and not any(map(_is_heading, rows)):
+            return [row for row in table_rows(self.contents) if not _is_heading(row)]
+        return rows
 
 
 def _is_heading(row: Row) -> bool:
