@@ -346,9 +346,12 @@ def test_a_resized_terminal_is_filled() -> None:
         for size in ((200, 60), (80, 20), (20, 5), (121, 41)):
             session.resize(*size)
             session.quiet()
-        session.until(lambda: "quit" in session.screen.lines[40], "the screen")
-        session.quiet()
-        assert not [line for line in session.screen.lines if "?" in line and "? help" not in line]
+        session.until(lambda: "quit" in session.screen.lines[40] and not left_out(session), "every cell")
+
+
+def left_out(session: Session) -> list[str]:
+    """Lines with cells to which nothing has been sent."""
+    return [line for line in session.screen.lines if "?" in line and "? help" not in line]
 
 
 # Keys
