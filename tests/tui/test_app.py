@@ -782,7 +782,7 @@ def test_table_and_histograms_are_both_on_screen_at_every_size(size: tuple[int, 
     async def script(stage: Stage) -> None:
         await stage.settled()
         assert [len(line) for line in stage.lines] == [size[0]] * size[1]
-        for words in ("attn-tui", "unscaled × 1", "entropy", "dead rows", "Unscaled, logits"):
+        for words in ("1 Lab", "unscaled × 1", "entropy", "dead rows", "Unscaled, logits"):
             assert glyphs.say(words) in stage.text
         for title in ("logits", "attention weights", "row entropy", "‖∂L/∂q‖ of rows"):
             assert glyphs.say(title) in "\n".join(stage.part(stage.lab.results.histograms))
@@ -1303,7 +1303,7 @@ def test_what_the_status_says_is_short_and_true() -> None:
         assert f"× {multiplier} (1/√d_k)" in stage.part(stage.table)[0]
         assert "? help" in stage.lines[-1]
 
-    play(script, size=(160, 40))
+    play(script, size=(140, 40))
 
 
 # What is remembered

@@ -42,8 +42,8 @@ def test_the_longest_status_that_has_room_is_shown_at_the_right_edge() -> None:
     )
     assert text_of(top_line(PANES, "Lab", statuses, 70)).endswith("   d_k 64 · 128 keys · seed 0 ")
     assert text_of(top_line(PANES, "Lab", statuses, 45)).endswith("   d_k 64 ")
-    assert text_of(top_line(PANES, "Lab", statuses, 33)).endswith(" 1 Lab  2       d_k 64 ")
-    assert text_of(top_line(PANES, "Lab", statuses, 26)) == " 1 Lab  2          d_k 64 "
+    assert text_of(top_line(PANES, "Lab", statuses, 33)) == " 1 Lab  2 Capture         d_k 64 "
+    assert text_of(top_line(PANES, "Lab", statuses, 24)) == " 1 Lab  2        d_k 64 "
     assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 16))
 
 

@@ -18,12 +18,12 @@ _NAME: Span = (" attn-tui ", "heading")
 def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
     """The name of the program, its panes with the active one set off, and the longest status that has room.
 
-    Where there is room for no status, the other panes keep their numbers and lose their names, then the program
-    loses its own.
+    Where there is room for no status, the program loses its name; then the other panes lose theirs and keep their
+    numbers.
     """
     needed = min(map(line_width, statuses), default=0) + 2
-    short = _tabs(panes, active, [active])
-    forms: list[Line] = [(_NAME, *_tabs(panes, active, panes)), (_NAME, *short), short]
+    named, short = _tabs(panes, active, panes), _tabs(panes, active, [active])
+    forms: list[Line] = [(_NAME, *named), named, (_NAME, *short), short]
     tabs = next((form for form in forms if line_width(form) + needed <= width), forms[-1])
     room = width - line_width(tabs) - 2
     status = next((status for status in statuses if line_width(status) <= room), ())
