@@ -33,7 +33,7 @@ every_question = pytest.mark.parametrize("p", QUESTIONS.values(), ids=QUESTIONS)
 def short_grids() -> Iterator[None]:
     """Few d_k, so that tests are quick."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_curves, "LAST", 256)
+        patch.setattr(rule_curves, "LAST", 128)
         patch.setattr(mechanisms, "D_KS", (16, 64, 256))
         yield
 
@@ -150,7 +150,7 @@ def curves_of(p: Parameters) -> rule_curves.Curves:
 def test_a_curve_is_the_entropy_of_runs_over_d_k(name: str) -> None:
     p = replace(QUESTIONS[name], n_keys=6, batch=3)
     found = curves_of(p)
-    assert (found.draws, found.rows, found.d_ks[0], found.d_ks[-1]) == (3, 6, 4, 256)
+    assert (found.draws, found.rows, found.d_ks[0], found.d_ks[-1]) == (3, 6, 4, 128)
     for rule in ("none", "sqrt_d_k", "log_d_k", "layer_norm_sqrt_d_k"):
         for at in (0, 5):
             asked = replace(p, d_k=found.d_ks[at], scale=rule)
@@ -159,9 +159,9 @@ def test_a_curve_is_the_entropy_of_runs_over_d_k(name: str) -> None:
 
 
 def test_curves_lie_near_their_exact_values() -> None:
-    p = replace(SMALL, n_keys=128, n_queries=64, batch=16)
+    p = replace(SMALL, n_queries=64)
     found = curves_of(p)
-    assert found.draws * found.rows == 128
+    assert found.draws * found.rows == 256
     for rule in ("none", "sqrt_d_k"):
         for d_k, value in list(zip(found.d_ks, found.values[rule], strict=True))[::3]:
             exact = predict(replace(p, d_k=d_k, scale=rule)).columns[1].values["entropy_fraction"]
