@@ -256,7 +256,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "precision", "format", "format",
-        "The number format that queries, keys and logits are rounded to, as hardware does; sums are float32's. "
+        "The number format that queries, keys and scores are rounded to, as hardware does; sums are float32's. "
         "float64 and float32 compute in that format.",
         "choice", choices=get_args(FormatName), group="attention",
     ),

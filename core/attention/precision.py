@@ -85,11 +85,19 @@ def low_precision_scores(
 def low_precision_weights(
     logits: FloatArray, name: str, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
 ) -> FloatArray:
-    """Attention weights (…, n) in a format, of logits in its accumulator; NaN for a row with a logit of ∞ or NaN."""
+    """Attention weights (…, n) in a format, of logits in its accumulator.
+
+    They are NaN in a row with a logit of ∞ or NaN, and in one where nothing, not even a sink, is above −∞.
+    """
     if sink is not None:
         sink = round_to(np.asarray(sink), name).values
     with np.errstate(over="ignore", invalid="ignore"):
-        return round_to(softmax(logits, hidden, sink), name).values
+        weights = round_to(softmax(logits, hidden, sink), name).values
+    held = np.isneginf(logits)
+    if sink is None and held.any():
+        seen = np.ones_like(held) if hidden is None else np.broadcast_to(~hidden, held.shape)
+        weights[seen.any(axis=-1) & (held | ~seen).all(axis=-1)] = np.nan  # its largest logit cannot be subtracted
+    return weights
 
 
 def losses(

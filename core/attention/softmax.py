@@ -154,6 +154,11 @@ def row_sums(logits: FloatArray, shifted: ShiftedRows, scratch: FloatArray | Non
     return sums
 
 
+def sink_power(sink: FloatArray) -> FloatArray:
+    """t (…) of sinks (…) less the largest logit of their rows."""
+    return np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64))
+
+
 def row_statistics(sums: FloatArray, visible: FloatArray, sink: FloatArray | None = None) -> RowStatistics:
     """The statistics of rows from their `row_sums` (5, …) and the number of keys that each sees (…).
 
@@ -161,7 +166,7 @@ def row_statistics(sums: FloatArray, visible: FloatArray, sink: FloatArray | Non
     sums are float64; see the module's text for the formulas.
     """
     first, r1, r2, r3, heat = sums.astype(np.float64)
-    t = 0.0 if sink is None else np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64))
+    t = 0.0 if sink is None else sink_power(sink)
     p1 = 1 / (1 + r1 + t)
     p2 = p1 * p1
     sum_squared = (1 + r2) * p2

@@ -152,8 +152,9 @@ STATISTICS: tuple[Statistic, ...] = (
         "How much of the squared gradient the largest one per cent of rows hold, their number rounded up.", _GRADIENT,
     ),
     Statistic(
-        "score_overflow", "overflow", "numerics", "share", "P(|c·s| rounds beyond the largest number)",
-        "Share of scaled scores that the number format cannot hold, on a sample of rows: infinite, or saturated.",
+        "score_overflow", "overflow", "numerics", "share", "P(|s| rounds beyond the largest number)",
+        "Share of scores, before the scale, that the number format cannot hold, on a sample of rows: infinite, or "
+        "saturated.",
         _FORMATS,
     ),
     Statistic(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, Counts, FloatArray
 from ..attention.row_gradients import LogitGradients, logit_gradients, upstream
-from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows
+from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows, sink_power
 from .histogram import Axis, Histogram, count, histogram
 from .measurement import Column, Estimate, HistogramName
 from .summary import RowMoments, Sums, estimates, estimates_of_norms, sums_of_rows, sums_of_scores
@@ -219,14 +219,15 @@ def _add_piece(
     for index, (_, multiplier) in enumerate(tally.rules):
         sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
         kept.sums[index, :, rows] = sums
+        sink = _above_largest(tally, multiplier, kept.largest[rows])
         if backward is not None and received is not None:
             way, d, r = backward
-            sink = _above_largest(tally, multiplier, kept.largest[rows])
             found = logit_gradients(shifted, multiplier, received, sink, scratch, logits)
             kept.gradients[index, rows] = way.query_norms(found, index, d, r)
         if counted is not None:
             log10_p = scores[counted] * number(multiplier / _LN10)
-            log10_p -= (np.log1p(sums[1, counted]) / number(_LN10))[:, np.newaxis]
+            others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
+            log10_p -= (np.log1p(others) / _LN10).astype(log10_p.dtype)[:, np.newaxis]
             tally.counts["weights", index] += count(_visible(log10_p, hidden, counted), WEIGHTS)
 
 

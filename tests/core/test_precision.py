@@ -262,6 +262,14 @@ def test_a_row_with_an_infinite_score_has_no_weights_left() -> None:
     assert report(q, k, "bfloat16").weight_error == pytest.approx(0)
 
 
+def test_a_row_with_nothing_above_minus_infinity_has_no_weights_left() -> None:
+    q, k = np.array([[-300.0]] * 3), np.array([[300.0], [1.0], [400.0]])
+    hidden = np.array([[False, True, False], [True, True, True], [False, False, False]])
+    with np.errstate(all="raise", under="ignore"):
+        assert report(q, k, "float16", hidden=hidden).weight_error.tolist() == [1, 0, pytest.approx(0)]
+        assert report(q, k, "float16", hidden=hidden, sink=0.0).weight_error.tolist() == [0, 0, pytest.approx(0)]
+
+
 def test_a_saturated_score_still_has_weights() -> None:
     q, k = np.array([[30.0]]), np.array([[30.0], [20.0], [0.0]])
     found = report(q, k, "float8_e4m3fn")
