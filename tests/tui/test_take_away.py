@@ -15,6 +15,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.lab.claims import CLAIMS, check
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.cli import main
+from attn_tui.tui.panes import sweep as sweep_pane
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.picture import picture
@@ -113,6 +114,37 @@ def test_the_lab_waits_for_its_theory() -> None:
         assert '"theory"' in stage.lab.numbers("json")
 
     play(script, replace(SMALL, n_keys=13))
+
+
+# The Sweep pane
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [SMALL, replace(SMALL, scale="log_d_k", components="laplace", mask="causal", seed=3)],
+    ids=["small", "a rule without a value at d_k 1"],
+)
+def test_the_command_of_a_sweep_prints_its_numbers(
+    parameters: Parameters, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_pane, "GRIDS", (replace(sweep_pane.GRIDS[0], text="1:64:log6,16"), sweep_pane.GRIDS[1]))
+    taken: list[Taken] = []
+
+    async def script(stage: Stage) -> None:
+        stage.app.action_pane("Sweep")
+        await stage.answered()
+        pane = stage.app.panes["Sweep"]
+        assert isinstance(pane, sweep_pane.SweepPane)
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
+        taken.append(take(pane))
+        await stage.press("]")  # twice the keys
+        await stage.until(lambda: "--n-keys 32" in pane.command() and succeeds(lambda: pane.numbers("json")))
+        taken.append(take(pane))
+        pane.swept = replace(pane.swept, points=dict([*pane.swept.points.items()][:2]))
+        assert refusal(lambda: pane.numbers("csv")).startswith("2 of ")
+
+    play(script, parameters)
+    agree(taken, capsys)
 
 
 # The Capture pane

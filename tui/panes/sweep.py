@@ -355,7 +355,7 @@ class SweepPane(Pane):
         from ...core.export.sweep import Sweep, sweep_csv, sweep_json, sweep_markdown
 
         swept = self.swept
-        if swept.question != _question(self.parameters) or not swept.complete:
+        if swept.question != _question(self.parameters) or not (swept.d_ks and swept.complete):
             raise InputError(f"{len(swept.points)} of {len(swept.d_ks) or 'all'} points are there so far.")
         points = [(found.point, found.prediction) for _, found in sorted(swept.points.items())]
         result = Sweep(swept.question, swept.d_ks, points, self._line(kind))
