@@ -43,8 +43,8 @@ class ShiftedRows:
         """The smallest entry of `below`."""
         return float((self.smallest - self.largest).min(initial=0))
 
-    def only(self, rows: slice) -> ShiftedRows:
-        """Some of these rows, in the same memory."""
+    def only(self, rows: slice | npt.NDArray[np.intp]) -> ShiftedRows:
+        """Some of these rows; a slice of them in the same memory."""
         hidden = None if self.hidden is None else self.hidden[rows]
         return ShiftedRows(
             self.below[rows], hidden, self.largest[rows], self.argmax[rows], self.smallest[rows], self.visible[rows]

@@ -47,8 +47,8 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tupl
     many = min(p.batch, DRAWS)
     rows = max(min(ENTRIES // (p.n_keys * many), p.n_queries), 1)
     chosen = np.linspace(0, p.n_queries - 1, rows).round().astype(np.intp)
-    q, k = vectors_of(p, kept_draws(p, sides(p), draws, slice(0, many)))
-    q = q[:, chosen]
+    q, *others = kept_draws(p, sides(p), draws, slice(0, many))
+    q, k = vectors_of(p, [q[:, :, chosen], *others])
     unseen = hidden(p, slice(0, p.n_queries))
     unseen = None if unseen is None else unseen[chosen]
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)

@@ -140,9 +140,14 @@ def factors_of(p: Parameters, raw: list[FloatArray]) -> Factors:
 def vectors_of(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Queries (draws, m, d) and keys (draws, n, d) themselves, from components as `factors_of` takes them."""
     q, k = _correlated(p, raw)
-    number = q.dtype.type
-    q, k = number(p.mean_q) + number(p.std_q) * q, number(p.mean_k) + number(p.std_k) * k
+    q, k = _placed(q, p.mean_q, p.std_q), _placed(k, p.mean_k, p.std_k)
     return np.ascontiguousarray(q.mT), np.ascontiguousarray(k.mT)
+
+
+def _placed(side: FloatArray, mean: float, std: float) -> FloatArray:
+    """Standardised components with this mean and deviation."""
+    number = side.dtype.type
+    return side if (mean, std) == (0, 1) else number(mean) + number(std) * side
 
 
 def _correlated(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatArray]:

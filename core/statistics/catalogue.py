@@ -136,7 +136,7 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "grad_q_median", "median ∂L/∂q", "gradient", "number", "median over rows of ‖∂L/∂q‖",
         "The gradient that a typical query receives from L = Σ G·O, where G and the values are standard normal and "
-        "d_v wide. Unscaled it vanishes as d_k grows.", _GRADIENT,
+        "d_v wide; taken of at most 256 rows of a draw. Unscaled it vanishes as d_k grows.", _GRADIENT,
     ),
     Statistic(
         "grad_q_mean", "mean ∂L/∂q", "gradient", "number", "mean over rows of ‖∂L/∂q‖",

@@ -30,6 +30,8 @@ PIECE = 1 << 17
 # Entries that the histograms of logits and of weights count at most, as whole rows spread evenly over all draws:
 # a picture has a few hundred columns, and counting is dearer than everything else done to an entry.
 COUNTED = 1 << 17
+# Rows of a draw whose gradients are taken at most, spread evenly over it: each costs as much as its scores again.
+DIFFERENTIATED = 256
 WEIGHTS = Axis(-12.0, 0.0, 240, log10=True)
 JACOBIAN = Axis(0.0, 0.5, 200)  # ½, of two equal weights, is the largest ‖J‖_F there is
 GRADIENTS = Axis(-8.0, 4.0, 240, log10=True)
@@ -47,6 +49,12 @@ class Shape:
     def every(self) -> int:
         """Of how many rows one is counted in the histograms of logits and weights."""
         return math.ceil(self.draws * self.rows * self.keys / COUNTED)
+
+    @property
+    def differentiated(self) -> slice:
+        """The rows of a draw whose gradients are taken."""
+        step = math.ceil(self.rows / DIFFERENTIATED)
+        return slice(step // 2, None, step)
 
 
 @dataclass(eq=False)
@@ -69,7 +77,7 @@ class Tally:
     score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     row_sums: list[dict[str, FloatArray]] = field(init=False)  # for each rule
     counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # for each rule; those of scores under 0
-    gradient_norms: FloatArray | None = None  # (rules, draws, rows) ‖∂L/∂q‖, NaN where not seen; None if never given
+    gradient_norms: FloatArray | None = None  # (rules, draws, rows) ‖∂L/∂q‖, NaN where not taken; None if never given
     scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # arrays that pieces are worked on in
 
     def __post_init__(self) -> None:
@@ -97,6 +105,16 @@ class Backward:
 
 
 @dataclass(frozen=True, eq=False)
+class _Taken:
+    """The rows of a piece whose gradients are taken."""
+
+    way: Backward
+    draws: slice  # of the block
+    rows: slice  # of each of these draws in the block
+    chosen: Chosen  # these rows among those of the piece, which lie one below the other
+
+
+@dataclass(frozen=True, eq=False)
 class _Rows:
     """What pieces leave of the rows of one block; arrays end in (rows,)."""
 
@@ -104,7 +122,7 @@ class _Rows:
     largest: FloatArray  # less the centre, with its offset
     powers: FloatArray  # (4, rows) sums of the first four powers of the scores less the centre
     sums: FloatArray  # (rules, 5, rows) the row_sums of softmax
-    gradients: FloatArray  # (rules, rows) ‖∂L/∂q‖
+    gradients: FloatArray  # (rules, rows) ‖∂L/∂q‖, NaN where not taken
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -143,7 +161,11 @@ def add(
     total = block.draws * block.rows
     rules = len(tally.rules)
     kept = _Rows(
-        np.zeros(total), np.zeros(total), np.zeros((4, total)), np.zeros((rules, 5, total)), np.zeros((rules, total))
+        np.zeros(total),
+        np.zeros(total),
+        np.zeros((4, total)),
+        np.zeros((rules, 5, total)),
+        np.full((rules, total), np.nan),
     )
     inside = np.zeros(block.draws)
     for d, r in blocks(block, PIECE):
@@ -154,7 +176,7 @@ def add(
         flat = piece.reshape(-1, block.keys)
         flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
         inside[d] += _inside(tally, piece, flat_hidden, own)
-        part = None if backward is None else (backward, d, r)
+        part = None if backward is None else _taken(tally.shape, backward, d, r, rows.start)
         _add_piece(tally, kept, at, _counted(tally.shape, *first, len(flat)), flat, flat_hidden, own, part)
     _reduce(tally, draws, rows, block, kept, inside, offsets, backward is not None)
 
@@ -167,7 +189,8 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     for index, (rule, multiplier) in enumerate(tally.rules):
         sums = {name: each[:draws] for name, each in (tally.score_sums | tally.row_sums[index]).items()}
         measured = dict(estimates(sums, tally.centre, multiplier, unbiased))
-        norms = None if tally.gradient_norms is None else tally.gradient_norms[index, :draws]
+        every = tally.gradient_norms
+        norms = None if every is None else every[index, :draws, tally.shape.differentiated]
         if norms is not None:
             measured |= estimates_of_norms(norms)
         if tally.smallest <= tally.largest:
@@ -186,6 +209,20 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     return tuple(result)
 
 
+def _taken(shape: Shape, way: Backward, draws: slice, rows: slice, first: int) -> _Taken | None:
+    """Of these draws and rows of a block, whose first row is `first` of the draw; None where none is taken."""
+    start, step = shape.differentiated.start, shape.differentiated.step
+    skipped = (start - first - rows.start) % step
+    many = rows.stop - rows.start
+    if skipped >= many:
+        return None
+    chosen: Chosen = slice(skipped, None, step)
+    if step > 1 and draws.stop - draws.start > 1:
+        ends = many * np.arange(draws.stop - draws.start, dtype=np.intp)
+        chosen = np.add.outer(ends, np.arange(skipped, many, step, dtype=np.intp)).reshape(-1)
+    return _Taken(way, draws, slice(rows.start + skipped, rows.stop, step), chosen)
+
+
 def _add_piece(
     tally: Tally,
     kept: _Rows,
@@ -194,12 +231,9 @@ def _add_piece(
     scores: FloatArray,
     hidden: BoolArray | None,
     offsets: FloatArray | None,
-    backward: tuple[Backward, slice, slice] | None,
+    backward: _Taken | None,
 ) -> None:
-    """Work on some rows (rows, keys) of a block, the first of which is row `at` of it.
-
-    backward comes with the draws and rows of the block that these are.
-    """
+    """Work on some rows (rows, keys) of a block, the first of which is row `at` of it."""
     number, rows = scores.dtype.type, slice(at, at + len(scores))
     logits, scratch, weights_gradient = _scratch(tally, scores)
     if hidden is not None:
@@ -212,18 +246,21 @@ def _add_piece(
     kept.visible[rows] = shifted.visible
     kept.largest[rows] = shifted.largest + (0.0 if offsets is None else offsets.ravel())
     _extremes(tally, shifted, offsets)
-    received = None
+    received, some = None, shifted
     if backward is not None:
-        way, d, r = backward
-        received = upstream(way.g[d, r], way.v[d], shifted, weights_gradient)
+        some = shifted.only(backward.chosen)
+        out = weights_gradient[: len(some.below)]
+        received = upstream(backward.way.g[backward.draws, backward.rows], backward.way.v[backward.draws], some, out)
     for index, (_, multiplier) in enumerate(tally.rules):
         sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
         kept.sums[index, :, rows] = sums
         sink = _above_largest(tally, multiplier, kept.largest[rows])
         if backward is not None and received is not None:
-            way, d, r = backward
-            found = logit_gradients(shifted, multiplier, received, sink, scratch, logits)
-            kept.gradients[index, rows] = way.query_norms(found, index, d, r)
+            chosen, out = backward.chosen, logits[: len(some.below)]
+            above = None if sink is None else sink[chosen]
+            found = logit_gradients(some, multiplier, received, above, scratch[chosen], out)
+            norms = backward.way.query_norms(found, index, backward.draws, backward.rows)
+            kept.gradients[index, rows][chosen] = norms
         if counted is not None:
             log10_p = scores[counted] * number(multiplier / _LN10)
             others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))

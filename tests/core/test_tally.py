@@ -3,6 +3,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.arrays import FloatArray
+from attn_tui.core.attention.row_gradients import LogitGradients
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.histogram import Axis
@@ -216,3 +218,34 @@ def test_draws_may_be_as_wide_as_one_key_or_one_row() -> None:
     for shape in ((2, 1, 1), (3, 1, 5), (3, 5, 1)):
         for column in measured(some_scores(*shape)):
             assert column.measured["entropy"].value is not None
+
+
+@EITHER_MASK
+@pytest.mark.parametrize(("most", "piece"), [(6, 300), (6, 9), (3, 300), (3, 84), (3, 14), (2, 7), (1, 42), (1, 21)])
+def test_gradients_are_those_of_rows_spread_evenly_however_the_blocks_are_cut(
+    monkeypatch: pytest.MonkeyPatch, hidden: Any, most: int, piece: int
+) -> None:
+    monkeypatch.setattr(tally, "DIFFERENTIATED", most)
+    monkeypatch.setattr(tally, "PIECE", piece)
+    scores, rng = some_scores(), np.random.default_rng(3)
+    draws, rows, keys = scores.shape
+    g, v = rng.standard_normal((draws, rows, 4)), rng.standard_normal((draws, keys, 4))
+    kept = empty(scores.shape)
+    seen = set[tuple[int, int]]()
+
+    def norms(found: LogitGradients, rule: int, d: slice, r: slice) -> FloatArray:
+        if rule == 0:
+            seen.update((draw, row) for draw in range(draws)[d] for row in range(rows)[r])
+        return np.linalg.norm(found.entries, axis=-1) * found.factor
+
+    tally.add(kept, slice(0, draws), slice(0, rows), scores.copy(), hidden, backward=tally.Backward(g, v, norms))
+    taken = range(rows)[kept.shape.differentiated]
+    assert 1 <= len(taken) <= most
+    assert seen == {(draw, row) for draw in range(draws) for row in taken}
+    for (_, multiplier), found in zip(RULES, kept.gradient_norms, strict=True):
+        z = multiplier * scores if hidden is None else np.where(hidden, -np.inf, multiplier * scores)
+        p = np.exp(z) / np.maximum(np.exp(z).sum(axis=-1, keepdims=True), 1e-300)  # a dead row has no weights
+        received = g @ v.mT
+        expected = np.linalg.norm(p * (received - (p * received).sum(axis=-1, keepdims=True)), axis=-1)
+        assert found[:, taken] == pytest.approx(expected[:, taken], rel=1e-5, abs=1e-9)
+        assert np.isnan(np.delete(found, taken, axis=1)).all()

@@ -38,6 +38,7 @@ ANSWER = b"\x1b[1;1R"
 _START = """
 import fcntl, runpy, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it is inherited as ignored where the tests run under nohup
 for name in sys.argv.pop(1).split(","):
     if name:
         signal.signal(getattr(signal, name), signal.SIG_IGN)

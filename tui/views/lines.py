@@ -67,7 +67,8 @@ def fitted(line: Line, width: int) -> Line:
         if left <= 0 and cell_len(text):  # a mark without a cell of its own still belongs to what stands before
             break
         piece = text if cell_len(text) <= left else set_cell_size(text, left)
-        result.append((piece, role))
+        if piece:
+            result.append((piece, role))
         left -= cell_len(piece)
     if left > 0:
         result.append((" " * left, "text"))
