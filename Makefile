@@ -22,6 +22,9 @@ bench: .venv/installed
 	@echo
 	@$(BIN)/python benchmarks/sweep.py $(ARGS)
 
+bench-terminal: .venv/installed-for-benchmarks
+	@$(BIN)/python benchmarks/terminal.py $(ARGS)
+
 pictures: .venv/installed
 	@$(BIN)/python docs/pictures.py
 
@@ -33,7 +36,7 @@ clean:
 	@rm -rf .venv .venv-lowest *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: run test lint bench pictures test-lowest clean
+.PHONY: run test lint bench bench-terminal pictures test-lowest clean
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv" >&2
@@ -43,6 +46,11 @@ clean:
 .venv/installed-for-tests: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui and what its tests need into .venv" >&2
 	@$(BIN)/python $(PIP) -e '.[test,lint]'
+	@touch .venv/installed $@
+
+.venv/installed-for-benchmarks: pyproject.toml .venv/pyvenv.cfg
+	@echo "Installing attn-tui and what its benchmarks need into .venv" >&2
+	@$(BIN)/python $(PIP) -e '.[bench]'
 	@touch .venv/installed $@
 
 .venv-lowest/installed: pyproject.toml tests/lowest.py .venv-lowest/pyvenv.cfg

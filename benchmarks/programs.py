@@ -1,0 +1,59 @@
+"""The programs that are driven, and how what they have got to is read off their screens."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.numbers import short
+from session import Session
+
+FIRST = 100  # the d_k that keys start from; up to LAST no two have multipliers that look the same
+LAST = 290
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is started, and how its state is read off its screen."""
+
+    command: Sequence[str]
+    state: Callable[[str], int | None]
+    prepare: bytes  # keys that bring it to where measuring begins
+    leave: bytes
+
+
+def counted(text: str) -> int | None:
+    """The bare app's state."""
+    found = re.search(r"count (\d+)", text)
+    return int(found[1]) if found else None
+
+
+def measured(text: str) -> int | None:
+    """The d_k whose measurement the Lab shows: the table's heading has its multiplier."""
+    found = re.search(r"× (\S+) \(1/√d_k\)", text)
+    return D_KS.get(found[1]) if found else None
+
+
+def states(program: Program, session: Session) -> list[tuple[float, int]]:
+    """Which states the screen has shown since this was asked last, and from when on."""
+    read = [(frame.when, program.state(frame.text)) for frame in session.frames()]
+    return [(when, state) for when, state in read if state is not None]
+
+
+def lags(pressed: Sequence[float], seen: Sequence[tuple[float, int]], at: int) -> list[float]:
+    """Seconds from each key to the first frame with its state or a later one; infinite if there is none."""
+    return [
+        next((when - key for when, state in seen if state >= at + number), math.inf)
+        for number, key in enumerate(pressed, start=1)
+    ]
+
+
+D_KS = {short(d_k**-0.5, UNICODE): d_k for d_k in (Parameters().d_k, *range(FIRST, LAST + 1))}
+BARE = Program([sys.executable, str(Path(__file__).with_name("bare.py"))], counted, prepare=b"", leave=b"\x11")
+OURS = Program([str(Path(sys.executable).with_name("attn-tui"))], measured, prepare=b"%d\r" % FIRST, leave=b"q")
