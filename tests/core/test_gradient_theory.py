@@ -1,0 +1,79 @@
+"""The exact RMS of ‖∂L/∂q‖ against a simulation that shares nothing with the lab but definitions."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import textbook
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.theory import predict
+from attn_tui.core.parameters import Parameters
+
+QUESTION = Parameters(d_k=9, n_keys=13, n_queries=11, batch=4, d_v=5)
+EXACT: dict[str, dict[str, Any]] = {
+    "default": {},
+    "one component": {"d_k": 1},
+    "wide": {"d_k": 40, "scale": "ssmax"},
+    "causal": {"mask": "causal"},
+    "causal beyond the keys": {"mask": "causal", "n_queries": 30, "d_k": 4},
+    "means": {"mean_q": 1.5, "mean_k": -4.0},
+    "sizes": {"std_q": 3.0, "std_k": 0.5},
+    "aligned": {"correlation": 0.6},
+    "opposed, with means": {"correlation": -0.5, "mean_q": 0.7, "mean_k": 1.0, "mask": "causal"},
+    "one query for all": {"std_q": 0.0, "mean_q": 1.0},
+    "narrow values": {"d_v": 1},
+    "no queries": {"std_q": 0.0, "components": "laplace"},
+    "no queries and a mask": {"std_q": 0.0, "components": "uniform", "mask": "causal", "correlation": 0.5},
+}
+
+
+@pytest.mark.parametrize("change", EXACT.values(), ids=EXACT)
+def test_the_exact_gradient_is_that_of_a_simulation(change: dict[str, Any]) -> None:
+    p, draws = replace(QUESTION, **change), 8_000
+    rng = np.random.default_rng(0)
+
+    def drawn(vectors: int) -> Any:
+        shape = (draws, vectors, p.d_k)
+        if p.components == "laplace":
+            return rng.laplace(0, math.sqrt(0.5), shape)
+        return (
+            rng.uniform(-math.sqrt(3), math.sqrt(3), shape) if p.components == "uniform" else rng.normal(size=shape)
+        )
+
+    own, shared = math.sqrt(1 - abs(p.correlation)), math.sqrt(abs(p.correlation)) * drawn(1)
+    q = p.mean_q + p.std_q * (own * drawn(1) + shared)
+    k = p.mean_k + p.std_k * (own * drawn(p.n_keys) + math.copysign(1, p.correlation) * shared)
+    received = np.einsum(
+        "dv,dnv->dn", rng.standard_normal((draws, p.d_v)), rng.standard_normal((draws, p.n_keys, p.d_v))
+    )
+    row = np.arange(draws) % p.n_queries if p.mask == "causal" else np.full(draws, p.n_keys)
+    seen = np.arange(p.n_keys) <= row[:, None]
+    for column in predict(p).columns:
+        c = textbook.RULES[column.rule][1](p.d_k, p.n_keys)
+        weights = textbook.softmax(c * (q @ k.mT)[:, 0], seen, None)[0]
+        d_z = weights * (received - np.sum(weights * received, axis=1, keepdims=True))
+        squares = np.sum(np.einsum("dn,dnk->dk", d_z, c * k) ** 2, axis=1)
+        exact = column.values["grad_q_rms"]
+        assert exact is not None
+        stderr = squares.std() / math.sqrt(draws)
+        assert stderr < 0.05 * exact**2
+        assert abs(squares.mean() - exact**2) < 3.5 * stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"components": "uniform"}, {"sink": "logit"}, {"softcap": 9.0}, {"mechanism": "cosine"}, {"scale": "rms_none"}],
+    ids=str,
+)
+def test_a_gradient_without_an_exact_value_has_none(change: dict[str, Any]) -> None:
+    assert predict(replace(QUESTION, **change)).columns[1].values["grad_q_rms"] is None
+
+
+@pytest.mark.parametrize("change", [{"n_keys": 1}, {"std_k": 0.0, "mean_k": 3.0}, {"correlation": -1.0}], ids=str)
+def test_where_keys_are_alike_no_gradient_is_both_exact_and_measured(change: dict[str, Any]) -> None:
+    p = replace(QUESTION, **change)
+    for measured, exact in zip(run(p).columns, predict(p).columns, strict=True):
+        assert exact.values["grad_q_rms"] == 0
+        assert measured.measured["grad_q_rms"].value == pytest.approx(0, abs=1e-5)
