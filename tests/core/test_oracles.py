@@ -31,6 +31,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "one component": {"d_k": 1, "mechanism": "additive"},
     "three components": {"d_k": 3, "scale": "layer_norm_sqrt_d_k", "mean_q": 2.0},
     "means": {"mean_q": 1.5, "std_q": 0.5, "mean_k": -0.7, "std_k": 2.0, "scale": "cosine_10"},
+    "sizes and means of one product": {"mean_q": 1.5, "std_q": 0.5, "mean_k": -0.7, "std_k": 2.0},
     "means and a sink": {"mean_q": 1.5, "mean_k": -0.7, "std_k": 2.0, "sink": "logit", "sink_logit": -3.0},
     "means and a soft-cap": {"mean_q": 1.5, "mean_k": -0.7, "std_k": 2.0, "softcap": 8.0},
     "correlation": {"correlation": 0.6, "mechanism": "bilinear"},
@@ -132,15 +133,22 @@ def test_the_textbooks_own_gradients_are_differences(mechanism: Any, rule: str) 
         assert found @ component == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-7)
 
 
+@pytest.mark.parametrize(("block", "piece"), [(70, 30), (600, 300)])
 @pytest.mark.parametrize("change", [{}, {"softcap": 3.0}, {"mechanism": "additive", "scale": "cosine_10"}], ids=str)
-def test_a_measurement_in_pieces_is_the_textbooks(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
-    """Components and logits are made and forgotten, a block is part of a draw and a piece part of a block."""
+def test_a_measurement_in_pieces_is_the_textbooks(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], block: int, piece: int
+) -> None:
+    """A block is part of a draw, or several, and a piece part of a block.
+
+    With blocks of part of a draw, components and logits are made and forgotten.
+    """
     p = replace(QUESTION, precision="float64", mask="causal", sink="logit", **change)
     blocks = tally.blocks
-    monkeypatch.setattr(tally, "blocks", lambda shape, size=tally.BLOCK: blocks(shape, min(size, 70)))
-    monkeypatch.setattr(tally, "PIECE", 30)
-    monkeypatch.setattr(scoring, "KEPT", 0)
-    monkeypatch.setattr(surveyed, "_KEPT", 0)
+    monkeypatch.setattr(tally, "blocks", lambda shape, size=tally.BLOCK: blocks(shape, min(size, block)))
+    monkeypatch.setattr(tally, "PIECE", piece)
+    if block < p.n_queries * p.n_keys:
+        monkeypatch.setattr(scoring, "KEPT", 0)
+        monkeypatch.setattr(surveyed, "_KEPT", 0)
     for column in run(p).columns:
         assert_measured(column, p)
 
