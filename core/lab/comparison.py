@@ -16,7 +16,8 @@ def deviations(
     """For each column, how many standard errors each statistic lies from its exact value; None where none can say.
 
     Standard errors of few draws vary themselves, so that the ratio follows Student's t; it is given as the normal
-    deviate of the same probability.
+    deviate of the same probability. Theory is of numbers that are not rounded: what a format of few bits makes of
+    them is no error, and nothing can say how far it should be.
     """
     p = measurement.subject
     return tuple(
@@ -46,11 +47,13 @@ def normal_equivalent(t: float, degrees: int) -> float:
 
 
 def _honest(name: str, predicted: PredictedColumn, p: Parameters) -> bool:
-    """Whether a few dozen draws show the spread of this statistic.
+    """Whether the exact value is that of what was measured, and a few dozen draws show the spread of it.
 
     They do not where it rests on rare events: far tails, of which most draws have none; a shared direction, drawn
     once for each draw; the weight of one key in rows that are nearly one-hot.
     """
+    if p.precision not in ("float32", "float64"):
+        return False
     if name == "first_key_weight" or (name in _OF_SPREAD and p.correlation):
         return False
     tails = predicted.values["logit_excess_kurtosis"]

@@ -79,7 +79,8 @@ class Prediction:
 def predict(parameters: Parameters) -> Prediction:
     """The prediction; raises ValueError where the scale rule has no multiplier at this d_k.
 
-    It takes a few milliseconds once `warm` has seen the number of keys.
+    It is of exact arithmetic, in whatever number format the measurement is made. It takes a few milliseconds once
+    `warm` has seen the number of keys.
     """
     p = parameters
     moments, within = score_moments(p), share_within(p, 3)

@@ -91,3 +91,17 @@ def test_shares_that_no_row_has_agree_with_a_tiny_exact_share() -> None:
 def test_students_t_becomes_the_normal_deviate_of_its_probability(t: float, degrees: int, normal: float) -> None:
     assert normal_equivalent(t, degrees) == pytest.approx(normal, rel=0.01)
     assert normal_equivalent(-t, degrees) == pytest.approx(-normal, rel=0.01)
+
+
+def test_what_a_format_of_few_bits_rounds_is_not_marked() -> None:
+    """Of numbers two bits apart, far fewer than the law says lie within three standard deviations."""
+    p = replace(SMALL, precision="float8_e5m2", batch=64)
+    measurement, prediction = run(p), predict(p)
+    for column, found in zip(measurement.columns, deviations(measurement, prediction), strict=True):
+        value, stderr = column.measured["logit_within_3sd"]
+        exact = prediction.columns[0].values["logit_within_3sd"]
+        assert value is not None
+        assert stderr is not None
+        assert exact is not None
+        assert abs(value - exact) > 5 * stderr
+        assert set(found.values()) == {None}
