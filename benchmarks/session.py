@@ -40,6 +40,7 @@ class Frame(NamedTuple):
 
     when: float
     text: str
+    used: float  # seconds of processor time until then
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Session:
         self._emulated = 0
         self._whole = True  # no frame has begun that is not shown yet
         self.out: list[tuple[float, bytes]] = []  # when it is on the screen, and what
+        self._used: list[float] = []  # seconds of processor time until then
         self._tail = b""
         self._keys: list[tuple[float, bytes]] = []  # when they arrive at the program, the first one first
         self._free = 0.0  # when the link will have carried all that was sent
@@ -145,10 +147,10 @@ class Session:
 
     def frames(self) -> Iterator[Frame]:
         """What the screen has shown since this was asked last; what belongs together is shown together."""
-        for when, data in self.out[self._emulated :]:
+        for (when, data), used in zip(self.out[self._emulated :], self._used[self._emulated :], strict=True):
             self._emulated += 1
             if self._draw(data):
-                yield Frame(when, self.text())
+                yield Frame(when, self.text(), used)
 
     def text(self) -> str:
         """The screen, as far as it has been worked out."""
@@ -182,6 +184,7 @@ class Session:
             self.over = True
             return
         now = time.monotonic()
+        self._used.append(self.cpu())
         self._free = max(now, self._free) + 8 * len(data) / self.link.bits
         shown = self._free + self.link.there_and_back / 2
         self.out.append((shown, data))

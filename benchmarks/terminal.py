@@ -66,14 +66,16 @@ class Line:
     most: float | None = None
 
 
+_FIRST = "first frame: processor time"
+
 LINES = (
     Line("first frame", ratio=1.2),
     Line("first result", against="first frame", ratio=1.35),
     Line("settled", against="first frame", ratio=1.5),
-    Line("processor time until settled"),
+    *(Line(f"{each}: processor time", against=_FIRST) for each in ("first frame", "first result", "settled")),
     Line("step p50", apart=True, ratio=1.6),
     Line("step p95", apart=True, ratio=1.8),
-    Line("processor time of a step", apart=True),
+    Line("step: processor time", apart=True),
     Line("bytes of a step", "B", most=BYTES),
     Line("held at 30/s: lost", "", most=0),
     Line("held at 30/s: not shown", "", most=0),
@@ -151,7 +153,7 @@ def row(line: Line, found: Sequence[Round]) -> str:
     ratios = [share / other for share, other in zip(shares, bare, strict=False) if other and line.unit == "ms"]
     cells = [
         f"{line.name}, {line.unit}" if line.unit else line.name,
-        number(bare) if bare and not line.against else "",
+        number(bare) if bare and line.against in ("", line.name) else "",
         number(ours),
         f"{statistics.median(ratios):.2f}" if ratios else "",
         verdict(statistics.median(ratios), line.ratio, " ×")
@@ -200,16 +202,14 @@ def visit(size: tuple[int, int], effort: Effort) -> Round:
 def started(program: Program, session: Session) -> Figures:
     """From the start until everything is there."""
     session.calm()
-    used = session.cpu()
     seen = list(session.frames())
-    result = next(frame.when for frame in seen if program.state(frame.text) is not None)
-    times = {
-        "first frame": next(frame.when for frame in seen if frame.text.strip()),
-        "first result": result,
-        "settled": session.out[-1][0],
+    reached = {
+        "first frame": next(frame for frame in seen if frame.text.strip()),
+        "first result": next(frame for frame in seen if program.state(frame.text) is not None),
+        "settled": seen[-1],
     }
-    figures = {name: 1000 * (when - session.began) for name, when in times.items()}
-    return figures | {"processor time until settled": 1000 * used}
+    figures = {name: 1000 * (frame.when - session.began) for name, frame in reached.items()}
+    return figures | {f"{name}: processor time": 1000 * frame.used for name, frame in reached.items()}
 
 
 def step(both: Sequence[tuple[Program, Session]], steps: int) -> tuple[list[Figures], float]:
@@ -232,7 +232,7 @@ def step(both: Sequence[tuple[Program, Session]], steps: int) -> tuple[list[Figu
             {
                 "step p50": 1000 * quantile(late, 0.5),
                 "step p95": 1000 * quantile(late, 0.95),
-                "processor time of a step": 1000 * used / steps,
+                "step: processor time": 1000 * used / steps,
                 "bytes of a step": written / steps,
             }
         )
