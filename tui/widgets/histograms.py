@@ -46,6 +46,7 @@ class Histograms(LinesWidget):
         later = self._later(width, height)
         if later and len(lines) < height:
             words = "v: " + ", ".join(self.glyphs.say(TITLES[name]) for name in later)
+            words = words if len(words) <= width else f"v: {len(later)} more histograms"
             lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((words, "dim"),), width)]
         return lines
 
