@@ -230,7 +230,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "mechanism", "mechanism", "s(q, k)",
         "How a query and a key become a score: their dot product; additive, v·tanh(W₁q + W₂k); cosine, the dot "
-        "product of both brought to length 1; bilinear, qᵀWk.",
+        "product of both brought to length 1; bilinear, qᵀWk. W and v are drawn once: a ± knows no others.",
         "choice", choices=get_args(MechanismName), group="attention",
     ),
     Field(

@@ -235,7 +235,7 @@ def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, i
             start -= 1
         while end < len(after) and after[end][0] == "":
             end += 1
-        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == new[1] for cell in after[first:start]):
+        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == new[1] for cell in after[last - 1 : start]):
             last = end
             continue
         if last >= 0:
