@@ -82,7 +82,7 @@ def assert_whole(stage: Stage, size: tuple[int, int]) -> None:
         assert all(line_width(line) <= widget.region.width for line in widget._lines), widget
 
 
-@every_size
+@pytest.mark.parametrize("size", [(40, 12), (80, 12), (120, 40)])
 @pytest.mark.parametrize("name", PANES)
 def test_every_pane_is_whole_with_its_keys_in_all_its_views(size: tuple[int, int], name: str) -> None:
     async def script(stage: Stage) -> None:
@@ -117,11 +117,11 @@ def test_a_small_screen_is_ascii_if_that_is_asked_for(name: str) -> None:
 def test_resizing_leaves_every_pane_whole_and_the_focus_where_it_is(name: str) -> None:
     async def script(stage: Stage) -> None:
         await opened(stage, name)
-        for keys in ((), ("tab",), ("tab",)):
+        for keys in ((), ("tab", "tab")):
             await stage.press(*keys)
             focused = stage.app.focused
             assert focused is not None
-            for size in (*SIZES, (20, 5), *reversed(SIZES)):
+            for size in (*SIZES[::2], (20, 5), *reversed(SIZES)):
                 await stage.resize(*size)
                 await stage.still()
                 if size >= LEAST:
