@@ -84,6 +84,8 @@ class AttnApp(PacedApp[int]):
         self.active = "Lab"
         self._given: dict[str, dict[str, Any]] = {"Capture": {"path": capture, "axes": axes}}
         self._focus_before: Widget | None = None
+        self.greeting = False  # whether the greeting is on screen
+        self.greeted = False  # whether it is not to be said again
 
     def begin_in(self, theme: str) -> None:
         """Take a theme before the first frame; to set `theme` then would have all CSS parsed twice."""
@@ -138,6 +140,11 @@ class AttnApp(PacedApp[int]):
             self.set_timer(_SETTLED, _collect_garbage)
         if self.first_pane != "Lab":
             self.action_pane(self.first_pane)
+        if self.settings.hint and self.settings.path is not None:  # only where it can be sent away for good
+            from .views.notice import GREETING
+
+            self.greeting = True
+            self.say(GREETING)
 
     @property
     def pane(self) -> Pane:
@@ -149,6 +156,8 @@ class AttnApp(PacedApp[int]):
         changed: dict[str, Any] = {"parameters": unusual(self.parameters)}
         if self.theme != self.settings.theme:
             changed["theme"] = self.theme
+        if self.greeted:
+            changed["hint"] = False
         return changed
 
     # What people do
@@ -233,6 +242,8 @@ class AttnApp(PacedApp[int]):
     async def on_event(self, event: events.Event) -> None:
         """A key, or whatever else comes from a person, takes away what was said at the foot of the screen."""
         if isinstance(event, (events.Key, events.Paste, events.MouseDown)) and not event.is_forwarded:
+            self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
+            self.greeting = False
             self.notice.hide()
         await super().on_event(event)
 

@@ -47,6 +47,9 @@ runpy.run_module("attn_tui.tui", run_name="__main__")
 """
 
 
+HOME = {"ATTN_TUI_HINT": "false"}  # people who have been here before
+
+
 class Session:
     """The program in a terminal of its own, with everything it has written."""
 
@@ -66,7 +69,7 @@ class Session:
             stdout=self.theirs,
             stderr=self.theirs,
             start_new_session=True,
-            env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **env},
+            env={**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **HOME, **env},
         )
         self.written = b""
         self._answered = 0
@@ -525,6 +528,25 @@ def test_it_is_remembered_when_the_terminal_goes_away(own_config: Path) -> None:
         session.hang_up()
         session.ended()
     assert remembered(own_config)["parameters"]["d_k"] == 65
+
+
+@pytest.mark.parametrize(("key", "again"), [(b"\x1b", False), (RIGHT, True)], ids=["escape", "another key"])
+def test_newcomers_are_greeted_until_they_send_the_greeting_away(own_config: Path, key: bytes, again: bool) -> None:
+    with running(ATTN_TUI_HINT="") as session:
+        session.until(lambda: "New here?" in session.text, "the greeting")
+        session.send(key)
+        session.until(lambda: "New here?" not in session.text and "? help" in session.text, "the keys")
+        left_with(session)
+    assert remembered(own_config).get("hint", True) == again
+    with running(ATTN_TUI_HINT="") as session:
+        session.until(lambda: "Unscaled, logits" in session.text, "the first result")
+        session.quiet()
+        assert ("New here?" in session.text) == again
+
+
+def test_where_nothing_is_remembered_nobody_is_greeted() -> None:
+    with running("--no-config", *SMALL, ATTN_TUI_HINT="true") as session:
+        assert "New here?" not in session.ready().text
 
 
 def test_no_config_leaves_the_file_alone(own_config: Path) -> None:

@@ -11,6 +11,10 @@ from .lines import Line, line_width
 
 # A word as in_shell writes it: quoted where it has to be.
 _WORD = re.compile(r"""(?:\$'(?:\\.|[^'])*'|'[^']*'|"[^"]*"|[^ ])+""")
+GREETING = (
+    "New here? Hold → and watch: d_k climbs, unscaled softmax freezes, scaled it stands still. > turns to the next "
+    "pane, ? explains what has the focus. Any key goes on; Esc, and this is never said again."
+)
 _COPIED = "Copied, if the terminal allows it:"
 
 
