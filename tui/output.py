@@ -123,21 +123,17 @@ def write_file(data: bytes, path: Path, replace: bool = True) -> None:
         target.write_bytes(data)
         return
     beside = target.with_name(f".attn-tui-{os.getpid()}.tmp")
-    reserved = False
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(beside.unlink, missing_ok=True)
         with open(beside, "xb") as file:
             file.write(data)
         if mode is not None:
             beside.chmod(stat.S_IMODE(mode))
         if not replace:
             target.open("xb").close()  # fails if somebody else has taken this name meanwhile
-            reserved = True
+            undo.callback(target.unlink, missing_ok=True)
         os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        if reserved:
-            target.unlink(missing_ok=True)
-        raise
+        undo.pop_all()  # what is there now is to stay
 
 
 def drop_stdout() -> None:
