@@ -1,6 +1,6 @@
 """python -m attn_tui.tui"""
 
-from .cli import main
+from .cli import program
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    program()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..core.errors import NO_MEMORY, InputError
 from ..core.parameters import Parameters
@@ -31,6 +31,16 @@ _FAULT = 1
 _REFUSED = 2
 _INTERRUPTED = 130
 _READER_GONE = 141
+
+
+def program() -> NoReturn:
+    """The process from beginning to end.
+
+    All that was to be written is on its way when it ends. Python's own end would first wait until every pool of
+    threads has finished what it is computing, though nobody is left who wants it.
+    """
+    code = main()
+    os._exit(code)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -248,6 +248,33 @@ def test_q_ends_it_while_it_computes() -> None:
         assert_nobody_left(session)
 
 
+_STUCK = """
+import pathlib, threading
+from attn_tui.core.lab import claims
+from attn_tui.tui import work
+def stuck(*_):
+    pathlib.Path({begun!r}).touch()
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["claims.examine = stuck", "work.check_claims = lambda: iter(stuck, None)"],
+    ids=["in a pool", "in a step"],
+)
+def test_q_ends_it_though_what_it_computes_never_ends(where: str, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    with running(first=_STUCK.format(begun=str(begun)) + where) as session:
+        session.ready()
+        session.send(b"<")
+        session.until(begun.exists, "the claims' computing")
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+        assert_nobody_left(session)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_ends_it_with_the_shell_s_code_and_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
     with running() as session:
