@@ -90,7 +90,7 @@ class AttnApp(PacedApp[int]):
     def begin_in(self, theme: str) -> None:
         """Take a theme before the first frame; to set `theme` then would have all CSS parsed twice."""
         chosen = self.available_themes[theme]
-        if str(chosen.background).startswith("ansi_"):
+        if chosen.ansi:
             self.theme = theme
             return
         self.set_reactive(AttnApp.theme, theme)

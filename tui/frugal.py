@@ -12,8 +12,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from rich import cells as rich_cells
-from rich.cells import cell_len
+from rich.cells import cell_len, split_graphemes
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
@@ -22,14 +21,12 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from textual.screen import Screen
 
 Cell: TypeAlias = tuple[str, "Style | None"]  # a character; the second half of a wide one is empty
 ReturnType = TypeVar("ReturnType")
-
-_SPLIT: Callable[[str], tuple[list[tuple[int, int, int]], int]] | None = getattr(rich_cells, "split_graphemes", None)
 
 # Cells that have not changed but cost less to send again than to jump over.
 _BRIDGE = 4
@@ -207,10 +204,7 @@ def _cells(strip: Strip) -> list[Cell]:
 
 def _characters(text: str) -> Iterator[tuple[str, int]]:
     """What is seen as one character each, with the cells that the layout gives it."""
-    if _SPLIT is None:  # an older Rich, for which every code point stands alone
-        yield from ((character, cell_len(character)) for character in text)
-        return
-    for start, end, width in _SPLIT(text)[0]:
+    for start, end, width in split_graphemes(text)[0]:
         yield text[start:end], width
 
 

@@ -43,10 +43,9 @@ def dark_in(colors: str | None) -> Theme:
     Of sixteen the nearest to the app's own lose their hue, and the ground may be a light one: the terminal's own
     yellow and cyan then, on its own ground.
     """
-    own = BUILTIN_THEMES.get("ansi-dark")
-    if colors != "standard" or own is None:
+    if colors != "standard":
         return DARK
-    return replace(own, name=DARK.name, primary="ansi_magenta", accent="ansi_cyan")
+    return replace(BUILTIN_THEMES["ansi-dark"], name=DARK.name, primary="ansi_magenta", accent="ansi_cyan")
 
 
 def names() -> list[str]:

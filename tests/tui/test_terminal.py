@@ -487,6 +487,46 @@ def test_in_every_terminal_keys_work_and_colours_are_those_it_has(term: str) -> 
         session.assert_restored()
 
 
+OTHER_FRAMES = """
+from textual import _compositor
+for kind in (_compositor.ChopsUpdate, _compositor.LayoutUpdate):
+    kind.__init__ = lambda self, *words, made=kind.__init__, **named: made(self, *words, **named)
+"""
+OTHER_DRIVER = """
+from textual.drivers import linux_driver
+linux_driver.XTermParser = lambda *words, made=linux_driver.XTermParser, **named: made(*words, **named)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "compared", "asked"),
+    [(OTHER_FRAMES, False, True), (OTHER_DRIVER, True, False), (OTHER_FRAMES + OTHER_DRIVER, False, False)],
+    ids=["frames", "driver", "both"],
+)
+def test_with_a_textual_it_does_not_know_it_works_as_textual_does(parts: str, compared: bool, asked: bool) -> None:
+    with running(first=parts) as session:
+        session.ready()
+        before = len(session.written)
+        session.send(RIGHT * 3)
+        session.shows(67)
+        assert (len(session.written) - before < 3 * 2_400) == compared
+        assert (session.questions > 0) == asked
+        session.send(b"?")
+        session.until(lambda: "Scores are dot products" in session.text, "the help")
+        session.send(b"\x1b")
+        session.calm()
+        session.resize(100, 30)
+        session.until(lambda: "quit" in session.screen.lines[29] and not left_out(session), "every cell")
+        session.stop()
+        session.assert_restored()
+        session.go_on()
+        session.until(lambda: "d_k 67" in session.text, "the screen")
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+        assert_nobody_left(session)
+
+
 def test_with_stderr_elsewhere_the_screen_is_on_stdout() -> None:
     elsewhere = "import os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2)"
     with running("--no-config", *SMALL, first=elsewhere) as session:
