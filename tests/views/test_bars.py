@@ -8,7 +8,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.claims import ClaimsPane
 from attn_tui.tui.panes.lab import Lab
-from attn_tui.tui.views.bars import key_line, parameters_status, progress_line, top_line
+from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, top_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import Line, line_width
 
@@ -24,7 +24,7 @@ def text_of(line: Line) -> str:
 def test_bars_have_exactly_the_width(width: int) -> None:
     for glyphs in (UNICODE, ASCII):
         assert line_width(top_line(PANES, "Lab", parameters_status(BERT, glyphs), width)) == width
-        assert line_width(top_line(PANES, "Lab", [progress_line(0.3, glyphs)], width)) == width
+        assert line_width(top_line(PANES, "Lab", progress_status(0.3, glyphs), width)) == width
         for keys in (Lab.KEYS, CapturePane.KEYS):
             assert line_width(key_line(keys, width, glyphs)) == width
 
@@ -56,13 +56,31 @@ def test_other_widths_are_no_model_s() -> None:
     assert "as in" not in "".join(text_of(line) for line in parameters_status(replace(BERT, d_k=65), UNICODE))
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.004, 0.31, 0.999, 1.0])
-def test_progress_never_jumps_in_width(fraction: float) -> None:
+@pytest.mark.parametrize("at", ["", "d_k 7", "d_k 16384"])
+def test_progress_never_jumps_in_width(at: str) -> None:
     for glyphs in (UNICODE, ASCII):
-        text = text_of(progress_line(fraction, glyphs))
-        assert len(text) == len("computing ") + 10 + len(" 100 %")
-        assert f"{100 * fraction:3.0f} %" in text
-        assert text.isascii() or not glyphs.ascii
+        widths = set()
+        for fraction in (0.0, 0.004, 0.094, 0.31, 0.994):
+            texts = [text_of(form) for form in progress_status(fraction, glyphs, at)]
+            assert all(f" {100 * fraction:2.0f} %" in text for text in texts)
+            assert all(text.isascii() or not glyphs.ascii for text in texts)
+            widths.add(tuple(map(len, texts)))
+        assert len(widths) == 1
+
+
+def test_progress_is_said_in_words_where_there_is_room_and_by_a_bar_where_there_is_a_little() -> None:
+    texts = [text_of(form) for form in progress_status(0.34, UNICODE, "d_k 64")]
+    assert texts == [
+        "d_k 64 · computing ███───────  34 %",
+        "d_k 64 · ███───────  34 %",
+        "d_k 64 · ██───  34 %",
+        "d_k 64 34 %",
+        "computing ███───────  34 %",
+        "███───────  34 %",
+        "██───  34 %",
+        " 34 %",
+    ]
+    assert [text_of(form) for form in progress_status(0.34, UNICODE)] == texts[4:]
 
 
 def test_keys_fill_the_line_the_first_ones_first_and_none_is_cut() -> None:

@@ -17,7 +17,7 @@ from ...core.statistics.measurement import Measurement
 from .. import work
 from ..command import in_shell
 from ..messages import CaptureOpened, Failed, MapPart, MeasurementReady, Progress, StatusChanged, ToLab
-from ..views.bars import Key
+from ..views.bars import Key, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..views.table import Contents
@@ -75,9 +75,12 @@ class CapturePane(TwoParts):
 
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
-            return super().statuses()
+            return progress_status(self.progress, self.glyphs)
         capture = self.map.capture
-        return [] if capture is None else [((self.glyphs.say(capture.model or capture.path.name), "text"),)]
+        if capture is None:
+            return ()
+        texts = [capture.model or capture.path.name, f"{sum(layer.heads for layer in capture.layers)} heads"]
+        return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property
     def topic(self) -> Statistic | None:

@@ -61,7 +61,7 @@ class HeadsPane(TwoParts):
         try:
             layer = self.shape.as_layer()
         except ParameterError:
-            return [(("no such layer", "alert"),)]
+            return [(("no such layer", "alert"),), (("no layer", "alert"),)]
         texts = [f"d_k {layer.width} · {layer.kind}", f"d_k {layer.width}"]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 

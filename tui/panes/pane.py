@@ -13,7 +13,7 @@ from ...core.parameters import Field, Parameters
 from ...core.statistics.catalogue import Statistic
 from ..messages import Computed, Crashed, Progress, StatusChanged
 from ..recompute import Recompute, Work
-from ..views.bars import Key, parameters_status, progress_line
+from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 
@@ -55,7 +55,8 @@ class Pane(Container, can_focus=True):
     def statuses(self) -> Sequence[Line]:
         """What stands at the right of the top bar, in forms from long to short."""
         if self.progress is not None:
-            return [progress_line(self.progress, self.glyphs)]
+            # The result may be far behind a held key.
+            return progress_status(self.progress, self.glyphs, f"d_k {self.parameters.d_k}")
         return parameters_status(self.parameters, self.glyphs)
 
     @property

@@ -20,7 +20,6 @@ from .. import work
 from ..messages import Failed, MechanismsPart, ParametersChanged, RuleCurvesReady, RulesPart, ToLab
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
-from ..views.lines import Line
 from ..views.rules import Shown
 from ..widgets.rules import OVER, MechanismText, RuleTable, RuleText
 from .pane import Pane
@@ -101,13 +100,6 @@ class RulesPane(Pane):
         yield self.table
         yield self.words
         yield self.mechanisms
-
-    def statuses(self) -> Sequence[Line]:
-        forms = super().statuses()
-        if self.progress is None:
-            return forms
-        where = self.glyphs.say(f"d_k {self.parameters.d_k} · ")
-        return [((where, "text"), *forms[0]), *forms]
 
     @property
     def topic(self) -> Field | Statistic:

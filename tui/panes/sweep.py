@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
@@ -28,7 +27,6 @@ from ..messages import (
 )
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
-from ..views.lines import Line
 from ..views.sweep import Swept
 from ..views.table import Contents
 from ..widgets.bars import Paragraph
@@ -130,13 +128,6 @@ class SweepPane(Pane):
     @property
     def topic(self) -> Statistic:
         return self.plot.statistic
-
-    def statuses(self) -> Sequence[Line]:
-        forms = super().statuses()
-        if self.progress is None:
-            return forms
-        where = self.glyphs.say(f"d_k {self.parameters.d_k} · ")  # the reading may be far behind a held key
-        return [((where, "text"), *forms[0]), *forms]
 
     # What it is told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.landmarks import MODEL_WIDTHS
-from ...core.parameters import Parameters
+from ...core.parameters import FIELD, Parameters
 from .glyphs import Glyphs
 from .lines import Line, Span, ends, line_width
 
@@ -13,15 +13,16 @@ Key = tuple[str, str]  # what to press, what it does
 
 NARROW = 80  # columns below which parts that stand side by side elsewhere are shown one at a time
 _NAME: Span = (" attn-tui ", "heading")
+_STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells kept for a status; every pane has one that is no longer
 
 
 def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
     """The name of the program, its panes with the active one set off, and the longest status that has room.
 
-    Where there is room for no status, the program loses its name; then the other panes lose theirs and keep their
-    numbers.
+    Where there is little room, the program loses its name; then the other panes lose theirs and keep their numbers.
+    That depends on the width alone: what a pane has to say never moves the others.
     """
-    needed = min(map(line_width, statuses), default=0) + 2
+    needed = _STATUS + 2
     named, short = _tabs(panes, active, panes), _tabs(panes, active, [active])
     forms: list[Line] = [(_NAME, *named), named, (_NAME, *short), short]
     tabs = next((form for form in forms if line_width(form) + needed <= width), forms[-1])
@@ -47,16 +48,24 @@ def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
     return [((glyphs.say(text), "text"),) for text in texts]
 
 
-def progress_line(fraction: float, glyphs: Glyphs) -> Line:
-    """How far a long computation is."""
-    cells = 10
+def progress_status(fraction: float, glyphs: Glyphs, at: str = "") -> list[Line]:
+    """`computing ███─────── 34 %`, and shorter forms of it down to ` 34 %`; before them those that say at what."""
+    percent: Span = (f" {100 * fraction:3.0f} %", "text")
+    forms: list[Line] = [
+        (("computing ", "text"), *_bar(fraction, 10, glyphs), percent),
+        (*_bar(fraction, 10, glyphs), percent),
+        (*_bar(fraction, 5, glyphs), percent),
+    ]
+    least: Line = ((f" {100 * fraction:2.0f} %", "text"),)
+    if not at:
+        return [*forms, least]
+    where: Span = (glyphs.say(f"{at} · "), "text")
+    return [*((where, *form) for form in forms), ((at, "text"), *least), *forms, least]
+
+
+def _bar(fraction: float, cells: int, glyphs: Glyphs) -> Line:
     done = round(fraction * cells)
-    return (
-        ("computing ", "text"),
-        (glyphs.bars[-1] * done, "accent"),
-        (glyphs.rule * (cells - done), "dim"),
-        (f" {100 * fraction:3.0f} %", "text"),
-    )
+    return (glyphs.bars[-1] * done, "accent"), (glyphs.rule * (cells - done), "dim")
 
 
 def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
