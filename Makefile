@@ -10,7 +10,7 @@ run: .venv/installed  ## open the app; with no terminal, print the report. make 
 	@$(BIN)/attn-tui $(ARGS)
 
 test: .venv/installed-for-tests
-	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: .venv/installed-for-tests
 	@$(BIN)/ruff check
@@ -30,7 +30,7 @@ pictures: .venv/installed
 
 # The oldest versions that pyproject.toml admits.
 test-lowest: .venv-lowest/installed
-	@.venv-lowest/bin/python -m pytest -n auto --dist loadfile $(ARGS)
+	@.venv-lowest/bin/python -m pytest -n auto --dist worksteal $(ARGS)
 
 clean:
 	@rm -rf .venv .venv-lowest *.egg-info build dist .pytest_cache .ruff_cache .hypothesis

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.color import ColorSystem
-from rich.console import Console
+from rich.console import COLOR_SYSTEMS, Console
 from rich.segment import Segment
 from rich.style import Style
 from textual import _compositor
@@ -124,13 +124,14 @@ class Terminal:
         self.pen = (text, ground, attributes)
 
 
-def repainted(frame: Sequence[Sequence[Strip]], size: Size) -> Terminal:
-    """A terminal that a whole frame was written to, each segment after a reset."""
+def repainted(frame: Sequence[Sequence[Strip]], size: Size, system: ColorSystem = ColorSystem.TRUECOLOR) -> Terminal:
+    """A terminal of so many colours that a whole frame was written to, each segment after a reset."""
     terminal = Terminal(*size)
     for y, line in enumerate(frame):
         terminal.feed(f"\x1b[{y + 1};1H")
         for segment in (segment for strip in line for segment in strip):
-            codes = segment.style.render("X", color_system=ColorSystem.TRUECOLOR).partition("X")[0]
+            segment.style._ansi = None  # where Rich keeps the codes of the colours that came first
+            codes = segment.style.render("X", color_system=system).partition("X")[0]
             terminal.feed(f"\x1b[0m{codes}{segment.text}")
     return terminal
 
@@ -288,6 +289,14 @@ def test_colours_are_those_that_the_terminal_knows() -> None:
         sent = Quiet()._difference(lines_at("ab"), Size(2, 1), console)
         assert "38;2;" not in sent
         assert known in sent
+
+
+def test_no_style_remembers_the_colours_of_another_terminal() -> None:
+    for name in ("truecolor", "standard", "256", "truecolor", "standard"):
+        console, size = Console(color_system=name, force_terminal=True), Size(len(STYLES), 1)
+        terminal, strip = Terminal(*size), Strip([Segment("a", style) for style in STYLES])
+        terminal.feed(Quiet()._difference(iter([(0, 0, strip)]), size, console))
+        assert terminal.places == repainted([[strip]], size, COLOR_SYSTEMS[name]).places
 
 
 def test_a_wide_character_is_sent_whole_when_either_half_changes() -> None:

@@ -18,10 +18,12 @@ from attn_tui.tui.cli import main
 from attn_tui.tui.panes import sweep as sweep_pane
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.pane import Pane
-from attn_tui.tui.picture import picture
+from attn_tui.tui.picture import _strips, picture
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.widgets.help_screen import HelpScreen
+from rich.color import ColorSystem
 from test_app import SMALL, Stage, capture_file, play, some_heads
+from textual.strip import Strip
 
 KINDS = ("json", "csv", "markdown")
 
@@ -309,6 +311,22 @@ def test_a_picture_shows_the_pane_without_what_stands_over_it() -> None:
         await stage.still()
         assert picture(screen) == before
         assert picture(stage.app.screen) != before
+
+    play(script)
+
+
+def test_a_picture_leaves_no_colours_behind_that_the_terminal_does_not_have() -> None:
+    """Where Textual makes the frames itself it sends the codes that a style has kept."""
+
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        styles = {id(style): style for strip in _strips(stage.app.screen) for _, style, _ in strip if style}
+        for style in styles.values():
+            style._ansi = None
+        picture(stage.app.screen)
+        sent = "".join(Strip.render_style(style, "x", ColorSystem.STANDARD) for style in styles.values())
+        assert "\x1b[" in sent
+        assert "8;2;" not in sent
 
     play(script)
 
