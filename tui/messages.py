@@ -110,15 +110,27 @@ class CaptureOpened(Computed):
         self.capture = capture
 
 
-class MapPart(Computed):
+class Part(Computed):
+    """Some of a result: what waits of the same kind is another part of it."""
+
+    def can_replace(self, message: Message) -> bool:
+        return False
+
+
+class MeasuredPart(Part):
+    """Some of a measurement, and how much of the work is done now, 0 to 1."""
+
+    def __init__(self, kind: str, fraction: float) -> None:
+        super().__init__(kind)
+        self.fraction = fraction
+
+
+class MapPart(Part):
     """Statistics of more heads, by (position of the layer, head); None for a head that cannot be read."""
 
     def __init__(self, kind: str, part: Sequence[tuple[tuple[int, int], Mapping[str, Estimate] | None]]) -> None:
         super().__init__(kind)
         self.part = part
-
-    def can_replace(self, message: Message) -> bool:
-        return False
 
 
 class CurvesReady(Computed):
@@ -130,30 +142,22 @@ class CurvesReady(Computed):
         self.exact = exact
 
 
-class SweepPart(Computed):
-    """More points of a sweep, and how much of it is done now."""
+class SweepPart(MeasuredPart):
+    """More points of a sweep."""
 
     def __init__(self, kind: str, sweep: Sweep, points: Mapping[int, SweptPoint], fraction: float) -> None:
-        super().__init__(kind)
+        super().__init__(kind, fraction)
         self.sweep = sweep
         self.points = points
-        self.fraction = fraction
-
-    def can_replace(self, message: Message) -> bool:
-        return False
 
 
-class RulesPart(Computed):
-    """Scale rules that have been measured on a question, and how much of the work is done now."""
+class RulesPart(MeasuredPart):
+    """Scale rules that have been measured on a question."""
 
     def __init__(self, kind: str, question: Parameters, rows: Sequence[RuleRow], fraction: float) -> None:
-        super().__init__(kind)
+        super().__init__(kind, fraction)
         self.question = question
         self.rows = rows
-        self.fraction = fraction
-
-    def can_replace(self, message: Message) -> bool:
-        return False
 
 
 class RuleCurvesReady(Computed):
@@ -165,17 +169,13 @@ class RuleCurvesReady(Computed):
         self.curves = curves
 
 
-class MechanismsPart(Computed):
-    """Mechanisms that have been measured at more d_k, and how much of the work is done now."""
+class MechanismsPart(MeasuredPart):
+    """Mechanisms that have been measured at more d_k."""
 
     def __init__(self, kind: str, question: Parameters, rows: Sequence[MechanismRow], fraction: float) -> None:
-        super().__init__(kind)
+        super().__init__(kind, fraction)
         self.question = question
         self.rows = rows
-        self.fraction = fraction
-
-    def can_replace(self, message: Message) -> bool:
-        return False
 
 
 class ClaimsListed(Computed):
@@ -186,15 +186,12 @@ class ClaimsListed(Computed):
         self.claims = claims
 
 
-class ClaimTested(Computed):
+class ClaimTested(Part):
     """One claim has been put to the test."""
 
     def __init__(self, kind: str, outcome: Outcome) -> None:
         super().__init__(kind)
         self.outcome = outcome
-
-    def can_replace(self, message: Message) -> bool:
-        return False
 
 
 class Failed(Computed):

@@ -13,16 +13,15 @@ from textual.binding import Binding, BindingType
 
 from ...core.errors import InputError
 from ...core.lab.rule_rows import NOT_OF_MECHANISMS, RULES, SORTABLE, Order, Row
-from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.statistics.catalogue import STATISTIC, Statistic
 from .. import work
-from ..messages import Failed, MechanismsPart, ParametersChanged, RuleCurvesReady, RulesPart, ToLab
+from ..messages import Failed, MechanismsPart, RuleCurvesReady, RulesPart, ToLab
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.rules import Shown
 from ..widgets.rules import OVER, MechanismText, RuleTable, RuleText
-from .pane import Pane
+from .following import FollowingPane
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
@@ -34,7 +33,7 @@ _FEW, _MOST = 5, 9  # lines of a rule's words
 _LOW = 20  # lines of a pane from which on it has room for all of the few
 
 
-class RulesPane(Pane):
+class RulesPane(FollowingPane):
     """The table, and the rule with the cursor in words; or mechanisms.
 
     What is known stays where it is while something else is being measured: rows change places only once all are new.
@@ -94,7 +93,6 @@ class RulesPane(Pane):
         self._answered: dict[str, Parameters] = {}
         self._compared: dict[object, MechanismRow] = {}  # by d_k, mechanism and rule, perhaps of older parameters
         self._work = work.Rules()
-        self._due = False  # whether it is going to be shown what has come
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -108,16 +106,6 @@ class RulesPane(Pane):
         return STATISTIC.get(self.order.column) or FIELD["scale"]
 
     # What it is told
-
-    def follow(self, parameters: Parameters) -> None:
-        super().follow(parameters)
-        self._ask()
-
-    def shown(self) -> None:
-        self._ask()
-
-    def on_show(self) -> None:
-        self._ask()
 
     def on_hide(self) -> None:
         """Out of sight nothing is computed; what has been measured is kept."""
@@ -209,18 +197,11 @@ class RulesPane(Pane):
             self.mechanisms.dimmed = back
             self.mechanisms.refresh()
 
-    def _show_soon(self) -> None:
-        """After what else has come meanwhile."""
-        if not self._due:
-            self._due = True
-            self.call_later(self._show)
-
     def _sort(self) -> None:
         if len(self.rows) == len(RULES):
             self._names = [row.rule for row in self.order.of(self.rows.values())]
 
     def _show(self, objection: str = "") -> None:
-        self._due = False
         self.table.shown = Shown(
             self._names,
             self.rows,
@@ -297,25 +278,6 @@ class RulesPane(Pane):
             self._show(f"Not for the Lab: {row.fault}.")
         else:
             self.post_message(ToLab(self.parameters.with_value("scale", self.cursor)))
-
-    def action_d_k(self, change: int) -> None:
-        d_k = self.parameters.d_k + change
-        if FIELD["d_k"].low <= d_k <= FIELD["d_k"].high:
-            self._change(self.parameters.with_value("d_k", d_k))
-
-    def action_width(self, direction: int) -> None:
-        self._change(self.parameters.with_value("d_k", next_width(self.parameters.d_k, direction)))
-
-    def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
-        value = FIELD[name].stepped(getattr(self.parameters, name), direction)
-        self._change(self.parameters.with_value(name, value))
-
-    def _change(self, parameters: Parameters) -> None:
-        """Go on with these. The next key may come before anybody has answered, and starts from here."""
-        if parameters != self.parameters:
-            self.parameters = parameters
-            self._ask()
-            self.post_message(ParametersChanged(parameters, self.NAME))
 
     # What people take away from it
 

@@ -12,15 +12,14 @@ from textual.binding import Binding, BindingType
 
 from ...core.attention.scales import Setting, multiplier
 from ...core.errors import InputError
-from ...core.landmarks import MODEL_WIDTHS, landmarks, next_width
-from ...core.parameters import FIELD, ParameterError, Parameters
+from ...core.landmarks import MODEL_WIDTHS, landmarks
+from ...core.parameters import ParameterError, Parameters
 from ...core.statistics.catalogue import ALWAYS, Statistic
 from .. import work
 from ..messages import (
     CurvesReady,
     Failed,
     MeasurementReady,
-    ParametersChanged,
     Progress,
     SweepPart,
     ToLab,
@@ -31,7 +30,7 @@ from ..views.sweep import Swept
 from ..views.table import Contents
 from ..widgets.bars import Paragraph
 from ..widgets.sweep import LandmarkTable, SweepPlot
-from .pane import Pane
+from .following import FollowingPane
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
@@ -64,7 +63,7 @@ _FEWEST, _FEW = 4, 7  # lines of the table on a small screen
 _SOON = 0.3  # seconds that the curves of another question may stay on screen as if they were this one's
 
 
-class SweepPane(Pane):
+class SweepPane(FollowingPane):
     """The plot, what its statistic means, and the table.
 
     What has been measured stays as long as only d_k, the statistic or the grid change: only what is missing is
@@ -118,7 +117,6 @@ class SweepPane(Pane):
         self._at_work: work.Sweep | None = None  # what has not got all its points and is being measured
         self._read_of = parameters  # what the reading is of
         self._objection = self._early = ""
-        self._due = False  # whether it is going to be shown what has come
 
     def compose(self) -> ComposeResult:
         yield self.plot
@@ -130,16 +128,6 @@ class SweepPane(Pane):
         return self.plot.statistic
 
     # What it is told
-
-    def follow(self, parameters: Parameters) -> None:
-        super().follow(parameters)
-        self._ask()
-
-    def shown(self) -> None:
-        self._ask()
-
-    def on_show(self) -> None:
-        self._ask()
 
     def on_hide(self) -> None:
         """Out of sight nothing is computed; what has been measured is kept."""
@@ -225,12 +213,6 @@ class SweepPane(Pane):
             self.swept = found
         return found
 
-    def _show_soon(self) -> None:
-        """After what else has come meanwhile."""
-        if not self._due:
-            self._due = True
-            self.call_later(self._show)
-
     def on_progress(self, message: Progress) -> None:
         """It takes its time at the cursor."""
         if self._read_of != self.parameters:
@@ -252,7 +234,6 @@ class SweepPane(Pane):
         self._change(self.parameters.with_value("d_k", event.d_k))
 
     def _show(self) -> None:
-        self._due = False
         self.plot.swept = self.table.swept = self.swept
         self.plot.cursor = self.table.cursor = self.parameters.d_k
         self.table.statistic = self.plot.statistic
@@ -303,18 +284,6 @@ class SweepPane(Pane):
 
     # What people do
 
-    def action_d_k(self, change: int) -> None:
-        d_k = self.parameters.d_k + change
-        if FIELD["d_k"].low <= d_k <= FIELD["d_k"].high:
-            self._change(self.parameters.with_value("d_k", d_k))
-
-    def action_width(self, direction: int) -> None:
-        self._change(self.parameters.with_value("d_k", next_width(self.parameters.d_k, direction)))
-
-    def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
-        value = FIELD[name].stepped(getattr(self.parameters, name), direction)
-        self._change(self.parameters.with_value(name, value))
-
     def action_statistic(self, direction: int) -> None:
         at = ALWAYS.index(self.plot.statistic) + direction
         self.plot.statistic = ALWAYS[at % len(ALWAYS)]
@@ -334,13 +303,6 @@ class SweepPane(Pane):
 
     def action_to_lab(self) -> None:
         self.post_message(ToLab(self.parameters))
-
-    def _change(self, parameters: Parameters) -> None:
-        """Go on with these. The next key may come before anybody has answered, and starts from here."""
-        if parameters != self.parameters:
-            self.parameters = parameters
-            self._ask()
-            self.post_message(ParametersChanged(parameters, self.NAME))
 
     def numbers(self, kind: Format) -> str:
         from ...core.export.sweep import Sweep, sweep_csv, sweep_json, sweep_markdown
