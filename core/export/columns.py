@@ -8,7 +8,7 @@ from typing import Any
 from ..attention.scales import SCALE_RULES
 from ..statistics.catalogue import STATISTICS, Statistic
 from ..statistics.measurement import Column, Estimate
-from .formats import NONE, Say, digits, escaped, existing, markdown_table
+from .formats import NONE, Say, digits, escaped, existing, marked_table
 
 COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")  # what a line of CSV says of a value
 
@@ -50,7 +50,7 @@ def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[Mappi
             if theory:
                 cells.append(cell(Estimate(theory[index][statistic.name], None), statistic))
         lines.append([escaped(text, say) for text in cells])
-    return markdown_table([escaped(text, say) for text in header], lines)
+    return marked_table([escaped(text, say) for text in header], lines)
 
 
 def _title(column: Column) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from ..attention.cost import SHAPE_FIELDS, Cost, Flops, Matrix
@@ -73,15 +73,10 @@ def cost_markdown(cost: Cost, preset: Preset | None, say: Say = str) -> str:
     return "\n".join(
         [
             f"{escaped(title, say)}\n",
-            _table(("matrix", "shape", "weights", "bias", "parameters"), matrices, say),
-            _table(("figure", "value", "unit"), figures, say),
+            markdown_table(("matrix", "shape", "weights", "bias", "parameters"), matrices, say),
+            markdown_table(("figure", "value", "unit"), figures, say),
         ]
     )
-
-
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]], say: Say) -> str:
-    first, *others = ([escaped(cell, say) for cell in line] for line in (header, *lines))
-    return markdown_table(first, others)
 
 
 def _preset(preset: Preset, cost: Cost) -> dict[str, Any]:

@@ -36,10 +36,34 @@ def csv_text(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]], say: Say) -> str:
     """A table whose first column is words and whose others are numbers."""
+    first, *others = ([escaped(cell, say) for cell in line] for line in (header, *lines))
+    return marked_table(first, others)
+
+
+def marked_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """The same of cells that are Markdown already."""
     rule = [":--", *["--:"] * (len(header) - 1)]
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
+
+
+def markdown_page(
+    parameters: Sequence[str],
+    header: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    remarks: Sequence[str],
+    command: str,
+    say: Say,
+) -> str:
+    """What a table's lines have in common, the table, sentences about it, and the command that prints it."""
+    parts = [
+        f"Parameters: {escaped(', '.join(parameters), say)}\n",
+        markdown_table(header, lines, say),
+        *(f"{escaped(sentence, say)}\n" for sentence in remarks),
+        f"`{command}`\n",
+    ]
+    return "\n".join(parts)
 
 
 def escaped(text: str, say: Say) -> str:

@@ -88,8 +88,8 @@ def heads_markdown(
         for column in head.columns:
             cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
             numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), digits(column.multiplier)]
-            lines.append([escaped(text, say) for text in (*numbers, *cells, word(column.measured))])
-    return f"{_file_line(capture, say)}\n\n{markdown_table([escaped(text, say) for text in header], lines)}"
+            lines.append([*numbers, *cells, word(column.measured)])
+    return f"{_file_line(capture, say)}\n\n{markdown_table(header, lines, say)}"
 
 
 def _file_line(capture: Capture, say: Say) -> str:

@@ -12,7 +12,7 @@ from ..parameters import FIELD, FIELDS, Parameters, choice_word
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
 from .columns import cell, estimate_json
-from .formats import NONE, Say, csv_text, digits, escaped, existing, json_text, markdown_table, version
+from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_page, version
 from .words import parameter_words
 
 if TYPE_CHECKING:
@@ -101,14 +101,8 @@ def rules_markdown(rules: Rules, say: Say = str) -> str:
     for row in rules.sorted:
         cells = [cell(row.estimate(name), STATISTIC[name]) for name in COMPARED]
         number = NONE if row.multiplier is None else digits(row.multiplier)
-        lines.append([escaped(text, say) for text in (SCALE_RULES[row.rule].label, row.rule, number, *cells)])
-    parts = [
-        f"Parameters: {escaped(', '.join(rules_words(rules.parameters)), say)}\n",
-        markdown_table([escaped(text, say) for text in header], lines),
-        *(f"{escaped(sentence, say)}\n" for sentence in remarks(rules)),
-        f"`{rules.command}`\n",
-    ]
-    return "\n".join(parts)
+        lines.append([SCALE_RULES[row.rule].label, row.rule, number, *cells])
+    return markdown_page(rules_words(rules.parameters), header, lines, remarks(rules), rules.command, say)
 
 
 def rules_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
@@ -169,13 +163,8 @@ def mechanisms_markdown(found: Mechanisms, say: Say = str) -> str:
         cells = [cell(estimate, STATISTIC[name]) for name, estimate in row.measured.items()]
         ends = [cell(Estimate(number, None), STATISTIC["logit_std"]) for number in (row.largest, row.bound)]
         place = (choice_word(row.mechanism), SCALE_RULES[row.rule].label, str(row.d_k))
-        lines.append([escaped(text, say) for text in (*place, *cells, *ends)])
-    parts = [
-        f"Parameters: {escaped(', '.join(mechanisms_words(found.parameters)), say)}\n",
-        markdown_table([escaped(text, say) for text in header], lines),
-        f"`{found.command}`\n",
-    ]
-    return "\n".join(parts)
+        lines.append([*place, *cells, *ends])
+    return markdown_page(mechanisms_words(found.parameters), header, lines, (), found.command, say)
 
 
 def mechanisms_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:

@@ -78,10 +78,10 @@ def softmax_markdown(handful: Handful, parameters: Parameters, sides: Sequence[S
             [digits(score), *map(digits, row), *map(digits, of)]
             for score, row, of in zip(handful.scores, steps, s.jacobian.tolist(), strict=True)
         ]
-        parts.append(_table(header, lines, say))
+        parts.append(markdown_table(header, lines, say))
     figures = [_figures(s) for s in sides]
     lines = [[word, *(_digits(each[name]) for each in figures)] for name, word in _WORDS.items()]
-    return "\n".join([*parts, _table(["", *titles], lines, say)])
+    return "\n".join([*parts, markdown_table(["", *titles], lines, say)])
 
 
 def _columns(parameters: Parameters, sides: Sequence[Steps]) -> Iterator[tuple[str, Steps]]:
@@ -130,8 +130,3 @@ def _places(s: Steps) -> range:
 
 def _digits(value: float | None) -> str:
     return NONE if value is None else digits(value)
-
-
-def _table(header: Sequence[str], lines: Sequence[Sequence[str]], say: Say) -> str:
-    first, *others = ([escaped(cell, say) for cell in line] for line in (header, *lines))
-    return markdown_table(first, others)

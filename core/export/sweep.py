@@ -10,7 +10,7 @@ from ..parameters import FIELD, FIELDS, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.measurement import Column, Estimate
 from .columns import COLUMN, cell, column_json
-from .formats import Say, csv_text, escaped, existing, json_text, markdown_table, version
+from .formats import Say, csv_text, existing, json_text, markdown_page, version
 from .words import parameter_word, parameter_words
 
 if TYPE_CHECKING:
@@ -132,14 +132,8 @@ def sweep_markdown(sweep: Sweep, say: Say = str) -> str:
             for column, exact in zip(point.measurement.columns, prediction.columns, strict=True):
                 cells.append(cell(column.measured[statistic.name], statistic))
                 cells.append(cell(Estimate(exact.values[statistic.name], None), statistic))
-        lines.append([escaped(text, say) for text in cells])
-    parts = [
-        f"Parameters: {escaped(', '.join(fixed_words(sweep)), say)}\n",
-        markdown_table([escaped(text, say) for text in header], lines),
-        *(f"{escaped(sentence, say)}\n" for sentence in remarks(sweep)),
-        f"`{sweep.command}`\n",
-    ]
-    return "\n".join(parts)
+        lines.append(cells)
+    return markdown_page(fixed_words(sweep), header, lines, remarks(sweep), sweep.command, say)
 
 
 def fixed_words(sweep: Sweep, always: Sequence[str] = tuple(FIELD)) -> list[str]:
