@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from attn_tui.tui.app import AttnApp
 from attn_tui.tui.messages import Computed, MeasurementReady
 from attn_tui.tui.panes.capture import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.settings import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.numbers import aligned, short
@@ -42,6 +43,7 @@ SIZES = [(80, 24), (120, 40), (200, 60)]
 FOREVER = 20.0  # seconds until a test gives up
 
 Script = Callable[["Stage"], Coroutine[Any, Any, None]]
+P = TypeVar("P", bound=Pane)
 
 
 class Held(AttnApp):
@@ -130,6 +132,14 @@ class Stage:
         """Wait until the lab shows what is asked for, complete and with its theory."""
         await self.until(lambda: self.is_settled, "the result")
         return await self.still()
+
+    async def opened(self, kind: type[P]) -> P:
+        """Show a pane."""
+        self.app.action_pane(kind.NAME)
+        await self.answered()
+        pane = self.app.panes[kind.NAME]
+        assert isinstance(pane, kind)
+        return pane
 
     async def head(self) -> CapturePane:
         """Open the Capture pane, and wait for the head with the cursor."""

@@ -1,25 +1,20 @@
 """The Heads pane as people use it: a shape is stepped, its cost follows, its d_k goes to the Lab."""
 
-import shlex
-
 import pytest
 from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.errors import InputError
-from attn_tui.tui.cli import main
 from attn_tui.tui.panes.heads import HeadsPane
 from attn_tui.tui.views.cost import cost_lines
 from attn_tui.tui.views.glyphs import ASCII, Glyphs
 from attn_tui.tui.views.lines import Role
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from test_app import SIZES, Stage, play
+from test_take_away import Taken, agree, take
 
 
 async def opened(stage: Stage) -> HeadsPane:
-    stage.app.action_pane("Heads")
-    await stage.answered()
-    pane = stage.app.panes["Heads"]
-    assert isinstance(pane, HeadsPane)
+    pane = await stage.opened(HeadsPane)
     await stage.still()
     return pane
 
@@ -143,19 +138,16 @@ def test_what_the_lab_cannot_take_is_said() -> None:
 def test_the_command_prints_the_numbers_of_the_pane(
     preset: str | None, field: str, keys: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    taken: list[tuple[str, dict[str, str]]] = []
+    taken: list[Taken] = []
 
     async def script(stage: Stage) -> None:
         pane = await (started_from(stage, preset) if preset else opened(stage))
         await at(stage, pane, field)
         await stage.press(*keys)
-        taken.append((pane.command(), {kind: pane.numbers(kind) for kind in ("json", "csv", "markdown")}))
+        taken.append(take(pane))
 
     play(script)
-    ((command, numbers),) = taken
-    for kind, text in numbers.items():
-        assert main([*shlex.split(command)[1:], "--format", kind]) == 0
-        assert capsys.readouterr().out == text
+    agree(taken, capsys)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -1,23 +1,20 @@
 """The Rules pane as people use it: rules side by side, sorted, explained, taken to the Lab."""
 
-import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from attn_tui.core.attention.scales import SCALE_RULES
-from attn_tui.core.errors import InputError
 from attn_tui.core.lab import rules
 from attn_tui.core.lab.rule_rows import RULES, SORTABLE, Order
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.cli import main
 from attn_tui.tui.messages import Failed
 from attn_tui.tui.panes.rules import RulesPane
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.rules import COLUMNS, words_of
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from test_app import SIZES, SMALL, Stage, play
+from test_take_away import Taken, agree, refusal, succeeds, take
 
 
 @pytest.fixture(autouse=True)
@@ -28,17 +25,9 @@ def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("attn_tui.core.lab.mechanisms.D_KS", (16, 64))
 
 
-async def opened(stage: Stage) -> RulesPane:
-    stage.app.action_pane("Rules")
-    await stage.answered()
-    pane = stage.app.panes["Rules"]
-    assert isinstance(pane, RulesPane)
-    return pane
-
-
 async def complete(stage: Stage) -> RulesPane:
     """The pane, with everything on it that was asked for."""
-    pane = await opened(stage)
+    pane = await stage.opened(RulesPane)
     await known(stage, pane)
     return pane
 
@@ -46,19 +35,6 @@ async def complete(stage: Stage) -> RulesPane:
 async def known(stage: Stage, pane: RulesPane) -> None:
     await stage.until(lambda: succeeds(lambda: pane.numbers("csv")), "the numbers")
     await stage.still()
-
-
-def succeeds(ask: Callable[[], str]) -> bool:
-    try:
-        return bool(ask())
-    except InputError:
-        return False
-
-
-def refusal(ask: Callable[[], str]) -> str:
-    with pytest.raises(InputError) as caught:
-        ask()
-    return str(caught.value)
 
 
 def measured(p: Parameters) -> dict[str, Any]:
@@ -381,17 +357,13 @@ def test_the_help_explains_the_column() -> None:
 def test_the_command_prints_the_numbers_of_the_pane(
     keys: list[str], parameters: Parameters, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    taken: list[tuple[str, dict[str, str]]] = []
+    taken: list[Taken] = []
 
     async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await known(stage, pane)
+        pane = await complete(stage)
         await stage.press(*keys)
         await known(stage, pane)
-        taken.append((pane.command(), {kind: pane.numbers(kind) for kind in ("json", "csv", "markdown")}))
+        taken.append(take(pane))
 
     play(script, parameters)
-    ((command, numbers),) = taken
-    for kind, text in numbers.items():
-        assert main([*shlex.split(command)[1:], "--format", kind]) == 0
-        assert capsys.readouterr() == (text, "")
+    agree(taken, capsys)

@@ -1,7 +1,6 @@
 """The Softmax pane as people use it: scores are stepped and typed, and every number follows."""
 
 import math
-import shlex
 
 import pytest
 from attn_tui.core.attention.handful import MOST, START
@@ -13,13 +12,11 @@ from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from test_app import Stage, play
+from test_take_away import Taken, agree, take
 
 
 async def opened(stage: Stage) -> SoftmaxPane:
-    stage.app.action_pane("Softmax")
-    await stage.answered()
-    pane = stage.app.panes["Softmax"]
-    assert isinstance(pane, SoftmaxPane)
+    pane = await stage.opened(SoftmaxPane)
     await stage.still()
     return pane
 
@@ -197,18 +194,15 @@ def test_what_the_lab_does_to_logits_besides_is_said_to_be_left_out() -> None:
 def test_the_command_prints_the_numbers_of_the_pane(
     keys: list[str], parameters: Parameters, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    taken: list[tuple[str, dict[str, str]]] = []
+    taken: list[Taken] = []
 
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
         await stage.press(*keys)
-        taken.append((pane.command(), {kind: pane.numbers(kind) for kind in ("json", "csv", "markdown")}))
+        taken.append(take(pane))
 
     play(script, parameters)
-    ((command, numbers),) = taken
-    for kind, text in numbers.items():
-        assert main([*shlex.split(command)[1:], "--format", kind]) == 0
-        assert capsys.readouterr().out == text
+    agree(taken, capsys)
 
 
 def test_what_does_not_fit_is_reached_by_scrolling_and_the_cursor_is_followed() -> None:

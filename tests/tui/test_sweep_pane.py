@@ -28,17 +28,9 @@ def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("attn_tui.tui.panes.sweep.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
 
 
-async def opened(stage: Stage) -> SweepPane:
-    stage.app.action_pane("Sweep")
-    await stage.answered()
-    pane = stage.app.panes["Sweep"]
-    assert isinstance(pane, SweepPane)
-    return pane
-
-
 async def complete(stage: Stage) -> SweepPane:
     """The pane, with everything on it that was asked for."""
-    pane = await opened(stage)
+    pane = await stage.opened(SweepPane)
     await stage.until(lambda: is_complete(pane), "the sweep")
     await stage.still()
     return pane
@@ -212,7 +204,7 @@ def test_another_question_is_swept_anew_and_the_lab_gets_it(key: str, monkeypatc
 
 def test_points_appear_while_the_rest_is_being_measured_and_a_new_question_drops_the_old_one() -> None:
     async def script(stage: Stage) -> None:
-        pane = await opened(stage)
+        pane = await stage.opened(SweepPane)
         kept: list[SweepPart] = []
         through = pane.deliver
         pane.deliver = lambda message: kept.append(message) if isinstance(message, SweepPart) else through(message)  # type: ignore[method-assign]
@@ -245,7 +237,7 @@ def test_a_sweep_that_was_left_off_is_gone_on_with_and_has_the_points_of_one_run
     requests = Requests(monkeypatch)
 
     async def script(stage: Stage) -> None:
-        pane = await opened(stage)
+        pane = await stage.opened(SweepPane)
         for _ in range(12):
             await stage.press("greater_than_sign", "less_than_sign")
         await stage.until(lambda: is_complete(pane))
@@ -264,7 +256,7 @@ def test_a_heavy_sweep_leaves_the_keys_alone_and_is_dropped_when_the_pane_is_lef
     heavy = replace(SMALL, n_keys=8192, n_queries=64, batch=2)
 
     async def script(stage: Stage) -> None:
-        pane = await opened(stage)
+        pane = await stage.opened(SweepPane)
         await stage.until(lambda: pane.swept.points, "the first points")
         await stage.press("right", "right")
         assert pane.parameters.d_k == 66
