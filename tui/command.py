@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.parameters import FIELD, FIELDS, Parameters
 
 if TYPE_CHECKING:  # the app starts without it
-    from .requests import Rules, Sweep
+    from .requests import Output, Rules, Sweep
 
 
 def command_line(parameters: Parameters, command: str = "report") -> str:
@@ -35,9 +35,7 @@ def sweep_line(request: Sweep, ascii_only: bool = False) -> str:
     if request.target is not None:
         words += ["--stderr", repr(request.target.stderr), "--of", request.target.statistic]
         words += ["--most-draws", str(request.target.most_draws)]
-    if request.output.format != "table":
-        words += ["--format", request.output.format]
-    return in_shell(["attn-tui", "sweep", *words, *(["--ascii"] if ascii_only else [])])
+    return _printing("sweep", words, request.output, ascii_only)
 
 
 def rules_line(request: Rules, ascii_only: bool = False) -> str:
@@ -50,9 +48,13 @@ def rules_line(request: Rules, ascii_only: bool = False) -> str:
     if request.order.column != "rule":
         words += ["--sort", request.order.column]
     words += ["--reverse"] if request.order.reverse else []
-    if request.output.format != "table":
-        words += ["--format", request.output.format]
-    return in_shell(["attn-tui", "rules", *words, *(["--ascii"] if ascii_only else [])])
+    return _printing("rules", words, request.output, ascii_only)
+
+
+def _printing(command: str, words: Sequence[str], output: Output, ascii_only: bool) -> str:
+    """The command with these options, which prints in this format."""
+    form = [] if output.format == "table" else ["--format", output.format]
+    return in_shell(["attn-tui", command, *words, *form, *(["--ascii"] if ascii_only else [])])
 
 
 def parameter_options(parameters: Parameters) -> list[str]:

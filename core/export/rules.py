@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..attention.scales import SCALE_RULES
-from ..lab.rule_rows import COMPARED, NOT_OF_MECHANISMS, SETTINGS, Order, Row
+from ..lab.rule_rows import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, Row
 from ..parameters import FIELD, FIELDS, Parameters, choice_word
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
 from .columns import cell, estimate_json
 from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_page, version
-from .words import parameter_words
+from .words import notable_words
 
 if TYPE_CHECKING:
     from ..lab import mechanisms
@@ -64,7 +64,7 @@ def rules_json(rules: Rules) -> str:
                     "formula": SCALE_RULES[row.rule].formula,
                     "multiplier": row.multiplier,
                     "fault": row.fault or None,
-                    "measured": {name: estimate_json(row.estimate(name)) for name in COMPARED},
+                    "measured": {name: estimate_json(row.estimate(name)) for name in MEASURED},
                     "entropy_fraction_over_d_k": [existing(value) for value in curves.values[row.rule]],
                 }
                 for row in rules.sorted
@@ -82,13 +82,13 @@ def rules_csv(rules: Rules) -> str:
         if field.name not in ("scale", "multiplier")
     }
     header = [*asked, "rule", "multiplier"]
-    for name in COMPARED:
+    for name in MEASURED:
         header += [name, f"{name}_stderr"]
     header += [f"entropy_fraction_at_d_k_{d_k}" for d_k in rules.curves.d_ks]
     lines: list[list[Any]] = []
     for row in rules.sorted:
         line = [*asked.values(), row.rule, row.multiplier]
-        for name in COMPARED:
+        for name in MEASURED:
             line += map(existing, row.estimate(name))
         lines.append([*line, *map(existing, rules.curves.values[row.rule])])
     return csv_text(header, lines)
@@ -96,10 +96,10 @@ def rules_csv(rules: Rules) -> str:
 
 def rules_markdown(rules: Rules, say: Say = str) -> str:
     """A line for each rule."""
-    header = ["rule", "name", "multiplier", *(STATISTIC[name].label for name in COMPARED)]
+    header = ["rule", "name", "multiplier", *(STATISTIC[name].label for name in MEASURED)]
     lines: list[list[str]] = []
     for row in rules.sorted:
-        cells = [cell(row.estimate(name), STATISTIC[name]) for name in COMPARED]
+        cells = [cell(row.estimate(name), STATISTIC[name]) for name in MEASURED]
         number = NONE if row.multiplier is None else digits(row.multiplier)
         lines.append([SCALE_RULES[row.rule].label, row.rule, number, *cells])
     return markdown_page(rules_words(rules.parameters), header, lines, remarks(rules), rules.command, say)
@@ -107,7 +107,7 @@ def rules_markdown(rules: Rules, say: Say = str) -> str:
 
 def rules_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
     """`d_k 64`, …: what all rules have in common, of these names or other than usual."""
-    return _words(p, [name for name in FIELD if name not in (*SETTINGS, "scale")], always)
+    return notable_words(p, [name for name in FIELD if name not in (*SETTINGS, "scale")], always)
 
 
 def remarks(rules: Rules) -> list[str]:
@@ -170,9 +170,4 @@ def mechanisms_markdown(found: Mechanisms, say: Say = str) -> str:
 def mechanisms_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
     """`keys 128`, …: what all mechanisms have in common, of these names or other than usual."""
     p = p.with_value("mechanism", "additive")  # of which all parameters of mechanisms have an effect
-    return _words(p, [name for name in FIELD if name not in NOT_OF_MECHANISMS], always)
-
-
-def _words(p: Parameters, names: Sequence[str], always: Sequence[str]) -> list[str]:
-    usual = Parameters()
-    return parameter_words(p, [FIELD[n] for n in names if n in always or getattr(p, n) != getattr(usual, n)])
+    return notable_words(p, [name for name in FIELD if name not in NOT_OF_MECHANISMS], always)

@@ -11,7 +11,7 @@ from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.measurement import Column, Estimate
 from .columns import COLUMN, cell, column_json
 from .formats import Say, csv_text, existing, json_text, markdown_page, version
-from .words import parameter_word, parameter_words
+from .words import notable_words, parameter_word
 
 if TYPE_CHECKING:
     from ..lab.sweep import Point, Target
@@ -138,9 +138,7 @@ def sweep_markdown(sweep: Sweep, say: Say = str) -> str:
 
 def fixed_words(sweep: Sweep, always: Sequence[str] = tuple(FIELD)) -> list[str]:
     """`keys 128`, `queries 64`, …: what all points have in common, of these names or other than usual."""
-    usual, fixed = Parameters(), sweep.fixed
-    fields = [FIELD[name] for name, value in fixed.items() if name in always or value != getattr(usual, name)]
-    return parameter_words(sweep.parameters, fields)
+    return notable_words(sweep.parameters, sweep.fixed, always)
 
 
 def place_titles(sweep: Sweep) -> list[str]:

@@ -12,8 +12,8 @@ from ..statistics.measurement import Estimate
 
 RULES = tuple(SCALE_RULES)  # in the order of their declaration
 # What is compared, by the names of STATISTICS.
-COMPARED = ("logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "score_overflow")
-SORTABLE = ("rule", "multiplier", *COMPARED)
+MEASURED = ("logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "score_overflow")
+SORTABLE = ("rule", "multiplier", *MEASURED)
 SETTINGS = ("layer", "position", "context_factor", "multiplier")  # what some rules depend on, whichever is chosen
 # What makes no difference to how mechanisms compare over d_k, each under the rule it is used with.
 NOT_OF_MECHANISMS = ("d_k", "mechanism", "scale", *SETTINGS, "softcap", "d_v")

@@ -11,7 +11,7 @@ from attn_tui.core.attention.scales import SCALE_RULES
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab import mechanisms, rule_curves, rules
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.rule_rows import COMPARED, RULES, SORTABLE, Order, Row
+from attn_tui.core.lab.rule_rows import MEASURED, RULES, SORTABLE, Order, Row
 from attn_tui.core.lab.scoring import weights_of
 from attn_tui.core.lab.theory import predict
 from attn_tui.core.parameters import Parameters
@@ -127,7 +127,7 @@ def test_the_largest_come_first_equal_ones_as_declared_and_missing_ones_last(ord
 
 
 def test_there_is_no_order_by_what_is_not_compared() -> None:
-    assert ("rule", "multiplier", *COMPARED) == SORTABLE
+    assert ("rule", "multiplier", *MEASURED) == SORTABLE
     with pytest.raises(InputError, match="'jacobian_norm' is not accepted; it takes one of rule, multiplier"):
         Order("jacobian_norm")
 

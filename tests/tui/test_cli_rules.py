@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attn_tui.core.attention.scales import SCALE_RULES
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.rule_rows import COMPARED, RULES, SORTABLE, Order
+from attn_tui.core.lab.rule_rows import MEASURED, RULES, SORTABLE, Order
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.cli import main
 from attn_tui.tui.command import rules_line
@@ -41,7 +41,7 @@ def test_the_json_has_every_rule_as_a_report_measures_it(capsys: Captured) -> No
         column = run(Parameters(32, 16, 4, 4, scale=each["rule"])).columns[1]
         assert each["formula"] == SCALE_RULES[each["rule"]].formula
         assert (each["multiplier"], each["fault"]) == (column.multiplier, None)
-        assert list(each["measured"]) == [*COMPARED]
+        assert list(each["measured"]) == [*MEASURED]
         for name, estimate in each["measured"].items():
             assert estimate["value"] == pytest.approx(column.measured[name].value, rel=2e-4, abs=1e-6)
         assert len(each["entropy_fraction_over_d_k"]) == len(over["d_k"])

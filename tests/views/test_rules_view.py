@@ -3,7 +3,7 @@
 import pytest
 from attn_tui.core.attention.scales import SCALE_RULES
 from attn_tui.core.lab.rule_curves import Curves
-from attn_tui.core.lab.rule_rows import COMPARED, RULES, Order, Row
+from attn_tui.core.lab.rule_rows import MEASURED, RULES, Order, Row
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
@@ -21,7 +21,7 @@ from attn_tui.tui.views.rules import (
     title_line,
 )
 
-VALUES = dict(zip(COMPARED, (0.00781, 1.0, 13.99, 100.0, 0.5, 7.0), strict=True))
+VALUES = dict(zip(MEASURED, (0.00781, 1.0, 13.99, 100.0, 0.5, 7.0), strict=True))
 ROWS = {
     name: Row(name, 1 / (at + 1), {s: Estimate(value / (at + 1), 0.01) for s, value in VALUES.items()})
     for at, name in enumerate(RULES)

@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 from ...core.blas import one_blas_thread
 from ...core.export.report import report_csv, report_json, report_markdown
-from ...core.export.words import parameter_words
+from ...core.export.words import notable_words
 from ...core.lab.comparison import deviations
 from ...core.lab.experiment import stream
 from ...core.lab.theory import Prediction, predict, score_curve
-from ...core.parameters import FIELDS, Parameters
+from ...core.parameters import FIELD, Parameters
 from ...core.statistics.measurement import Measurement
 from .. import output
 from ..requests import Format, Output, Report
 from ..views.glyphs import Glyphs
 from ..views.table import Contents
 from .printing import glyphs_of, whole_table
+
+_ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # what the title says
 
 
 def report(request: Report, ascii_only: bool) -> int:
@@ -48,17 +50,9 @@ def measure(parameters: Parameters) -> tuple[Measurement[Parameters], Prediction
     return measurement, prediction
 
 
-def _report_title(p: Parameters) -> list[str]:
-    """The question: its shape, rule, law and seed, and whatever else is not as usual."""
-    usual = Parameters()
-    always = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")
-    fields = [f for f in FIELDS if f.name in always or getattr(p, f.name) != getattr(usual, f.name)]
-    return parameter_words(p, fields)
-
-
 def _report_table(
     measurement: Measurement[Parameters], prediction: Prediction, result: Output, glyphs: Glyphs
 ) -> str:
     p = measurement.subject
     contents = Contents(measurement.columns, prediction.columns, deviations(measurement, prediction))
-    return whole_table(_report_title(p), contents, result, glyphs, score_curve(p))
+    return whole_table(notable_words(p, FIELD, _ALWAYS), contents, result, glyphs, score_curve(p))

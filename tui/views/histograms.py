@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.statistics.measurement import Column, HistogramName
@@ -168,6 +168,12 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
         "".join(glyphs.bars[min(max(level - row * steps, 0), steps)] for level in levels)
         for row in range(height - 1, -1, -1)
     ]
+
+
+def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs: Glyphs) -> str:
+    """A histogram from low to high in a line of so many cells; its bars do not touch the line above."""
+    edges = [low + (high - low) * cell / cells for cell in range(cells + 1)]
+    return bars(histogram.onto(edges).tolist(), 1, replace(glyphs, bars=glyphs.bars[:-1]))[0]
 
 
 def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs) -> AxisSpan:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...core.landmarks import MODEL_WIDTHS, landmarks
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import HistogramName
 from .axes import nice_range
 from .glyphs import Glyphs
-from .histograms import TITLES, axis_span, bars
+from .histograms import TITLES, axis_span, sparkline
 from .lines import Line, Role, Span, fitted
 from .numbers import VALUE, short
 from .sweep import Swept
@@ -101,12 +101,10 @@ def _row(
         if shape.theory:
             sign, exact = theory_text(contents, index, statistic, glyphs)
             line.extend([(sign, "alert"), (exact, "theory")])
-    low = replace(glyphs, bars=glyphs.bars[:-1])  # so that they do not touch the line above
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         if shape.spark:
-            edges = [span[0] + (span[1] - span[0]) * cell / shape.spark for cell in range(shape.spark + 1)]
-            counts: list[float] = column.histograms[HISTOGRAM[statistic.group]].onto(edges).tolist()
-            line.append(("  " + bars(counts, 1, low)[0], role))
+            histogram = column.histograms[HISTOGRAM[statistic.group]]
+            line.append(("  " + sparkline(histogram, *span, shape.spark, glyphs), role))
     if shape.models and d_k in MODEL_WIDTHS:
         line.append((f"  {MODEL_WIDTHS[d_k]}", "dim"))
     return fitted(tuple(line), width)

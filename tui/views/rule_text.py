@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.attention.scales import SCALE_RULES
-from ...core.lab.rule_rows import COMPARED, Row
+from ...core.lab.rule_rows import MEASURED, Row
 from ...core.parameters import FIELD
 from ...core.statistics.catalogue import STATISTIC
 from .glyphs import Glyphs
@@ -41,7 +41,7 @@ def rule_text(
 def _measured(row: Row, glyphs: Glyphs) -> str:
     """Every value with its standard error."""
     parts: list[str] = []
-    for column in COMPARED:
+    for column in MEASURED:
         estimate, percent = row.estimate(column), STATISTIC[column].unit == "share"
         if estimate.value is None:
             continue

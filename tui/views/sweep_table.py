@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...core.export.sweep import Sweep, place_titles, place_words
 from ...core.statistics.catalogue import FAR, STATISTIC, Statistic
 from .glyphs import Glyphs
-from .histograms import axis_span, bars
+from .histograms import axis_span, sparkline
 from .lines import Line, Role, fitted, line_width
 from .numbers import error, on_the_point, short
 from .table import COLUMN_ROLES, is_far
@@ -151,17 +151,15 @@ def _logits(sweep: Sweep, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
     """The histograms of both columns' logits, on one axis for all points."""
     columns = [point.measurement.columns for point, _ in sweep.points]
     span = axis_span([column.histograms["logits"] for each in columns for column in each], "logits", glyphs)
-    edges = [span.low + (span.high - span.low) * cell / cells for cell in range(cells + 1)]
     axis = f"{short(span.low, glyphs)} to {short(span.high, glyphs)}"
-    low = replace(glyphs, bars=glyphs.bars[:-1])  # so that a bar does not touch the line above
     for index, role in enumerate(COLUMN_ROLES):
         titles: list[Line] = [
             (((f"logits, {axis}" if index == 0 else "").ljust(cells), "heading"),),
             ((role.ljust(cells), role),),
             ((" " * cells, "text"),),
         ]
-        counts = [each[index].histograms["logits"].onto(edges).tolist() for each in columns]
-        yield _Block(titles, [((bars(each, 1, low)[0], role),) for each in counts])
+        histograms = [each[index].histograms["logits"] for each in columns]
+        yield _Block(titles, [((sparkline(each, span.low, span.high, cells, glyphs), role),) for each in histograms])
 
 
 def sweep_sentences(sweep: Sweep, deviations: Sequence[Deviations]) -> list[str]:
