@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.theme import Theme
@@ -41,6 +43,13 @@ HEIGHTS = [(0, "-flat"), (LEAST[1], "-high")]
 _SETTLED = 2.0  # seconds after which whatever starting makes has been made
 
 
+def _actions() -> type[Provider]:
+    """Loaded when the command palette is opened."""
+    from .palette import Actions
+
+    return Actions
+
+
 class AttnApp(PacedApp[int]):
     """attn-tui in a terminal."""
 
@@ -48,10 +57,12 @@ class AttnApp(PacedApp[int]):
     TITLE = "attn-tui"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit", show=False, id="quit"),
         Binding("question_mark,f1", "help", "help", show=False, id="help"),
         Binding("K", "all_keys", "all keys", show=False, id="all_keys"),
+        Binding("ctrl+p", "command_palette", "every action, by its words", show=False, priority=True, id="palette"),
         Binding("e", "export", "export the picture or the numbers to a file", show=False, id="export"),
         Binding("y", "copy", "copy the command that prints these numbers", show=False, id="copy"),
         Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
