@@ -8,7 +8,7 @@ from attn_tui.core.attention.scales import SCALE_RULES
 from attn_tui.core.lab import rules
 from attn_tui.core.lab.rule_rows import RULES, SORTABLE, Order
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.messages import Failed
+from attn_tui.tui.messages import Failed, RuleCurvesReady
 from attn_tui.tui.panes.rules import RulesPane
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.rules import COLUMNS, words_of
@@ -222,11 +222,36 @@ def test_out_of_sight_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> No
     play(script)
 
 
-def test_what_fails_is_said() -> None:
+def test_what_fails_is_said_until_something_else_is_asked_for() -> None:
     async def script(stage: Stage) -> None:
         pane = await complete(stage)
+        assert pane.curves is not None
         pane.deliver(Failed("rules", "not enough memory"))
         await stage.until(lambda: "not enough memory." in stage.text)
+        pane.deliver(RuleCurvesReady("curves", replace(SMALL, d_k=Parameters.d_k), pane.curves))
+        await stage.still()
+        assert "not enough memory." in stage.text
+        await stage.press("right")
+        assert "not enough memory." not in stage.text
+
+    play(script)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_what_fails_of_mechanisms_is_said(begun: bool) -> None:
+    async def script(stage: Stage) -> None:
+        pane = await complete(stage)
+        if begun:
+            await stage.press("m")
+            await known(stage, pane)
+        else:
+            pane.compute = lambda *_: None  # type: ignore[method-assign]
+            await stage.press("m")
+            assert "Measuring mechanisms" in stage.text
+        pane.deliver(Failed("mechanisms", "not enough memory"))
+        await stage.until(lambda: "not enough memory." in stage.text)
+        assert "Measuring" not in stage.text
+        assert ("bound of |score|" in stage.text) == begun
 
     play(script)
 

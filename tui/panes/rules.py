@@ -92,6 +92,7 @@ class RulesPane(FollowingPane):
         self._asked: dict[str, Parameters] = {}  # by kind of work, the question that it is at work on or has answered
         self._answered: dict[str, Parameters] = {}
         self._compared: dict[object, MechanismRow] = {}  # by d_k, mechanism and rule, perhaps of older parameters
+        self._objection = ""  # why there is no result, until something else is asked for
         self._work = work.Rules()
 
     def compose(self) -> ComposeResult:
@@ -123,7 +124,7 @@ class RulesPane(FollowingPane):
 
     def _ask(self) -> None:
         """Ask for what these parameters lead to, as far as it is not known and is looked at."""
-        p = self.parameters
+        p, self._objection = self.parameters, ""
         if self.view == "mechanisms":
             question = _of_mechanisms(p)
             if self._begin("mechanisms", question):
@@ -180,8 +181,9 @@ class RulesPane(FollowingPane):
         self._show_soon()
 
     def on_failed(self, message: Failed) -> None:
+        self._objection = f"{message.reason}."
         self.say_progress(None)
-        self._show(f"{message.reason}.")
+        self._show()
 
     def _doubt(self) -> None:
         """Rows that are still of older parameters stand back."""
@@ -202,6 +204,7 @@ class RulesPane(FollowingPane):
             self._names = [row.rule for row in self.order.of(self.rows.values())]
 
     def _show(self, objection: str = "") -> None:
+        objection = objection or self._objection
         self.table.shown = Shown(
             self._names,
             self.rows,
@@ -215,8 +218,7 @@ class RulesPane(FollowingPane):
         )
         self.table.redraw()
         self.words.show(self.cursor, self.rows.get(self.cursor), objection)
-        self.mechanisms.rows = [*self._compared.values()]
-        self.mechanisms.redraw()
+        self.mechanisms.show([*self._compared.values()], self._objection)
 
     def _arrange(self) -> None:
         """The whole table first, as far as it leaves a few lines for the words."""

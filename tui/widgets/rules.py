@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ...core.lab.rule_rows import RULES, Order, Row
-from ..views.lines import Line, fitted
+from ..views.lines import Line, fitted, wrapped
 from ..views.mechanisms import mechanism_lines
 from ..views.rule_text import rule_text
 from ..views.rules import HEAD, Shown, next_columns, rows_in, table_lines, title_line
@@ -81,8 +81,16 @@ class MechanismText(ScrolledLines):
     """Shows mechanisms over d_k."""
 
     rows: Sequence[MechanismRow] = ()
+    objection = ""  # why there are no more
+
+    def show(self, rows: Sequence[MechanismRow], objection: str = "") -> None:
+        """Show these."""
+        self.rows, self.objection = rows, objection
+        self.redraw()
 
     def write(self, width: int, height: int) -> Sequence[Line]:
-        title: Line = (("Mechanisms over d_k, each under the rule it is used with", "heading"),)
-        lines = [title, *mechanism_lines(self.rows, width - 2, self.glyphs)]
+        lines: list[Line] = [(("Mechanisms over d_k, each under the rule it is used with", "heading"),)]
+        lines += wrapped(self.glyphs.say(self.objection), width - 2, "alert")
+        if self.rows or not self.objection:
+            lines += mechanism_lines(self.rows, width - 2, self.glyphs)
         return [((" ", "text"), *line) for line in lines]
