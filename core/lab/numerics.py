@@ -16,7 +16,7 @@ from ..attention.scores import Weights, scores
 from ..parameters import Parameters
 from ..statistics.measurement import Estimate
 from .sampling import Draws
-from .scoring import hidden, kept_draws, sides, sink_of, vectors_of
+from .scoring import kept_draws, sampled_rows, sides, sink_of, vectors_of
 
 # The sample: entries of scores at most, whole rows spread evenly over a draw, of so many draws.
 ENTRIES = 1 << 15
@@ -45,12 +45,9 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tupl
     All components must have been made.
     """
     many = min(p.batch, DRAWS)
-    rows = max(min(ENTRIES // (p.n_keys * many), p.n_queries), 1)
-    chosen = np.linspace(0, p.n_queries - 1, rows).round().astype(np.intp)
+    chosen, unseen = sampled_rows(p, ENTRIES // many)
     q, *others = kept_draws(p, sides(p), draws, slice(0, many))
     q, k = vectors_of(p, [q[:, :, chosen], *others])
-    unseen = hidden(p, slice(0, p.n_queries))
-    unseen = None if unseen is None else unseen[chosen]
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
     found = np.empty((len(rules), len(_NAMES), many))
     made: dict[Normalise, tuple[FloatArray, Rounded]] = {}  # scores in float64 and in the format, before the scale

@@ -19,7 +19,7 @@ from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_s
 from ..parameters import Parameters
 from .rule_rows import RULES, fault_of
 from .sampling import chunks, components
-from .scoring import dtype_of, hidden, sides, sink_of, vectors_of, weights_of
+from .scoring import dtype_of, sampled_rows, sides, sink_of, vectors_of, weights_of
 from .surveyed import raw_scores
 
 # The sample: scores at one d_k, of so many draws at most, and components that are drawn.
@@ -62,10 +62,7 @@ def stream(parameters: Parameters) -> Iterator[Step]:
     p = parameters
     d_ks = grid(p)
     many = min(max(COMPONENTS // (d_ks[-1] * (p.n_queries + p.n_keys)), 2), DRAWS, p.batch)
-    rows = max(min(ENTRIES // (p.n_keys * many), p.n_queries), 1)
-    chosen = np.linspace(0, p.n_queries - 1, rows).round().astype(np.intp)
-    unseen = hidden(p, slice(0, p.n_queries))
-    unseen = None if unseen is None else unseen[chosen]
+    chosen, unseen = sampled_rows(p, ENTRIES // many)
     sums = {rule: np.zeros(len(d_ks)) for rule in RULES}
     for draw in range(many):
         raw: list[FloatArray] = []
@@ -88,7 +85,7 @@ def stream(parameters: Parameters) -> Iterator[Step]:
         )
         for rule, each in sums.items()
     }
-    yield Step(1.0, Curves(d_ks, many, rows, values))
+    yield Step(1.0, Curves(d_ks, many, len(chosen), values))
 
 
 def _entropies(p: Parameters, raw: list[FloatArray], unseen: BoolArray | None) -> Mapping[str, float]:

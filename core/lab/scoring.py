@@ -168,6 +168,17 @@ def hidden(p: Parameters, rows: slice) -> BoolArray | None:
     return np.arange(p.n_keys) > np.arange(first, last)[:, np.newaxis]
 
 
+def sampled_rows(p: Parameters, entries: int) -> tuple[npt.NDArray[np.intp], BoolArray | None]:
+    """Queries spread evenly over a draw, with `entries` scores at most or one row; and which keys they may not see.
+
+    The latter is (rows, keys), or None if they see all.
+    """
+    rows = max(min(entries // p.n_keys, p.n_queries), 1)
+    chosen = np.linspace(0, p.n_queries - 1, rows).round().astype(np.intp)
+    unseen = hidden(p, slice(0, p.n_queries))
+    return chosen, None if unseen is None else unseen[chosen]
+
+
 def gradient_norms(found: LogitGradients, c: float, keys: FloatArray) -> FloatArray:
     """‖∂L/∂q‖ (rows,) of c times dot products with keys (draws, n, d), few columns at a time where rows are many."""
     step = max(tally.BLOCK // len(found.factor), 1)
