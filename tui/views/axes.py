@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .glyphs import Glyphs
-from .numbers import power
+from .numbers import power, signed
 
 _FAR = 0.7  # an axis begins at 0 unless all its values lie in its upper third
 
@@ -95,7 +95,7 @@ def tick_labels(ticks: Sequence[float], axis: Axis, glyphs: Glyphs) -> list[str]
         finest = value if axis.base else step
         decimals = max(-math.floor(math.log10(finest) + 1e-9), 0) if finest else 0
         text = f"{value:.{decimals}f}"
-        texts.append(text if glyphs.ascii else text.replace("-", "−"))
+        texts.append(signed(text, glyphs))
     return texts
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, fitted
-from .numbers import power_of_ten
+from .numbers import power_of_ten, signed
 
 STEPS = (0.001, 0.01, 0.05, 0.15)  # where each shade begins; no entry is larger than 1/4
 _NUMBER = 9  # cells of an entry that has its value beside its shade
@@ -53,7 +53,7 @@ def _cell(value: float, each: int, role: Role, glyphs: Glyphs, tall: bool) -> li
     step = sum(size >= least for least in STEPS)
     shade = _shades(glyphs)[step - 1] if step else " "
     sign = "0" if not value else "+" if value > 0 else "-" if glyphs.ascii else "−"
-    number = sign + (_share(size) if glyphs.ascii else _share(size).replace("-", "−"))
+    number = sign + signed(_share(size), glyphs)
     if tall:
         texts = [number.center(each - 1), shade * (each - 1)]
     elif each < _NUMBER:

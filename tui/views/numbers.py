@@ -18,11 +18,11 @@ def aligned(value: float | None, glyphs: Glyphs) -> str:
         return ((glyphs.say("—")).rjust(POINT)).ljust(VALUE)
     size = abs(value)
     if size >= 9_999.5 or 0 < size < 0.000_095:
-        return _signed(power_of_ten(value, 3), glyphs).rjust(VALUE - 1).ljust(VALUE)
+        return signed(power_of_ten(value, 3), glyphs).rjust(VALUE - 1).ljust(VALUE)
     if value == 0:
         return "0".rjust(POINT).ljust(VALUE)
     whole, _, decimals = f"{value:.{_decimals(size)}f}".partition(".")
-    return _signed(whole.rjust(POINT) + ("." + decimals if decimals else ""), glyphs).ljust(VALUE)
+    return signed(whole.rjust(POINT) + ("." + decimals if decimals else ""), glyphs).ljust(VALUE)
 
 
 def on_the_point(values: Sequence[float | None], decimals: int, glyphs: Glyphs) -> list[str]:
@@ -31,7 +31,7 @@ def on_the_point(values: Sequence[float | None], decimals: int, glyphs: Glyphs) 
     Where all are below 0.1 they have two decimals more.
     """
     most = decimals + 2 * (max((abs(value) for value in values if value is not None), default=1) < 0.1)
-    parts = [_signed(_plain(value, most), glyphs).partition(".") for value in values]
+    parts = [signed(_plain(value, most), glyphs).partition(".") for value in values]
     left, right = max(len(whole) for whole, _, _ in parts), max(len(dot + rest) for _, dot, rest in parts)
     return [glyphs.say(whole).rjust(left) + (dot + rest).ljust(right) for whole, dot, rest in parts]
 
@@ -51,10 +51,10 @@ def short(value: float | None, glyphs: Glyphs) -> str:
         return glyphs.say("—")
     size = abs(value)
     if size >= 9_999.5 or 0 < size < 0.000_95:
-        return _signed(power_of_ten(value, 2), glyphs)
+        return signed(power_of_ten(value, 2), glyphs)
     decimals = max(0, 2 - (math.floor(math.log10(size)) if size else 0)) if size < 100 else 0
     text = f"{value:.{min(decimals, 4)}f}"
-    return _signed(text.rstrip("0").rstrip(".") if "." in text else text, glyphs)
+    return signed(text.rstrip("0").rstrip(".") if "." in text else text, glyphs)
 
 
 def error(stderr: float | None, glyphs: Glyphs) -> str:
@@ -65,7 +65,7 @@ def error(stderr: float | None, glyphs: Glyphs) -> str:
         return "0".ljust(STDERR)
     if stderr >= 9_950 or stderr < 0.000_95:
         text = power_of_ten(stderr, 1)
-        return _signed(text if len(text) <= STDERR else power_of_ten(stderr, 0), glyphs).ljust(STDERR)
+        return signed(text if len(text) <= STDERR else power_of_ten(stderr, 0), glyphs).ljust(STDERR)
     if stderr < 0.001:
         return "0.0010"
     decimals = max(0, 1 - math.floor(math.log10(stderr)))
@@ -124,5 +124,6 @@ def _decimals(size: float) -> int:
     return 4 if size < 1 else 3 - math.floor(math.log10(size))
 
 
-def _signed(text: str, glyphs: Glyphs) -> str:
+def signed(text: str, glyphs: Glyphs) -> str:
+    """A number's text with a minus in place of a hyphen, where there is one among the characters."""
     return text if glyphs.ascii else text.replace("-", "−")

@@ -15,8 +15,9 @@ from .draft import Draft
 from .glyphs import Glyphs
 from .jacobian import jacobian_lines, legend_line
 from .lines import Line, Role, Span, fitted, wrapped
-from .numbers import percent, power_of_ten, short
+from .numbers import percent, power_of_ten, short, signed
 from .softmax_sentence import naive_note, softmax_sentence
+from .table import COLUMN_ROLES
 
 if TYPE_CHECKING:  # which loads NumPy
     from ...core.attention.steps import Naive, Steps
@@ -26,7 +27,6 @@ BESIDE = 36  # cells that a side needs beside the other
 _ROOMY = 48  # cells from which on its columns stand further apart
 _WIDEST = 72  # cells beyond which a side only grows apart
 _LONGEST = 36  # cells of a bar
-ROLES: tuple[Role, Role] = ("unscaled", "scaled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +78,10 @@ def step_lines(
     side = width - LEFT if stacked else min(side, _WIDEST)
     top = _top(worked, width, glyphs, editing)
     scores = _scores(worked.handful, glyphs, editing)
-    still: list[Line] = [((_cells(line), "dim"),) for line in _scores(worked.handful, glyphs, None)]
+    still: list[Line] = [((_text(line), "dim"),) for line in _scores(worked.handful, glyphs, None)]
     maps = [
         [legend_line(side, glyphs), *jacobian_lines(s.jacobian.tolist(), side, role, glyphs, tall)]
-        for s, role in zip(worked.sides, ROLES, strict=True)
+        for s, role in zip(worked.sides, COLUMN_ROLES, strict=True)
     ]
     rows = [line for score in still for line in ((score, ()) if tall else (score,))]
     said = [_summary(s, worked.parameters, glyphs) for s in worked.sides]
@@ -97,7 +97,7 @@ def step_lines(
     lines = [*top, *(line for part in parts for line in (*part, ()))][:-1]
     if editing is not None and editing.objection:
         kept = {*range(len(top)), row_of(worked, width, glyphs, editing)}
-        lines = [line if at in kept else _line(_cells(line), "dim") for at, line in enumerate(lines)]
+        lines = [line if at in kept else _line(_text(line), "dim") for at, line in enumerate(lines)]
     return lines
 
 
@@ -114,7 +114,7 @@ def _indented(line: Line) -> Line:
     return ((" ", "text"), *line)
 
 
-def _cells(line: Line) -> str:
+def _text(line: Line) -> str:
     return "".join(text for text, _ in line)
 
 
@@ -126,7 +126,7 @@ def _joined(
     if not stacked:
         return [(*name, *fitted(a, width), *b) for name, a, b in zip(names, *sides, strict=True)]
     lines: list[Line] = []
-    for side, role in zip(sides, ROLES, strict=True):
+    for side, role in zip(sides, COLUMN_ROLES, strict=True):
         lines += [] if named else [_line(f" {role}", role)]
         lines += [(*name, *line) for name, line in zip(names, side, strict=True)]
     return lines
@@ -196,7 +196,7 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
     columns[-3] = min(max(side - sum(columns) - len(gap) * len(columns), 0), _LONGEST)
     head = [("logit".rjust(6)), *([power] if power else []), "weight".ljust(columns[-3] + len(gap) + 7), "p(1−p)"]
     tables: list[list[Line]] = []
-    for number, (s, role) in enumerate(zip(worked.sides, ROLES, strict=True)):
+    for number, (s, role) in enumerate(zip(worked.sides, COLUMN_ROLES, strict=True)):
         lines = [
             _line(f" {_title(worked, number, side - 2, glyphs)}", role),
             _line(glyphs.say(gap.join(head)), "dim"),
@@ -219,14 +219,14 @@ def _powers(worked: Worked, scores: Sequence[Line], glyphs: Glyphs) -> list[Line
     lines: list[Line] = [_line(glyphs.say(" e^(x−m) unscaled    scaled"), "dim")]
     for score, *powers in zip(scores, *(s.powers for s in worked.sides), strict=True):
         texts = [unit_cells(float(power), glyphs).ljust(11) for power in powers]
-        lines.append((*score, *((f" {text}", role) for text, role in zip(texts, ROLES, strict=True))))
+        lines.append((*score, *((f" {text}", role) for text, role in zip(texts, COLUMN_ROLES, strict=True))))
     return lines
 
 
 def _title(worked: Worked, number: int, side: int, glyphs: Glyphs) -> str:
     """`scaled × 0.125 (1/√d_k, d_k 64) / 2 + 800`: what makes logits of the scores, as far as there is room."""
     handful = worked.handful
-    base = f"{ROLES[number]} × {short(worked.sides[number].multiplier, glyphs)}"
+    base = f"{COLUMN_ROLES[number]} × {short(worked.sides[number].multiplier, glyphs)}"
     rest = "" if handful.temperature == 1 else f" / {_plain('temperature', handful.temperature)}"
     if handful.shift:
         rest += f" {'−' if handful.shift < 0 else '+'} {_plain('shift', abs(handful.shift))}"
@@ -277,8 +277,7 @@ def unit_cells(value: float, glyphs: Glyphs) -> str:
 
 
 def _tiny(value: float, digits: int, glyphs: Glyphs) -> str:
-    text = power_of_ten(value, digits) if value >= 1e-99 else "<1e-99"
-    return text if glyphs.ascii else text.replace("-", "−")
+    return signed(power_of_ten(value, digits) if value >= 1e-99 else "<1e-99", glyphs)
 
 
 def in_cells(values: Sequence[float], room: int, glyphs: Glyphs) -> list[str]:
@@ -289,7 +288,7 @@ def in_cells(values: Sequence[float], room: int, glyphs: Glyphs) -> list[str]:
         if max(map(len, texts)) <= room and not all(text.endswith("0") for text in texts if decimals):
             break
     texts = [text if len(text) <= room else power_of_ten(value, 0) for text, value in zip(texts, values, strict=True)]
-    return [text if glyphs.ascii else text.replace("-", "−") for text in texts]
+    return [signed(text, glyphs) for text in texts]
 
 
 def bar_cells(share: float, cells: int, glyphs: Glyphs) -> str:
