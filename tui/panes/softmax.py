@@ -223,16 +223,16 @@ class SoftmaxPane(Pane):
     def action_ask(self, name: str, direction: Literal[-1, 1]) -> None:
         """Step a parameter that the Lab has too."""
         self._touched = FIELD[name]
-        self._ask(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
+        self._set_parameter(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
 
     def action_width(self, direction: int) -> None:
         self._touched = FIELD["d_k"]
-        self._ask("d_k", next_width(self.parameters.d_k, direction))
+        self._set_parameter("d_k", next_width(self.parameters.d_k, direction))
 
     def action_read(self, lines: int) -> None:
         self.text.scroll_by(lines)
 
-    def _ask(self, name: str, value: Value) -> None:
+    def _set_parameter(self, name: str, value: Value) -> None:
         self.parameters = self.parameters.with_value(name, value)
         self._finish()
         self.post_message(ParametersChanged(self.parameters, self.NAME))
