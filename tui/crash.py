@@ -1,4 +1,7 @@
-"""What an unexpected error leaves behind: a report in a file, and one line that says what happened and where."""
+"""What an unexpected error leaves behind: a report in a file, and one line that says what happened and where.
+
+Of the reports only the newest ten are kept.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+_KEPT = 10  # reports, the newest among them
 _LONGEST = 200  # characters of an error's own words in the line; the report has them all
 _PACKAGES = ("attn-tui", "textual", "rich", "numpy", "safetensors", "ml_dtypes", "threadpoolctl", "platformdirs")
 _TERMINAL = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "LANG", "LC_ALL", "LC_CTYPE")
@@ -43,7 +48,16 @@ def _write(text: str) -> Path:
     path = folder / f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}-{os.getpid()}.txt"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(text.encode("utf-8", "backslashreplace"))
+    _make_room(path)
     return path
+
+
+def _make_room(newest: Path) -> None:
+    """Remove old reports, whose age is in their names; nothing else is touched."""
+    with suppress(OSError):
+        others = sorted(path for path in newest.parent.glob("crash-*-*-*-*-*.txt") if path != newest)
+        for old in others[: 1 - _KEPT]:
+            old.unlink()
 
 
 def _parts(error: BaseException, words: Sequence[str]) -> Iterator[str]:

@@ -152,6 +152,29 @@ def test_a_long_line_is_cut_and_the_report_has_it_whole(tmp_path: Path, monkeypa
     assert "attn-tui report --d-k 7\n" in path.read_text("utf-8")
 
 
+def test_old_reports_make_room_and_nothing_else_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / "attn-tui"
+    folder.mkdir()
+    old = [f"crash-20{year}-01-01-000000-1.txt" for year in range(10, 25)]
+    others = ["notes.txt", "crash-mine.txt", "crash-2009-01-01-000000-1.txt.bak"]
+    for name in (*old, *others):
+        (folder / name).write_text("")
+    line = crash.report(TalkativeError("newest"), [])
+    reports = {path.name for path in folder.iterdir()}
+    assert {*others, *old[-9:]} < reports
+    assert len(reports) == len(others) + 10
+    assert "newest" in Path(line.rpartition(" is in ")[2]).read_text()
+
+
+def test_old_reports_that_cannot_be_removed_are_no_new_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for year in range(10, 25):  # a directory cannot be unlinked, even by root
+        (tmp_path / "attn-tui" / f"crash-20{year}-01-01-000000-1.txt").mkdir(parents=True)
+    line = crash.report(TalkativeError("newest"), [])
+    assert "newest" in Path(line.rpartition(" is in ")[2]).read_text()
+
+
 def test_two_errors_in_one_second_hide_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(crash.time, "strftime", lambda _: "now")
