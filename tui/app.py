@@ -77,7 +77,7 @@ class AttnApp(PacedApp[int]):
         axes: str | None = None,
         glyphs: Glyphs = UNICODE,
         settings: Settings | None = None,
-        dark: Theme = DARK,
+        themes: tuple[Theme, ...] = (DARK, LIGHT),
     ) -> None:
         super().__init__()
         self.settings = settings or Settings()
@@ -85,8 +85,8 @@ class AttnApp(PacedApp[int]):
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs
         self.ascii_only = glyphs.ascii
-        self.register_theme(dark)
-        self.register_theme(LIGHT)
+        for theme in themes:
+            self.register_theme(theme)
         self.begin_in(self.settings.theme)
         self.first_pane = "Lab" if capture is None else "Capture"
         self.lab = Lab(parameters, glyphs)

@@ -149,7 +149,7 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
     from rich.console import Console
 
     from . import lifelines, remember
-    from .themes import dark_in, names
+    from .themes import names, own_in
 
     if request.theme not in (None, *names()):
         raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {', '.join(names())}")
@@ -159,8 +159,8 @@ def _open_app(request: OpenApp, ascii_only: bool) -> int:
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)
     parameters = Parameters(**{**settings.parameters, **request.given})  # pyright: ignore[reportArgumentType]
     theme = request.theme or settings.theme
-    dark = dark_in(Console().color_system)
-    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme), dark)
+    themes = own_in(Console().color_system)
+    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme), themes)
     code = lifelines.run(app, request.mouse and settings.mouse)
     for problem in remember.leave(settings, app.lasting()):
         output.say(problem, glyphs)

@@ -37,15 +37,17 @@ LIGHT = Theme(
 )
 
 
-def dark_in(colors: str | None) -> Theme:
-    """The dark theme for a terminal of so many colours, as Rich calls them.
+def own_in(colors: str | None) -> tuple[Theme, Theme]:
+    """The app's dark and its light theme for a terminal of so many colours, as Rich calls them.
 
-    Of sixteen the nearest to the app's own lose their hue, and the ground may be a light one: the terminal's own
-    yellow and cyan then, on its own ground.
+    Of sixteen the nearest to the app's own lose their hue, or stand out from the ground no more: the terminal's own
+    hues then, on its own ground, which is taken for a light one only where the light theme is asked for.
     """
     if colors != "standard":
-        return DARK
-    return replace(BUILTIN_THEMES["ansi-dark"], name=DARK.name, primary="ansi_magenta", accent="ansi_cyan")
+        return DARK, LIGHT
+    dark = replace(BUILTIN_THEMES["ansi-dark"], name=DARK.name, primary="ansi_magenta", accent="ansi_cyan")
+    hues = {"primary": "ansi_magenta", "warning": "ansi_red", "accent": "ansi_blue", "error": "ansi_bright_red"}
+    return dark, replace(BUILTIN_THEMES["ansi-light"], name=LIGHT.name, **hues)
 
 
 def names() -> list[str]:

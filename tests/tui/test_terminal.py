@@ -468,9 +468,10 @@ def test_no_color_leaves_only_shades_of_grey() -> None:
             assert len(set(parts)) <= 1, colour
 
 
+@pytest.mark.parametrize("theme", ["attn-dark", "attn-light"])
 @pytest.mark.parametrize("term", ["xterm", "xterm-256color", "tmux-256color", "screen", "linux", "vt220"])
-def test_in_every_terminal_keys_work_and_colours_are_those_it_has(term: str) -> None:
-    with running("--no-config", *SMALL, size=(80, 24), TERM=term, COLORTERM="") as session:
+def test_in_every_terminal_keys_work_and_colours_are_those_it_has(term: str, theme: str) -> None:
+    with running("--no-config", "--theme", theme, *SMALL, size=(80, 24), TERM=term, COLORTERM="") as session:
         session.until(lambda: "Unscaled, logits" in session.text, "the first result")
         session.send(b"l")
         session.until(lambda: "d_k 65 " in session.text, "d_k 65")
@@ -478,9 +479,12 @@ def test_in_every_terminal_keys_work_and_colours_are_those_it_has(term: str) -> 
         assert b"8;2;" not in session.written
         many = term.endswith("-256color")
         assert (b"8;5;" in session.written) == many
-        if not many:  # unscaled is yellow, scaled is cyan, on the terminal's own ground
+        if not many:  # unscaled is yellow or red, scaled is cyan or blue, on the terminal's own ground
             colours = {pen[:2] for row in session.screen.places for _, pen in row}
-            assert {("33", ""), ("36", "")} <= colours
+            assert {
+                ("33" if theme == "attn-dark" else "31", ""),
+                ("36" if theme == "attn-dark" else "34", ""),
+            } <= colours
             assert {ground for _, ground in colours} == {""}
         session.send(b"q")
         assert session.ended() == 0
