@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.theme import Theme
@@ -108,6 +109,13 @@ class AttnApp(PacedApp[int]):
         self.set_class(chosen.dark, "-dark-mode", update=False)
         self.set_class(not chosen.dark, "-light-mode", update=False)
         self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """NO_COLOR makes greys of colours; of the terminal's own it would make black alone, so they are left out."""
+        filters = super().get_line_filters()
+        if self.no_color and self.native_ansi_color:
+            return [NoColor() if isinstance(each, Monochrome) else each for each in filters]
+        return filters
 
     def get_default_screen(self) -> Screen[object]:
         screen: Screen[object] = Screen(id="_default")

@@ -468,6 +468,22 @@ def test_no_color_leaves_only_shades_of_grey() -> None:
             assert len(set(parts)) <= 1, colour
 
 
+@pytest.mark.parametrize(("term", "theme"), [("xterm", "attn-dark"), ("linux", "attn-light"), ("", "ansi-dark")])
+def test_no_color_in_the_terminal_s_own_colours_leaves_none(term: str, theme: str) -> None:
+    named = {"TERM": term, "COLORTERM": ""} if term else {}
+    with running("--no-config", "--theme", theme, *SMALL, size=(80, 24), NO_COLOR="1", **named) as session:
+        session.until(lambda: "Unscaled, logits" in session.text, "the first result")
+        session.send(b"\t")
+        session.calm()
+        assert {pen[:2] for row in session.screen.places for _, pen in row} == {("", "")}
+        session.send(b"e")
+        session.until(lambda: "Export what" in session.text, "the form")
+        session.calm()
+        pens = [pen for row in session.screen.places for _, pen in row]
+        assert {pen[:2] for pen in pens} == {("", "")}
+        assert any("7" in attributes for _, _, attributes in pens), "the cursor is seen"
+
+
 @pytest.mark.parametrize("theme", ["attn-dark", "attn-light"])
 @pytest.mark.parametrize("term", ["xterm", "xterm-256color", "tmux-256color", "screen", "linux", "vt220"])
 def test_in_every_terminal_keys_work_and_colours_are_those_it_has(term: str, theme: str) -> None:
