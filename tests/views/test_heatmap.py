@@ -59,10 +59,19 @@ def test_more_is_a_darker_shade_and_a_larger_digit() -> None:
 
 
 def test_a_map_reads_without_colour_even_where_a_head_has_one_cell() -> None:
-    lines = map_lines(full(1, 36), ENTROPY, (0, 0), 40, 10, ASCII)
-    cells = text_of(lines[2])[MARGIN:]
+    lines = map_lines(full(1, 36), ENTROPY, (0, 18), 40, 10, ASCII)
+    cells = text_of(lines[2])[MARGIN:].replace("5", "", 1)  # under the cursor
     assert [ASCII.shades.index(sign) for sign in cells] == sorted(ASCII.shades.index(sign) for sign in cells)
     assert (cells[0], cells[-1]) == (".", "@")
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_under_the_cursor_stands_what_is_seen_in_reverse(width: int, glyphs: Glyphs) -> None:
+    for head in (0, 18, 35):
+        line = map_lines(full(1, 36), ENTROPY, (0, head), width, 10, glyphs)[2]
+        (under,) = [text for text, role in line if role == "cursor"]
+        assert str(10 * head // 36) in under
 
 
 def test_unreadable_heads_are_marked_and_pending_ones_are_points() -> None:

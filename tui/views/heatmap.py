@@ -77,15 +77,16 @@ def _ruler(first: int, count: int, across: int, each: int, width: int, glyphs: G
 def _cell(part: float | None, known: bool, each: int, chosen: bool, glyphs: Glyphs) -> Span:
     """One head: a darker shade for more and, where there is room, a digit from 0 to 9.
 
+    Under the cursor, which is drawn reversed, a full block would be a hole: the digit goes before the shade there.
     `!` stands for a head that cannot be read, a point or a dash for one that is not measured yet.
     """
     if part is None:
         text = "!" if known else "-" if glyphs.ascii else "·"
     else:
         steps = len(glyphs.shades) - 1
-        text = glyphs.shades[1 + min(int(part * steps), steps - 1)]
-        if each >= _WIDEST:
-            text += str(min(int(part * 10), 9))
+        digit = str(min(int(part * 10), 9))
+        shade = glyphs.shades[1 + min(int(part * steps), steps - 1)]
+        text = shade + digit if each >= _WIDEST else digit if chosen else shade
     role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
     return text.ljust(each), role
 
