@@ -55,6 +55,9 @@ class TerminalDriver(LinuxDriver):
         self._file: Any = _Deaf(self._file)
 
     def start_application_mode(self) -> None:
+        if self._listening:  # a SIGCONT after no SIGTSTP, as SIGSTOP leaves it: begin anew, and paint everything
+            self.suspend_application_mode()
+            self._must_signal_resume = True
         self._pacing.forget()
         self._listening = True
         super().start_application_mode()

@@ -14,7 +14,7 @@ import termios
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +213,7 @@ def running(
     try:
         yield session
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(session.process.pid, signal.SIGCONT)
+        session.process.send_signal(signal.SIGCONT)
         session.process.kill()
         session.process.wait()
         session.hang_up()
@@ -339,6 +338,22 @@ def test_after_stopping_and_going_on_everything_is_painted_again() -> None:
         session.assert_restored()
 
 
+def test_going_on_without_having_been_told_to_stop_is_no_second_start() -> None:
+    with running() as session:
+        session.ready()
+        before = session.screen.places
+        session.go_on()
+        session.until(lambda: "d_k 64" in session.text, "the screen")
+        session.quiet()
+        assert session.screen.places == before
+        session.send(RIGHT)
+        session.shows(65)
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+        assert_nobody_left(session)
+
+
 def test_what_was_sent_in_differences_is_what_a_full_repaint_shows() -> None:
     with running() as session:
         session.ready()
@@ -402,6 +417,22 @@ def test_keys_in_pieces_as_a_slow_line_brings_them_all_count() -> None:
             session.send(RIGHT * (1 + number % 3))
             session.read(0.001 * (number % 7))
         session.shows(64 + 120)
+
+
+def test_keys_as_kitty_sends_them_are_the_same_keys() -> None:
+    with running() as session:
+        session.ready()
+        for number, key in enumerate([b"\x1b[C", b"\x1b[1;1C", b"\x1b[108u", b"\x1b[108;1;108u"], start=65):
+            session.send(key)  # the right arrow, and l, with its text too
+            session.shows(number)
+        for key, words in ((b"\x1b[112;5u", "Search for commands"), (b"\x1b[63;2;63u", "Scores are dot products")):
+            session.send(key)  # Ctrl+P, and ?
+            session.until(lambda words=words: words in session.text, words)
+            session.send(b"\x1b[27u")
+            session.until(lambda words=words: words not in session.text, "Escape")
+        session.send(b"\x1b[113;1;113u")
+        assert session.ended() == 0
+        session.assert_restored()
 
 
 def test_bytes_that_are_no_text_do_no_harm() -> None:
