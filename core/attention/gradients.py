@@ -114,9 +114,11 @@ def norm_statistics(norms: FloatArray) -> NormStatistics:
     top = -(-rows // 100)
     squares = np.square(norms, dtype=np.float64)
     total = squares.sum(axis=-1)
-    largest = np.partition(squares, rows - top, axis=-1)[..., rows - top :].sum(axis=-1)
+    rising = np.sort(norms, axis=-1)  # NaN last
+    largest = np.square(rising[..., rows - top :], dtype=np.float64).sum(axis=-1)
+    middle = rising[..., (rows - 1) // 2 : rows // 2 + 1].mean(axis=-1)
     return NormStatistics(
-        median=np.median(norms, axis=-1),
+        median=np.where(np.isnan(rising[..., -1]), np.nan, middle),
         mean=norms.mean(axis=-1, dtype=np.float64),
         rms=np.sqrt(total / rows),
         top1_share=np.where(total > 0, largest / np.where(total > 0, total, 1), np.nan),

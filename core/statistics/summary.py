@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.gradients import norm_statistics
+from ..attention.gradients import NormStatistics, norm_statistics
 from ..attention.softmax import RowStatistics
 from .catalogue import DEAD, ONE_HOT, STATISTICS
 from .measurement import Estimate
 
 GROUPS = 16  # of draws, of which the standard errors of medians leave out one at a time
+_AT_ONCE = 1 << 20  # norms, up to which calls cost more than memory
 
 Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,)
 
@@ -95,11 +97,23 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     Medians are no functions of sums: standard errors come from the jackknife that leaves out one of at most GROUPS
     groups of draws, which is consistent for quantiles too where a group has many rows (Shao & Wu 1989).
     """
-    groups = np.array_split(np.arange(len(norms)), min(len(norms), GROUPS))
+    draws = len(norms)
+    groups = np.array_split(np.arange(draws), min(draws, GROUPS))
     everything = norm_statistics(norms.ravel())
-    without = [norm_statistics(np.delete(norms, group, axis=0).ravel()) for group in groups]
+    at_once = len(groups) if len(groups) * norms.size <= _AT_ONCE else 1
+    without: list[NormStatistics] = []
+    for _, same in groupby(groups, key=len):
+        alike = [*same]
+        for first in range(0, len(alike), at_once):
+            some = alike[first : first + at_once]
+            stays = np.ones((len(some), draws), bool)
+            for row, group in zip(stays, some, strict=True):
+                row[group] = False
+            left = np.broadcast_to(norms, (len(some), *norms.shape))[stays]
+            without.append(norm_statistics(left.reshape(len(some), -1)))
     found: dict[str, Estimate] = {}
-    for name, value, *left in zip(everything._fields, everything, *without, strict=True):
+    for name, value, *parts in zip(everything._fields, everything, *without, strict=True):
+        left = np.concatenate(parts)
         spread = math.sqrt((len(groups) - 1) * np.var(left)) if len(groups) > 1 else math.nan
         exists = math.isfinite(value)
         stderr = spread if exists and math.isfinite(spread) else None
