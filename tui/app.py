@@ -32,6 +32,7 @@ from .views.glyphs import UNICODE, Glyphs
 from .views.keys import rekeyed
 from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
+from .widgets.ground import Ground
 from .widgets.lines import LinesWidget
 from .widgets.notice import Notice
 
@@ -118,7 +119,7 @@ class AttnApp(PacedApp[int]):
         return filters
 
     def get_default_screen(self) -> Screen[object]:
-        screen: Screen[object] = Screen(id="_default")
+        screen = _Backdrop(id="_default")
         self._suit(screen, self.size)
         return screen
 
@@ -294,6 +295,10 @@ class AttnApp(PacedApp[int]):
         if self.focused is None and len(self.screen_stack) == 1:
             candidates = (self._focus_before, self.pane)
             self.screen.set_focus(next((w for w in candidates if w is not None and w.focusable), None))
+
+
+class _Backdrop(Ground, Screen[object]):
+    """The screen that panes stand on."""
 
 
 def _collect_garbage() -> None:

@@ -59,11 +59,17 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
 
     _shown: dict[int, list[Cell | None]]
     _shown_size: Size | None = None
+    _unseen = 0  # updates that were made but not sent
     fault: BaseException | None = None  # the unexpected error that ended the app
 
     def forget_screen(self) -> None:
         """The terminal no longer shows what was sent: send everything next time."""
         self._shown_size = None
+
+    def all_seen(self) -> bool:
+        """Whether all updates have been sent that were made since this was asked last."""
+        unseen, self._unseen = self._unseen, 0
+        return SUPPORTED and not unseen
 
     def after_frame(self, sent: str) -> str:
         """What is sent after the cells of a frame."""
@@ -82,8 +88,10 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
             if isinstance(renderable, (ChopsUpdate, LayoutUpdate)):
                 # An update is rendered only when it is really sent; only then does the terminal show it.
                 whole, renderable = renderable, CompositorUpdate()
+                self._unseen += 1
 
                 def difference(console: Console) -> str:
+                    self._unseen -= 1
                     sent = self._difference(_strips(whole), screen.size, console)
                     return sent and sent + self.after_frame(sent)
 
@@ -98,7 +106,7 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
         whole: list[str] = []  # rows that are sent in one go
         pieces: dict[Style | None, list[tuple[int, int, str]]] = {}
         for y, x, strip in strips:
-            cells = _cells(strip)
+            cells, composed = _cells(strip)
             room = max(size.width - x, 0)
             if len(cells) > room:
                 halved = cells[room][0] == ""  # a wide character that has only one cell left is not sent at all
@@ -108,7 +116,7 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
             if before == cells:
                 continue
             row[x : x + len(cells)] = cells
-            if any(len(character) > 1 for character, _ in cells):
+            if composed:
                 # Where a terminal draws each part of a composed character for itself, it writes over what follows.
                 for cell in row[x + len(cells) :]:
                     if cell is None:
@@ -183,9 +191,10 @@ def _strips(update: Any) -> Iterator[tuple[int, int, Strip]]:
                 yield y, x, strip
 
 
-def _cells(strip: Strip) -> list[Cell]:
-    """The characters of a strip, one entry for each cell of the terminal."""
+def _cells(strip: Strip) -> tuple[list[Cell], bool]:
+    """The characters of a strip, one entry for each cell of the terminal, and whether some are of several parts."""
     cells: list[Cell] = []
+    composed = False
     for text, style, control in strip:
         if control:
             continue
@@ -193,13 +202,15 @@ def _cells(strip: Strip) -> list[Cell]:
             cells += [(character, style) for character in text]
             continue
         for character, width in _characters(text):
+            composed |= len(character) > 1
             if width:
                 cells.append((character, style))
                 cells += [("", style)] * (width - 1)
             elif cells:  # a mark that begins a segment belongs to what stands before
                 at = next((at for at in range(len(cells) - 1, 0, -1) if cells[at][0]), 0)
                 cells[at] = (cells[at][0] + character, cells[at][1])
-    return cells
+                composed = True
+    return cells, composed
 
 
 def _characters(text: str) -> Iterator[tuple[str, int]]:
@@ -213,23 +224,27 @@ def _composed(character: str, y: int, x: int) -> str:
     return f"{' ' * cell_len(character)}\x1b[{y + 1};{x + 1}H{character}"
 
 
-@lru_cache(maxsize=4096)
 def _one_cell_each(text: str) -> bool:
-    return all(cell_len(character) == 1 for character in text)
+    return all(map(_one_cell, {*text}))
+
+
+@lru_cache(maxsize=4096)
+def _one_cell(character: str) -> bool:
+    return cell_len(character) == 1
 
 
 def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, int]]:
     """Stretches of cells of one style to send: what differs, and what lies between closely; wide characters whole."""
     first = last = -1
-    for at, (old, new) in enumerate(zip(before, after, strict=True)):
-        if old == new or at < last:
+    for at in [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]:
+        if at < last:
             continue
         start, end = at, at + 1
         while start and after[start][0] == "":
             start -= 1
         while end < len(after) and after[end][0] == "":
             end += 1
-        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == new[1] for cell in after[last - 1 : start]):
+        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == after[at][1] for cell in after[last - 1 : start]):
             last = end
             continue
         if last >= 0:

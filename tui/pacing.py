@@ -129,6 +129,7 @@ class PacedApp(FrugalApp[ReturnType], Generic[ReturnType]):
     ascii_only: bool = False  # whatever is drawn, by the toolkit too, is sent in ASCII
     _held: ExitStack | None = None
     _timer: Timer | None = None
+    _expected = 0.0  # until when something is worth waiting for
 
     def after_frame(self, sent: str) -> str:
         if self.pacing is None:
@@ -156,13 +157,28 @@ class PacedApp(FrugalApp[ReturnType], Generic[ReturnType]):
         """The terminal has answered; from any thread."""
         self.call_later(self._hold_or_go_on)
 
+    def expect(self, seconds: float) -> None:
+        """What comes within this time is to be shown in one frame with what has changed already."""
+        now = time.monotonic()
+        if self._expected <= now:  # while keys are held, every frame is still sent in time
+            self._expected = now + seconds
+            self._hold_or_go_on()
+
+    def expect_no_more(self) -> None:
+        """It has come, or it is not going to come soon."""
+        if self._expected:
+            self._expected = 0.0
+            self._hold_or_go_on()
+
     def _hold_or_go_on(self) -> None:
         """Hold frames back while the terminal has enough to do, and then send the newest state."""
-        wait = self.pacing.hold() if self.pacing is not None else 0
+        wait = self._expected - time.monotonic()
+        if self.pacing is not None:
+            wait = max(wait, self.pacing.hold())
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        if wait:
+        if wait > 0:
             self._timer = self.set_timer(wait, self._hold_or_go_on)
             if self._held is None:
                 self._held = ExitStack()
@@ -170,4 +186,5 @@ class PacedApp(FrugalApp[ReturnType], Generic[ReturnType]):
         elif self._held is not None:
             self._held.close()
             self._held = None
-            self.screen.refresh()  # what was laid out meanwhile has gone unseen
+            if not self.all_seen():  # something was laid out meanwhile
+                self.screen.refresh()

@@ -232,7 +232,7 @@ def test_however_a_terminal_draws_a_composed_character_everything_else_is_in_its
         for (y, left), strip in picture.items():
             places = terminal.places[y][left : left + strip.cell_length]
             part_of = ""
-            for x, (character, _) in enumerate(frugal._cells(strip)[: len(places)]):
+            for x, (character, _) in enumerate(frugal._cells(strip)[0][: len(places)]):
                 part_of = character or part_of
                 assert len(part_of) > 1 or places[x][0] == character, (y, left + x)
 
@@ -341,7 +341,8 @@ def test_a_wide_character_beside_a_combining_mark_changes_alone() -> None:
 @pytest.mark.parametrize("text", ["👩\u200d🚀", "❤\ufe0f", "词\u0301"])
 def test_characters_of_several_parts_take_the_cells_that_the_layout_gave_them(text: str) -> None:
     strip = Strip([Segment(text, STYLES[0])])
-    cells = frugal._cells(strip)
+    cells, composed = frugal._cells(strip)
+    assert composed
     assert len(cells) == strip.cell_length
     assert "".join(character for character, _ in cells) == text
     assert cells[1][0] == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -31,6 +32,7 @@ from ..views.lines import Line
 from ..views.table import Contents
 from ..widgets.parameter_panel import ParameterPanel, typing
 from ..widgets.results import Results
+from .pane import SOON
 from .two_parts import TwoParts
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class Lab(TwoParts):
         self.results = self.right = self.in_front = Results(glyphs)
         self._work = work.Lab()
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
+        self._asked = 0.0  # when, last
+        self._quick = False  # whether the last result came soon
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
@@ -160,6 +164,9 @@ class Lab(TwoParts):
         if message.kind == "theory" and measurement is not self.measurement:
             return
         self.show_measurement(measurement, theory)
+        self.has_come()
+        if measurement.subject == self.parameters:
+            self._quick = time.monotonic() - self._asked < SOON
         if theory is None:
             self.theorist.request("theory", partial(self._work.predict, measurement))
         self.say_progress(None)
@@ -171,6 +178,7 @@ class Lab(TwoParts):
 
     def on_failed(self, message: Failed) -> None:
         self.show_stale(f"{message.reason}.")
+        self.has_come()
         self.say_progress(None)
 
     def _measure(self) -> None:
@@ -182,7 +190,8 @@ class Lab(TwoParts):
             self.object_to(f"{error}.")
         else:
             self.object_to("")
-            self.compute("lab", partial(self._work.measure, p))
+            self._asked = time.monotonic()
+            self.compute("lab", partial(self._work.measure, p), soon=self._quick)
 
     def show_measurement(self, measurement: Measurement[Parameters], theory: Theory | None) -> None:
         """Show a measurement of all the draws that were asked for, or of the first of them, beside its theory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.containers import Container
 
@@ -12,16 +12,21 @@ from ...core.errors import InputError
 from ...core.parameters import Field, Parameters
 from ...core.statistics.catalogue import Statistic
 from ..messages import Computed, Crashed, Progress, StatusChanged
+from ..pacing import PacedApp
 from ..recompute import Recompute, Work
 from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
+from ..widgets.ground import Ground
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
 
 
-class Pane(Container, can_focus=True):
+SOON = 0.05  # seconds in which the result of a key may come in one frame with the key itself
+
+
+class Pane(Ground, Container, can_focus=True):
     """One page of the app.
 
     What it asks `compute` for comes back to it as messages; what it wants of others it says with the app's
@@ -64,12 +69,29 @@ class Pane(Container, can_focus=True):
         """What the help explains before everything else."""
         return None
 
-    def compute(self, kind: str, asked: Callable[[], Work]) -> None:
+    def compute(self, kind: str, asked: Callable[[], Work], soon: bool = False) -> None:
         """Have this computed, in place of what is waiting of its kind.
 
-        The thread is told after the next frame: it would take time from painting what has been asked for.
+        A result that is to come soon is waited for, so that one frame shows it with what it was asked for. Otherwise
+        the thread is told after the next frame: it would take time from painting what has been asked for.
         """
-        self.call_after_refresh(self.recompute.request, kind, asked)
+        paced = self._paced if soon else None
+        if paced is not None:
+            paced.expect(SOON)
+            self.recompute.request(kind, asked)
+        else:
+            self.call_after_refresh(self.recompute.request, kind, asked)
+
+    def has_come(self) -> None:
+        """What was to come soon is on screen, or is not going to come."""
+        if self._paced is not None:
+            self._paced.expect_no_more()
+
+    @property
+    def _paced(self) -> PacedApp[object] | None:
+        """The app, where it is one that can wait."""
+        app: object = self.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return cast("PacedApp[object]", app) if isinstance(app, PacedApp) else None
 
     # What people take away from it
 

@@ -56,22 +56,24 @@ PRINTED: dict[Role, Style] = {
 
 def line_width(line: Line) -> int:
     """How many cells a line takes."""
-    return sum(cell_len(text) for text, _ in line)
+    return sum([len(text) if text.isascii() else cell_len(text) for text, _ in line])
 
 
 def fitted(line: Line, width: int) -> Line:
     """The line cut or filled with spaces to exactly this many cells; wide characters are never halved."""
+    taken = line_width(line)
+    if taken <= width:
+        return (*line, (" " * (width - taken), "text")) if taken < width else line
     result: list[Span] = []
     left = width
     for text, role in line:
-        if left <= 0 and cell_len(text):  # a mark without a cell of its own still belongs to what stands before
+        cells = cell_len(text)
+        if left <= 0 and cells:  # a mark without a cell of its own still belongs to what stands before
             break
-        piece = text if cell_len(text) <= left else set_cell_size(text, left)
-        if piece:
-            result.append((piece, role))
-        left -= cell_len(piece)
-    if left > 0:
-        result.append((" " * left, "text"))
+        if cells > left:
+            text, cells = set_cell_size(text, left), left
+        result.append((text, role))
+        left -= cells
     return tuple(result)
 
 

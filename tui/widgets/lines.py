@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import Self
 
 from rich.segment import Segment
 from rich.style import Style
@@ -14,6 +15,7 @@ from textual.widget import Widget
 from ..themes import look
 from ..views.glyphs import UNICODE, Glyphs
 from ..views.lines import Line, Role
+from .ground import filtered
 
 
 class LinesWidget(Widget):
@@ -43,6 +45,8 @@ class LinesWidget(Widget):
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
+    _painted: dict[int, Strip] = {}  # noqa: RUF012
+    _painted_size: Size | None = None
 
     def _compose_for(self, size: Size) -> None:
         self._lines = tuple(self.compose_lines(*size)[: size.height]) if size else ()
@@ -62,18 +66,42 @@ class LinesWidget(Widget):
         """The widget has got or lost the focus."""
         self.redraw()
 
-    def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if self._size_of_lines != self.size:  # now, not when a message about it comes: that would be a frame later
-            self._compose_for(self.size)
-        if y >= len(self._lines):
-            return Strip.blank(width, self._style("text"))
-        segments = [Segment(text, self._style(role)) for text, role in self._lines[y]]
-        return Strip(segments).adjust_cell_length(width, self._style("text"))
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines as they are painted, kept until they change.
+
+        In place of what Textual does for every line of every frame: there are no borders here, and no tints.
+        """
+        outer = self.outer_size
+        if self._painted_size != outer:
+            self._painted, self._painted_size = {}, outer
+        missing = [y for y in crop.line_range if y not in self._painted]
+        if missing:
+            self._painted |= zip(missing, self._paint(missing), strict=True)
+        strips = [self._painted[y] for y in crop.line_range]
+        return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
+
+    def _paint(self, rows: Iterable[int]) -> Iterator[Strip]:
+        """These lines of the widget, padding and all."""
+        size, (top, right, _, left) = self.size, self.gutter
+        if self._size_of_lines != size:  # now, not when a message about it comes: that would be a frame later
+            self._compose_for(size)
+        blank: Line = ((size.width * " ", "text"),)
+        text = self._style("text")
+        before, after = ([Segment(cells * " ", text)] if cells else [] for cells in (left, right))
+        for y in rows:
+            spans = self._lines[y - top] if 0 <= y - top < len(self._lines) else blank
+            yield Strip([*before, *(Segment(text, self._style(role)) for text, role in spans), *after])
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        if not regions:
+            self._painted = {}
+        for y in (y + self.gutter.top for region in regions for y in region.line_range):
+            self._painted.pop(y, None)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles = {}
+        self._styles, self._painted = {}, {}
 
     def _style(self, role: Role) -> Style:
         """How a role looks in this theme; looked up once, because that walks all ancestors."""
@@ -81,5 +109,5 @@ class LinesWidget(Widget):
             role = "dim"
         if role not in self._styles:
             variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]
-            self._styles[role] = look(role, variables, self.background_colors[1])
+            self._styles[role] = filtered(self, look(role, variables, self.background_colors[1]))
         return self._styles[role]

@@ -18,6 +18,7 @@ from ..views.lines import wrapped
 from ..views.sentence import row_words, sentence
 from ..views.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
+from .ground import Ground
 from .histograms import Histograms
 from .statistics_table import StatisticsTable
 
@@ -33,7 +34,7 @@ _WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 
 _AT_EASE = 12  # of two rows of histograms, their bars two lines high
 
 
-class Results(Widget):
+class Results(Ground):
     """Shows columns; both panes that measure something hold one of these."""
 
     def __init__(self, glyphs: Glyphs) -> None:

@@ -51,8 +51,8 @@ class StatisticsTable(LinesWidget, can_focus=True):
     @property
     def statistic(self) -> Statistic | None:
         """The statistic that the cursor stands on, while the table has the focus."""
-        chosen = [row for row in self._rows() if row.statistic]
-        return chosen[min(self._cursor, len(chosen) - 1)].statistic if chosen and self.has_focus else None
+        chosen = [row for row in self._rows() if row.statistic] if self.has_focus else []
+        return chosen[min(self._cursor, len(chosen) - 1)].statistic if chosen else None
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if not self.contents.columns:
