@@ -21,6 +21,7 @@ from textual.widget import Widget
 from ..core.errors import InputError
 from ..core.parameters import Parameters
 from . import lifelines
+from .head_start import HeadStart
 from .messages import ParametersChanged, ToLab
 from .pacing import PacedApp
 from .panes.catalogue import PANES
@@ -80,6 +81,7 @@ class AttnApp(PacedApp[int]):
         glyphs: Glyphs = UNICODE,
         settings: Settings | None = None,
         themes: tuple[Theme, ...] = (DARK, LIGHT),
+        ahead: HeadStart | None = None,
     ) -> None:
         super().__init__()
         self.settings = settings or Settings()
@@ -91,7 +93,7 @@ class AttnApp(PacedApp[int]):
             self.register_theme(theme)
         self.begin_in(self.settings.theme)
         self.first_pane = "Lab" if capture is None else "Capture"
-        self.lab = Lab(parameters, glyphs)
+        self.lab = Lab(parameters, glyphs, ahead)
         self.lab.as_left = bool(self.settings.parameters)
         self.panes: dict[str, Pane] = {"Lab": self.lab}  # those that have been opened
         self.active = "Lab"
@@ -149,6 +151,11 @@ class AttnApp(PacedApp[int]):
         self._show_keys()
         self.lab.focus()
         self.on_status_changed()
+        if self.settings.hint and self.settings.path is not None:  # only where it can be sent away for good
+            from .views.notice import GREETING
+
+            self.greeting = True
+            self.say(GREETING)
 
     def on_ready(self) -> None:
         """The first frame stands: now load NumPy and measure, away from the keyboard."""
@@ -160,11 +167,6 @@ class AttnApp(PacedApp[int]):
             self.set_timer(_SETTLED, _collect_garbage)
         if self.first_pane != "Lab":
             self.action_pane(self.first_pane)
-        if self.settings.hint and self.settings.path is not None:  # only where it can be sent away for good
-            from .views.notice import GREETING
-
-            self.greeting = True
-            self.say(GREETING)
 
     @property
     def pane(self) -> Pane:

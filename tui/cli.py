@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -17,6 +18,7 @@ from .usage import COMMANDS, OpenApp
 from .views.glyphs import Glyphs
 
 if TYPE_CHECKING:
+    from .head_start import HeadStart
     from .requests import Claims, Cost, Inspect, Report, Request, Rules, Softmax, Sweep
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
@@ -141,26 +143,36 @@ def _plain_request(request: OpenApp) -> Report | Inspect:
 def _open_app(request: OpenApp, ascii_only: bool) -> int:
     if sys.stdin is None or not sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         raise InputError("the app reads its keys from a terminal, and stdin is none; attn-tui report prints instead")
+    from .head_start import HeadStart
+
+    with closing(HeadStart()) as ahead:
+        return _run_app(request, ascii_only, ahead)
+
+
+def _run_app(request: OpenApp, ascii_only: bool, ahead: HeadStart) -> int:
     if request.file is not None:
         from ..core.captures.reader import open_capture
 
         open_capture(request.file, request.axes)  # what cannot be read is said here, in the shell
     gc.disable()  # what starting makes is there to stay; looking it over again and again takes a fifth of the time
+    from . import remember
+
+    settings = remember.load(remember.config_file() if request.config else None, os.environ)
+    parameters = Parameters(**{**settings.parameters, **request.given})  # pyright: ignore[reportArgumentType]
+    ahead.ask(parameters)
     from rich.console import Console
 
-    from . import lifelines, remember
+    from . import lifelines
     from .themes import names, own_in
 
     if request.theme not in (None, *names()):
         raise InputError(f"--theme: {request.theme!r} is not accepted; it takes one of {', '.join(names())}")
-    settings = remember.load(remember.config_file() if request.config else None, os.environ)
     from .app import AttnApp
 
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)
-    parameters = Parameters(**{**settings.parameters, **request.given})  # pyright: ignore[reportArgumentType]
     theme = request.theme or settings.theme
     themes = own_in(Console().color_system)
-    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme), themes)
+    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme), themes, ahead)
     code = lifelines.run(app, request.mouse and settings.mouse)
     for problem in remember.leave(settings, app.lasting()):
         output.say(problem, glyphs)

@@ -69,12 +69,29 @@ def warm(n_keys: int, mask: MaskName = "none") -> None:
         _ladder()
 
 
+def prepared(n_keys: int, mask: MaskName) -> Mapping[int, FloatArray]:
+    """What `warm` makes, for `adopt` in another process."""
+    warm(n_keys, mask)
+    return {n_keys: _equal_rows(n_keys).coefficients} if mask == "none" else {_LADDER: _ladder()}
+
+
+def adopt(made: Mapping[int, FloatArray]) -> None:
+    """Take what another process has prepared."""
+    _ADOPTED.update(made)
+
+
+_LADDER = 0  # in place of a number of keys
+_ADOPTED: dict[int, FloatArray] = {}  # coefficients by the number of keys
+
+
 @lru_cache(maxsize=256)
 def _equal_rows(n: int) -> Curves:
     """Curves of rows with n keys."""
     degree = 48 if n <= 256 else 64 if n <= 10_000 else 80
     lengths = np.array([float(n)])
-    coefficients = _chebyshev(_samples(lengths, degree)[:, 0]) if n > 1 else np.zeros((1, len(_NAMES)))
+    coefficients = _ADOPTED.get(n)
+    if coefficients is None:
+        coefficients = _chebyshev(_samples(lengths, degree)[:, 0]) if n > 1 else np.zeros((1, len(_NAMES)))
     missing = {"entropy_fraction"} if n == 1 else {"one_hot_rows"} if n > ONE_HOT_KEYS else set[str]()
     return Curves(coefficients, frozenset(missing))
 
@@ -94,7 +111,7 @@ def _causal_rows(n_keys: int, n_queries: int) -> Curves:
 @lru_cache(maxsize=1)
 def _ladder() -> FloatArray:
     """Coefficients of the curves of all `_LENGTHS`; shape (degree, lengths, statistics)."""
-    return _chebyshev(_samples(_LENGTHS, 64))
+    return _ADOPTED[_LADDER] if _LADDER in _ADOPTED else _chebyshev(_samples(_LENGTHS, 64))
 
 
 def _weights(lengths: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import Measurement
 from .. import work
+from ..head_start import HeadStart
 from ..messages import (
     EditRejected,
     Failed,
@@ -75,14 +76,15 @@ class Lab(TwoParts):
         Binding("escape", "typed('cancel')", "back to the value before typing", show=False),
     ]
 
-    def __init__(self, parameters: Parameters, glyphs: Glyphs) -> None:
+    def __init__(self, parameters: Parameters, glyphs: Glyphs, ahead: HeadStart | None = None) -> None:
         # The panel keeps the parameters, so that keys in a burst each start from the one before.
         self.panel = self.left = ParameterPanel()
         super().__init__(parameters, glyphs)
         # Apart from the keys' own thread, because its steps are long.
         self.theorist = Recompute(("theory",), lambda message: self.deliver(message))
         self.results = self.right = self.in_front = Results(glyphs)
-        self._work = work.Lab()
+        self._ahead = ahead
+        self._work = work.Lab(ahead)
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self._asked = 0.0  # when, last
         self._quick = False  # whether the last result came soon
@@ -141,6 +143,11 @@ class Lab(TwoParts):
         super().start()
         self.theorist.start()
 
+    def on_mount(self) -> None:
+        numbers = self._ahead and self._ahead.numbers(self.parameters)
+        if numbers:
+            self.results.show(Contents(numbers.columns))
+
     def on_unmount(self) -> None:
         super().on_unmount()
         self.theorist.stop()
@@ -168,7 +175,8 @@ class Lab(TwoParts):
         if measurement.subject == self.parameters:
             self._quick = time.monotonic() - self._asked < SOON
         if theory is None:
-            self.theorist.request("theory", partial(self._work.predict, measurement))
+            # After the next frame: it would take time from painting.
+            self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
         self.say_progress(None)
 
     def on_progress(self, message: Progress) -> None:
@@ -210,6 +218,7 @@ class Lab(TwoParts):
         before, self._objection = self._objection, reason
         if reason:
             self.show_stale(reason)
+            self.has_come()
         elif before and self.measurement is not None:
             self.show_measurement(self.measurement, self.theory)
 

@@ -40,7 +40,7 @@ class Histograms(LinesWidget):
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        if not self.columns:
+        if not self.columns or not pair_names(self.columns):
             return ()
         lines = grid_lines(self.columns, width, height, self.glyphs, self.curve, self.first)
         later = self._later(width, height)
