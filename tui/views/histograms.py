@@ -164,10 +164,9 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
     if peak <= 0:
         return [" " * len(counts)] * height
     levels = [max(round(count / peak * steps * height), 1 if count >= 0.5 else 0) for count in counts]
-    return [
-        "".join(glyphs.bars[min(max(level - row * steps, 0), steps)] for level in levels)
-        for row in range(height - 1, -1, -1)
-    ]
+    above = steps * (height - 1)
+    ramp = glyphs.bars[0] * above + glyphs.bars + glyphs.bars[-1] * above  # a line shows what lies in its own steps
+    return ["".join([ramp[level + row * steps] for level in levels]) for row in range(height)]
 
 
 def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs: Glyphs) -> str:
