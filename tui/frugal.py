@@ -236,15 +236,19 @@ def _one_cell(character: str) -> bool:
 def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, int]]:
     """Stretches of cells of one style to send: what differs, and what lies between closely; wide characters whole."""
     first = last = -1
+    style: Style | None = None  # of the last cell that was looked at
     for at in [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]:
         if at < last:
             continue
-        start, end = at, at + 1
+        if at == last and after[at][0] and after[at][1] is style:  # as most cells do in a row that is all new
+            last += 1
+            continue
+        start, end, style = at, at + 1, after[at][1]
         while start and after[start][0] == "":
             start -= 1
         while end < len(after) and after[end][0] == "":
             end += 1
-        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == after[at][1] for cell in after[last - 1 : start]):
+        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == style for cell in after[last - 1 : start]):
             last = end
             continue
         if last >= 0:

@@ -6,7 +6,7 @@ Each is a generator of messages; everything that loads NumPy is imported when it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,7 +80,7 @@ class Lab:
             if measurement is not None:
                 shown, complete = now, measurement.draws
                 ready = _rows_of(parameters) in self._prepared
-                yield MeasurementReady("lab", measurement, _theory(measurement) if ready else None)
+                yield MeasurementReady("lab", measurement, _theorist()(measurement) if ready else None)
             elif now - told > SILENCE:
                 told = now
                 yield Progress("lab", step.fraction)
@@ -91,13 +91,15 @@ class Lab:
         """The theory of a measurement whose curves are not built yet: a part of a second, once for each n."""
         from ..core.lab.curves import adopt
 
+        theory = _theorist()  # which is loaded while curves are awaited
+
         for curves in self._ahead.curves(measurement.subject) if self._ahead else ():
             if curves is not None:
                 adopt(curves)
             yield None
-        theory = _theory(measurement)
+        found = theory(measurement)
         self._prepared.add(_rows_of(measurement.subject))
-        yield MeasurementReady("theory", measurement, theory)
+        yield MeasurementReady("theory", measurement, found)
 
 
 def _rows_of(p: Parameters) -> tuple[object, ...]:
@@ -105,12 +107,16 @@ def _rows_of(p: Parameters) -> tuple[object, ...]:
     return p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None
 
 
-def _theory(measurement: Measurement[Parameters]) -> Theory:
+def _theorist() -> Callable[[Measurement[Parameters]], Theory]:
+    """What makes the theory of a measurement."""
     from ..core.lab.comparison import deviations
     from ..core.lab.theory import predict, score_curve
 
-    prediction = predict(measurement.subject)
-    return Theory(prediction, deviations(measurement, prediction), score_curve(measurement.subject))
+    def theory(measurement: Measurement[Parameters]) -> Theory:
+        prediction = predict(measurement.subject)
+        return Theory(prediction, deviations(measurement, prediction), score_curve(measurement.subject))
+
+    return theory
 
 
 class Sweep:

@@ -140,10 +140,15 @@ class Lab(TwoParts):
         return f"lab-d{self.parameters.d_k}"
 
     def start(self) -> None:
+        self._show_numbers()  # they may have come while the first frame was being painted
         super().start()
         self.theorist.start()
 
     def on_mount(self) -> None:
+        self._show_numbers()
+
+    def _show_numbers(self) -> None:
+        """Show what has been measured ahead, before NumPy is loaded and histograms can be drawn."""
         numbers = self._ahead and self._ahead.numbers(self.parameters)
         if numbers:
             self.results.show(Contents(numbers.columns))
