@@ -19,10 +19,9 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..core.parameters import Parameters
-
 if TYPE_CHECKING:
     from ..core.arrays import FloatArray
+    from ..core.parameters import Parameters
     from ..core.statistics.measurement import Measurement
 
 # Products of a measurement: more take so long that partial results and progress are wanted on the way.

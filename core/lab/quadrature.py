@@ -189,22 +189,32 @@ def _one_hot(n: FloatArray, s: float) -> FloatArray:
     # How fast the phase turns is not known beforehand, so the step is halved until two grids, each between the
     # other's points, agree to 1e-6: the error of both together is about the square of that.
     step = 0.4 * max(1, s / (1.5 * _freezing(most)))
+    apart = math.ceil(-log_tau / step) if step < -log_tau else 0
+    step = -log_tau / apart if apart else step
     u = np.arange(low, high + step, step)
-    mean = _one_hot_integrand(counts, s, u, log_tau) @ np.full(len(u), step)
+    mean = _one_hot_integrand(counts, s, u, log_tau, apart) @ np.full(len(u), step)
     while True:
-        other = _one_hot_integrand(counts, s, u + step / 2, log_tau) @ np.full(len(u), step)
+        other = _one_hot_integrand(counts, s, u + step / 2, log_tau, apart) @ np.full(len(u), step)
         agreed = bool(np.all(counts * np.abs(mean - other) < 1e-6))
         mean = (mean + other) / 2
         if agreed:
             result[asked] = np.clip(counts * (0.5 - mean / math.pi), 0.0, 1.0)
             return result
-        u, step = np.sort(np.concatenate((u, u + step / 2))), step / 2
+        u, step, apart = np.sort(np.concatenate((u, u + step / 2))), step / 2, 2 * apart
 
 
-def _one_hot_integrand(n: FloatArray, s: float, u: FloatArray, log_tau: float) -> FloatArray:
-    """Im E e^(iωD) at ω = e^u, shape (len(n), len(u))."""
-    others = np.exp(np.multiply.outer(n - 1, np.log(_lognormal_cf(u, s))))
-    return (others * _lognormal_cf(u + log_tau, s).conj()).imag
+def _one_hot_integrand(n: FloatArray, s: float, u: FloatArray, log_tau: float, apart: int) -> FloatArray:
+    """Im E e^(iωD) at ω = e^u, shape (len(n), len(u)).
+
+    u + ln τ are points of the same grid, so many steps apart, or, where that is 0, of another one.
+    """
+    if apart:
+        both = _lognormal_cf(np.concatenate((u[:apart] + log_tau, u)), s)
+        own, largest = both[apart:], both[: len(u)]
+    else:
+        own, largest = _lognormal_cf(u, s), _lognormal_cf(u + log_tau, s)
+    others = np.exp(np.multiply.outer(n - 1, np.log(own)))
+    return (others * largest.conj()).imag
 
 
 def _lognormal_cf(u: FloatArray, s: float) -> ComplexArray:
