@@ -49,7 +49,7 @@ class SoftmaxText(ScrolledLines):
         if self._follows:
             self._follow(row_of(self.worked, width, self.glyphs, self.editing), room)
         steps = super().compose_lines(width, room)
-        space: Sequence[Line] = [()] if len(steps) < room else ()
+        space = [fitted((), width)] if len(steps) < room else []
         return [*steps, *space, *(fitted(line, width) for line in pinned)]
 
     def _follow(self, row: int, height: int) -> None:
