@@ -90,7 +90,7 @@ class LinesWidget(Widget):
         before, after = ([Segment(cells * " ", text)] if cells else [] for cells in (left, right))
         for y in rows:
             spans = self._lines[y - top] if 0 <= y - top < len(self._lines) else blank
-            segments = [Segment(text, self._style(role)) for text, role in spans]
+            segments = [Segment(text, self._style(role)) for text, role in spans if text]
             yield Strip([*before, *segments, *after], left + size.width + right)
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
