@@ -48,7 +48,8 @@ class HeadStart:
         self._process: subprocess.Popen[bytes] | None = None
         if _side_by_side():
             command, pipe = [sys.executable, "-P", "-c", _PROGRAM], subprocess.PIPE
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+            with suppress(OSError):  # no more processes, for one, may be allowed here
+                self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
     def ask(self, question: Parameters) -> None:
         """Have this answered, if that does not take long."""

@@ -117,6 +117,17 @@ def test_without_a_second_processor_there_is_no_process(monkeypatch: pytest.Monk
     assert list(ahead.measurement(SMALL)) == []
 
 
+def test_where_no_process_may_be_started_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError
+
+    monkeypatch.setattr(head_start, "_side_by_side", lambda: True)
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    ahead = HeadStart()
+    ahead.ask(SMALL)
+    assert list(ahead.measurement(SMALL)) == []
+
+
 def test_it_can_be_ended_while_its_answer_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(head_start, "_side_by_side", lambda: True)
     monkeypatch.setattr(head_start, "_PATIENCE", 1e6)

@@ -151,7 +151,7 @@ class Lab(TwoParts):
         """Show what has been measured ahead, before NumPy is loaded and histograms can be drawn."""
         numbers = self._ahead and self._ahead.numbers(self.parameters)
         if numbers:
-            self.results.show(Contents(numbers.columns))
+            self.results.show(Contents(numbers.columns, awaited=True))
 
     def on_unmount(self) -> None:
         super().on_unmount()
@@ -211,7 +211,7 @@ class Lab(TwoParts):
         self.measurement, self.theory = measurement, theory
         early = "" if measurement.complete else f"After {measurement.draws} of {measurement.asked} draws: "
         if theory is None:
-            self.results.show(Contents(measurement.columns), early)
+            self.results.show(Contents(measurement.columns, awaited=True), early)
         else:
             contents = Contents(measurement.columns, theory.prediction.columns, theory.deviations)
             self.results.show(contents, early, theory.curve)

@@ -63,6 +63,12 @@ class Contents:
     columns: Sequence[Column]
     theory: Sequence[PredictedColumn] = ()
     deviations: Sequence[Mapping[str, float | None]] = ()  # of each column from its theory, in standard errors
+    awaited: bool = False  # whether theory is to come; its place is kept, so that nothing moves then
+
+    @property
+    def has_place(self) -> bool:
+        """Whether there are columns for theory."""
+        return self.awaited or bool(self.theory)
 
 
 @dataclass(frozen=True)
@@ -99,10 +105,10 @@ class Layout:
 def layout(contents: Contents, width: int, turn: int = 0) -> Layout:
     """Theory stands beside the measured values where there is room; else each turn shows something else."""
     if width < LABEL + 2 * CELL:
-        parts: list[Alone] = ["value", "±", *(["exact"] if contents.theory else [])]
+        parts: list[Alone] = ["value", "±", *(["exact"] if contents.has_place else [])]
         return Layout(width, False, False, parts[turn % len(parts)])
-    beside = bool(contents.theory) and width >= LABEL + 2 * (CELL + THEORY)
-    return Layout(width, beside, bool(contents.theory) and turn % 2 == 1 and not beside)
+    beside = contents.has_place and width >= LABEL + 2 * (CELL + THEORY)
+    return Layout(width, beside, contents.has_place and turn % 2 == 1 and not beside)
 
 
 def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[Row]:
@@ -121,8 +127,10 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[R
             group = statistic.group
             rows.append(Row(group))
         rows.append(Row(statistic.label, statistic))
-        if statistic.name == "logit_std" and any(column.freezing for column in contents.theory):
-            rows.append(Row("freezing", None, [column.freezing for column in contents.theory]))
+        if statistic.name == "logit_std":
+            freezing = [column.freezing for column in contents.theory] or [None] * len(contents.columns)
+            if contents.awaited or any(freezing):
+                rows.append(Row("freezing", None, freezing))
     return rows
 
 
@@ -231,6 +239,8 @@ def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple
 
 def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
     """A sign where the measured value is far from the exact one, and the exact one; together THEORY cells."""
+    if not contents.theory:
+        return " ", " " * (THEORY - 1)
     exact = contents.theory[index].values[statistic.name]
     factor = 100 if statistic.unit == "share" else 1
     text = aligned(None if exact is None else factor * exact, glyphs)
