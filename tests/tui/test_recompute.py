@@ -69,7 +69,8 @@ def test_what_is_requested_before_the_start_is_done_first(bench: Bench) -> None:
     bench.request("a")
     assert bench.log == []
     bench.recompute.start()
-    bench.until(lambda: bench.log == ["a0"])
+    bench.until(lambda: bench.told)
+    assert bench.log == ["a0"]
     assert [type(message) for message in bench.told] == [Progress]
 
 

@@ -85,24 +85,27 @@ def nice_range(low: float, high: float) -> tuple[float, float]:
 
 
 def tick_labels(ticks: Sequence[float], axis: Axis, glyphs: Glyphs) -> list[str]:
-    """The values of ticks: as many decimals as tell neighbours apart, powers of ten where those are too many."""
+    """The values of ticks: as many digits as tell neighbours apart, powers of ten where those are too many."""
     largest = max(map(abs, ticks))
-    step = ticks[1] - ticks[0] if len(ticks) > 1 else largest
-    if largest >= 1e5 or 0 < (min(map(abs, ticks)) if axis.base else step) < 1e-3:
-        return [_scientific(value, glyphs) for value in ticks]
-    texts: list[str] = []
-    for value in ticks:
-        finest = value if axis.base else step
-        decimals = max(-math.floor(math.log10(finest) + 1e-9), 0) if finest else 0
-        text = f"{value:.{decimals}f}"
-        texts.append(signed(text, glyphs))
-    return texts
+    # Ticks of equal factors, and a single one, are round numbers by themselves; others are multiples of their step.
+    alone = bool(axis.base) or len(ticks) < 2
+    step = 0.0 if alone else ticks[1] - ticks[0]
+    tiny = min(map(abs, ticks)) < 1e-3 if alone else step < 1e-3 and largest < 0.01
+    if largest >= 1e5 or (tiny and largest):
+        return [_scientific(value, step, glyphs) for value in ticks]
+    return [signed(f"{value:.{_decimals(step or value)}f}", glyphs) for value in ticks]
 
 
-def _scientific(value: float, glyphs: Glyphs) -> str:
-    """`10⁻⁶`, `2·10⁵`, `-5e-7`; numbers from 1 to 10 as they are."""
+def _decimals(value: float) -> int:
+    """How many digits after the point a round number needs."""
+    return next((many for many in range(12) if abs(round(value, many) - value) <= 1e-6 * abs(value)), 12)
+
+
+def _scientific(value: float, step: float, glyphs: Glyphs) -> str:
+    """`10⁻⁶`, `2·10⁵`, `-5e-7`; numbers from 1 to 10 as they are. With a step, in the digits that it has."""
     exponent = math.floor(math.log10(abs(value)) + 1e-9) if value else 0
-    factor = f"{value / 10.0**exponent:.3g}"
+    digits = exponent - math.floor(math.log10(step) + 1e-9) + 2 if step else 3
+    factor = f"{value / 10.0**exponent:.{max(digits, 3)}g}"
     if glyphs.ascii:
         return f"{factor}e{exponent}" if exponent else factor
     if not exponent:
