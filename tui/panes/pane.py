@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...core.export.formats import Format
 
 
-SOON = 0.05  # seconds in which the result of a key may come in one frame with the key itself
+SOON = 0.08  # seconds in which the result of a key may come in one frame with the key itself
 
 
 class Pane(Ground, Container, can_focus=True):

@@ -176,7 +176,7 @@ class RulesPane(FollowingPane):
         complete = message.fraction == 1
         if complete:
             self._answered["mechanisms"] = message.question
-            self._stand_back(False)
+            self.mechanisms.stand_back(False)
         self.say_progress(None if complete else message.fraction)
         self._show_soon()
 
@@ -187,17 +187,11 @@ class RulesPane(FollowingPane):
 
     def _doubt(self) -> None:
         """Rows that are still of older parameters stand back."""
-        self._stand_back(self._answered.get("mechanisms") != self._asked.get("mechanisms"))
+        self.mechanisms.stand_back(self._answered.get("mechanisms") != self._asked.get("mechanisms"))
         doubtful = self._answered.get("rules") != self._asked.get("rules")
         if doubtful != self._doubtful:
             self._doubtful = doubtful
             self._show()
-
-    def _stand_back(self, back: bool) -> None:
-        """Dim what is known of mechanisms, or no longer."""
-        if back != self.mechanisms.dimmed:
-            self.mechanisms.dimmed = back
-            self.mechanisms.refresh()
 
     def _sort(self) -> None:
         if len(self.rows) == len(RULES):

@@ -253,9 +253,7 @@ class SweepPane(FollowingPane):
 
     def _dim(self, stale: bool) -> None:
         for widget in (self.plot, self.table):
-            if widget.dimmed != stale:
-                widget.dimmed = stale
-                widget.refresh()
+            widget.stand_back(stale)
 
     def _meaning(self) -> str:
         """What the statistic is, after what the plot cannot show."""

@@ -32,6 +32,12 @@ class LinesWidget(Widget):
         """The lines to show, each exactly `width` cells."""
         raise NotImplementedError
 
+    def stand_back(self, back: bool) -> None:
+        """Dim everything, or no longer."""
+        if back != self.dimmed:
+            self.dimmed = back
+            self.refresh()
+
     def redraw(self) -> None:
         """Ask for the lines again and repaint those that changed."""
         if self._size_of_lines is None:

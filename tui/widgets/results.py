@@ -131,8 +131,7 @@ class Results(Ground):
         self._stale = stale
         self._arrange()
         for widget in (self.table, self.histograms):
-            widget.dimmed = stale
-            widget.refresh()
+            widget.stand_back(stale)
 
     def _say(self) -> None:
         """Under the table: an objection, what the row with the cursor is, or what the numbers mean."""

@@ -97,12 +97,6 @@ class CostText(ScrolledLines):
         self.cost, self.preset = cost, preset
         self.redraw()
 
-    def stand_back(self, back: bool) -> None:
-        """Dim everything, or no longer."""
-        if back != self.dimmed:
-            self.dimmed = back
-            self.refresh()
-
     def write(self, width: int, height: int) -> Sequence[Line]:
         if self.cost is None:
             return ()
