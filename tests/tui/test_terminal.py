@@ -163,8 +163,8 @@ class Session:
             pass
 
     def ready(self) -> "Session":
-        """Wait for the first result with its theory."""
-        self.until(lambda: "Unscaled, logits" in self.text and self.text.count("theory") >= 2, "the first result")
+        """Wait for the first result with its theory, which says where softmax freezes."""
+        self.until(lambda: re.search(r"freezing.*(frozen|freezes)", self.text), "the first result")
         self.quiet()
         return self
 
