@@ -2,7 +2,7 @@
 
 import pytest
 from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, shortened, wrapped
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -22,6 +22,7 @@ def test_a_fitted_line_has_exactly_the_width(line: Line, width: int) -> None:
 
 
 @given(line=lines, width=st.integers(0, 60))
+@example(line=(("aa", "text"), ("aa", "text"), ("\u0301", "text")), width=3)
 def test_fitting_keeps_the_beginning_and_its_roles(line: Line, width: int) -> None:
     whole, kept = text_of(line), text_of(fitted(line, width)).rstrip(" ")
     assert whole.startswith(kept)

@@ -71,7 +71,8 @@ def fitted(line: Line, width: int) -> Line:
         if left <= 0 and cells:  # a mark without a cell of its own still belongs to what stands before
             break
         if cells > left:
-            text, cells = set_cell_size(text, left), left
+            result.append((set_cell_size(text, left), role))
+            break
         result.append((text, role))
         left -= cells
     return tuple(result)
