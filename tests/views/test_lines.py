@@ -100,3 +100,12 @@ def test_a_paragraph_that_is_cut_says_so(height: int) -> None:
 
 def test_a_word_that_fills_the_line_gives_way_to_the_sign() -> None:
     assert shortened(wrapped("abcdefghi jkl", 9), 9, 1, "...") == [(("abcde ...", "text"),)]
+
+
+@pytest.mark.parametrize("width", range(-2, 12))
+def test_a_paragraph_comes_to_an_end_however_narrow_it_is(width: int) -> None:
+    for text in ("Unscaled: 28 % of rows one-hot.", "词语 > 99.9 % 词语"):
+        lines = wrapped(text, width)
+        assert width <= 0 or all(line_width(line) <= width for line in lines)
+        for height in range(4):
+            assert len(shortened(lines, width, height, "…")) <= max(height, 0)

@@ -99,7 +99,7 @@ def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
         while cell_len(candidate) > width > 0:  # a word longer than a line, as paths are
             head = set_cell_size(candidate, width)
             lines.append(((head, role),))
-            candidate = candidate[len(head.rstrip()) :]
+            candidate = candidate[len(head.rstrip()) or 1 :]  # a space, or a wide character without room, is left out
         current = candidate
     if current:
         lines.append(((current, role),))
@@ -111,7 +111,7 @@ def shortened(lines: list[Line], width: int, height: int, sign: str) -> list[Lin
     if len(lines) <= height or not height:
         return lines[:height]
     text, role = "".join(text for text, _ in lines[height - 1]), lines[height - 1][0][1]
-    room = width - cell_len(sign) - 1
+    room = max(width - cell_len(sign) - 1, 0)
     while cell_len(text) > room:
         text = text.rpartition(" ")[0] if " " in text else set_cell_size(text, room)
     return [*lines[: height - 1], ((f"{text} {sign}", role),)]
