@@ -36,6 +36,10 @@ _SILENCE = "".join(f"\x1b[?{mode}l" for mode in (1000, 1003, 1015, 1006, 1016, 1
 _Parser: Any = getattr(linux_driver, "XTermParser", None)
 _INHERITED = ("start_application_mode", "run_input_thread", "disable_input", "process_message", "write")
 
+# A screen that is left is left empty: lines painted to the edge are wrapped into the shell's when tmux, resized
+# meanwhile, goes back to it, and a terminal without a second screen would show the shell amid them.
+_EMPTY = "\x1b[m\x1b[H\x1b[2J"
+
 # Whether this Textual has the parts that are used below.
 SUPPORTED = hasattr(_Parser, "feed") and hasattr(_Parser, "tick") and {*_INHERITED} <= {*vars(LinuxDriver)}
 
@@ -66,11 +70,13 @@ class TerminalDriver(LinuxDriver):
         super().write(ascii_cells(data) if self._ascii_only else data)
 
     def disable_input(self) -> None:
-        if self._listening:
-            self._listening = False
+        listening, self._listening = self._listening, False
+        if listening:
             self.write(_SILENCE + self._pacing.ask(0))
             os.write(self._mouth, b".")
         super().disable_input()
+        if listening:
+            self.write(_EMPTY)
 
     def run_input_thread(self) -> None:
         """Hand on what is typed until it is time to leave; then hear the terminal out."""

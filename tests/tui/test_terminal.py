@@ -338,6 +338,19 @@ def test_after_stopping_and_going_on_everything_is_painted_again() -> None:
         session.assert_restored()
 
 
+def test_the_screen_is_left_empty() -> None:
+    with running() as session:
+        session.ready().stop()
+        session.go_on()
+        session.until(lambda: "d_k 64" in session.text, "the screen")
+        session.send(b"q")
+        assert session.ended() == 0
+        first, second, after = session.written.split(b"\x1b[?1049l")
+    for painted in (first, second):
+        assert re.search(rb"\x1b\[m\x1b\[H\x1b\[2J(\x1b\[[<=>?]?[0-9;]*[a-z])*\Z", painted)
+    assert not re.search(rb"[^\x1b\[?0-9a-z]", after)
+
+
 def test_going_on_without_having_been_told_to_stop_is_no_second_start() -> None:
     with running() as session:
         session.ready()
