@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -38,10 +38,14 @@ _READER_GONE = 141
 def program() -> NoReturn:
     """The process from beginning to end.
 
-    All that was to be written is on its way when it ends. Python's own end would first wait until every pool of
-    threads has finished what it is computing, though nobody is left who wants it.
+    It ends as soon as all that was to be written is on its way. Python's own end would first wait until every pool
+    of threads has finished what it is computing, though nobody is left who wants it.
     """
     code = main()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more, or it was closed
+            if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, where it was closed before
+                stream.flush()
     os._exit(code)
 
 

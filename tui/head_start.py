@@ -19,6 +19,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ..core.lab.ahead import ANSWERS, LENGTH
+
 if TYPE_CHECKING:
     from ..core.arrays import FloatArray
     from ..core.parameters import Parameters
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 
 # Products of a measurement: more take so long that partial results and progress are wanted on the way.
 _FEW = 1 << 25
-_ANSWERS = 3
-_LENGTH = 8  # bytes before each answer that say how long it is
 _AT_ONCE = 1 << 16  # bytes
 _LOOK = 0.02  # seconds that a look for an answer takes at most
 _PATIENCE = 2.0  # times as long as this process took to be loaded, after which no answer is worth waiting for
@@ -103,7 +103,7 @@ class HeadStart:
                 said = os.read(pipe, _AT_ONCE)
                 self._said += said
                 self._take_answers()
-                if said and len(self._answers) < _ANSWERS:
+                if said and len(self._answers) < ANSWERS:
                     return
             elif time.monotonic() < self._until:
                 return
@@ -111,8 +111,8 @@ class HeadStart:
 
     def _take_answers(self) -> None:
         """What has been said in full; each answer comes after its length."""
-        while len(self._said) >= (end := _LENGTH + int.from_bytes(self._said[:_LENGTH])) > _LENGTH:
-            self._answers.append(bytes(self._said[_LENGTH:end]))
+        while len(self._said) >= (end := LENGTH + int.from_bytes(self._said[:LENGTH])) > LENGTH:
+            self._answers.append(bytes(self._said[LENGTH:end]))
             del self._said[:end]
 
     def close(self) -> None:

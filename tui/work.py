@@ -92,7 +92,6 @@ class Lab:
         from ..core.lab.curves import adopt
 
         theory = _theorist()  # which is loaded while curves are awaited
-
         for curves in self._ahead.curves(measurement.subject) if self._ahead else ():
             if curves is not None:
                 adopt(curves)

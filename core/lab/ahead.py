@@ -2,7 +2,7 @@
 
 `python -c "from attn_tui.core.lab.ahead import main; main()"` loads what a measurement needs, reads a question from
 stdin and writes three answers to stdout, all of it pickled: its measurement without histograms, which needs no NumPy
-to be shown; the measurement; the curves of its theory.
+to be shown; the measurement; the curves of its theory. Who asks imports this module too, which loads no NumPy.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import pickle
 import sys
 from dataclasses import replace
 
-from ..blas import one_blas_thread
 from ..parameters import Parameters
-from .experiment import run
 
+ANSWERS = 3
 LENGTH = 8  # bytes before each answer that say how long it is
 
 
 def main() -> None:
     """Answer what stdin asks; without a question, end."""
+    from ..blas import one_blas_thread
+    from .experiment import run  # before the question is there: this is what takes long
+
     try:
         question = pickle.load(sys.stdin.buffer)
     except EOFError:

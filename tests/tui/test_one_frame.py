@@ -9,7 +9,7 @@ import pytest
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui import app as app_module
 from attn_tui.tui.app import AttnApp
-from attn_tui.tui.messages import Computed, MeasurementReady
+from attn_tui.tui.messages import Computed
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -85,8 +85,17 @@ def test_a_key_is_shown_in_one_frame_with_its_result() -> None:
     assert played(script).frames == ["d_k 66, measured 66"]
 
 
-def test_where_the_last_result_came_late_a_key_is_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.panes.lab.SOON", 0.0)
+@pytest.mark.parametrize(
+    ("where", "seconds"),
+    [
+        pytest.param("lab", 0.0, id="where-the-last-one-came-late"),
+        pytest.param("pane", 0.01, id="longer-than-a-moment"),
+    ],
+)
+def test_a_result_that_does_not_come_is_not_waited_for(
+    where: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"attn_tui.tui.panes.{where}.SOON", seconds)
 
     async def script(app: Watched, pilot: Pilot[Any]) -> None:
         await pilot.press("right")
@@ -95,21 +104,6 @@ def test_where_the_last_result_came_late_a_key_is_shown_at_once(monkeypatch: pyt
         app.kept = []
         await pilot.press("right")
         await until(pilot, lambda: app.frames)
-
-    assert played(script).frames == ["d_k 66, measured 65"]
-
-
-def test_a_result_that_does_not_come_is_not_waited_for_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.panes.pane.SOON", 0.01)
-
-    async def script(app: Watched, pilot: Pilot[Any]) -> None:
-        await pilot.press("right")
-        await until(pilot, lambda: app.measured == 65)
-        app.frames.clear()
-        app.kept = []
-        await pilot.press("right")
-        await until(pilot, lambda: app.frames)
-        assert not [each for each in app.kept if isinstance(each, MeasurementReady) and app.measured == 66]
 
     assert played(script).frames == ["d_k 66, measured 65"]
 

@@ -92,8 +92,8 @@ class LinesWidget(Widget):
         if self._size_of_lines != size:  # now, not when a message about it comes: that would be a frame later
             self._compose_for(size)
         blank: Line = ((size.width * " ", "text"),)
-        text = self._style("text")
-        before, after = ([Segment(cells * " ", text)] if cells else [] for cells in (left, right))
+        ground = self._style("text")
+        before, after = ([Segment(cells * " ", ground)] if cells else [] for cells in (left, right))
         for y in rows:
             spans = self._lines[y - top] if 0 <= y - top < len(self._lines) else blank
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
@@ -102,8 +102,9 @@ class LinesWidget(Widget):
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         if not regions:
             self._painted = {}
-        for y in (y + self.gutter.top for region in regions for y in region.line_range):
-            self._painted.pop(y, None)
+        top = self.gutter.top
+        for y in (y for region in regions for y in region.line_range):
+            self._painted.pop(top + y, None)
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def notify_style_update(self) -> None:
@@ -116,5 +117,6 @@ class LinesWidget(Widget):
             role = "dim"
         if role not in self._styles:
             variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]
-            self._styles[role] = filtered(self, look(role, variables, self.background_colors[1]))
+            ground = self.background_colors[1]
+            self._styles[role] = filtered(self, look(role, variables, ground), ground)
         return self._styles[role]
