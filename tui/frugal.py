@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rich.cells import cell_len, split_graphemes
+from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
@@ -20,16 +20,14 @@ from textual.app import App
 from textual.geometry import Size
 from textual.strip import Strip
 
+from .rows import Cell, Row
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from textual.screen import Screen
 
-Cell: TypeAlias = tuple[str, "Style | None"]  # a character; the second half of a wide one is empty
 ReturnType = TypeVar("ReturnType")
-
-# Cells that have not changed but cost less to send again than to jump over.
-_BRIDGE = 4
 
 
 def _supported() -> bool:
@@ -57,7 +55,7 @@ SUPPORTED = _supported()
 class FrugalApp(App[ReturnType], Generic[ReturnType]):
     """An app whose frames are compared with what the terminal shows."""
 
-    _shown: dict[int, list[Cell | None]]
+    _shown: dict[int, Row]
     _shown_size: Size | None = None
     _unseen = 0  # updates that were made but not sent
     fault: BaseException | None = None  # the unexpected error that ended the app
@@ -104,33 +102,18 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
             self._shown, self._shown_size = {}, size
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         whole: list[str] = []  # rows that are sent in one go
-        pieces: dict[Style | None, list[tuple[int, int, str]]] = {}
+        by_style: dict[Style | None, list[tuple[int, int, str]]] = {}
         for y, x, strip in strips:
-            cells, composed = _cells(strip)
-            room = max(size.width - x, 0)
-            if len(cells) > room:
-                halved = cells[room][0] == ""  # a wide character that has only one cell left is not sent at all
-                cells = [*cells[: room - 1], (" ", cells[room][1])] if halved and room else cells[:room]
-            row = self._shown.setdefault(y, [None] * size.width)
-            before = row[x : x + len(cells)]
-            if before == cells:
-                continue
-            row[x : x + len(cells)] = cells
-            if composed:
-                # Where a terminal draws each part of a composed character for itself, it writes over what follows.
-                for cell in row[x + len(cells) :]:
-                    if cell is None:
-                        break
-                    cells.append(cell)
-                whole.append(_row(cells, y, x, system))
-                continue
-            for first, last in _runs(before, cells):
-                text = "".join(character for character, _ in cells[first:last])
-                pieces.setdefault(cells[first][1], []).append((y, x + first, text))
-        return "".join([*whole, *_by_style(pieces, system)])
+            row = self._shown.get(y) or self._shown.setdefault(y, Row(size.width))
+            pieces, cells = row.show(x, strip)
+            if cells:
+                whole.append(_whole(cells, y, x, system))
+            for at, text, style in pieces:
+                by_style.setdefault(style, []).append((y, at, text))
+        return "".join([*whole, *_by_style(by_style, system)])
 
 
-def _row(cells: list[Cell], y: int, x: int, system: ColorSystem) -> str:
+def _whole(cells: list[Cell], y: int, x: int, system: ColorSystem) -> str:
     """Cells in a row of which some are of several parts; after those the cursor is put where it has to be."""
     out = [f"\x1b[{y + 1};{x + 1}H"]
     current: Style | None = None
@@ -191,68 +174,6 @@ def _strips(update: Any) -> Iterator[tuple[int, int, Strip]]:
                 yield y, x, strip
 
 
-def _cells(strip: Strip) -> tuple[list[Cell], bool]:
-    """The characters of a strip, one entry for each cell of the terminal, and whether some are of several parts."""
-    cells: list[Cell] = []
-    composed = False
-    for text, style, control in strip:
-        if control:
-            continue
-        if text.isascii() or _one_cell_each(text):
-            cells += [(character, style) for character in text]
-            continue
-        for character, width in _characters(text):
-            composed |= len(character) > 1
-            if width:
-                cells.append((character, style))
-                cells += [("", style)] * (width - 1)
-            elif cells:  # a mark that begins a segment belongs to what stands before
-                at = next((at for at in range(len(cells) - 1, 0, -1) if cells[at][0]), 0)
-                cells[at] = (cells[at][0] + character, cells[at][1])
-                composed = True
-    return cells, composed
-
-
-def _characters(text: str) -> Iterator[tuple[str, int]]:
-    """What is seen as one character each, with the cells that the layout gives it."""
-    for start, end, width in split_graphemes(text)[0]:
-        yield text[start:end], width
-
-
 def _composed(character: str, y: int, x: int) -> str:
     """A character of several code points on blank cells: a terminal may take it for fewer of them, or for more."""
     return f"{' ' * cell_len(character)}\x1b[{y + 1};{x + 1}H{character}"
-
-
-def _one_cell_each(text: str) -> bool:
-    return all(map(_one_cell, {*text}))
-
-
-@lru_cache(maxsize=4096)
-def _one_cell(character: str) -> bool:
-    return cell_len(character) == 1
-
-
-def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, int]]:
-    """Stretches of cells of one style to send: what differs, and what lies between closely; wide characters whole."""
-    first = last = -1
-    style: Style | None = None  # of the last cell that was looked at
-    for at in [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]:
-        if at < last:
-            continue
-        if at == last and after[at][0] and after[at][1] is style:  # as most cells do in a row that is all new
-            last += 1
-            continue
-        start, end, style = at, at + 1, after[at][1]
-        while start and after[start][0] == "":
-            start -= 1
-        while end < len(after) and after[end][0] == "":
-            end += 1
-        if last >= 0 and start - last <= _BRIDGE and all(cell[1] == style for cell in after[last - 1 : start]):
-            last = end
-            continue
-        if last >= 0:
-            yield first, last
-        first, last = start, end
-    if last >= 0:
-        yield first, last

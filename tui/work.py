@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,19 @@ if TYPE_CHECKING:
 # Work that takes longer than this says how far it is, and shows what it has so far every so often.
 SILENCE = 0.15
 PARTIAL = 0.5
+AHEAD = 0.1  # seconds that a measurement nobody has asked for yet may take
 PAINTING = 0.05  # what nobody waits for begins when a result is likely to have been painted
 TOGETHER = 0.05  # points of a sweep that come faster are handed over together
 STEPS = 120  # of the exact curve of a sweep
+
+
+@dataclass(eq=False)
+class _Early:
+    """A measurement that was begun before anybody asked for it."""
+
+    parameters: Parameters
+    work: Work
+    found: MeasurementReady | None = None
 
 
 class Lab:
@@ -55,9 +65,35 @@ class Lab:
         self._ahead = ahead  # what may have been measured before anybody asked
         self._draws: Draws | None = None
         self._prepared: set[tuple[object, ...]] = set()  # the rows whose curves theory has built
+        self._early: _Early | None = None
 
     def measure(self, parameters: Parameters) -> Work:
         """The measurement of these parameters; long ones show progress and their first draws on the way."""
+        early, self._early = self._early, None
+        if early is None or early.parameters != parameters:
+            yield from self._measured(parameters)
+            return
+        if early.found is not None:
+            yield MeasurementReady("lab", early.found.measurement, early.found.theory)
+        yield from early.work
+
+    def measure_next(self, parameters: Parameters) -> Work:
+        """What is likely to be asked for next. When it is, `measure` goes on from where this is."""
+        early = self._early = _Early(parameters, self._measured(parameters))
+        until = time.monotonic() + AHEAD
+        try:
+            for message in early.work:
+                if isinstance(message, MeasurementReady):
+                    early.found = message
+                    yield MeasurementReady("next", message.measurement, message.theory)
+                else:
+                    yield None
+                if self._early is not early or time.monotonic() > until:
+                    return
+        except (InputError, MemoryError):
+            self._early = None  # who really asks for it is told
+
+    def _measured(self, parameters: Parameters) -> Work:
         answered = False
         for measurement in self._ahead.measurement(parameters) if self._ahead else ():
             answered = measurement is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 
 import pytest
-from attn_tui.tui import frugal
+from attn_tui.tui import frugal, rows
 from attn_tui.tui.frugal import FrugalApp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,7 +78,7 @@ class Terminal:
             for character in text:
                 self._put(character, cell_len(character))
         else:
-            for character, width in frugal._characters(text):
+            for character, width in rows._characters(text):
                 self._put(character, width)
 
     def _put(self, character: str, width: int) -> None:
@@ -165,6 +165,7 @@ wide = st.text(st.sampled_from(["a", "b", " ", "█", "é", "词", "語"]), max_
 combined = st.lists(st.sampled_from(["a", "b", " ", "e\u0301", "a\u0308\u0301"]), max_size=6).map("".join)
 COMPOSED = ["👩\u200d🚀", "❤\ufe0f", "词\u0301", "👍🏽", "🇩🇪", "क्षि"]
 composed = st.lists(st.sampled_from(["a", "b", " ", "语", *COMPOSED]), max_size=4).map("".join)
+piece = st.sampled_from(["aaa", "aba", "语a", "语█", "e\u0301a", "b语\u0301"])
 pieces = st.lists(st.tuples(wide | combined, st.sampled_from(STYLES)), max_size=5)
 
 
@@ -214,6 +215,22 @@ def test_after_any_frames_the_terminal_shows_what_a_full_repaint_would(
         assert terminal.places == repainted(whole, size).places
 
 
+@settings(max_examples=300)
+@given(words=st.lists(st.tuples(st.sampled_from([0, 8]), piece, piece, st.sampled_from(STYLES[:2])), min_size=5))
+def test_pieces_that_stay_where_they_are_and_say_something_else_leave_the_terminal_as_a_full_repaint_would(
+    words: list[tuple[int, str, str, Style]],
+) -> None:
+    app, size = Quiet(), Size(16, 1)
+    terminal = Terminal(*size)
+    picture = {x: strip_of([], 8) for x in (0, 8)}
+    terminal.feed(app._difference(iter([(0, x, strip) for x, strip in picture.items()]), size, CONSOLE))
+    for x, first, second, style in words:
+        picture[x] = strip_of([(first, STYLES[0]), (second, style)], 8)
+        terminal.feed(app._difference(iter([(0, x, picture[x])]), size, CONSOLE))
+        shown = repainted([[strip for _, strip in sorted(picture.items())]], size).places[0]
+        assert terminal.places[0] == shown
+
+
 @pytest.mark.parametrize("joins", [True, False], ids=["as one", "each part"])
 @settings(max_examples=100)
 @given(frames=shows(st.lists(st.tuples(composed, st.sampled_from(STYLES)), max_size=5)))
@@ -232,7 +249,7 @@ def test_however_a_terminal_draws_a_composed_character_everything_else_is_in_its
         for (y, left), strip in picture.items():
             places = terminal.places[y][left : left + strip.cell_length]
             part_of = ""
-            for x, (character, _) in enumerate(frugal._cells(strip)[0][: len(places)]):
+            for x, (character, _) in enumerate(rows.cells_of(strip)[0][: len(places)]):
                 part_of = character or part_of
                 assert len(part_of) > 1 or places[x][0] == character, (y, left + x)
 
@@ -341,7 +358,7 @@ def test_a_wide_character_beside_a_combining_mark_changes_alone() -> None:
 @pytest.mark.parametrize("text", ["👩\u200d🚀", "❤\ufe0f", "词\u0301"])
 def test_characters_of_several_parts_take_the_cells_that_the_layout_gave_them(text: str) -> None:
     strip = Strip([Segment(text, STYLES[0])])
-    cells, composed = frugal._cells(strip)
+    cells, composed = rows.cells_of(strip)
     assert composed
     assert len(cells) == strip.cell_length
     assert "".join(character for character, _ in cells) == text
@@ -371,7 +388,7 @@ def module_with(chops_update: type | None, monkeypatch: pytest.MonkeyPatch) -> M
         monkeypatch.delattr(_compositor, "ChopsUpdate")
     else:
         monkeypatch.setattr(_compositor, "ChopsUpdate", chops_update)
-    spec = importlib.util.spec_from_file_location("frugal_elsewhere", frugal.__file__)
+    spec = importlib.util.spec_from_file_location("attn_tui.tui.frugal_elsewhere", frugal.__file__)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -24,6 +25,7 @@ from ..messages import (
     ParametersChanged,
     ParametersEdited,
     Progress,
+    StatusChanged,
     Theory,
 )
 from ..recompute import Recompute
@@ -44,7 +46,7 @@ class Lab(TwoParts):
     """Parameters at the left, what they lead to at the right."""
 
     NAME = "Lab"
-    WORK = ("lab",)
+    WORK = ("lab", "next")
     LEFT = (22, 26)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type it"), ("s", "scale"), ("?", "help"), ("q", "quit"),
@@ -54,8 +56,8 @@ class Lab(TwoParts):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="lab.more"),
         Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="lab.less"),
-        Binding("up,k", "step('d_k', 1)", "d_k to the next power of two", show=False, id="lab.double"),
-        Binding("down,j", "step('d_k', -1)", "d_k to the previous power of two", show=False, id="lab.halve"),
+        Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="lab.double"),
+        Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="lab.halve"),
         Binding("pageup", "width(1)", "next width of a real model", show=False, id="lab.next_width"),
         Binding("pagedown", "width(-1)", "previous width of a real model", show=False, id="lab.previous_width"),
         Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False, id="lab.more_keys"),
@@ -88,6 +90,8 @@ class Lab(TwoParts):
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self._asked = 0.0  # when, last
         self._quick = False  # whether the last result came soon
+        self._onward: Callable[[int], int] | None = None  # from one d_k to the next, as the last key went
+        self._next: MeasurementReady | None = None  # what that leads to, before it is asked for
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
@@ -163,9 +167,12 @@ class Lab(TwoParts):
 
     def on_parameters_edited(self, message: ParametersEdited) -> None:
         message.stop()
+        self._edited(message.parameters)
+
+    def _edited(self, parameters: Parameters) -> None:
         self.as_left = False
         self._measure()
-        self.post_message(ParametersChanged(message.parameters, self.NAME))
+        self.post_message(ParametersChanged(parameters, self.NAME))
 
     def on_edit_rejected(self, message: EditRejected) -> None:
         message.stop()
@@ -175,6 +182,11 @@ class Lab(TwoParts):
         measurement, theory = message.measurement, message.theory
         if message.kind == "theory" and measurement is not self.measurement:
             return
+        if message.kind == "next" and measurement.subject != self.parameters:
+            self._next = message
+            if theory is not None:
+                self.results.rehearse(_contents(measurement, theory), theory.curve)
+            return
         self.show_measurement(measurement, theory)
         self.has_come()
         if measurement.subject == self.parameters:
@@ -183,6 +195,17 @@ class Lab(TwoParts):
             # After the next frame: it would take time from painting.
             self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
         self.say_progress(None)
+        if theory is not None and self._quick:
+            # After the frame as well: the next key is likely to be the same once more.
+            self.call_after_refresh(self._read_ahead)
+
+    def _read_ahead(self) -> None:
+        """Have measured what another press of the last key leads to."""
+        p = self.parameters
+        following = p if self._onward is None else replace(p, d_k=self._onward(p.d_k))
+        if p == following or (self._next and self._next.measurement.subject == following):
+            return
+        self.recompute.request("next", partial(self._work.measure_next, following))
 
     def on_progress(self, message: Progress) -> None:
         if self.measurement is None or self.measurement.subject != self.parameters:
@@ -204,6 +227,9 @@ class Lab(TwoParts):
         else:
             self.object_to("")
             self._asked = time.monotonic()
+            if self._next is not None and self._next.measurement.subject == p:
+                self.on_measurement_ready(self._next)
+                return
             self.compute("lab", partial(self._work.measure, p), soon=self._quick)
 
     def show_measurement(self, measurement: Measurement[Parameters], theory: Theory | None) -> None:
@@ -213,8 +239,7 @@ class Lab(TwoParts):
         if theory is None:
             self.results.show(Contents(measurement.columns, awaited=True), early)
         else:
-            contents = Contents(measurement.columns, theory.prediction.columns, theory.deviations)
-            self.results.show(contents, early, theory.curve)
+            self.results.show(_contents(measurement, theory), early, theory.curve)
         if self._objection:
             self.show_stale(self._objection)
 
@@ -243,12 +268,14 @@ class Lab(TwoParts):
             {"erase": panel.action_erase, "accept": panel.action_accept, "cancel": panel.action_cancel}[end]()
 
     def action_d_k(self, change: int) -> None:
-        d_k = self.parameters.d_k + change
-        if FIELD["d_k"].low <= d_k <= FIELD["d_k"].high:
-            self._ask("d_k", d_k)
+        low, high = FIELD["d_k"].low, FIELD["d_k"].high
+        self._go(lambda d_k: d_k + change if low <= d_k + change <= high else d_k)
+
+    def action_double(self, direction: Literal[-1, 1]) -> None:
+        self._go(lambda d_k: int(FIELD["d_k"].stepped(d_k, direction)))
 
     def action_width(self, direction: int) -> None:
-        self._ask("d_k", next_width(self.parameters.d_k, direction))
+        self._go(lambda d_k: next_width(d_k, direction))
 
     def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
         self._ask(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
@@ -273,6 +300,19 @@ class Lab(TwoParts):
     def on_focus(self) -> None:
         self.bring(self.results)
 
+    def _go(self, onward: Callable[[int], int]) -> None:
+        """To the next d_k."""
+        self._onward = onward
+        self._ask("d_k", onward(self.parameters.d_k))
+
     def _ask(self, name: str, value: Value) -> None:
+        """Ask for another value; at once, so that a result that is there already is painted with it."""
         self.panel.finish()
-        self.panel.ask(name, value)
+        parameters = self.parameters.with_value(name, value)
+        self.panel.show(parameters)
+        self.app.post_message(StatusChanged())  # pyright: ignore[reportUnknownMemberType]
+        self._edited(parameters)
+
+
+def _contents(measurement: Measurement[Parameters], theory: Theory) -> Contents:
+    return Contents(measurement.columns, theory.prediction.columns, theory.deviations)

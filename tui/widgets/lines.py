@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Self
 
@@ -16,6 +17,17 @@ from ..themes import look
 from ..views.glyphs import UNICODE, Glyphs
 from ..views.lines import Line, Role
 from .ground import filtered
+
+_KEPT = 512  # painted lines of a widget
+
+
+@dataclass(frozen=True, eq=False)
+class _Rehearsal:
+    """Lines that were composed before they are wanted, and what they are for."""
+
+    state: Mapping[str, object]
+    size: Size
+    lines: tuple[Line, ...]
 
 
 class LinesWidget(Widget):
@@ -48,15 +60,36 @@ class LinesWidget(Widget):
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
+    def rehearse(self, **state: object) -> None:
+        """Compose and paint what these attributes would lead to: `redraw` need not do it if it comes to that."""
+        if self._size_of_lines is None:
+            return
+        now = {name: getattr(self, name) for name in state}
+        vars(self).update(state)
+        lines = self._composed(self.size)
+        vars(self).update(now)
+        self._rehearsal = _Rehearsal(state, self.size, lines)
+        for line in lines:
+            self._strip(line)
+
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
+    _rehearsal: _Rehearsal | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
-    _painted: dict[int, Strip] = {}  # noqa: RUF012
-    _painted_size: Size | None = None
+    _strips: dict[Line, Strip] = {}  # noqa: RUF012
+    _outer: Size | None = None  # with which they were painted
 
     def _compose_for(self, size: Size) -> None:
-        self._lines = tuple(self.compose_lines(*size)[: size.height]) if size else ()
+        rehearsal, self._rehearsal = self._rehearsal, None
+        fits = rehearsal is not None and rehearsal.size == size
+        if rehearsal and fits and all(getattr(self, name) == value for name, value in rehearsal.state.items()):
+            self._lines = rehearsal.lines
+        else:
+            self._lines = self._composed(size)
         self._size_of_lines = size
+
+    def _composed(self, size: Size) -> tuple[Line, ...]:
+        return tuple(self.compose_lines(*size)[: size.height]) if size else ()
 
     def leave(self) -> None:
         """Give the focus back to the pane that this widget stands in."""
@@ -73,43 +106,39 @@ class LinesWidget(Widget):
         self.redraw()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines as they are painted, kept until they change.
+        """The lines as they are painted.
 
         In place of what Textual does for every line of every frame: there are no borders here, and no tints.
         """
-        outer = self.outer_size
-        if self._painted_size != outer:
-            self._painted, self._painted_size = {}, outer
-        missing = [y for y in crop.line_range if y not in self._painted]
-        if missing:
-            self._painted |= zip(missing, self._paint(missing), strict=True)
-        strips = [self._painted[y] for y in crop.line_range]
-        return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
-
-    def _paint(self, rows: Iterable[int]) -> Iterator[Strip]:
-        """These lines of the widget, padding and all."""
-        size, (top, right, _, left) = self.size, self.gutter
+        size, outer = self.size, self.outer_size
         if self._size_of_lines != size:  # now, not when a message about it comes: that would be a frame later
             self._compose_for(size)
-        blank: Line = ((size.width * " ", "text"),)
-        ground = self._style("text")
-        before, after = ([Segment(cells * " ", ground)] if cells else [] for cells in (left, right))
-        for y in rows:
-            spans = self._lines[y - top] if 0 <= y - top < len(self._lines) else blank
+        if self._outer != outer:
+            self._strips, self._outer = {}, outer
+        lines, top = self._lines, self.gutter.top
+        strips = [self._strip(lines[y - top] if 0 <= y - top < len(lines) else ()) for y in crop.line_range]
+        return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
+
+    def _strip(self, line: Line) -> Strip:
+        """A line of the widget, padding and all; it is kept, for there is much that comes again."""
+        strip = self._strips.get(line)
+        if strip is None:
+            if len(self._strips) >= _KEPT:
+                self._strips.clear()
+            width, (_, right, _, left) = self.size.width, self.gutter
+            spans: Line = ((left * " ", "text"), *(line or ((width * " ", "text"),)), (right * " ", "text"))
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
-            yield Strip([*before, *segments, *after], left + size.width + right)
+            strip = self._strips[line] = Strip(segments, left + width + right)
+        return strip
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         if not regions:
-            self._painted = {}
-        top = self.gutter.top
-        for y in (y for region in regions for y in region.line_range):
-            self._painted.pop(top + y, None)
+            self._strips = {}
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles, self._painted = {}, {}
+        self._styles, self._strips = {}, {}
 
     def _style(self, role: Role) -> Style:
         """How a role looks in this theme; looked up once, because that walks all ancestors."""

@@ -70,6 +70,11 @@ class Results(Ground):
         self.histograms.show(contents.columns, curve)
         self._say()
 
+    def rehearse(self, contents: Contents, curve: ScoreCurve | None) -> None:
+        """This is likely to be shown next."""
+        self.table.rehearse(contents=contents)
+        self.histograms.rehearse(columns=contents.columns, curve=curve)
+
     def show_stale(self, reason: str) -> None:
         """What is on screen is not what is asked for: it stands back, and the reason stands under it."""
         self._remark = reason
