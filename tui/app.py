@@ -21,12 +21,12 @@ from textual.widget import Widget
 from ..core.errors import InputError
 from ..core.parameters import Parameters
 from . import lifelines
-from .head_start import HeadStart
 from .messages import ParametersChanged, ToLab
 from .pacing import PacedApp
 from .panes.catalogue import PANES
 from .panes.lab import Lab
 from .panes.pane import Pane
+from .second_process import SecondProcess
 from .settings import Settings, unusual
 from .themes import DARK, LIGHT
 from .views.glyphs import UNICODE, Glyphs
@@ -81,7 +81,7 @@ class AttnApp(PacedApp[int]):
         glyphs: Glyphs = UNICODE,
         settings: Settings | None = None,
         themes: tuple[Theme, ...] = (DARK, LIGHT),
-        ahead: HeadStart | None = None,
+        second: SecondProcess | None = None,
     ) -> None:
         super().__init__()
         self.settings = settings or Settings()
@@ -93,7 +93,7 @@ class AttnApp(PacedApp[int]):
             self.register_theme(theme)
         self.begin_in(self.settings.theme)
         self.first_pane = "Lab" if capture is None else "Capture"
-        self.lab = Lab(parameters, glyphs, ahead)
+        self.lab = Lab(parameters, glyphs, second)
         self.lab.as_left = bool(self.settings.parameters)
         self.panes: dict[str, Pane] = {"Lab": self.lab}  # those that have been opened
         self.active = "Lab"

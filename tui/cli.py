@@ -18,8 +18,8 @@ from .usage import COMMANDS, OpenApp
 from .views.glyphs import Glyphs
 
 if TYPE_CHECKING:
-    from .head_start import HeadStart
     from .requests import Claims, Cost, Inspect, Report, Request, Rules, Softmax, Sweep
+    from .second_process import SecondProcess
 
 # Set before NumPy and Textual are loaded: one BLAS thread is the fastest here, and frames follow held keys closely.
 _ENVIRONMENT = {
@@ -147,13 +147,13 @@ def _plain_request(request: OpenApp) -> Report | Inspect:
 def _open_app(request: OpenApp, ascii_only: bool) -> int:
     if sys.stdin is None or not sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         raise InputError("the app reads its keys from a terminal, and stdin is none; attn-tui report prints instead")
-    from .head_start import HeadStart
+    from .second_process import SecondProcess
 
-    with closing(HeadStart()) as ahead:
-        return _run_app(request, ascii_only, ahead)
+    with closing(SecondProcess()) as second:
+        return _run_app(request, ascii_only, second)
 
 
-def _run_app(request: OpenApp, ascii_only: bool, ahead: HeadStart) -> int:
+def _run_app(request: OpenApp, ascii_only: bool, second: SecondProcess) -> int:
     if request.file is not None:
         from ..core.captures.reader import open_capture
 
@@ -163,7 +163,7 @@ def _run_app(request: OpenApp, ascii_only: bool, ahead: HeadStart) -> int:
 
     settings = remember.load(remember.config_file() if request.config else None, os.environ)
     parameters = Parameters(**{**settings.parameters, **request.given})  # pyright: ignore[reportArgumentType]
-    ahead.ask(parameters)
+    second.begin(parameters)
     from rich.console import Console
 
     from . import lifelines
@@ -176,7 +176,7 @@ def _run_app(request: OpenApp, ascii_only: bool, ahead: HeadStart) -> int:
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)
     theme = request.theme or settings.theme
     themes = own_in(Console().color_system)
-    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme), themes, ahead)
+    app = AttnApp(parameters, request.file, request.axes, glyphs, replace(settings, theme=theme), themes, second)
     code = lifelines.run(app, request.mouse and settings.mouse)
     for problem in remember.leave(settings, app.lasting()):
         output.say(problem, glyphs)

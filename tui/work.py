@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
+from ..core.lab.service import PARTIAL, SILENCE, Said, telling
 from ..core.landmarks import landmarks
 from ..core.parameters import Parameters
 from ..core.statistics.measurement import Estimate, Measurement
-from .head_start import HeadStart
 from .messages import (
     CaptureOpened,
     ClaimsListed,
@@ -31,6 +31,7 @@ from .messages import (
     Theory,
 )
 from .recompute import Work
+from .second_process import SecondProcess, UnansweredError
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
@@ -40,11 +41,7 @@ if TYPE_CHECKING:
     from ..core.lab.sweep import Point, Step
     from .views.sweep import SweptPoint
 
-# Work that takes longer than this says how far it is, and shows what it has so far every so often.
-SILENCE = 0.15
-PARTIAL = 0.5
 AHEAD = 0.1  # seconds that a measurement nobody has asked for yet may take
-PAINTING = 0.05  # what nobody waits for begins when a result is likely to have been painted
 TOGETHER = 0.05  # points of a sweep that come faster are handed over together
 STEPS = 120  # of the exact curve of a sweep
 
@@ -61,11 +58,16 @@ class _Early:
 class Lab:
     """The lab's measurements; they share what was drawn for the one before, and what theory has prepared."""
 
-    def __init__(self, ahead: HeadStart | None = None) -> None:
-        self._ahead = ahead  # what may have been measured before anybody asked
+    def __init__(self, second: SecondProcess | None = None) -> None:
+        self._second = second
         self._draws: Draws | None = None
         self._prepared: set[tuple[object, ...]] = set()  # the rows whose curves theory has built
         self._early: _Early | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is done by a process of its own."""
+        return self._second is not None and self._second.there
 
     def measure(self, parameters: Parameters) -> Work:
         """The measurement of these parameters; long ones show progress and their first draws on the way."""
@@ -94,41 +96,34 @@ class Lab:
             self._early = None  # who really asks for it is told
 
     def _measured(self, parameters: Parameters) -> Work:
-        answered = False
-        for measurement in self._ahead.measurement(parameters) if self._ahead else ():
-            answered = measurement is not None
-            yield measurement and MeasurementReady("lab", measurement)
-        from ..core.lab.experiment import stream
+        for said in self._said(parameters):
+            if said is None:
+                yield None
+            elif isinstance(said, Measurement):
+                ready = _rows_of(parameters) in self._prepared
+                yield MeasurementReady("lab", said, _theorist()(said) if ready else None)
+            else:
+                yield Progress("lab", said)
+
+    def _said(self, parameters: Parameters) -> Iterator[Said]:
+        """What the second process says of it, or else what this one finds."""
+        if self._second is not None:
+            try:
+                yield from self._second.measure(parameters)
+                return
+            except UnansweredError:
+                pass
         from ..core.lab.sampling import Draws
 
         self._draws = self._draws or Draws()
-        if answered:
-            time.sleep(PAINTING)
-            for _ in stream(parameters, self._draws):  # makes what the next question shares with this one
-                yield None
-            return
-        told = shown = time.monotonic()
-        complete = 0
-        for step in stream(parameters, self._draws):
-            now = time.monotonic()
-            early = int(step.draws) > complete and now - shown > PARTIAL
-            measurement = step.measurement() if early or step.fraction == 1 else None
-            if measurement is not None:
-                shown, complete = now, measurement.draws
-                ready = _rows_of(parameters) in self._prepared
-                yield MeasurementReady("lab", measurement, _theorist()(measurement) if ready else None)
-            elif now - told > SILENCE:
-                told = now
-                yield Progress("lab", step.fraction)
-            else:
-                yield None
+        yield from telling(parameters, self._draws)
 
     def predict(self, measurement: Measurement[Parameters]) -> Work:
         """The theory of a measurement whose curves are not built yet: a part of a second, once for each n."""
         from ..core.lab.curves import adopt
 
         theory = _theorist()  # which is loaded while curves are awaited
-        for curves in self._ahead.curves(measurement.subject) if self._ahead else ():
+        for curves in self._second.curves(measurement.subject) if self._second else ():
             if curves is not None:
                 adopt(curves)
             yield None

@@ -17,7 +17,6 @@ from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
 from ...core.statistics.measurement import Measurement
 from .. import work
-from ..head_start import HeadStart
 from ..messages import (
     EditRejected,
     Failed,
@@ -29,6 +28,7 @@ from ..messages import (
     Theory,
 )
 from ..recompute import Recompute
+from ..second_process import SecondProcess
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
@@ -78,15 +78,15 @@ class Lab(TwoParts):
         Binding("escape", "typed('cancel')", "back to the value before typing", show=False),
     ]
 
-    def __init__(self, parameters: Parameters, glyphs: Glyphs, ahead: HeadStart | None = None) -> None:
+    def __init__(self, parameters: Parameters, glyphs: Glyphs, second: SecondProcess | None = None) -> None:
         # The panel keeps the parameters, so that keys in a burst each start from the one before.
         self.panel = self.left = ParameterPanel()
         super().__init__(parameters, glyphs)
         # Apart from the keys' own thread, because its steps are long.
         self.theorist = Recompute(("theory",), lambda message: self.deliver(message))
         self.results = self.right = self.in_front = Results(glyphs)
-        self._ahead = ahead
-        self._work = work.Lab(ahead)
+        self._second = second
+        self._work = work.Lab(second)
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self._asked = 0.0  # when, last
         self._quick = False  # whether the last result came soon
@@ -153,7 +153,7 @@ class Lab(TwoParts):
 
     def _show_numbers(self) -> None:
         """Show what has been measured ahead, before NumPy is loaded and histograms can be drawn."""
-        numbers = self._ahead and self._ahead.numbers(self.parameters)
+        numbers = self._second and self._second.numbers(self.parameters)
         if numbers:
             self.results.show(Contents(numbers.columns, awaited=True))
 
@@ -196,8 +196,10 @@ class Lab(TwoParts):
             self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
         self.say_progress(None)
         if theory is not None and self._quick:
-            # After the frame as well: the next key is likely to be the same once more.
-            self.call_after_refresh(self._read_ahead)
+            if self._work.apart:
+                self._read_ahead()
+            else:  # it would take time from painting
+                self.call_after_refresh(self._read_ahead)
 
     def _read_ahead(self) -> None:
         """Have measured what another press of the last key leads to."""

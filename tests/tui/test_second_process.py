@@ -1,0 +1,253 @@
+"""The process that measures while this one paints: what it says, and what happens without it."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.errors import InputError
+from attn_tui.core.lab import curves
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.measurement import Measurement
+from attn_tui.tui import second_process, work
+from attn_tui.tui.messages import MeasurementReady, Progress
+from attn_tui.tui.second_process import SecondProcess, UnansweredError
+
+SMALL = Parameters(d_k=8, n_keys=16, n_queries=8, batch=3)
+LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096)
+NO_MULTIPLIER = Parameters(d_k=1, n_keys=16, n_queries=8, batch=3, scale="log_d_k")
+FOREVER = 60.0  # seconds until a test gives up
+
+
+@pytest.fixture
+def second(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecondProcess]:
+    """A second process, wherever tests run, that is waited for however long it takes."""
+    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
+    monkeypatch.setattr(second_process, "_PATIENCE", 1e6)
+    started = SecondProcess()
+    yield started
+    started.close()
+
+
+def last(answers: Iterator[Any]) -> Any:
+    """What there is when nothing more is awaited."""
+    found, end = None, time.monotonic() + FOREVER
+    for answer in answers:
+        found = answer
+        assert time.monotonic() < end, "the answer never came"
+    return found
+
+
+def numbers(measurement: Measurement[Any]) -> list[dict[str, object]]:
+    return [dict(column.measured) for column in measurement.columns]
+
+
+def test_it_measures_what_this_process_would(second: SecondProcess) -> None:
+    second.begin(SMALL)
+    found, own = last(second.measure(SMALL)), run(SMALL)
+    assert found.subject == SMALL
+    assert numbers(found) == numbers(own)
+    for one, other in zip(found.columns, own.columns, strict=True):
+        assert one.histograms.keys() == other.histograms.keys()
+        for name, histogram in one.histograms.items():
+            assert np.array_equal(histogram.counts, other.histograms[name].counts)
+
+
+def test_its_numbers_come_without_histograms_which_would_need_numpy(second: SecondProcess) -> None:
+    second.begin(SMALL)
+    own = last(second.measure(SMALL))
+    early = second.numbers(SMALL)
+    assert early is not None
+    assert numbers(early) == numbers(own)
+    assert not any(column.histograms for column in early.columns)
+
+
+def test_its_curves_are_those_that_this_process_would_compute(second: SecondProcess) -> None:
+    second.begin(SMALL)
+    made, own = last(second.curves(SMALL)), curves.prepared(SMALL.n_keys, SMALL.mask)
+    assert made.keys() == own.keys()
+    for name, coefficients in made.items():
+        assert np.array_equal(coefficients, own[name])
+
+
+def test_another_question_gets_no_numbers_and_the_curves_where_its_rows_are_the_same(second: SecondProcess) -> None:
+    second.begin(SMALL)
+    wider, longer = SMALL.with_value("d_k", 9), SMALL.with_value("n_keys", 17)
+    assert second.numbers(wider) is None
+    assert list(second.curves(longer)) == []
+    assert last(second.curves(wider)).keys() == {SMALL.n_keys}
+
+
+def test_a_question_that_takes_long_is_no_first_one_and_says_how_far_it_is(second: SecondProcess) -> None:
+    second.begin(LARGE)
+    assert second.numbers(LARGE) is None
+    assert list(second.curves(LARGE)) == []
+    said = next(each for each in second.measure(LARGE) if each is not None)
+    assert isinstance(said, float)
+    assert 0 < said < 1
+
+
+def ready(second: SecondProcess) -> SecondProcess:
+    """When all that is asked first has been answered."""
+    second.begin(SMALL)
+    last(second.curves(SMALL))
+    return second
+
+
+def test_later_questions_are_measured_as_this_process_would(second: SecondProcess) -> None:
+    ready(second)
+    for d_k in (9, 8, 300, 9):
+        question = SMALL.with_value("d_k", d_k)
+        found = last(second.measure(question))
+        assert found.subject == question
+        assert numbers(found) == numbers(run(question))
+
+
+def test_a_newer_question_takes_the_place_of_one_that_is_being_answered(second: SecondProcess) -> None:
+    ready(second)
+    for _ in range(3):
+        long = second.measure(LARGE)
+        assert next(long) is None
+    wider = SMALL.with_value("d_k", 9)
+    assert numbers(last(second.measure(wider))) == numbers(run(wider))
+
+
+def test_before_it_has_answered_what_came_first_nothing_else_is_asked(second: SecondProcess) -> None:
+    second.begin(SMALL)
+    with pytest.raises(UnansweredError):
+        next(second.measure(SMALL.with_value("d_k", 9)))
+
+
+def test_what_cannot_be_measured_is_left_to_this_process_and_the_next_question_is_answered(
+    second: SecondProcess,
+) -> None:
+    ready(second)
+    with pytest.raises(UnansweredError):
+        last(second.measure(NO_MULTIPLIER))
+    with pytest.raises(InputError):
+        last(work.Lab(second).measure(NO_MULTIPLIER))
+    assert last(second.measure(SMALL.with_value("d_k", 9))) is not None
+
+
+def test_where_the_process_is_lost_the_lab_measures_for_itself(second: SecondProcess) -> None:
+    lab = work.Lab(ready(second))
+    last(lab.measure(SMALL))
+    messages = lab.measure(LARGE)
+    assert next(messages) is None
+    process = second._process
+    assert process is not None
+    assert lab.apart
+    process.kill()
+    found = next(each for each in messages if each is not None)
+    assert isinstance(found, Progress)
+    assert not lab.apart
+    wider = SMALL.with_value("d_k", 9)
+    assert numbers(last(lab.measure(wider)).measurement) == numbers(run(wider))
+
+
+def test_a_process_that_falls_silent_is_given_up(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready(second)
+    process = second._process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(second_process, "_SILENCE", 0.1)
+    with pytest.raises(UnansweredError):
+        last(second.measure(SMALL.with_value("d_k", 9)))
+    assert process.poll() is not None
+
+
+def test_it_ends_when_nobody_can_ask_it_any_more(second: SecondProcess) -> None:
+    ready(second)
+    process = second._process
+    assert process is not None
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(FOREVER) == 0
+
+
+@pytest.mark.parametrize(
+    "program", ["", "raise SystemExit(3)", "import sys; sys.stdin.buffer.read(); print('nonsense')"]
+)
+def test_where_the_process_fails_there_is_no_answer(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
+    monkeypatch.setattr(second_process, "_PROGRAM", program)
+    second = SecondProcess()
+    second.begin(SMALL)
+    with pytest.raises(UnansweredError):
+        last(second.measure(SMALL))
+    assert second.numbers(SMALL) is None
+    assert not second.there
+
+
+def test_a_process_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
+    monkeypatch.setattr(second_process, "_PROGRAM", "import time; time.sleep(1000)")
+    second = SecondProcess()
+    second.begin(SMALL)
+    process = second._process
+    assert process is not None
+    with pytest.raises(UnansweredError):
+        last(second.measure(SMALL))
+    assert process.poll() is not None
+
+
+def test_without_a_second_processor_there_is_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_process, "_side_by_side", lambda: False)
+    second = SecondProcess()
+    second.begin(SMALL)
+    assert not second.there
+    with pytest.raises(UnansweredError):
+        next(second.measure(SMALL))
+
+
+def test_where_no_process_may_be_started_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError
+
+    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    second = SecondProcess()
+    second.begin(SMALL)
+    with pytest.raises(UnansweredError):
+        next(second.measure(SMALL))
+
+
+def test_it_can_be_ended_while_its_answer_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
+    monkeypatch.setattr(second_process, "_PATIENCE", 1e6)
+    monkeypatch.setattr(second_process, "_PROGRAM", "import time; time.sleep(1000)")
+    second = SecondProcess()
+    second.begin(SMALL)
+    process, found = second._process, list[Any]()
+
+    def wait() -> None:
+        try:
+            last(second.measure(SMALL))
+        except UnansweredError as error:
+            found.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    second.close()
+    waiting.join(FOREVER)
+    assert len(found) == 1
+    assert process is not None
+    assert process.poll() is not None
+
+
+def test_the_lab_takes_over_what_was_measured_first_and_goes_on_asking(second: SecondProcess) -> None:
+    second.begin(SMALL)
+    lab = work.Lab(second)
+    [first] = [each for each in lab.measure(SMALL) if isinstance(each, MeasurementReady)]
+    assert numbers(first.measurement) == numbers(run(SMALL))
+    assert first.theory is None
+    [with_theory] = [each for each in lab.predict(first.measurement) if isinstance(each, MeasurementReady)]
+    assert with_theory.theory is not None
+    wider = SMALL.with_value("d_k", 9)
+    [third] = [each for each in lab.measure(wider) if isinstance(each, MeasurementReady)]
+    assert numbers(third.measurement) == numbers(run(wider))
+    assert third.theory is not None

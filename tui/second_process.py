@@ -1,0 +1,180 @@
+"""A second process, which measures while this one paints.
+
+At the start Textual, NumPy, the first measurement and the curves of its theory, one after the other, would take three
+times as long as the toolkit alone; with a second processor the numbers are there when the first frame is. From then
+on the threads of one process would hinder each other: measuring is a thousand short calls, and Python runs one
+thread at a time. Whatever goes wrong with that process, the app measures for itself.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from ..core.lab.service import FIRST, FIRST_ANSWERS, HEAD, Said
+from ..core.statistics.measurement import Measurement
+
+if TYPE_CHECKING:
+    from ..core.arrays import FloatArray
+    from ..core.parameters import Parameters
+
+# Products of a first measurement: more take so long that partial results and progress are wanted on the way.
+_FEW = 1 << 25
+_AT_ONCE = 1 << 16  # bytes
+_LOOK = 0.02  # seconds that a look for a first answer takes at most
+_GLANCE = 0.002  # and for any other, which may no longer be wanted
+_PATIENCE = 2.0  # times as long as this process took to be loaded, after which no first answer is worth waiting for
+_SILENCE = 10.0  # seconds after which nothing more is expected; it says much more often how far it is
+_PROGRAM = "from attn_tui.core.lab.service import main; main()"
+
+
+class UnansweredError(Exception):
+    """The second process does not answer this."""
+
+
+class SecondProcess:
+    """A process that loads NumPy, answers a first question, and then others as they come."""
+
+    def __init__(self) -> None:
+        self._first: Parameters | None = None
+        self._asked = 0.0  # when the first question was
+        self._until = math.inf  # when a first answer is no longer waited for
+        self._number = FIRST  # of the newest question
+        self._heard: dict[int, list[bytes]] = {FIRST: []}  # answers, pickled, by the numbers of their questions
+        self._said = bytearray()  # of the next answer
+        self._lock = Lock()  # one thread may look for an answer while another one asks or ends the process
+        self._process: subprocess.Popen[bytes] | None = None
+        if _side_by_side():
+            command, pipe = [sys.executable, "-P", "-c", _PROGRAM], subprocess.PIPE
+            with suppress(OSError):  # no more processes, for one, may be allowed here
+                self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+
+    def begin(self, question: Parameters) -> None:
+        """Have this answered first, if that does not take long."""
+        p = question
+        self._first = p if p.batch * p.n_queries * p.n_keys * p.d_k <= _FEW else None
+        self._asked = time.monotonic()
+        self._put(FIRST, self._first)
+
+    @property
+    def there(self) -> bool:
+        """Whether there is such a process."""
+        return self._process is not None
+
+    def numbers(self, question: Parameters) -> Measurement[Parameters] | None:
+        """The first measurement without histograms, if it is there already."""
+        if question != self._first:
+            return None
+        first = self._heard[FIRST]
+        if not first:
+            self._look(0)
+        return pickle.loads(first[0]) if first else None
+
+    def curves(self, question: Parameters) -> Iterator[Mapping[int, FloatArray] | None]:
+        """None while they are awaited, then what `curves.adopt` takes; nothing for rows unlike the first ones."""
+        first = self._first
+        if first is not None and (question.n_keys, question.mask) == (first.n_keys, first.mask):
+            yield from self._first_answer(2)
+
+    def measure(self, question: Parameters) -> Iterator[Said]:
+        """What `telling` says of this; raises UnansweredError where that is not to be had, or no longer."""
+        if question == self._first:
+            yield from self._first_answer(1)
+            if len(self._heard[FIRST]) <= 1:
+                raise UnansweredError
+            return
+        if self._first is not None and len(self._heard[FIRST]) < FIRST_ANSWERS:
+            raise UnansweredError  # it is still busy, and so little is left to do that nobody should wait for that
+        self._number += 1
+        number, heard = self._number, list[bytes]()
+        self._heard = {FIRST: self._heard[FIRST], number: heard}
+        self._put(number, question)
+        until = time.monotonic() + _SILENCE
+        while True:
+            while not heard:
+                if self._process is None or time.monotonic() > until:
+                    self.close()
+                    raise UnansweredError
+                yield None
+                self._look(_GLANCE)
+            until = time.monotonic() + _SILENCE
+            said = pickle.loads(heard.pop(0))
+            if said is None:
+                raise UnansweredError
+            yield said
+            if isinstance(said, Measurement) and said.complete:
+                return
+
+    def _first_answer(self, index: int) -> Iterator[Any]:
+        heard, now = self._heard[FIRST], time.monotonic()
+        self._until = min(self._until, now + _PATIENCE * (now - self._asked))
+        while len(heard) <= index and self._process is not None:
+            if now > self._until:
+                self.close()
+            self._look(_LOOK)
+            now = time.monotonic()
+            yield None
+        if len(heard) > index:
+            yield pickle.loads(heard[index])
+
+    def _put(self, number: int, question: Parameters | None) -> None:
+        process = self._process
+        if process is not None and process.stdin is not None:
+            try:
+                process.stdin.write(pickle.dumps((number, question)))
+                process.stdin.flush()
+            except (OSError, ValueError):  # it has ended, or has been ended
+                self.close()
+
+    def _look(self, seconds: float) -> None:
+        """Take in what has come, or comes within this time."""
+        with self._lock:
+            if self._process is None or self._process.stdout is None:
+                return
+            pipe = self._process.stdout.fileno()
+            if not select.select([pipe], [], [], seconds)[0]:
+                return
+            said = os.read(pipe, _AT_ONCE)
+            self._said += said
+            self._take_answers()
+        if not said:
+            self.close()
+
+    def _take_answers(self) -> None:
+        """What has been said in full; answers to questions that have been replaced are dropped."""
+        while len(self._said) >= HEAD.size:
+            number, length = HEAD.unpack_from(self._said)
+            if len(self._said) < HEAD.size + length:
+                break
+            if number in self._heard:
+                self._heard[number].append(bytes(self._said[HEAD.size : HEAD.size + length]))
+            del self._said[: HEAD.size + length]
+
+    def close(self) -> None:
+        """End the process; what it has answered stays."""
+        with self._lock:
+            process, self._process = self._process, None
+            if process is not None:
+                process.kill()
+                for pipe in (process.stdin, process.stdout):
+                    with suppress(OSError):  # it may not have taken all that was written to it
+                        if pipe is not None:
+                            pipe.close()
+                process.wait()
+
+
+def _side_by_side() -> bool:
+    """Whether there is a processor for each of two processes, and a way to wait for a pipe."""
+    if os.name != "posix" or not sys.executable:
+        return False
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors > 1
