@@ -19,7 +19,9 @@ import termios
 import time
 from bisect import insort
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import pyte
@@ -64,6 +66,7 @@ class Session:
         self._whole = True  # no frame has begun that is not shown yet
         self.out: list[tuple[float, bytes]] = []  # when it is on the screen, and what
         self._used: list[float] = []  # seconds of processor time until then
+        self._children: dict[int, float] = {}  # what processes have used that it has started, by their numbers
         self._tail = b""
         self._keys: list[tuple[float, bytes]] = []  # when they arrive at the program, the first one first
         self._free = 0.0  # when the link will have carried all that was sent
@@ -142,8 +145,12 @@ class Session:
         return sum(len(data) for _, data in self.out)
 
     def cpu(self) -> float:
-        """Seconds of processor time so far, of all threads; the clock is what clock_getcpuclockid gives in C."""
-        return time.clock_gettime((~self.process.pid << 3) | 2)
+        """Seconds of processor time so far, of all threads, and of the processes that it has started."""
+        leader = self.process.pid
+        with suppress(OSError):
+            for pid in map(int, Path(f"/proc/{leader}/task/{leader}/children").read_text().split()):
+                self._children[pid] = _processor_time(pid)
+        return _processor_time(leader) + sum(self._children.values())
 
     def frames(self) -> Iterator[Frame]:
         """What the screen has shown since this was asked last; what belongs together is shown together."""
@@ -195,3 +202,8 @@ class Session:
             has = b"2" if mode == b"2026" else b"0"  # frames are shown at once when they end
             self._send(b"\x1b[?%b;%b$y" % (mode, has) if mode else b"\x1b[1;1R", shown)
         self._tail = heard[end:][-16:]
+
+
+def _processor_time(pid: int) -> float:
+    """Seconds that a process has used; the clock is what clock_getcpuclockid gives in C."""
+    return time.clock_gettime((~pid << 3) | 2)

@@ -5,13 +5,15 @@ can be: one line that counts keys (bare.py). Times of a noisy machine are compar
 rounds are printed.
 
 - first frame: something is on the screen; first result: the first measurement is; settled: all has come, theory too;
-- a step: → in the Lab until the measurement of the next d_k is on the screen; for the bare app until its line is;
+- a step: → in the Lab, once more, until the measurement of the next d_k is on the screen; for the bare app until its
+  line is. Typed: from the last digit of a d_k that nobody could have known, until its measurement is;
 - held: → at 30 and 100 a second; the lag is the time from a key to the first frame with its state or a later one;
 - slow link: → 90 times at 30 a second over 56 kbit/s with 150 ms there and back; from the last key to its state;
 - idle: nobody types. Leaving: from q to the end of the process.
 
 What the core alone takes for a step is measured in the same round, in this process, as processor time on one thread.
-Where a line says so it is taken off before the ratio is formed: that is the screen's share.
+Where a line says so it is taken off before the ratio is formed: that is the screen's share. From a step nothing is
+taken off, because what it needs has been measured before the key comes.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.messages import MeasurementReady
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.work import Lab
-from programs import BARE, FIRST, OURS, Program, lags, states
+from programs import BARE, FIRST, LAST, OURS, Program, lags, states
 from session import Link, Session
 
 SIZES = ("80x24", "120x40", "200x60")
@@ -73,13 +75,15 @@ LINES = (
     Line("first result", against="first frame", ratio=1.35),
     Line("settled", against="first frame", ratio=1.5),
     *(Line(f"{each}: processor time", against=_FIRST) for each in ("first frame", "first result", "settled")),
-    Line("step p50", apart=True, ratio=1.6),
-    Line("step p95", apart=True, ratio=1.8),
-    Line("step: processor time", apart=True),
+    Line("step p50", ratio=1.6),
+    Line("step p95", ratio=1.8),
+    Line("step: processor time"),
+    Line("typed p50", against="step p50", apart=True, ratio=1.6),
+    Line("typed p95", against="step p95", apart=True, ratio=1.8),
     Line("bytes of a step", "B", most=BYTES),
     Line("held at 30/s: lost", "", most=0),
     Line("held at 30/s: not shown", "", most=0),
-    Line("held at 30/s: lag p95", apart=True, ratio=2),
+    Line("held at 30/s: lag p95", ratio=2),
     Line("held at 100/s: lost", "", most=0),
     Line("held at 100/s: not shown", ""),
     Line("held at 100/s: lag p95", apart=True, most=10),
@@ -193,6 +197,8 @@ def visit(size: tuple[int, int], effort: Effort) -> Round:
                 stepped, core = step(both, effort.steps)
             for found, program, session, more in zip(figures, *zip(*both, strict=True), stepped, strict=True):
                 found |= more
+                if program is OURS:
+                    found |= typed(session, effort.steps)
                 for rate in (30, 100):
                     found |= held(program, session, effort.held, rate)
                 found |= idle(session, effort.seconds) | {"leaving": left(program, session)}
@@ -237,6 +243,26 @@ def step(both: Sequence[tuple[Program, Session]], steps: int) -> tuple[list[Figu
             }
         )
     return figures, 1000 * statistics.median(taken)
+
+
+def typed(session: Session, times: int) -> Figures:
+    """A d_k in digits, one after the other; from the last one on."""
+    late: list[float] = []
+    for d_k in range(LAST, LAST - times, -1):
+        for digit in str(d_k // 10):
+            session.press(digit.encode())
+            session.answered()
+        states(OURS, session)
+        session.pump(random.uniform(0, 0.03))
+        pressed = session.press(str(d_k % 10).encode())
+        session.answered()
+        late.append(next((when - pressed for when, state in states(OURS, session) if state == d_k), math.inf))
+        session.press(b"\r")
+        session.answered()
+    session.press(b"%d\r" % FIRST)
+    session.calm()
+    states(OURS, session)
+    return {f"typed {name}": 1000 * quantile(late, share) for name, share in (("p50", 0.5), ("p95", 0.95))}
 
 
 def core_steps() -> Iterator[float]:

@@ -24,7 +24,6 @@ from ..messages import (
     ParametersChanged,
     ParametersEdited,
     Progress,
-    StatusChanged,
     Theory,
 )
 from ..recompute import Recompute
@@ -40,6 +39,9 @@ from .two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
+
+
+_KNOWN = 16  # measurements that are kept
 
 
 class Lab(TwoParts):
@@ -91,7 +93,7 @@ class Lab(TwoParts):
         self._asked = 0.0  # when, last
         self._quick = False  # whether the last result came soon
         self._onward: Callable[[int], int] | None = None  # from one d_k to the next, as the last key went
-        self._next: MeasurementReady | None = None  # what that leads to, before it is asked for
+        self._known: dict[Parameters, MeasurementReady] = {}  # what was measured lately, or before it is asked for
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
@@ -124,7 +126,7 @@ class Lab(TwoParts):
         measurement, theory = self.measurement, self.theory
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
-        if measurement is None or measurement.subject != self.parameters or not measurement.complete:
+        if measurement is None or not self.is_current:
             raise InputError(f"The numbers for d_k {self.parameters.d_k} are still being computed.")
         if theory is None:
             raise InputError(f"The theory for d_k {self.parameters.d_k} is still being computed.")
@@ -167,12 +169,14 @@ class Lab(TwoParts):
 
     def on_parameters_edited(self, message: ParametersEdited) -> None:
         message.stop()
-        self._edited(message.parameters)
+        self._edited()
 
-    def _edited(self, parameters: Parameters) -> None:
+    def _edited(self) -> None:
+        """Measure what the panel has now; a message about an edit may come after the next one."""
         self.as_left = False
         self._measure()
-        self.post_message(ParametersChanged(parameters, self.NAME))
+        # Straight to the app, so that the top bar says it in the same frame.
+        self.app.post_message(ParametersChanged(self.parameters, self.NAME))  # pyright: ignore[reportUnknownMemberType]
 
     def on_edit_rejected(self, message: EditRejected) -> None:
         message.stop()
@@ -182,11 +186,17 @@ class Lab(TwoParts):
         measurement, theory = message.measurement, message.theory
         if message.kind == "theory" and measurement is not self.measurement:
             return
-        if message.kind == "next" and measurement.subject != self.parameters:
-            self._next = message
-            if theory is not None:
-                self.results.rehearse(_contents(measurement, theory), theory.curve)
+        if theory is not None and measurement.complete:
+            self._keep(message)
+        if measurement.subject != self.parameters and (message.kind == "next" or self.is_current):
+            if message.kind == "next":
+                self._rehearse(message)
             return
+        self._take(message)
+
+    def _take(self, message: MeasurementReady) -> None:
+        """Show this, and go on from there."""
+        measurement, theory = message.measurement, message.theory
         self.show_measurement(measurement, theory)
         self.has_come()
         if measurement.subject == self.parameters:
@@ -201,15 +211,38 @@ class Lab(TwoParts):
             else:  # it would take time from painting
                 self.call_after_refresh(self._read_ahead)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether what is shown is all of what is asked for."""
+        shown = self.measurement
+        return shown is not None and shown.complete and shown.subject == self.parameters
+
+    def _keep(self, message: MeasurementReady) -> None:
+        subject = message.measurement.subject
+        self._known.pop(subject, None)
+        self._known[subject] = message
+        if len(self._known) > _KNOWN:
+            del self._known[next(iter(self._known))]
+
     def _read_ahead(self) -> None:
         """Have measured what another press of the last key leads to."""
         p = self.parameters
         following = p if self._onward is None else replace(p, d_k=self._onward(p.d_k))
-        if p == following or (self._next and self._next.measurement.subject == following):
+        if following == p:
             return
-        self.recompute.request("next", partial(self._work.measure_next, following))
+        if following in self._known:
+            self.call_after_refresh(self._rehearse, self._known[following])
+        else:
+            self.recompute.request("next", partial(self._work.measure_next, following))
+
+    def _rehearse(self, message: MeasurementReady) -> None:
+        """Have this composed before it is to be shown."""
+        if message.theory is not None:
+            self.results.rehearse(_contents(message.measurement, message.theory), message.theory.curve)
 
     def on_progress(self, message: Progress) -> None:
+        if self.is_current:  # the progress is of what is no longer asked for
+            return
         if self.measurement is None or self.measurement.subject != self.parameters:
             self.show_stale(f"Computing d_k {self.parameters.d_k}.")
         self.say_progress(message.fraction)
@@ -229,8 +262,9 @@ class Lab(TwoParts):
         else:
             self.object_to("")
             self._asked = time.monotonic()
-            if self._next is not None and self._next.measurement.subject == p:
-                self.on_measurement_ready(self._next)
+            if p in self._known:
+                self.recompute.request("lab", work.nothing)
+                self._take(self._known[p])
                 return
             self.compute("lab", partial(self._work.measure, p), soon=self._quick)
 
@@ -310,10 +344,8 @@ class Lab(TwoParts):
     def _ask(self, name: str, value: Value) -> None:
         """Ask for another value; at once, so that a result that is there already is painted with it."""
         self.panel.finish()
-        parameters = self.parameters.with_value(name, value)
-        self.panel.show(parameters)
-        self.app.post_message(StatusChanged())  # pyright: ignore[reportUnknownMemberType]
-        self._edited(parameters)
+        self.panel.show(self.parameters.with_value(name, value))
+        self._edited()
 
 
 def _contents(measurement: Measurement[Parameters], theory: Theory) -> Contents:
