@@ -551,3 +551,27 @@ def test_lines_that_are_composed_ahead_leave_those_on_screen_as_they_are(
     play(stepped, size=(80, 24))
     play(fresh, NEXT, size=(80, 24))
     assert found[0] == found[1]
+
+
+def test_lines_that_were_composed_ahead_for_another_size_are_composed_again() -> None:
+    found: list[list[list[Segment]]] = []
+
+    async def stepped(stage: Stage) -> None:
+        await stage.settled()
+        await ready(stage, "right", d_k=66)
+        was = stage.table.size
+        with stage.app.batch_update():  # no frame between the two
+            await stage.resize(120, 40)
+            await stage.until(lambda: stage.table.size != was)
+            await stage.press("right")
+            await stage.until(lambda: stage.measurement.subject.d_k == 66)
+        await stage.settled()
+        found.append(painted(stage))
+
+    async def fresh(stage: Stage) -> None:
+        await stage.settled()
+        found.append(painted(stage))
+
+    play(stepped, size=(80, 24))
+    play(fresh, replace(SMALL, d_k=66), size=(120, 40))
+    assert found[0] == found[1]
