@@ -186,6 +186,8 @@ class PacedApp(FrugalApp[ReturnType], Generic[ReturnType]):
         elif self._held is not None:
             self._held.close()
             self._held = None
+            if not self.is_running:  # it is being left
+                return
             if self.all_seen():
                 self.screen.check_idle()  # it paints what has changed when it is idle
             else:  # something was laid out meanwhile

@@ -1,18 +1,20 @@
 """What the same key leads to again is measured, composed and painted ahead, and nobody sees a difference."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
+from attn_tui.core.lab import service
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui import work
 from attn_tui.tui.messages import Computed, MeasurementReady, Theory
 from attn_tui.tui.recompute import Work
 from rich.segment import Segment
-from test_app import SMALL, Stage, numbers, play
+from test_app import SMALL, Held, Stage, numbers, play
 from test_one_frame import Watched, played, until
 from textual.pilot import Pilot
 
@@ -22,8 +24,10 @@ NEXT = replace(SMALL, d_k=65)  # what SMALL is followed by: components beyond th
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, a result comes soon, and what is measured ahead does not take too long."""
-    for name in ("panes.pane.SOON", "panes.lab.SOON", "work.AHEAD", "work.PARTIAL", "work.SILENCE"):
-        monkeypatch.setattr(f"attn_tui.tui.{name}", 1000.0)
+    for name in ("tui.panes.pane.SOON", "tui.panes.lab.SOON", "tui.work.AHEAD"):
+        monkeypatch.setattr(f"attn_tui.{name}", 1000.0)
+    for name in ("PARTIAL", "SILENCE"):
+        monkeypatch.setattr(f"attn_tui.core.lab.service.{name}", 1000.0)
 
 
 # The measurement
@@ -142,7 +146,7 @@ def test_what_takes_long_is_given_up_and_gone_on_with_once_it_is_asked_for(monke
 def test_first_draws_that_were_found_ahead_are_followed_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = replace(SMALL, d_k=65, batch=8, n_queries=512, n_keys=512)  # several blocks of scores
     lab = lab_after(replace(asked, d_k=64))
-    monkeypatch.setattr(work, "PARTIAL", -1.0)  # everything takes so long that its first draws are shown
+    monkeypatch.setattr(service, "PARTIAL", -1.0)  # everything takes so long that its first draws are shown
     ahead = lab.measure_next(asked)
     first = next(message for message in ahead if message is not None)
     assert isinstance(first, MeasurementReady)
@@ -182,8 +186,8 @@ def test_memory_that_runs_out_is_an_error_only_for_who_asks(monkeypatch: pytest.
 
 
 def ahead_of(lab: Any) -> Parameters | None:
-    """What has been measured ahead."""
-    return None if lab._next is None else lab._next.measurement.subject
+    """What was measured last without having been asked for."""
+    return next((subject for subject in reversed(lab._known) if subject != lab.parameters), None)
 
 
 def requests_of(lab: Any) -> list[str]:
@@ -192,7 +196,8 @@ def requests_of(lab: Any) -> list[str]:
     through = lab.recompute.request
 
     def request(kind: str, asked: Callable[[], Work]) -> None:
-        kinds.append(kind)
+        if asked is not work.nothing:
+            kinds.append(kind)
         through(kind, asked)
 
     lab.recompute.request = request
@@ -300,7 +305,7 @@ def test_at_a_bound_nothing_is_measured_ahead(d_k: int, key: str, bound: int) ->
         await stage.until(lambda: bound in looked)
         await stage.settled()
         assert kinds == ["lab"]
-        assert stage.lab._next is None
+        assert {*stage.lab._known} <= {replace(SMALL, d_k=d_k), stage.asked}
 
     play(script, replace(SMALL, d_k=d_k))
 
@@ -339,7 +344,6 @@ def test_a_scale_without_a_value_further_on_is_said_when_it_is_asked_for() -> No
         await stage.until(lambda: kinds == ["lab", "next"])
         await stage.settled()
         assert "no value" not in stage.text
-        assert stage.lab._next is None
         await stage.press("left")
         await stage.until(lambda: stage.table.dimmed)
         await stage.still()
@@ -385,7 +389,7 @@ def test_what_was_measured_ahead_and_comes_late_is_kept_but_not_shown() -> None:
         before = stage.text
         late = MeasurementReady("next", run(NEXT), stage.lab.theory)
         stage.app.deliver(late)
-        await stage.until(lambda: stage.lab._next is late)
+        await stage.until(lambda: stage.lab._known.get(NEXT) is late)
         await stage.still()
         assert stage.text == before
         assert stage.measurement.subject == stage.lab.parameters == replace(SMALL, seed=1)
@@ -575,3 +579,80 @@ def test_lines_that_were_composed_ahead_for_another_size_are_composed_again() ->
     play(stepped, size=(80, 24))
     play(fresh, replace(SMALL, d_k=66), size=(120, 40))
     assert found[0] == found[1]
+
+
+# What overtakes what
+
+
+def test_results_asked_for_before_do_not_replace_what_was_measured_ahead() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await ready(stage, "right", d_k=66)
+        stage.app.hold = True
+        await stage.press("r")
+        await stage.until(lambda: any(each.kind == "lab" for each in stage.app.held))
+        stage.panel.show(replace(SMALL, d_k=65))
+        await stage.press("right")
+        await stage.until(lambda: stage.measurement.subject.d_k == 66)
+        stage.app.let_go()
+        await stage.still()
+        await stage.still()
+        assert stage.measurement.subject == stage.lab.parameters == replace(SMALL, d_k=66)
+
+    play(script)
+
+
+def test_a_key_that_leads_back_is_answered_without_being_computed() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        before = stage.text
+        await stage.press("r")
+        await stage.settled()
+        assert stage.text != before
+        kinds = requests_of(stage.lab)
+        stage.panel.ask_for(SMALL)
+        await stage.settled()
+        assert stage.text == before
+        assert "lab" not in kinds
+
+    play(script)
+
+
+@pytest.mark.parametrize("keys", [("4", "s"), ("R", "r")])
+def test_a_key_right_after_typing_or_a_reset_is_what_lasts(keys: tuple[str, str]) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        stage.send(*keys)
+        await stage.still()
+        await stage.still()
+        assert stage.app.parameters == stage.lab.parameters
+
+    play(script)
+
+
+def test_a_scale_without_a_value_is_refused_also_after_what_was_not_accepted() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("0")
+        await stage.until(lambda: stage.table.dimmed)
+        await stage.press("s")
+        await stage.still()
+        assert "1/ln d_k has no value at d_k = 1" in stage.words(stage.lab.results.words)
+        assert stage.table.dimmed
+
+    play(script, replace(SMALL, d_k=1, scale="d_k"))
+
+
+def test_a_wait_for_a_result_may_end_when_the_app_is_being_left() -> None:
+    class Left(Held):
+        async def _close_all(self) -> None:
+            await super()._close_all()
+            self.expect_no_more()  # as its timer does
+
+    async def run_it() -> None:
+        app = Left(SMALL)
+        async with app.run_test() as pilot:
+            await Stage(app, pilot).settled()
+            app.expect(1000.0)
+
+    asyncio.run(run_it())

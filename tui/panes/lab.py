@@ -180,7 +180,7 @@ class Lab(TwoParts):
 
     def on_edit_rejected(self, message: EditRejected) -> None:
         message.stop()
-        self.object_to(f"{message.reason}." if message.reason else "")
+        self.object_to(f"{message.reason}." if message.reason else self._fault())
 
     def on_measurement_ready(self, message: MeasurementReady) -> None:
         measurement, theory = message.measurement, message.theory
@@ -254,19 +254,24 @@ class Lab(TwoParts):
 
     def _measure(self) -> None:
         """Ask for what the panel shows; where the scale rule has no multiplier, say so and keep the numbers."""
-        p = self.parameters
-        try:
-            multiplier(p.scale, Setting.of(p))
-        except ParameterError as error:
-            self.object_to(f"{error}.")
+        p, fault = self.parameters, self._fault()
+        self.object_to(fault)
+        if fault:
+            return
+        self._asked = time.monotonic()
+        if p in self._known:
+            self.recompute.request("lab", work.nothing)
+            self._take(self._known[p])
         else:
-            self.object_to("")
-            self._asked = time.monotonic()
-            if p in self._known:
-                self.recompute.request("lab", work.nothing)
-                self._take(self._known[p])
-                return
             self.compute("lab", partial(self._work.measure, p), soon=self._quick)
+
+    def _fault(self) -> str:
+        """Why what the panel shows cannot be measured, if it cannot."""
+        try:
+            multiplier(self.parameters.scale, Setting.of(self.parameters))
+        except ParameterError as error:
+            return f"{error}."
+        return ""
 
     def show_measurement(self, measurement: Measurement[Parameters], theory: Theory | None) -> None:
         """Show a measurement of all the draws that were asked for, or of the first of them, beside its theory."""
