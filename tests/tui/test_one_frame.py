@@ -79,10 +79,10 @@ def test_a_key_is_shown_in_one_frame_with_its_result() -> None:
         await pilot.press("right")
         await until(pilot, lambda: app.measured == 65)
         app.frames.clear()
-        await pilot.press("left")  # which nobody has measured ahead
-        await until(pilot, lambda: app.measured == 64)
+        await pilot.press("up")  # which nobody has measured ahead
+        await until(pilot, lambda: app.measured == 128)
 
-    assert played(script).frames == ["d_k 64, measured 64"]
+    assert played(script).frames == ["d_k 128, measured 128"]
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_a_result_that_does_not_come_is_not_waited_for(
         await until(pilot, lambda: app.measured == 65)
         app.frames.clear()
         app.kept = []
-        await pilot.press("left")  # which nobody has measured ahead
+        await pilot.press("up")  # which nobody has measured ahead
         await until(pilot, lambda: app.frames)
 
-    assert played(script).frames == ["d_k 64, measured 65"]
+    assert played(script).frames == ["d_k 128, measured 65"]
 
 
 def test_a_refusal_ends_the_wait() -> None:
@@ -113,7 +113,7 @@ def test_a_refusal_ends_the_wait() -> None:
         await pilot.press("right")
         await until(pilot, lambda: app.measured == 65)
         app.kept = []
-        await pilot.press("left")  # which nobody has measured ahead
+        await pilot.press("up")  # which nobody has measured ahead
         app.frames.clear()
         await pilot.press("0", "0", "0", "0", "0", "0")
         await until(pilot, lambda: app.frames)
