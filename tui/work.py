@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..core.errors import InputError
 from ..core.lab.service import PARTIAL, SILENCE, Said, telling
@@ -96,12 +96,14 @@ class Lab:
             self._early = None  # who really asks for it is told
 
     def _measured(self, parameters: Parameters) -> Work:
+        theory = None
         for said in self._said(parameters):
+            if theory is None and _rows_of(parameters) in self._prepared:
+                theory = _theorist()(parameters)  # while the second process measures
             if said is None:
                 yield None
             elif isinstance(said, Measurement):
-                ready = _rows_of(parameters) in self._prepared
-                yield MeasurementReady("lab", said, _theorist()(said) if ready else None)
+                yield MeasurementReady("lab", said, theory and theory(said))
             else:
                 yield Progress("lab", said)
 
@@ -122,12 +124,12 @@ class Lab:
         """The theory of a measurement whose curves are not built yet: a part of a second, once for each n."""
         from ..core.lab.curves import adopt
 
-        theory = _theorist()  # which is loaded while curves are awaited
+        theorist = _theorist()  # which is loaded while curves are awaited
         for curves in self._second.curves(measurement.subject) if self._second else ():
             if curves is not None:
                 adopt(curves)
             yield None
-        found = theory(measurement)
+        found = theorist(measurement.subject)(measurement)
         self._prepared.add(_rows_of(measurement.subject))
         yield MeasurementReady("theory", measurement, found)
 
@@ -137,16 +139,19 @@ def _rows_of(p: Parameters) -> tuple[object, ...]:
     return p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None
 
 
-def _theorist() -> Callable[[Measurement[Parameters]], Theory]:
-    """What makes the theory of a measurement."""
+Theorist: TypeAlias = Callable[[Parameters], Callable[[Measurement[Parameters]], Theory]]
+
+
+def _theorist() -> Theorist:
+    """What makes the theory of a question, and from that the theory of its measurement."""
     from ..core.lab.comparison import deviations
     from ..core.lab.theory import predict, score_curve
 
-    def theory(measurement: Measurement[Parameters]) -> Theory:
-        prediction = predict(measurement.subject)
-        return Theory(prediction, deviations(measurement, prediction), score_curve(measurement.subject))
+    def theory_of(question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
+        prediction, curve = predict(question), score_curve(question)
+        return lambda measurement: Theory(prediction, deviations(measurement, prediction), curve)
 
-    return theory
+    return theory_of
 
 
 class Sweep:

@@ -210,8 +210,21 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
             sign, exact = theory_text(contents, index, statistic, glyphs)
             spans.append((sign, "alert"))
             spans.append((exact if shape.beside else exact.strip().rjust(CELL - VALUE - 1), "theory"))
-    taken = sum(len(text) for text, _ in spans)
-    return [*spans, (" " * (shape.cell - taken), "text")]
+    return _filled(spans, shape.cell)
+
+
+def _filled(spans: list[Span], width: int) -> list[Span]:
+    """With blanks at the end for this many cells, and no span of blanks alone: painting a span costs more."""
+    found: list[Span] = []
+    taken = 0
+    for text, role in spans:
+        if found and text.isspace():
+            text, role = found[-1][0] + text, found[-1][1]
+            taken -= len(found.pop()[0])
+        found.append((text, role))
+        taken += len(text)
+    found[-1] = (found[-1][0] + " " * (width - taken), found[-1][1])
+    return found
 
 
 def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, glyphs: Glyphs) -> list[Span]:

@@ -56,9 +56,14 @@ class LinesWidget(Widget):
             return  # not painted yet
         before, width = self._lines, self.size.width
         self._compose_for(self.size)
-        changed = [y for y, (old, new) in enumerate(zip_longest(before, self._lines)) if old != new]
+        changed: list[Region] = []
+        for y, (old, new) in enumerate(zip_longest(before, self._lines)):
+            if old == new:
+                continue
+            above = changed.pop() if changed and changed[-1].bottom == y else Region(0, y, width, 0)
+            changed.append(above.grow((0, 0, 1, 0)))
         if changed:
-            self.refresh(*(Region(0, y, width, 1) for y in changed))
+            self.refresh(*changed)
 
     def rehearse(self, **state: object) -> None:
         """Compose and paint what these attributes would lead to: `redraw` need not do it if it comes to that."""
