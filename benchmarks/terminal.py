@@ -221,6 +221,10 @@ def started(program: Program, session: Session) -> Figures:
 def step(both: Sequence[tuple[Program, Session]], steps: int) -> tuple[list[Figures], float]:
     """One key in each, and what the core has to do for it; and again. Milliseconds of the core are the median."""
     core, taken = core_steps(), []
+    for program, session in both:
+        session.press(RIGHT)  # from now on the next key is the same once more
+        session.calm()
+        states(program, session)
     before = [(program.state(session.text()), session.cpu(), session.written) for program, session in both]
     pressed: list[list[float]] = [[] for _ in both]
     for _ in range(steps):
