@@ -33,7 +33,7 @@ _AT_ONCE = 1 << 16  # bytes
 _LOOK = 0.02  # seconds that a look for a first answer takes at most
 _GLANCE = 0.002  # and for any other, which may no longer be wanted
 _PATIENCE = 2.0  # times as long as this process took to be loaded, after which no first answer is worth waiting for
-_SILENCE = 10.0  # seconds after which nothing more is expected; it says much more often how far it is
+_SILENCE = 10.0  # seconds of looking after which nothing more is expected; it says much sooner how far it is
 _PROGRAM = "from attn_tui.core.lab.service import main; main()"
 
 
@@ -98,15 +98,14 @@ class SecondProcess:
         number, heard = self._number, list[bytes]()
         self._heard = {FIRST: self._heard[FIRST], number: heard}
         self._put(number, question)
-        until = time.monotonic() + _SILENCE
+        silent = 0.0  # time that was looked for answers; this process may be suspended for much longer
         while True:
             while not heard:
-                if self._process is None or time.monotonic() > until:
+                if not self.there or silent > _SILENCE:
                     self.close()
                     raise UnansweredError
                 yield None
-                self._look(_GLANCE)
-            until = time.monotonic() + _SILENCE
+                silent = 0 if self._look(_GLANCE) else silent + _GLANCE
             said = pickle.loads(heard.pop(0))
             if said is None:
                 raise UnansweredError
@@ -135,19 +134,20 @@ class SecondProcess:
             except (OSError, ValueError):  # it has ended, or has been ended
                 self.close()
 
-    def _look(self, seconds: float) -> None:
-        """Take in what has come, or comes within this time."""
+    def _look(self, seconds: float) -> bool:
+        """Take in what has come, or comes within this time; whether there was something."""
         with self._lock:
             if self._process is None or self._process.stdout is None:
-                return
+                return False
             pipe = self._process.stdout.fileno()
             if not select.select([pipe], [], [], seconds)[0]:
-                return
+                return False
             said = os.read(pipe, _AT_ONCE)
             self._said += said
             self._take_answers()
         if not said:
             self.close()
+        return bool(said)
 
     def _take_answers(self) -> None:
         """What has been said in full; answers to questions that have been replaced are dropped."""
