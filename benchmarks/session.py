@@ -147,8 +147,8 @@ class Session:
     def cpu(self) -> float:
         """Seconds of processor time so far, of all threads, and of the processes that it has started."""
         leader = self.process.pid
-        with suppress(OSError):
-            for pid in map(int, Path(f"/proc/{leader}/task/{leader}/children").read_text().split()):
+        for pid in map(int, Path(f"/proc/{leader}/task/{leader}/children").read_text().split()):
+            with suppress(OSError):  # it may have ended meanwhile
                 self._children[pid] = _processor_time(pid)
         return _processor_time(leader) + sum(self._children.values())
 

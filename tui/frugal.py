@@ -1,7 +1,7 @@
 """Sends a terminal only the cells that differ from what it already shows.
 
 Textual repaints whole regions: a number that changes in one digit costs its line, with forty bytes of colour for
-each piece of it. This module stands between the compositor and the terminal and compares cell by cell. It is the
+each piece of it. This module stands between the compositor and the terminal, and sends what rows.py finds. It is the
 one place that reaches into Textual's private parts; with a Textual it does not know it steps aside, and frames
 are sent as Textual makes them.
 """

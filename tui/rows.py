@@ -69,7 +69,8 @@ class Row:
         """Take what stands somewhere between these as cells."""
         for x, strip in [*self._strips.items()]:
             if x < end and x + strip.cell_length > first:
-                self._cells[x : x + strip.cell_length] = cells_of(strip)[0]
+                cells = cells_of(strip)[0]
+                self._cells[x : x + len(cells)] = cells
                 del self._strips[x]
 
 

@@ -15,7 +15,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,7 @@ class SecondProcess:
         self._number = FIRST  # of the newest question
         self._heard: dict[int, list[bytes]] = {FIRST: []}  # answers, pickled, by the numbers of their questions
         self._said = bytearray()  # of the next answer
+        self._silent = 0.0  # seconds that were looked for answers since the last one; it may be suspended for longer
         self._lock = Lock()  # one thread may look for an answer while another one asks or ends the process
         self._process: subprocess.Popen[bytes] | None = None
         if _side_by_side():
@@ -88,37 +89,56 @@ class SecondProcess:
     def measure(self, question: Parameters) -> Iterator[Said]:
         """What `telling` says of this; raises UnansweredError where that is not to be had, or no longer."""
         if question == self._first:
-            yield from self._first_answer(1)
-            if len(self._heard[FIRST]) <= 1:
+            found = None
+            for found in self._first_answer(1):
+                yield found
+            if found is None:
                 raise UnansweredError
             return
-        if self._first is not None and len(self._heard[FIRST]) < FIRST_ANSWERS:
-            raise UnansweredError  # it is still busy, and so little is left to do that nobody should wait for that
-        self._number += 1
-        number, heard = self._number, list[bytes]()
-        self._heard = {FIRST: self._heard[FIRST], number: heard}
-        self._put(number, question)
-        silent = 0.0  # time that was looked for answers; this process may be suspended for much longer
-        while True:
-            while not heard:
-                if not self.there or silent > _SILENCE:
-                    self.close()
+        while self._busy and self._look(0):  # nobody else may be waiting for the first answers
+            pass
+        if self._busy:  # with so little that nobody should wait for that
+            raise UnansweredError
+        number = self._ask(question)
+        heard = self._heard[number]
+        try:
+            while True:
+                said = yield from self._next_answer(heard)
+                if said is None:
                     raise UnansweredError
-                yield None
-                silent = 0 if self._look(_GLANCE) else silent + _GLANCE
-            said = pickle.loads(heard.pop(0))
-            if said is None:
+                yield said
+                if isinstance(said, Measurement) and said.complete:
+                    number = 0
+                    return
+        finally:
+            if number == self._number:  # it is no longer wanted, and nothing else has been asked
+                self._ask(None)
+
+    @property
+    def _busy(self) -> bool:
+        return self._first is not None and len(self._heard[FIRST]) < FIRST_ANSWERS
+
+    def _ask(self, question: Parameters | None) -> int:
+        """The number of this question, which takes the place of the one before."""
+        self._number += 1
+        self._heard = {FIRST: self._heard[FIRST], self._number: []}
+        self._put(self._number, question)
+        return self._number
+
+    def _next_answer(self, heard: list[bytes]) -> Generator[None, None, Any]:
+        """Wait for it."""
+        while not heard:
+            if not self.there or self._silent > _SILENCE:
+                self.close()
                 raise UnansweredError
-            yield said
-            if isinstance(said, Measurement) and said.complete:
-                return
+            yield None
+            self._silent = 0.0 if self._look(_GLANCE) else self._silent + _GLANCE
+        return pickle.loads(heard.pop(0))
 
     def _first_answer(self, index: int) -> Iterator[Any]:
         heard, now = self._heard[FIRST], time.monotonic()
         self._until = min(self._until, now + _PATIENCE * (now - self._asked))
-        while len(heard) <= index and self._process is not None:
-            if now > self._until:
-                self.close()
+        while len(heard) <= index and self.there and now <= self._until:
             self._look(_LOOK)
             now = time.monotonic()
             yield None

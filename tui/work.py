@@ -90,6 +90,8 @@ class Lab:
                     yield MeasurementReady("next", message.measurement, message.theory)
                 else:
                     yield None
+                if self._early is early and time.monotonic() > until and self.apart:
+                    self._early = None  # or else it would be gone on with
                 if self._early is not early or time.monotonic() > until:
                     return
         except (InputError, MemoryError):
@@ -112,6 +114,7 @@ class Lab:
         if self._second is not None:
             try:
                 yield from self._second.measure(parameters)
+                self._draws = None
                 return
             except UnansweredError:
                 pass

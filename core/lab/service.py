@@ -38,21 +38,21 @@ def main() -> None:
     """Answer until nobody asks any more.
 
     The first question gets three answers: its measurement without histograms, which needs no NumPy to be shown; the
-    measurement; the curves of its theory. Every other one gets what `telling` says, or None if that fails: who asks
-    finds out why by trying.
+    measurement; the curves of its theory. Every other one gets what `telling` says. None in place of an answer says
+    that it cannot be had; who asks finds out why by trying. None in place of a question ends the one before.
     """
-    first = Thread(target=_begin)
+    begun: list[Draws] = []
+    first = Thread(target=_begin, args=(begun,))
     first.start()
     first.join()
     from ..blas import one_blas_thread
-    from .sampling import Draws
 
-    inbox, draws = _Inbox(), Draws()
+    inbox, [draws] = _Inbox(), begun
     with one_blas_thread():
         while True:
             number, question = inbox.take()
             try:
-                for said in telling(question, draws):
+                for said in telling(question, draws) if question else ():
                     if inbox.waiting:
                         break
                     if said is not None:
@@ -81,8 +81,8 @@ def telling(question: Parameters, draws: Draws) -> Iterator[Said]:
             yield None
 
 
-def _begin() -> None:
-    """Load what a measurement needs, and answer the first question, unless that is None.
+def _begin(begun: list[Draws]) -> None:
+    """Load what a measurement needs, and answer the first question, which may be None.
 
     It stands back where processors are busy, for the first frame is not to wait for it. On Linux that is a thread's
     own affair; elsewhere the whole process would stand back for good.
@@ -90,21 +90,29 @@ def _begin() -> None:
     if sys.platform == "linux":
         os.nice(10)
     from ..blas import one_blas_thread
-    from .experiment import run
+    from .sampling import Draws
+
+    draws = Draws()
+    begun.append(draws)
+    with one_blas_thread():
+        for answer in _first_answers(draws):
+            _say(FIRST, answer)
+
+
+def _first_answers(draws: Draws) -> Iterator[object]:
+    from .experiment import run  # before the question is there: this is what takes long
 
     try:
         _, question = pickle.load(sys.stdin.buffer)
-    except EOFError:
+        measurement = run(question, draws)
+    except Exception:
+        yield from [None] * FIRST_ANSWERS
         return
-    if question is None:
-        return
-    with one_blas_thread():
-        measurement = run(question)
-        _say(FIRST, replace(measurement, columns=tuple(replace(each, histograms={}) for each in measurement.columns)))
-        _say(FIRST, measurement)
-        from .curves import prepared
+    yield replace(measurement, columns=tuple(replace(each, histograms={}) for each in measurement.columns))
+    yield measurement
+    from .curves import prepared
 
-        _say(FIRST, prepared(question.n_keys, question.mask))
+    yield prepared(question.n_keys, question.mask)
 
 
 def _say(number: int, answer: object) -> None:
@@ -117,7 +125,7 @@ class _Inbox:
     """The newest question; the process ends when there can be no other."""
 
     def __init__(self) -> None:
-        self._newest: tuple[int, Parameters] | None = None
+        self._newest: tuple[int, Parameters | None] | None = None
         self._changed = Condition()
         Thread(target=self._read, daemon=True).start()
 
@@ -125,13 +133,13 @@ class _Inbox:
         while True:
             try:
                 number, question = pickle.load(sys.stdin.buffer)
-            except EOFError:
+            except Exception:  # the end, or what nobody has asked
                 os._exit(0)
             with self._changed:
                 self._newest = (number, question)
                 self._changed.notify()
 
-    def take(self) -> tuple[int, Parameters]:
+    def take(self) -> tuple[int, Parameters | None]:
         """The newest question, waited for."""
         with self._changed:
             while self._newest is None:

@@ -11,7 +11,7 @@ from attn_tui.core.lab import service
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui import work
-from attn_tui.tui.messages import Computed, MeasurementReady, Theory
+from attn_tui.tui.messages import Computed, Failed, MeasurementReady, Theory
 from attn_tui.tui.recompute import Work
 from rich.segment import Segment
 from test_app import SMALL, Held, Stage, numbers, play
@@ -633,3 +633,43 @@ def test_a_wait_for_a_result_may_end_when_the_app_is_being_left() -> None:
             app.expect(1000.0)
 
     asyncio.run(run_it())
+
+
+def test_what_fails_late_does_not_speak_of_what_is_shown_now() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        before = stage.text
+        stage.app.deliver(Failed("lab", "too much memory"))
+        await stage.still()
+        assert stage.text == before
+
+    play(script)
+
+
+def test_a_result_from_before_a_known_one_is_not_shown() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await ready(stage, "right", d_k=66)
+        await stage.press("right")  # which is known
+        stage.app.hold = True
+        await stage.press("r")  # which is not, and has not come
+        before = stage.measurement
+        stage.app.through(MeasurementReady("lab", run(SMALL), stage.lab.theory))
+        await stage.still()
+        assert stage.measurement is before
+        stage.app.let_go()
+        await stage.settled()
+
+    play(script)
+
+
+def test_a_request_that_was_put_off_does_not_come_after_a_newer_one() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        kinds = requests_of(stage.lab)
+        stage.lab.compute("lab", lambda: iter(()))
+        stage.lab.drop("lab")
+        await stage.still()
+        assert kinds == []
+
+    play(script)

@@ -3,7 +3,8 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,13 @@ def last(answers: Iterator[Any]) -> Any:
         found = answer
         assert time.monotonic() < end, "the answer never came"
     return found
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + FOREVER
+    while not condition():
+        assert time.monotonic() < end, "it never comes about"
+        time.sleep(0.01)
 
 
 def numbers(measurement: Measurement[Any]) -> list[dict[str, object]]:
@@ -170,7 +178,7 @@ def test_it_ends_when_nobody_can_ask_it_any_more(second: SecondProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["", "raise SystemExit(3)", "import sys; sys.stdin.buffer.read(); print('nonsense')"]
+    "program", ["", "raise SystemExit(3)", "import sys; sys.stdin.buffer.read(10); print('nonsense')"]
 )
 def test_where_the_process_fails_there_is_no_answer(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
@@ -180,10 +188,10 @@ def test_where_the_process_fails_there_is_no_answer(program: str, monkeypatch: p
     with pytest.raises(UnansweredError):
         last(second.measure(SMALL))
     assert second.numbers(SMALL) is None
-    assert not second.there
+    wait_for(lambda: not second._look(0) and not second.there)
 
 
-def test_a_process_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_answer_first_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
     monkeypatch.setattr(second_process, "_PROGRAM", "import time; time.sleep(1000)")
     second = SecondProcess()
@@ -192,6 +200,9 @@ def test_a_process_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatc
     assert process is not None
     with pytest.raises(UnansweredError):
         last(second.measure(SMALL))
+    with pytest.raises(UnansweredError):
+        last(second.measure(SMALL.with_value("d_k", 9)))
+    second.close()
     assert process.poll() is not None
 
 
@@ -251,3 +262,41 @@ def test_the_lab_takes_over_what_was_measured_first_and_goes_on_asking(second: S
     [third] = [each for each in lab.measure(wider) if isinstance(each, MeasurementReady)]
     assert numbers(third.measurement) == numbers(run(wider))
     assert third.theory is not None
+
+
+def test_a_first_question_that_cannot_be_measured_leaves_it_free_for_others(second: SecondProcess) -> None:
+    second.begin(NO_MULTIPLIER)
+    with pytest.raises(UnansweredError):
+        last(second.measure(NO_MULTIPLIER))
+    found = last(second.measure(SMALL))
+    assert numbers(found) == numbers(run(SMALL))
+
+
+def test_what_nobody_waits_for_any_more_is_not_gone_on_with(second: SecondProcess) -> None:
+    ready(second)
+    process = second._process
+    assert process is not None
+    said = second.measure(LARGE)
+    assert next(each for each in said if each is not None)
+    said.close()
+    idle = [0.0, -1.0]
+
+    def is_idle() -> bool:
+        time.sleep(0.05)
+        stat = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        idle.append(float(stat[11]) + float(stat[12]))
+        return idle[-4:] == idle[-1:] * 4
+
+    wait_for(is_idle)
+    assert second.there
+
+
+def test_after_it_was_suspended_it_is_still_there(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready(second)
+    monkeypatch.setattr(second_process, "_SILENCE", 5.0)
+    said = second.measure(SMALL.with_value("d_k", 9))
+    assert next(said) is None
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + 3600)
+    assert numbers(last(said)) == numbers(run(SMALL.with_value("d_k", 9)))
+    assert second.there

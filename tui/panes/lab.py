@@ -92,6 +92,7 @@ class Lab(TwoParts):
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self._asked = 0.0  # when, last
         self._quick = False  # whether the last result came soon
+        self._awaited: set[Parameters] = set()  # what has been asked for since all of it was known
         self._onward: Callable[[int], int] | None = None  # from one d_k to the next, as the last key went
         self._known: dict[Parameters, MeasurementReady] = {}  # what was measured lately, or before it is asked for
         self.as_left = False  # whether the parameters are still those of the last time
@@ -188,19 +189,21 @@ class Lab(TwoParts):
             return
         if theory is not None and measurement.complete:
             self._keep(message)
-        if measurement.subject != self.parameters and (message.kind == "next" or self.is_current):
-            if message.kind == "next":
-                self._rehearse(message)
-            return
-        self._take(message)
+        if measurement.subject == self.parameters:
+            self._quick = time.monotonic() - self._asked < SOON
+            if measurement.complete:
+                self._awaited.clear()
+            self._take(message)
+        elif message.kind == "next":
+            self._rehearse(message)
+        elif message.kind == "theory" or measurement.subject in self._awaited:
+            self._take(message)
 
     def _take(self, message: MeasurementReady) -> None:
         """Show this, and go on from there."""
         measurement, theory = message.measurement, message.theory
         self.show_measurement(measurement, theory)
         self.has_come()
-        if measurement.subject == self.parameters:
-            self._quick = time.monotonic() - self._asked < SOON
         if theory is None:
             # After the next frame: it would take time from painting.
             self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
@@ -243,11 +246,14 @@ class Lab(TwoParts):
     def on_progress(self, message: Progress) -> None:
         if self.is_current:  # the progress is of what is no longer asked for
             return
-        if self.measurement is None or self.measurement.subject != self.parameters:
+        asked_for = self.measurement is not None and self.measurement.subject == self.parameters
+        if not asked_for and not self._objection:
             self.show_stale(f"Computing d_k {self.parameters.d_k}.")
         self.say_progress(message.fraction)
 
     def on_failed(self, message: Failed) -> None:
+        if self.is_current:  # so has what failed
+            return
         self.show_stale(f"{message.reason}.")
         self.has_come()
         self.say_progress(None)
@@ -260,9 +266,11 @@ class Lab(TwoParts):
             return
         self._asked = time.monotonic()
         if p in self._known:
-            self.recompute.request("lab", work.nothing)
+            self._awaited.clear()
+            self.drop("lab")
             self._take(self._known[p])
         else:
+            self._awaited.add(p)
             self.compute("lab", partial(self._work.measure, p), soon=self._quick)
 
     def _fault(self) -> str:

@@ -18,6 +18,7 @@ from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
 from ..widgets.ground import Ground
+from ..work import nothing
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
@@ -42,6 +43,7 @@ class Pane(Ground, Container, can_focus=True):
         self.parameters = parameters
         self.glyphs = glyphs
         self.progress: float | None = None  # of a long computation, 0 to 1
+        self._wanted: dict[str, Callable[[], Work]] = {}  # what was asked for last, by its kind
         self.recompute = Recompute(self.WORK, lambda message: self.deliver(message))
 
     # What the app tells it
@@ -75,12 +77,22 @@ class Pane(Ground, Container, can_focus=True):
         A result that is to come soon is waited for, so that one frame shows it with what it was asked for. Otherwise
         the thread is told after the next frame: it would take time from painting what has been asked for.
         """
+        self._wanted[kind] = asked
         paced = self._paced if soon else None
         if paced is not None:
             paced.expect(SOON)
             self.recompute.request(kind, asked)
         else:
-            self.call_after_refresh(self.recompute.request, kind, asked)
+            self.call_after_refresh(self._request, kind, asked)
+
+    def _request(self, kind: str, asked: Callable[[], Work]) -> None:
+        if self._wanted.get(kind) is asked:  # and not something newer, which may have been requested at once
+            self.recompute.request(kind, asked)
+
+    def drop(self, kind: str) -> None:
+        """Nothing of this kind is wanted any more."""
+        self._wanted.pop(kind, None)
+        self.recompute.request(kind, nothing)
 
     def has_come(self) -> None:
         """What was to come soon is on screen, or is not going to come."""

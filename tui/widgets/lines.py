@@ -71,8 +71,10 @@ class LinesWidget(Widget):
             return
         now = {name: getattr(self, name) for name in state}
         vars(self).update(state)
-        lines = self._composed(self.size)
-        vars(self).update(now)
+        try:
+            lines = self._composed(self.size)
+        finally:
+            vars(self).update(now)
         self._rehearsal = _Rehearsal(state, self.size, lines)
         for line in lines:
             self._strip(line)

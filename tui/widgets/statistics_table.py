@@ -43,6 +43,9 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.contents = contents
         self.redraw()
 
+    def rehearse(self, **state: object) -> None:
+        super().rehearse(**state, _top=self._top)  # composing fewer rows would scroll
+
     def swap(self) -> None:
         """Exact values in place of ±, and so on, or back."""
         self.turn += 1
