@@ -28,7 +28,7 @@ FOREVER = 60.0  # seconds until a test gives up
 def second(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecondProcess]:
     """A second process, wherever tests run, that is waited for however long it takes."""
     monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
-    monkeypatch.setattr(second_process, "_PATIENCE", 1e6)
+    monkeypatch.setattr(second_process, "_PATIENCE", 1e12)
     started = SecondProcess()
     yield started
     started.close()
@@ -229,7 +229,7 @@ def test_where_no_process_may_be_started_there_is_none(monkeypatch: pytest.Monke
 
 def test_it_can_be_ended_while_its_answer_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
-    monkeypatch.setattr(second_process, "_PATIENCE", 1e6)
+    monkeypatch.setattr(second_process, "_PATIENCE", 1e12)
     monkeypatch.setattr(second_process, "_PROGRAM", "import time; time.sleep(1000)")
     second = SecondProcess()
     second.begin(SMALL)
@@ -268,6 +268,7 @@ def test_a_first_question_that_cannot_be_measured_leaves_it_free_for_others(seco
     second.begin(NO_MULTIPLIER)
     with pytest.raises(UnansweredError):
         last(second.measure(NO_MULTIPLIER))
+    wait_for(lambda: not (second._look(0) or second._busy))
     found = last(second.measure(SMALL))
     assert numbers(found) == numbers(run(SMALL))
 
