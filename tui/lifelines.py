@@ -44,6 +44,11 @@ def install(app: App[Any]) -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             # Not the loop's own handler: a terminal that takes nothing blocks the loop in its write.
             signal.signal(number, lambda caught, _: _end(app, loop, caught))
+    for number in (signal.SIGTSTP, signal.SIGCONT):
+        handler = signal.getsignal(number)
+        if callable(handler):
+            # By the loop: the driver's handler writes, and in the midst of a write it would wait for itself.
+            loop.add_signal_handler(number, handler, number, None)
     app.app_resume_signal.subscribe(app, _repaint)  # pyright: ignore[reportUnknownMemberType]
     threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
 
