@@ -12,11 +12,13 @@ import pickle
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from struct import Struct
 from threading import Condition, Thread
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
+from ..errors import InputError
 from ..parameters import Parameters
 from ..statistics.measurement import Measurement
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 HEAD = Struct("<QQ")  # before each answer: the number of its question, and how many bytes it has
 FIRST = 0  # the number of the question that is asked while the one that asks is still being loaded
 FIRST_ANSWERS = 3
+REFUSALS = (InputError, MemoryError)  # what people are told of, and the process goes on after
 
 # How much is done, 0 to 1; a measurement, perhaps of the first draws only; None where there is nothing to say.
 Said: TypeAlias = float | Measurement[Parameters] | None
@@ -39,25 +42,30 @@ def main() -> None:
 
     The first question gets three answers: its measurement without histograms, which needs no NumPy to be shown; the
     measurement; the curves of its theory. Every other one gets what `telling` says. None in place of an answer says
-    that it cannot be had; who asks finds out why by trying. None in place of a question ends the one before.
+    that it cannot be had; who asks finds out why by trying. None in place of a question ends the one before. An error
+    that is no refusal ends the process, and who asks is told by that.
     """
+    # A file object of its own: the interpreter waits at its end for a lock that a read from sys.stdin holds.
+    questions = os.fdopen(0, "rb", closefd=False)
     begun: list[Draws] = []
-    first = Thread(target=_begin, args=(begun,))
+    first = Thread(target=_begin, args=(questions, begun))
     first.start()
     first.join()
+    if not begun:
+        sys.exit(1)
     from ..blas import one_blas_thread
 
-    inbox, [draws] = _Inbox(), begun
+    inbox, [draws] = _Inbox(questions), begun
     with one_blas_thread():
-        while True:
-            number, question = inbox.take()
+        while asked := inbox.take():
+            number, question = asked
             try:
                 for said in telling(question, draws) if question else ():
                     if inbox.waiting:
                         break
                     if said is not None:
                         _say(number, said)
-            except Exception:
+            except REFUSALS:
                 _say(number, None)
 
 
@@ -81,8 +89,8 @@ def telling(question: Parameters, draws: Draws) -> Iterator[Said]:
             yield None
 
 
-def _begin(begun: list[Draws]) -> None:
-    """Load what a measurement needs, and answer the first question, which may be None.
+def _begin(questions: BinaryIO, begun: list[Draws]) -> None:
+    """Load what a measurement needs and answer the first question; when that is done, `begun` has the draws.
 
     It stands back where processors are busy, for the first frame is not to wait for it. On Linux that is a thread's
     own affair; elsewhere the whole process would stand back for good.
@@ -93,19 +101,21 @@ def _begin(begun: list[Draws]) -> None:
     from .sampling import Draws
 
     draws = Draws()
-    begun.append(draws)
     with one_blas_thread():
-        for answer in _first_answers(draws):
+        for answer in _first_answers(questions, draws):
             _say(FIRST, answer)
+    begun.append(draws)
 
 
-def _first_answers(draws: Draws) -> Iterator[object]:
+def _first_answers(questions: BinaryIO, draws: Draws) -> Iterator[object]:
     from .experiment import run  # before the question is there: this is what takes long
 
+    _, question = pickle.load(questions)
     try:
-        _, question = pickle.load(sys.stdin.buffer)
-        measurement = run(question, draws)
-    except Exception:
+        measurement = question and run(question, draws)
+    except REFUSALS:
+        measurement = None
+    if not question or not measurement:
         yield from [None] * FIRST_ANSWERS
         return
     yield replace(measurement, columns=tuple(replace(each, histograms={}) for each in measurement.columns))
@@ -122,32 +132,37 @@ def _say(number: int, answer: object) -> None:
 
 
 class _Inbox:
-    """The newest question; the process ends when there can be no other."""
+    """The newest question, until there can be no other."""
 
-    def __init__(self) -> None:
+    def __init__(self, questions: BinaryIO) -> None:
+        self._questions = questions
         self._newest: tuple[int, Parameters | None] | None = None
+        self._ended = False
         self._changed = Condition()
         Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        while True:
-            try:
-                number, question = pickle.load(sys.stdin.buffer)
-            except Exception:  # the end, or what nobody has asked
-                os._exit(0)
-            with self._changed:
-                self._newest = (number, question)
-                self._changed.notify()
+        try:
+            with suppress(EOFError):
+                while True:
+                    self._put(pickle.load(self._questions))
+        finally:
+            self._put(None)
 
-    def take(self) -> tuple[int, Parameters | None]:
-        """The newest question, waited for."""
+    def _put(self, asked: tuple[int, Parameters | None] | None) -> None:
         with self._changed:
-            while self._newest is None:
+            self._newest, self._ended = asked, asked is None
+            self._changed.notify()
+
+    def take(self) -> tuple[int, Parameters | None] | None:
+        """The number of the newest question, which is waited for, and that; None when nobody asks any more."""
+        with self._changed:
+            while not self.waiting:
                 self._changed.wait()
             newest, self._newest = self._newest, None
             return newest
 
     @property
     def waiting(self) -> bool:
-        """Whether there is one that has not been taken."""
-        return self._newest is not None
+        """Whether there is one that has not been taken, or the end."""
+        return self._newest is not None or self._ended

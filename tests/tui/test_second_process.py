@@ -177,6 +177,36 @@ def test_it_ends_when_nobody_can_ask_it_any_more(second: SecondProcess) -> None:
     assert process.wait(FOREVER) == 0
 
 
+def test_it_ends_in_the_midst_of_measuring_when_nobody_can_ask_it_any_more(second: SecondProcess) -> None:
+    ready(second)
+    process = second._process
+    assert process is not None
+    assert process.stdin is not None
+    assert any(each is not None for each in second.measure(LARGE))
+    process.stdin.close()
+    assert process.wait(FOREVER) == 0
+
+
+@pytest.mark.parametrize("defective", ["run", "stream"])
+def test_an_error_that_is_no_refusal_ends_it_and_the_lab_measures_for_itself(
+    defective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
+    monkeypatch.setattr(second_process, "_PATIENCE", 1e12)
+    defect = f"from attn_tui.core.lab import experiment; experiment.{defective} = None; "
+    monkeypatch.setattr(second_process, "_PROGRAM", defect + second_process._PROGRAM)
+    second = SecondProcess()
+    process = second._process
+    assert process is not None
+    second.begin(SMALL if defective == "run" else LARGE)
+    lab, wider = work.Lab(second), SMALL.with_value("d_k", 9)
+    if defective == "stream":
+        wait_for(lambda: not (second._look(0) or second._busy))
+    assert numbers(last(lab.measure(wider)).measurement) == numbers(run(wider))
+    wait_for(lambda: not second._look(0) and not lab.apart)
+    assert process.returncode is not None
+
+
 @pytest.mark.parametrize(
     "program", ["", "raise SystemExit(3)", "import sys; sys.stdin.buffer.read(10); print('nonsense')"]
 )
