@@ -263,7 +263,7 @@ def typed(session: Session, times: int) -> Figures:
         late.append(next((when - pressed for when, state in states(OURS, session) if state == d_k), math.inf))
         session.press(b"\r")
         session.answered()
-    session.press(b"%d\r" % FIRST)
+    session.press(OURS.prepare)
     session.calm()
     states(OURS, session)
     return {f"typed {name}": 1000 * quantile(late, share) for name, share in (("p50", 0.5), ("p95", 0.95))}

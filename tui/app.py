@@ -159,7 +159,7 @@ class AttnApp(PacedApp[int]):
 
     def on_ready(self) -> None:
         """The first frame stands: now load NumPy and measure, away from the keyboard."""
-        # A measurement is a hundred short calls; by default each may wait five milliseconds for the screen's thread.
+        # What threads compute is many short calls; by default each may wait five milliseconds for the screen.
         sys.setswitchinterval(0.000_3)
         self.lab.shown()
         self.lab.start()

@@ -42,10 +42,9 @@ def program() -> NoReturn:
     of threads has finished what it is computing, though nobody is left who wants it.
     """
     code = main()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # nobody reads it any more, or it was closed
-            if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, where it was closed before
-                stream.flush()
+    with suppress(OSError, ValueError):  # nobody reads it any more, or it was closed
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, where it was closed before
+            sys.stdout.flush()
     os._exit(code)
 
 

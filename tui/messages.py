@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 class ParametersEdited(Message):
-    """Somebody edits parameters; every value has been checked."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        super().__init__()
-        self.parameters = parameters
+    """The panel has other parameters; every value has been checked."""
 
 
 class ParametersChanged(Message):

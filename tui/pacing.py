@@ -49,7 +49,7 @@ class Pacing:
     def __init__(self, caught_up: Callable[[], object], clock: Callable[[], float] = time.monotonic) -> None:
         self._caught_up = caught_up  # called by the thread that reads, if frames wait
         self._clock = clock
-        self._lock = RLock()  # a signal's handler may come in between
+        self._lock = RLock()  # `hold` may forget
         self._first = 0.0  # when the first question was put
         self._last = 0.0  # when the last answer came
         self._quickest = math.inf  # seconds from a question to its answer

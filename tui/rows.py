@@ -60,7 +60,7 @@ class Row:
         if before == cells:
             return [], []
         if composed:
-            known = list(takewhile(lambda cell: cell is not None, self._cells[x:]))
+            known = takewhile(lambda cell: cell is not None, self._cells[x:])
             return [], [cell for cell in known if cell is not None]
         runs = [(x + first, cells[first:last]) for first, last in _runs(before, cells)]
         return [(at, "".join(character for character, _ in run), run[0][1]) for at, run in runs], []
@@ -93,17 +93,15 @@ def _said_anew(before: Strip, after: Strip, x: int) -> list[Piece] | None:
 
 
 def _stretches(old: str, new: str) -> Iterator[tuple[int, int]]:
-    """Where texts of one length differ; what lies closely together is one."""
-    first = last = -1
-    for at in [at for at, (was, is_) in enumerate(zip(old, new, strict=True)) if was != is_]:
-        if last >= 0 and at - last > _BRIDGE:
+    """Where two texts of one length differ; what lies closely together is one."""
+    differing = [at for at, (was, is_) in enumerate(zip(old, new, strict=True)) if was != is_]
+    first = last = differing[0]
+    for at in differing:
+        if at - last > _BRIDGE:
             yield first, last
             first = at
-        elif last < 0:
-            first = at
         last = at + 1
-    if last >= 0:
-        yield first, last
+    yield first, last
 
 
 def _runs(before: list[Cell | None], after: list[Cell]) -> Iterator[tuple[int, int]]:

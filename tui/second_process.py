@@ -2,7 +2,7 @@
 
 At the start Textual, NumPy, the first measurement and the curves of its theory, one after the other, would take three
 times as long as the toolkit alone; with a second processor the numbers are there when the first frame is. From then
-on the threads of one process would hinder each other: measuring is a thousand short calls, and Python runs one
+on the threads of one process would hinder each other: measuring is many short calls, and Python runs one
 thread at a time. Whatever goes wrong with that process, the app measures for itself.
 """
 
@@ -52,7 +52,7 @@ class SecondProcess:
         self._heard: dict[int, list[bytes]] = {FIRST: []}  # answers, pickled, by the numbers of their questions
         self._said = bytearray()  # of the next answer
         self._silent = 0.0  # seconds that were looked for answers since the last one; it may be suspended for longer
-        self._lock = Lock()  # one thread may look for an answer while another one asks or ends the process
+        self._lock = Lock()  # one thread may look for an answer while another one does, or ends the process
         self._process: subprocess.Popen[bytes] | None = None
         if _side_by_side():
             command, pipe = [sys.executable, "-P", "-c", _PROGRAM], subprocess.PIPE
@@ -175,8 +175,9 @@ class SecondProcess:
             number, length = HEAD.unpack_from(self._said)
             if len(self._said) < HEAD.size + length:
                 break
-            if number in self._heard:
-                self._heard[number].append(bytes(self._said[HEAD.size : HEAD.size + length]))
+            heard = self._heard.get(number)  # looked up once: another thread may ask meanwhile
+            if heard is not None:
+                heard.append(bytes(self._said[HEAD.size : HEAD.size + length]))
             del self._said[: HEAD.size + length]
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..core.errors import InputError
-from ..core.lab.service import PARTIAL, SILENCE, Said, telling
+from ..core.lab.service import PARTIAL, REFUSALS, SILENCE, Said, telling
 from ..core.landmarks import landmarks
 from ..core.parameters import Parameters
 from ..core.statistics.measurement import Estimate, Measurement
@@ -90,11 +90,13 @@ class Lab:
                     yield MeasurementReady("next", message.measurement, message.theory)
                 else:
                     yield None
-                if self._early is early and time.monotonic() > until and self.apart:
-                    self._early = None  # or else it would be gone on with
-                if self._early is not early or time.monotonic() > until:
+                if self._early is not early:
                     return
-        except (InputError, MemoryError):
+                if time.monotonic() > until:
+                    if self.apart:
+                        self._early = None  # so that the second process does not go on with it
+                    return
+        except REFUSALS:
             self._early = None  # who really asks for it is told
 
     def _measured(self, parameters: Parameters) -> Work:

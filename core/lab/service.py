@@ -115,7 +115,7 @@ def _first_answers(questions: BinaryIO, draws: Draws) -> Iterator[object]:
         measurement = question and run(question, draws)
     except REFUSALS:
         measurement = None
-    if not question or not measurement:
+    if not measurement:
         yield from [None] * FIRST_ANSWERS
         return
     yield replace(measurement, columns=tuple(replace(each, histograms={}) for each in measurement.columns))

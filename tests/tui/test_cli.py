@@ -392,7 +392,6 @@ def test_a_reader_that_leaves_ends_it_quietly(words: list[str]) -> None:
     assert result.stderr == b""
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
 def test_what_was_written_before_a_failure_is_not_lost() -> None:
     fails = "print('written'); raise cli.InputError('enough')"
     program = f"from attn_tui.tui import cli\ndef run(*_): {fails}\ncli._run = run\ncli.program()"
@@ -400,6 +399,7 @@ def test_what_was_written_before_a_failure_is_not_lost() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "written\n", "attn-tui: enough\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
 def test_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "wb") as full:
         result = attn("report", *SMALL, stdout=full, stderr=subprocess.PIPE)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -71,7 +72,15 @@ def check_it_answers(lab: work.Lab, p: Parameters) -> None:
     assert known(ready.theory) == known(expected.theory)
 
 
-STEPS = sum(1 for _ in lab_after(SMALL).measure(NEXT))
+@cache
+def all_steps() -> int:
+    """How many steps the measurement of NEXT has after SMALL."""
+    return sum(1 for _ in lab_after(SMALL).measure(NEXT))
+
+
+def steps_at(share: float) -> int:
+    """From one step, at 0, to all but one, at 1."""
+    return 1 + round(share * (all_steps() - 2))
 
 
 def test_what_is_measured_ahead_is_what_would_have_been_measured() -> None:
@@ -82,18 +91,18 @@ def test_what_is_measured_ahead_is_what_would_have_been_measured() -> None:
     check_it_answers(lab, NEXT)
 
 
-@pytest.mark.parametrize("steps", [1, 2, STEPS // 2, STEPS - 1])
-def test_what_has_been_begun_ahead_is_gone_on_with(steps: int) -> None:
+@pytest.mark.parametrize("share", [0, 0.2, 0.5, 1])
+def test_what_has_been_begun_ahead_is_gone_on_with(share: float) -> None:
     lab = lab_after(SMALL)
-    begun(lab.measure_next(NEXT), steps)
+    begun(lab.measure_next(NEXT), steps_at(share))
     check_it_answers(lab, NEXT)
 
 
-@pytest.mark.parametrize("steps", [0, 1, STEPS - 1])
-def test_going_on_takes_only_the_steps_that_are_left(steps: int) -> None:
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_going_on_takes_only_the_steps_that_are_left(share: float) -> None:
     lab = lab_after(SMALL)
-    begun(lab.measure_next(NEXT), steps)
-    assert sum(1 for _ in lab.measure(NEXT)) == STEPS - steps
+    begun(lab.measure_next(NEXT), steps_at(share))
+    assert sum(1 for _ in lab.measure(NEXT)) == all_steps() - steps_at(share)
 
 
 def test_what_has_been_measured_ahead_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,13 +117,13 @@ def test_what_has_been_measured_ahead_is_not_measured_again(monkeypatch: pytest.
 OTHERS = [{"d_k": 63}, {"d_k": 130}, {"seed": 1}, {"seed": 1, "d_k": 130}, {"n_keys": 32}, {"components": "laplace"}]
 
 
-@pytest.mark.parametrize("steps", [1, STEPS // 2, STEPS - 1])
+@pytest.mark.parametrize("share", [0, 0.5, 1])
 @pytest.mark.parametrize("other", OTHERS, ids=str)
-def test_another_question_is_answered_as_if_nothing_had_been_begun(other: dict[str, Any], steps: int) -> None:
+def test_another_question_is_answered_as_if_nothing_had_been_begun(other: dict[str, Any], share: float) -> None:
     asked = replace(SMALL, **other)
     lab = lab_after(SMALL)
     ahead = lab.measure_next(NEXT)
-    begun(ahead, steps)
+    begun(ahead, steps_at(share))
     found = messages(lab.measure(asked))
     assert [each.kind for each in found] == ["lab"]
     assert numbers(found[0].measurement) == numbers(run(asked))
@@ -138,7 +147,7 @@ def test_what_takes_long_is_given_up_and_gone_on_with_once_it_is_asked_for(monke
     monkeypatch.setattr(work, "AHEAD", -1.0)  # everything takes long
     assert list(lab.measure_next(NEXT)) == [None]
     left = list(lab.measure(NEXT))
-    assert len(left) == STEPS - 1
+    assert len(left) == all_steps() - 1
     [ready] = [message for message in left if isinstance(message, MeasurementReady)]
     assert numbers(ready.measurement) == numbers(run(NEXT))
 
@@ -644,6 +653,39 @@ def test_what_fails_late_does_not_speak_of_what_is_shown_now() -> None:
         assert stage.text == before
 
     play(script)
+
+
+def test_theory_that_fails_for_what_is_shown_is_said() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        measurement = stage.measurement
+        stage.lab.show_measurement(measurement, None)
+        stage.app.deliver(Failed("theory", "too much memory"))
+        await stage.until(lambda: "too much memory." in stage.words(stage.lab.results.words))
+
+    play(script)
+
+
+def test_what_comes_soon_is_followed_by_what_is_measured_ahead_however_late_its_theory_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def script(app: Watched, pilot: Pilot[Any]) -> None:
+        await pilot.press("right")
+        await until(pilot, lambda: ahead_of(app.lab) == replace(SMALL, d_k=66))
+        kinds = requests_of(app.lab)
+        app.kept = []
+        await pilot.press("right_square_bracket")
+        for soon in (1000.0, -1.0):  # the measurement, and then its theory
+            await until(pilot, lambda: app.kept)
+            monkeypatch.setattr("attn_tui.tui.panes.lab.SOON", soon)
+            kept, app.kept = app.kept, []
+            for message in kept:
+                app.through(message)
+            await pilot.pause()
+        app.kept = None
+        await until(pilot, lambda: kinds == ["lab", "next"])
+
+    played(script)
 
 
 def test_a_result_from_before_a_known_one_is_not_shown() -> None:

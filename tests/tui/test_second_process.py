@@ -19,16 +19,20 @@ from attn_tui.tui.messages import MeasurementReady, Progress
 from attn_tui.tui.second_process import SecondProcess, UnansweredError
 
 SMALL = Parameters(d_k=8, n_keys=16, n_queries=8, batch=3)
-LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096)
+LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096, batch=512)  # takes longer than FOREVER
 NO_MULTIPLIER = Parameters(d_k=1, n_keys=16, n_queries=8, batch=3, scale="log_d_k")
 FOREVER = 60.0  # seconds until a test gives up
 
 
 @pytest.fixture
-def second(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecondProcess]:
-    """A second process, wherever tests run, that is waited for however long it takes."""
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process is there wherever tests run, and waited for however long it takes."""
     monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
     monkeypatch.setattr(second_process, "_PATIENCE", 1e12)
+
+
+@pytest.fixture
+def second(patient: None) -> Iterator[SecondProcess]:
     started = SecondProcess()
     yield started
     started.close()
@@ -36,11 +40,22 @@ def second(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecondProcess]:
 
 def last(answers: Iterator[Any]) -> Any:
     """What there is when nothing more is awaited."""
-    found, end = None, time.monotonic() + FOREVER
-    for answer in answers:
+    found = None
+    for answer in bounded(answers):
         found = answer
-        assert time.monotonic() < end, "the answer never came"
     return found
+
+
+def begun(answers: Iterator[Any]) -> Any:
+    """The first thing that is said; it takes a while, so that it is being measured then."""
+    return next(answer for answer in bounded(answers) if answer is not None)
+
+
+def bounded(answers: Iterator[Any]) -> Iterator[Any]:
+    end = time.monotonic() + FOREVER
+    for answer in answers:
+        yield answer
+        assert time.monotonic() < end, "the answer never came"
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -94,7 +109,7 @@ def test_a_question_that_takes_long_is_no_first_one_and_says_how_far_it_is(secon
     second.begin(LARGE)
     assert second.numbers(LARGE) is None
     assert list(second.curves(LARGE)) == []
-    said = next(each for each in second.measure(LARGE) if each is not None)
+    said = begun(second.measure(LARGE))
     assert isinstance(said, float)
     assert 0 < said < 1
 
@@ -118,8 +133,7 @@ def test_later_questions_are_measured_as_this_process_would(second: SecondProces
 def test_a_newer_question_takes_the_place_of_one_that_is_being_answered(second: SecondProcess) -> None:
     ready(second)
     for _ in range(3):
-        long = second.measure(LARGE)
-        assert next(long) is None
+        begun(second.measure(LARGE))
     wider = SMALL.with_value("d_k", 9)
     assert numbers(last(second.measure(wider))) == numbers(run(wider))
 
@@ -182,17 +196,16 @@ def test_it_ends_in_the_midst_of_measuring_when_nobody_can_ask_it_any_more(secon
     process = second._process
     assert process is not None
     assert process.stdin is not None
-    assert any(each is not None for each in second.measure(LARGE))
+    begun(second.measure(LARGE))
     process.stdin.close()
     assert process.wait(FOREVER) == 0
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("defective", ["run", "stream"])
 def test_an_error_that_is_no_refusal_ends_it_and_the_lab_measures_for_itself(
     defective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
-    monkeypatch.setattr(second_process, "_PATIENCE", 1e12)
     defect = f"from attn_tui.core.lab import experiment; experiment.{defective} = None; "
     monkeypatch.setattr(second_process, "_PROGRAM", defect + second_process._PROGRAM)
     second = SecondProcess()
@@ -207,11 +220,11 @@ def test_an_error_that_is_no_refusal_ends_it_and_the_lab_measures_for_itself(
     assert process.returncode is not None
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "program", ["", "raise SystemExit(3)", "import sys; sys.stdin.buffer.read(10); print('nonsense')"]
 )
 def test_where_the_process_fails_there_is_no_answer(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
     monkeypatch.setattr(second_process, "_PROGRAM", program)
     second = SecondProcess()
     second.begin(SMALL)
@@ -245,11 +258,11 @@ def test_without_a_second_processor_there_is_no_process(monkeypatch: pytest.Monk
         next(second.measure(SMALL))
 
 
+@pytest.mark.usefixtures("patient")
 def test_where_no_process_may_be_started_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise BlockingIOError
 
-    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
     monkeypatch.setattr("subprocess.Popen", refuse)
     second = SecondProcess()
     second.begin(SMALL)
@@ -257,9 +270,8 @@ def test_where_no_process_may_be_started_there_is_none(monkeypatch: pytest.Monke
         next(second.measure(SMALL))
 
 
+@pytest.mark.usefixtures("patient")
 def test_it_can_be_ended_while_its_answer_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_process, "_side_by_side", lambda: True)
-    monkeypatch.setattr(second_process, "_PATIENCE", 1e12)
     monkeypatch.setattr(second_process, "_PROGRAM", "import time; time.sleep(1000)")
     second = SecondProcess()
     second.begin(SMALL)
@@ -303,20 +315,20 @@ def test_a_first_question_that_cannot_be_measured_leaves_it_free_for_others(seco
     assert numbers(found) == numbers(run(SMALL))
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not say what a process uses")
 def test_what_nobody_waits_for_any_more_is_not_gone_on_with(second: SecondProcess) -> None:
     ready(second)
     process = second._process
     assert process is not None
-    said = second.measure(LARGE)
-    assert next(each for each in said if each is not None)
-    said.close()
-    idle = [0.0, -1.0]
+    begun(second.measure(LARGE))
+    idle: list[float] = []
 
     def is_idle() -> bool:
-        time.sleep(0.05)
+        while second._look(0.05):  # or else it would be idle for want of somebody who hears it
+            pass
         stat = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         idle.append(float(stat[11]) + float(stat[12]))
-        return idle[-4:] == idle[-1:] * 4
+        return len(idle) > 4 and len({*idle[-4:]}) == 1
 
     wait_for(is_idle)
     assert second.there

@@ -355,6 +355,21 @@ def test_the_screen_is_left_empty() -> None:
     assert not re.search(rb"[^\x1b\[?0-9a-z]", after)
 
 
+def test_it_stops_and_goes_on_in_the_midst_of_what_it_writes() -> None:
+    with running() as session:
+        session.ready()
+        for _ in range(10):
+            session.send(5 * RIGHT)
+            session.stop()
+            session.assert_restored()
+            session.go_on()
+        session.send(b"777\r")
+        session.until(lambda: "d_k 777" in session.text, "what was typed last")
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+
+
 def test_going_on_without_having_been_told_to_stop_is_no_second_start() -> None:
     with running() as session:
         session.ready()

@@ -190,7 +190,8 @@ class Lab(TwoParts):
         if theory is not None and measurement.complete:
             self._keep(message)
         if measurement.subject == self.parameters:
-            self._quick = time.monotonic() - self._asked < SOON
+            if message.kind != "theory":  # its measurement has come before
+                self._quick = time.monotonic() - self._asked < SOON
             if measurement.complete:
                 self._awaited.clear()
             self._take(message)
@@ -209,10 +210,7 @@ class Lab(TwoParts):
             self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
         self.say_progress(None)
         if theory is not None and self._quick:
-            if self._work.apart:
-                self._read_ahead()
-            else:  # it would take time from painting
-                self.call_after_refresh(self._read_ahead)
+            self.call_after_refresh(self._read_ahead)  # it would take time from painting
 
     @property
     def is_current(self) -> bool:
@@ -252,7 +250,7 @@ class Lab(TwoParts):
         self.say_progress(message.fraction)
 
     def on_failed(self, message: Failed) -> None:
-        if self.is_current:  # so has what failed
+        if self.is_current and self.theory is not None:  # all is there: what failed is no longer asked for
             return
         self.show_stale(f"{message.reason}.")
         self.has_come()
@@ -330,8 +328,7 @@ class Lab(TwoParts):
         self._ask(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
 
     def action_reset(self) -> None:
-        self.panel.finish()
-        self.panel.ask_for(Parameters())
+        self._ask_for(Parameters())
 
     def action_theory(self) -> None:
         self.results.table.swap()
@@ -355,9 +352,12 @@ class Lab(TwoParts):
         self._ask("d_k", onward(self.parameters.d_k))
 
     def _ask(self, name: str, value: Value) -> None:
-        """Ask for another value; at once, so that a result that is there already is painted with it."""
+        self._ask_for(self.parameters.with_value(name, value))
+
+    def _ask_for(self, parameters: Parameters) -> None:
+        """Ask for these; at once, so that a result that is there already is painted with them."""
         self.panel.finish()
-        self.panel.show(self.parameters.with_value(name, value))
+        self.panel.show(parameters)
         self._edited()
 
 

@@ -216,14 +216,13 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
 def _filled(spans: list[Span], width: int) -> list[Span]:
     """With blanks at the end for this many cells, and no span of blanks alone: painting a span costs more."""
     found: list[Span] = []
-    taken = 0
-    for text, role in spans:
-        if found and text.isspace():
-            text, role = found[-1][0] + text, found[-1][1]
-            taken -= len(found.pop()[0])
-        found.append((text, role))
-        taken += len(text)
-    found[-1] = (found[-1][0] + " " * (width - taken), found[-1][1])
+    padding: Span = (" " * (width - sum(len(text) for text, _ in spans)), "text")
+    for text, role in [*spans, padding]:
+        if found and not text.strip():
+            before, role_before = found.pop()
+            found.append((before + text, role_before))
+        else:
+            found.append((text, role))
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Self
 
 from rich.segment import Segment
 from rich.style import Style
@@ -47,7 +46,7 @@ class LinesWidget(Widget):
     def stand_back(self, back: bool) -> None:
         """Dim everything, or no longer."""
         if back != self.dimmed:
-            self.dimmed = back
+            self.dimmed, self._strips = back, {}
             self.refresh()
 
     def redraw(self) -> None:
@@ -137,11 +136,6 @@ class LinesWidget(Widget):
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
             strip = self._strips[line] = Strip(segments, left + width + right)
         return strip
-
-    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
-        if not regions:
-            self._strips = {}
-        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

@@ -170,7 +170,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self.show(parameters)
         # Straight to the app, so that the top bar says it in the same frame.
         self.app.post_message(StatusChanged())  # pyright: ignore[reportUnknownMemberType]
-        self._tell(ParametersEdited(parameters))
+        self._tell(ParametersEdited())
 
     def _tell(self, message: Message) -> None:
         # The pane calls this widget for keys typed anywhere in it; a message that counts as the pane's own, sent
