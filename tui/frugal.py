@@ -109,7 +109,7 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
             if cells:
                 whole.append(_whole(cells, y, x, system))
             for at, text, style in pieces:
-                by_style.setdefault(style, []).append((y, at, text))
+                by_style.setdefault(style, []).append((y, x + at, text))
         return "".join([*whole, *_by_style(by_style, system)])
 
 

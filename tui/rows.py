@@ -16,10 +16,25 @@ from rich.style import Style
 from textual.strip import Strip
 
 Cell: TypeAlias = tuple[str, "Style | None"]  # a character; the second half of a wide one is empty
-Piece: TypeAlias = tuple[int, str, "Style | None"]  # where it begins, what it says, and how that looks
+Piece: TypeAlias = tuple[int, str, "Style | None"]  # where in a strip it begins, what it says, and how that looks
 
 # Cells that have not changed but cost less to send again than to jump over.
 _BRIDGE = 4
+
+
+class LineStrip(Strip):
+    """A strip that may have been compared, before it is shown, with the one that it is likely to replace."""
+
+    _foreseen: tuple[Strip, list[Piece] | None] | None = None
+
+    def foresee(self, before: Strip) -> None:
+        """Compare them now."""
+        self._foreseen = before, _said_anew(before, self)
+
+    def after(self, before: Strip) -> list[Piece] | None:
+        """What differs between strips of the same pieces; None if the pieces are others, or take other cells."""
+        foreseen, self._foreseen = self._foreseen, None
+        return foreseen[1] if foreseen and foreseen[0] is before else _said_anew(before, self)
 
 
 class Row:
@@ -38,7 +53,9 @@ class Row:
         before = self._strips.get(x)
         if before is strip:
             return [], []
-        pieces = None if before is None else _said_anew(before, strip, x)
+        if before is None:
+            return self._compare(x, strip)
+        pieces = strip.after(before) if isinstance(strip, LineStrip) else _said_anew(before, strip)
         if pieces is None:
             return self._compare(x, strip)
         self._strips[x] = strip
@@ -62,7 +79,7 @@ class Row:
         if composed:
             known = takewhile(lambda cell: cell is not None, self._cells[x:])
             return [], [cell for cell in known if cell is not None]
-        runs = [(x + first, cells[first:last]) for first, last in _runs(before, cells)]
+        runs = [(first, cells[first:last]) for first, last in _runs(before, cells)]
         return [(at, "".join(character for character, _ in run), run[0][1]) for at, run in runs], []
 
     def _settle(self, first: int, end: int) -> None:
@@ -74,11 +91,10 @@ class Row:
                 del self._strips[x]
 
 
-def _said_anew(before: Strip, after: Strip, x: int) -> list[Piece] | None:
-    """What differs between strips of the same pieces; None if the pieces are others, or take other cells."""
+def _said_anew(before: Strip, after: Strip) -> list[Piece] | None:
     if len(before) != len(after):
         return None
-    pieces: list[Piece] = []
+    x, pieces = 0, list[Piece]()
     for (old, old_style, old_control), (new, style, control) in zip(before, after, strict=True):
         same_place = len(old) == len(new) and (style is old_style or style == old_style)
         if not same_place or old_control or control:

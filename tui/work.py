@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -46,15 +46,6 @@ TOGETHER = 0.05  # points of a sweep that come faster are handed over together
 STEPS = 120  # of the exact curve of a sweep
 
 
-@dataclass(eq=False)
-class _Early:
-    """A measurement that was begun before anybody asked for it."""
-
-    parameters: Parameters
-    work: Work
-    found: MeasurementReady | None = None
-
-
 class Lab:
     """The lab's measurements; they share what was drawn for the one before, and what theory has prepared."""
 
@@ -62,34 +53,39 @@ class Lab:
         self._second = second
         self._draws: Draws | None = None
         self._prepared: set[tuple[object, ...]] = set()  # the rows whose curves theory has built
-        self._early: _Early | None = None
+        self._found: MeasurementReady | None = None  # the last one
+        self._early: tuple[Parameters, Work] | None = None  # what was begun before anybody asked for it
+        self._then: Parameters | None = None  # what to begin when the present measurement is complete
 
     @property
     def apart(self) -> bool:
         """Whether it is done by a process of its own."""
         return self._second is not None and self._second.there
 
-    def measure(self, parameters: Parameters) -> Work:
-        """The measurement of these parameters; long ones show progress and their first draws on the way."""
-        early, self._early = self._early, None
-        if early is None or early.parameters != parameters:
-            yield from self._measured(parameters)
-            return
-        if early.found is not None:
-            yield MeasurementReady("lab", early.found.measurement, early.found.theory)
-        yield from early.work
+    def measure(self, parameters: Parameters, then: Parameters | None = None) -> Work:
+        """The measurement of these parameters; long ones show progress and their first draws on the way.
 
-    def measure_next(self, parameters: Parameters) -> Work:
+        What is said to come then is begun by the second process while this one sees to what has been measured.
+        """
+        self._then = then
+        found = self._found_of(parameters)
+        if found is not None:
+            yield MeasurementReady("lab", found.measurement, found.theory)
+        if found is None or not found.measurement.complete:
+            yield from self._gone_on_with(parameters)
+
+    def measure_next(self, parameters: Parameters, then: Parameters | None = None) -> Work:
         """What is likely to be asked for next. When it is, `measure` goes on from where this is."""
-        early = self._early = _Early(parameters, self._measured(parameters))
+        self._then = then
+        found = self._found_of(parameters)
+        if found is not None and found.measurement.complete:  # and it is on its way to who asks for it again
+            return
+        early = self._early = parameters, self._gone_on_with(parameters)
         until = time.monotonic() + AHEAD
         try:
-            for message in early.work:
-                if isinstance(message, MeasurementReady):
-                    early.found = message
-                    yield MeasurementReady("next", message.measurement, message.theory)
-                else:
-                    yield None
+            for message in early[1]:
+                ready = message if isinstance(message, MeasurementReady) else None
+                yield ready and MeasurementReady("next", ready.measurement, ready.theory)
                 if self._early is not early:
                     return
                 if time.monotonic() > until:
@@ -99,17 +95,42 @@ class Lab:
         except REFUSALS:
             self._early = None  # who really asks for it is told
 
+    def _found_of(self, parameters: Parameters) -> MeasurementReady | None:
+        """What was found last, if it is of these and needs no more."""
+        found = self._found
+        fits = found is not None and found.measurement.subject == parameters and found.theory is not None
+        return found if fits else None
+
+    def _gone_on_with(self, parameters: Parameters) -> Work:
+        """The measurement of these, from where it is if it has been begun."""
+        early, self._early = self._early, None
+        return early[1] if early is not None and early[0] == parameters else self._measured(parameters)
+
     def _measured(self, parameters: Parameters) -> Work:
         theory = None
         for said in self._said(parameters):
-            if theory is None and _rows_of(parameters) in self._prepared:
-                theory = _theorist()(parameters)  # while the second process measures
+            # Waited for, it has its theory worked out beside the measurement; ahead, that would slow the painting.
+            due = self._early is None or isinstance(said, Measurement)
+            if theory is None and due and _rows_of(parameters) in self._prepared:
+                theory = _theorist()(parameters)
             if said is None:
                 yield None
             elif isinstance(said, Measurement):
-                yield MeasurementReady("lab", said, theory and theory(said))
+                if said.complete:
+                    self._begin_then()
+                self._found = MeasurementReady("lab", said, theory and theory(said))
+                yield self._found
             else:
                 yield Progress("lab", said)
+
+    def _begin_then(self) -> None:
+        then, self._then = self._then, None
+        if then is not None and self.apart:
+            self._early = then, self._measured(then)
+            try:
+                next(self._early[1])
+            except REFUSALS:
+                self._early = None  # as in `measure_next`
 
     def _said(self, parameters: Parameters) -> Iterator[Said]:
         """What the second process says of it, or else what this one finds."""

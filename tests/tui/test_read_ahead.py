@@ -437,7 +437,7 @@ def painted(stage: Stage) -> list[list[Segment]]:
 
 
 def counted(stage: Stage) -> list[str]:
-    """The parts of the results whose lines are composed from now on."""
+    """The widgets whose lines are composed from now on."""
     composed: list[str] = []
 
     def count(widget: Any) -> None:
@@ -449,8 +449,8 @@ def counted(stage: Stage) -> list[str]:
 
         widget.compose_lines = compose_lines
 
-    count(stage.table)
-    count(stage.lab.results.histograms)
+    for widget in (stage.table, stage.lab.results.words, stage.lab.results.histograms, stage.panel):
+        count(widget)
     return composed
 
 
@@ -468,7 +468,7 @@ def test_what_was_composed_ahead_is_not_composed_again() -> None:
         assert composed == []
         stage.app.let_go()
         await stage.until(lambda: ahead_of(stage.lab) == replace(SMALL, d_k=67))
-        assert sorted(composed) == ["Histograms", "StatisticsTable"]
+        assert sorted(composed) == ["Histograms", "Paragraph", "ParameterPanel", "StatisticsTable"]
 
     play(script)
 
@@ -540,6 +540,25 @@ def test_whatever_changes_after_lines_were_composed_ahead_those_on_screen_are_ri
 
     play(stepped, size=(80, 24))
     play(fresh, replace(SMALL, d_k=65 + len(keys)), size=(80, 24))
+    assert found[0] == found[1]
+
+
+def test_what_is_typed_looks_like_that_though_it_was_composed_ahead() -> None:
+    found: list[list[list[Segment]]] = []
+
+    async def stepped(stage: Stage) -> None:
+        await stage.settled()
+        await ready(stage, "right", d_k=66)
+        await typed(stage)
+
+    async def typed(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("6", "6")
+        await stage.settled()
+        found.append(painted(stage))
+
+    play(stepped, size=(80, 24))
+    play(typed, size=(80, 24))
     assert found[0] == found[1]
 
 

@@ -155,6 +155,82 @@ def test_what_cannot_be_measured_is_left_to_this_process_and_the_next_question_i
     assert last(second.measure(SMALL.with_value("d_k", 9))) is not None
 
 
+@pytest.fixture
+def asked(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The d_k that the second process is asked for; 0 where it is told to end what it is at."""
+    d_ks: list[int] = []
+    ask = second._ask
+
+    def noted(question: Parameters | None) -> int:
+        d_ks.append(question.d_k if question else 0)
+        return ask(question)
+
+    monkeypatch.setattr(second, "_ask", noted)
+    return d_ks
+
+
+def lab_of(second: SecondProcess) -> work.Lab:
+    """The lab's measurements, when the first one has been shown with its theory."""
+    lab = work.Lab(ready(second))
+    first = last(lab.measure(SMALL))
+    last(lab.predict(first.measurement))
+    return lab
+
+
+def d(d_k: int) -> Parameters:
+    return SMALL.with_value("d_k", d_k)
+
+
+def test_what_is_to_come_then_is_asked_for_before_what_has_come_is_handed_over(
+    second: SecondProcess, asked: list[int]
+) -> None:
+    lab = lab_of(second)
+    for step in lab.measure(d(9), d(10)):
+        if isinstance(step, MeasurementReady):
+            assert asked == [9, 10]
+    found = last(lab.measure(d(10)))
+    assert asked == [9, 10]
+    assert found.theory is not None
+    assert numbers(found.measurement) == numbers(run(d(10)))
+
+
+def test_what_is_measured_ahead_asks_for_what_comes_then_and_is_not_measured_again(
+    second: SecondProcess, asked: list[int]
+) -> None:
+    lab = lab_of(second)
+    last(lab.measure(d(9), d(10)))
+    found = last(lab.measure_next(d(10), d(11)))
+    assert (found.kind, found.measurement.subject) == ("next", d(10))
+    assert list(lab.measure_next(d(10), d(11))) == [], "it has been found"
+    again = last(lab.measure(d(10), d(11)))
+    assert again.measurement is found.measurement
+    assert asked == [9, 10, 11]
+    assert numbers(last(lab.measure(d(11))).measurement) == numbers(run(d(11)))
+    assert asked == [9, 10, 11]
+
+
+def test_something_else_takes_the_place_of_what_was_to_come_then(second: SecondProcess, asked: list[int]) -> None:
+    lab = lab_of(second)
+    last(lab.measure(d(9), LARGE))
+    found = last(lab.measure(d(7), NO_MULTIPLIER))
+    assert numbers(found.measurement) == numbers(run(d(7)))
+    with pytest.raises(InputError):
+        last(lab.measure(NO_MULTIPLIER))
+    assert numbers(last(lab.measure(d(9))).measurement) == numbers(run(d(9)))
+
+
+def test_where_the_process_is_lost_what_was_to_come_then_is_measured_when_it_is_asked_for(
+    second: SecondProcess,
+) -> None:
+    lab = lab_of(second)
+    process = second._process
+    assert process is not None
+    process.kill()
+    for d_k in (9, 10, 9):
+        found = last(lab.measure(d(d_k), d(d_k + 1)))
+        assert numbers(found.measurement) == numbers(run(d(d_k)))
+
+
 def test_where_the_process_is_lost_the_lab_measures_for_itself(second: SecondProcess) -> None:
     lab = work.Lab(ready(second))
     last(lab.measure(SMALL))

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 
 _KNOWN = 16  # measurements that are kept
+_HELD = 0.05  # seconds from one key to the next in which only a key that is held down repeats
+_BEHIND = 2  # results that are awaited while they keep up with it
 
 
 class Lab(TwoParts):
@@ -91,9 +93,11 @@ class Lab(TwoParts):
         self._work = work.Lab(second)
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self._asked = 0.0  # when, last
+        self._held = False  # whether keys come as fast as that
         self._quick = False  # whether the last result came soon
         self._awaited: set[Parameters] = set()  # what has been asked for since all of it was known
         self._onward: Callable[[int], int] | None = None  # from one d_k to the next, as the last key went
+        self._rehearsed: MeasurementReady | None = None  # what has been composed before it was wanted
         self._known: dict[Parameters, MeasurementReady] = {}  # what was measured lately, or before it is asked for
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
@@ -196,8 +200,13 @@ class Lab(TwoParts):
                 self._awaited.clear()
             self._take(message)
         elif message.kind == "next":
-            self._rehearse(message)
+            if measurement.subject == self._following(self.parameters):
+                self._rehearse(message)
+                if self._held:
+                    self._read_ahead()
         elif message.kind == "theory" or measurement.subject in self._awaited:
+            if measurement.complete:
+                self._awaited.discard(measurement.subject)
             self._take(message)
 
     def _take(self, message: MeasurementReady) -> None:
@@ -210,7 +219,10 @@ class Lab(TwoParts):
             self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
         self.say_progress(None)
         if theory is not None and self._quick:
-            self.call_after_refresh(self._read_ahead)  # it would take time from painting
+            if self._held and self._work.apart:
+                self._read_ahead()
+            else:  # it would take time from painting
+                self.call_after_refresh(self._read_ahead)
 
     @property
     def is_current(self) -> bool:
@@ -226,20 +238,34 @@ class Lab(TwoParts):
             del self._known[next(iter(self._known))]
 
     def _read_ahead(self) -> None:
-        """Have measured what another press of the last key leads to."""
-        p = self.parameters
-        following = p if self._onward is None else replace(p, d_k=self._onward(p.d_k))
-        if following == p:
+        """Have measured what another press of the last key leads to; while it is held, also what comes after that.
+
+        A delay is made up for from this lead: without it, everything after a late result would be as late.
+        """
+        following = self._following(self.parameters)
+        if following == self.parameters:
             return
         if following in self._known:
             self.call_after_refresh(self._rehearse, self._known[following])
-        else:
-            self.recompute.request("next", partial(self._work.measure_next, following))
+            if self._held:
+                following = self._following(following)
+        if following not in self._known:
+            self.recompute.request("next", partial(self._work.measure_next, following, self._then(following)))
+
+    def _then(self, p: Parameters) -> Parameters | None:
+        """What to begin as soon as these have been measured: what a held key leads to, while results keep up."""
+        return self._following(p) if self._held and len(self._awaited) <= _BEHIND else None
+
+    def _following(self, p: Parameters) -> Parameters:
+        """What another press of the last key leads to from here."""
+        return p if self._onward is None else replace(p, d_k=self._onward(p.d_k))
 
     def _rehearse(self, message: MeasurementReady) -> None:
         """Have this composed before it is to be shown."""
-        if message.theory is not None:
+        if message.theory is not None and message is not self._rehearsed:
+            self._rehearsed = message
             self.results.rehearse(_contents(message.measurement, message.theory), message.theory.curve)
+            self.panel.rehearse(parameters=message.measurement.subject, editing=None)
 
     def on_progress(self, message: Progress) -> None:
         if self.is_current:  # the progress is of what is no longer asked for
@@ -262,14 +288,15 @@ class Lab(TwoParts):
         self.object_to(fault)
         if fault:
             return
-        self._asked = time.monotonic()
+        now = time.monotonic()
+        self._held, self._asked = now - self._asked < _HELD, now
         if p in self._known:
             self._awaited.clear()
             self.drop("lab")
             self._take(self._known[p])
         else:
             self._awaited.add(p)
-            self.compute("lab", partial(self._work.measure, p), soon=self._quick)
+            self.compute("lab", partial(self._work.measure, p, self._then(p)), soon=self._quick)
 
     def _fault(self) -> str:
         """Why what the panel shows cannot be measured, if it cannot."""

@@ -12,6 +12,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ..rows import LineStrip
 from ..themes import look
 from ..views.glyphs import UNICODE, Glyphs
 from ..views.lines import Line, Role
@@ -68,21 +69,22 @@ class LinesWidget(Widget):
         """Compose and paint what these attributes would lead to: `redraw` need not do it if it comes to that."""
         if self._size_of_lines is None:
             return
-        now = {name: getattr(self, name) for name in state}
+        current = {name: getattr(self, name) for name in state}
         vars(self).update(state)
         try:
             lines = self._composed(self.size)
         finally:
-            vars(self).update(now)
+            vars(self).update(current)
         self._rehearsal = _Rehearsal(state, self.size, lines)
-        for line in lines:
-            self._strip(line)
+        for now, then in zip(self._lines, lines, strict=False):
+            if now != then:
+                self._strip(then).foresee(self._strip(now))
 
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
     _rehearsal: _Rehearsal | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
-    _strips: dict[Line, Strip] = {}  # noqa: RUF012
+    _strips: dict[Line, LineStrip] = {}  # noqa: RUF012
     _outer: Size | None = None  # with which they were painted
 
     def _compose_for(self, size: Size) -> None:
@@ -122,10 +124,11 @@ class LinesWidget(Widget):
         if self._outer != outer:
             self._strips, self._outer = {}, outer
         lines, top = self._lines, self.gutter.top
-        strips = [self._strip(lines[y - top] if 0 <= y - top < len(lines) else ()) for y in crop.line_range]
+        shown = (lines[y - top] if 0 <= y - top < len(lines) else () for y in crop.line_range)
+        strips: list[Strip] = [self._strip(line) for line in shown]
         return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
 
-    def _strip(self, line: Line) -> Strip:
+    def _strip(self, line: Line) -> LineStrip:
         """A line of the widget, padding and all; it is kept, for there is much that comes again."""
         strip = self._strips.get(line)
         if strip is None:
@@ -134,7 +137,7 @@ class LinesWidget(Widget):
             width, (_, right, _, left) = self.size.width, self.gutter
             spans: Line = ((left * " ", "text"), *(line or ((width * " ", "text"),)), (right * " ", "text"))
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
-            strip = self._strips[line] = Strip(segments, left + width + right)
+            strip = self._strips[line] = LineStrip(segments, left + width + right)
         return strip
 
     def notify_style_update(self) -> None:

@@ -45,6 +45,7 @@ class Results(Ground):
         self.histograms = Histograms()
         self.view: View = "both"
         self._contents = Contents(())
+        self._meaning = self._contents, ""  # what was put in words last, and these
         self._remark = ""
         self._stale = False
 
@@ -73,6 +74,7 @@ class Results(Ground):
     def rehearse(self, contents: Contents, curve: ScoreCurve | None) -> None:
         """This is likely to be shown next."""
         self.table.rehearse(contents=contents)
+        self.words.rehearse(text=self._in_words(contents), role="text")
         self.histograms.rehearse(columns=contents.columns, curve=curve)
 
     def show_stale(self, reason: str) -> None:
@@ -147,7 +149,12 @@ class Results(Ground):
             narrow = bool(layout(self._contents, self.size.width).alone)
             self.words.show(row_words(statistic, self._contents, self.glyphs, narrow))
         elif self._contents.columns:
-            self.words.show(self._remark + sentence(self._contents, self.glyphs))
+            self.words.show(self._remark + self._in_words(self._contents))
+
+    def _in_words(self, contents: Contents) -> str:
+        if contents != self._meaning[0]:
+            self._meaning = contents, sentence(contents, self.glyphs)
+        return self._meaning[1]
 
     def _arrange(self) -> None:
         """Lay the parts out again if they are to be of other heights."""
