@@ -93,7 +93,7 @@ class Lab(TwoParts):
         self._work = work.Lab(second)
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self._asked = 0.0  # when, last
-        self._held = False  # whether keys come as fast as that
+        self._held = False  # whether keys come as they do from one that is held down
         self._quick = False  # whether the last result came soon
         self._awaited: set[Parameters] = set()  # what has been asked for since all of it was known
         self._onward: Callable[[int], int] | None = None  # from one d_k to the next, as the last key went
@@ -213,6 +213,7 @@ class Lab(TwoParts):
         """Show this, and go on from there."""
         measurement, theory = message.measurement, message.theory
         self.show_measurement(measurement, theory)
+        self._rehearsed = None
         self.has_come()
         if theory is None:
             # After the next frame: it would take time from painting.
