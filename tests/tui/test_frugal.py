@@ -217,15 +217,20 @@ def test_after_any_frames_the_terminal_shows_what_a_full_repaint_would(
 
 @settings(max_examples=300)
 @given(words=st.lists(st.tuples(st.sampled_from([0, 8]), piece, piece, st.sampled_from(STYLES[:2])), min_size=5))
+@pytest.mark.parametrize("ahead", [None, -1, -2], ids=["at once", "compared ahead", "compared ahead with another"])
 def test_pieces_that_stay_where_they_are_and_say_something_else_leave_the_terminal_as_a_full_repaint_would(
-    words: list[tuple[int, str, str, Style]],
+    ahead: int | None, words: list[tuple[int, str, str, Style]]
 ) -> None:
     app, size = Quiet(), Size(16, 1)
     terminal = Terminal(*size)
     picture = {x: strip_of([], 8) for x in (0, 8)}
     terminal.feed(app._difference(iter([(0, x, strip) for x, strip in picture.items()]), size, CONSOLE))
+    shown_before = {x: [strip, strip] for x, strip in picture.items()}
     for x, first, second, style in words:
-        picture[x] = strip_of([(first, STYLES[0]), (second, style)], 8)
+        strip = picture[x] = rows.LineStrip(strip_of([(first, STYLES[0]), (second, style)], 8))
+        if ahead is not None:
+            strip.foresee(shown_before[x][ahead])
+        shown_before[x].append(strip)
         terminal.feed(app._difference(iter([(0, x, picture[x])]), size, CONSOLE))
         shown = repainted([[strip for _, strip in sorted(picture.items())]], size).places[0]
         assert terminal.places[0] == shown
