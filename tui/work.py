@@ -98,8 +98,7 @@ class Lab:
     def _found_of(self, parameters: Parameters) -> MeasurementReady | None:
         """What was found last, if it is of these and needs no more."""
         found = self._found
-        fits = found is not None and found.measurement.subject == parameters and found.theory is not None
-        return found if fits else None
+        return found if found and found.theory and found.measurement.subject == parameters else None
 
     def _gone_on_with(self, parameters: Parameters) -> Work:
         """The measurement of these, from where it is if it has been begun."""

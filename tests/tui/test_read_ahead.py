@@ -247,6 +247,45 @@ def test_the_same_key_again_is_answered_in_one_frame_without_being_computed() ->
     assert played(script).frames == ["d_k 66, measured 66"]
 
 
+@pytest.mark.parametrize(("pace", "ahead"), [(1000.0, {66, 67}), (-1.0, {66})], ids=["held", "pressed"])
+def test_while_a_key_is_held_one_value_more_is_measured_ahead(
+    pace: float, ahead: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attn_tui.tui.panes.lab._HELD", pace)
+
+    def known(stage: Stage) -> set[int]:
+        return {p.d_k for p in stage.lab._known if p.d_k > stage.asked.d_k}
+
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("right")
+        await stage.until(lambda: known(stage) == ahead)
+        await stage.still()
+        await stage.still()
+        assert known(stage) == ahead
+        kinds = requests_of(stage.lab)
+        await stage.press("right")
+        await stage.settled()
+        assert "lab" not in kinds
+        assert numbers(stage.measurement) == numbers(run(replace(SMALL, d_k=66)))
+
+    play(script)
+
+
+def test_what_is_shown_already_is_not_shown_again_when_it_comes_once_more() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await ready(stage, "right", d_k=66)
+        shown: list[int] = []
+        stage.lab.show_measurement = lambda measurement, _: shown.append(measurement.subject.d_k)
+        again = stage.lab._known[stage.asked]
+        stage.app.deliver(MeasurementReady("lab", again.measurement, again.theory))
+        await stage.still()
+        assert shown == []
+
+    play(script)
+
+
 def test_every_value_that_was_measured_ahead_is_shown_with_its_own_numbers_and_theory() -> None:
     async def script(stage: Stage) -> None:
         await stage.settled()

@@ -38,6 +38,10 @@ def second(patient: None) -> Iterator[SecondProcess]:
     started.close()
 
 
+def at(d_k: int) -> Parameters:
+    return SMALL.with_value("d_k", d_k)
+
+
 def last(answers: Iterator[Any]) -> Any:
     """What there is when nothing more is awaited."""
     found = None
@@ -99,7 +103,7 @@ def test_its_curves_are_those_that_this_process_would_compute(second: SecondProc
 
 def test_another_question_gets_no_numbers_and_the_curves_where_its_rows_are_the_same(second: SecondProcess) -> None:
     second.begin(SMALL)
-    wider, longer = SMALL.with_value("d_k", 9), SMALL.with_value("n_keys", 17)
+    wider, longer = at(9), SMALL.with_value("n_keys", 17)
     assert second.numbers(wider) is None
     assert list(second.curves(longer)) == []
     assert last(second.curves(wider)).keys() == {SMALL.n_keys}
@@ -124,7 +128,7 @@ def ready(second: SecondProcess) -> SecondProcess:
 def test_later_questions_are_measured_as_this_process_would(second: SecondProcess) -> None:
     ready(second)
     for d_k in (9, 8, 300, 9):
-        question = SMALL.with_value("d_k", d_k)
+        question = at(d_k)
         found = last(second.measure(question))
         assert found.subject == question
         assert numbers(found) == numbers(run(question))
@@ -134,14 +138,14 @@ def test_a_newer_question_takes_the_place_of_one_that_is_being_answered(second: 
     ready(second)
     for _ in range(3):
         begun(second.measure(LARGE))
-    wider = SMALL.with_value("d_k", 9)
+    wider = at(9)
     assert numbers(last(second.measure(wider))) == numbers(run(wider))
 
 
 def test_before_it_has_answered_what_came_first_nothing_else_is_asked(second: SecondProcess) -> None:
     second.begin(SMALL)
     with pytest.raises(UnansweredError):
-        next(second.measure(SMALL.with_value("d_k", 9)))
+        next(second.measure(at(9)))
 
 
 def test_what_cannot_be_measured_is_left_to_this_process_and_the_next_question_is_answered(
@@ -152,7 +156,7 @@ def test_what_cannot_be_measured_is_left_to_this_process_and_the_next_question_i
         last(second.measure(NO_MULTIPLIER))
     with pytest.raises(InputError):
         last(work.Lab(second).measure(NO_MULTIPLIER))
-    assert last(second.measure(SMALL.with_value("d_k", 9))) is not None
+    assert last(second.measure(at(9))) is not None
 
 
 @pytest.fixture
@@ -177,46 +181,42 @@ def lab_of(second: SecondProcess) -> work.Lab:
     return lab
 
 
-def d(d_k: int) -> Parameters:
-    return SMALL.with_value("d_k", d_k)
-
-
 def test_what_is_to_come_then_is_asked_for_before_what_has_come_is_handed_over(
     second: SecondProcess, asked: list[int]
 ) -> None:
     lab = lab_of(second)
-    for step in lab.measure(d(9), d(10)):
+    for step in lab.measure(at(9), at(10)):
         if isinstance(step, MeasurementReady):
             assert asked == [9, 10]
-    found = last(lab.measure(d(10)))
+    found = last(lab.measure(at(10)))
     assert asked == [9, 10]
     assert found.theory is not None
-    assert numbers(found.measurement) == numbers(run(d(10)))
+    assert numbers(found.measurement) == numbers(run(at(10)))
 
 
 def test_what_is_measured_ahead_asks_for_what_comes_then_and_is_not_measured_again(
     second: SecondProcess, asked: list[int]
 ) -> None:
     lab = lab_of(second)
-    last(lab.measure(d(9), d(10)))
-    found = last(lab.measure_next(d(10), d(11)))
-    assert (found.kind, found.measurement.subject) == ("next", d(10))
-    assert list(lab.measure_next(d(10), d(11))) == [], "it has been found"
-    again = last(lab.measure(d(10), d(11)))
+    last(lab.measure(at(9), at(10)))
+    found = last(lab.measure_next(at(10), at(11)))
+    assert (found.kind, found.measurement.subject) == ("next", at(10))
+    assert list(lab.measure_next(at(10), at(11))) == [], "it has been found"
+    again = last(lab.measure(at(10), at(11)))
     assert again.measurement is found.measurement
     assert asked == [9, 10, 11]
-    assert numbers(last(lab.measure(d(11))).measurement) == numbers(run(d(11)))
+    assert numbers(last(lab.measure(at(11))).measurement) == numbers(run(at(11)))
     assert asked == [9, 10, 11]
 
 
 def test_something_else_takes_the_place_of_what_was_to_come_then(second: SecondProcess, asked: list[int]) -> None:
     lab = lab_of(second)
-    last(lab.measure(d(9), LARGE))
-    found = last(lab.measure(d(7), NO_MULTIPLIER))
-    assert numbers(found.measurement) == numbers(run(d(7)))
+    last(lab.measure(at(9), LARGE))
+    found = last(lab.measure(at(7), NO_MULTIPLIER))
+    assert numbers(found.measurement) == numbers(run(at(7)))
     with pytest.raises(InputError):
         last(lab.measure(NO_MULTIPLIER))
-    assert numbers(last(lab.measure(d(9))).measurement) == numbers(run(d(9)))
+    assert numbers(last(lab.measure(at(9))).measurement) == numbers(run(at(9)))
 
 
 def test_where_the_process_is_lost_what_was_to_come_then_is_measured_when_it_is_asked_for(
@@ -227,8 +227,8 @@ def test_where_the_process_is_lost_what_was_to_come_then_is_measured_when_it_is_
     assert process is not None
     process.kill()
     for d_k in (9, 10, 9):
-        found = last(lab.measure(d(d_k), d(d_k + 1)))
-        assert numbers(found.measurement) == numbers(run(d(d_k)))
+        found = last(lab.measure(at(d_k), at(d_k + 1)))
+        assert numbers(found.measurement) == numbers(run(at(d_k)))
 
 
 def test_where_the_process_is_lost_the_lab_measures_for_itself(second: SecondProcess) -> None:
@@ -243,7 +243,7 @@ def test_where_the_process_is_lost_the_lab_measures_for_itself(second: SecondPro
     found = next(each for each in messages if each is not None)
     assert isinstance(found, Progress)
     assert not lab.apart
-    wider = SMALL.with_value("d_k", 9)
+    wider = at(9)
     assert numbers(last(lab.measure(wider)).measurement) == numbers(run(wider))
 
 
@@ -254,7 +254,7 @@ def test_a_process_that_falls_silent_is_given_up(second: SecondProcess, monkeypa
     process.send_signal(signal.SIGSTOP)
     monkeypatch.setattr(second_process, "_SILENCE", 0.1)
     with pytest.raises(UnansweredError):
-        last(second.measure(SMALL.with_value("d_k", 9)))
+        last(second.measure(at(9)))
     assert process.poll() is not None
 
 
@@ -288,7 +288,7 @@ def test_an_error_that_is_no_refusal_ends_it_and_the_lab_measures_for_itself(
     process = second._process
     assert process is not None
     second.begin(SMALL if defective == "run" else LARGE)
-    lab, wider = work.Lab(second), SMALL.with_value("d_k", 9)
+    lab, wider = work.Lab(second), at(9)
     if defective == "stream":
         wait_for(lambda: not (second._look(0) or second._busy))
     assert numbers(last(lab.measure(wider)).measurement) == numbers(run(wider))
@@ -320,7 +320,7 @@ def test_a_process_that_does_not_answer_first_is_not_waited_for(monkeypatch: pyt
     with pytest.raises(UnansweredError):
         last(second.measure(SMALL))
     with pytest.raises(UnansweredError):
-        last(second.measure(SMALL.with_value("d_k", 9)))
+        last(second.measure(at(9)))
     second.close()
     assert process.poll() is not None
 
@@ -376,7 +376,7 @@ def test_the_lab_takes_over_what_was_measured_first_and_goes_on_asking(second: S
     assert first.theory is None
     [with_theory] = [each for each in lab.predict(first.measurement) if isinstance(each, MeasurementReady)]
     assert with_theory.theory is not None
-    wider = SMALL.with_value("d_k", 9)
+    wider = at(9)
     [third] = [each for each in lab.measure(wider) if isinstance(each, MeasurementReady)]
     assert numbers(third.measurement) == numbers(run(wider))
     assert third.theory is not None
@@ -413,9 +413,9 @@ def test_what_nobody_waits_for_any_more_is_not_gone_on_with(second: SecondProces
 def test_after_it_was_suspended_it_is_still_there(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     ready(second)
     monkeypatch.setattr(second_process, "_SILENCE", 5.0)
-    said = second.measure(SMALL.with_value("d_k", 9))
+    said = second.measure(at(9))
     assert next(said) is None
     real = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: real() + 3600)
-    assert numbers(last(said)) == numbers(run(SMALL.with_value("d_k", 9)))
+    assert numbers(last(said)) == numbers(run(at(9)))
     assert second.there

@@ -97,7 +97,6 @@ class Lab(TwoParts):
         self._quick = False  # whether the last result came soon
         self._awaited: set[Parameters] = set()  # what has been asked for since all of it was known
         self._onward: Callable[[int], int] | None = None  # from one d_k to the next, as the last key went
-        self._rehearsed: MeasurementReady | None = None  # what has been composed before it was wanted
         self._known: dict[Parameters, MeasurementReady] = {}  # what was measured lately, or before it is asked for
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
@@ -191,6 +190,8 @@ class Lab(TwoParts):
         measurement, theory = message.measurement, message.theory
         if message.kind == "theory" and measurement is not self.measurement:
             return
+        if theory is not None and self.is_current and measurement is self.measurement and theory is self.theory:
+            return  # it came when it was only likely to be asked for
         if theory is not None and measurement.complete:
             self._keep(message)
         if measurement.subject == self.parameters:
@@ -213,7 +214,6 @@ class Lab(TwoParts):
         """Show this, and go on from there."""
         measurement, theory = message.measurement, message.theory
         self.show_measurement(measurement, theory)
-        self._rehearsed = None
         self.has_come()
         if theory is None:
             # After the next frame: it would take time from painting.
@@ -263,8 +263,7 @@ class Lab(TwoParts):
 
     def _rehearse(self, message: MeasurementReady) -> None:
         """Have this composed before it is to be shown."""
-        if message.theory is not None and message is not self._rehearsed:
-            self._rehearsed = message
+        if message.theory is not None:
             self.results.rehearse(_contents(message.measurement, message.theory), message.theory.curve)
             self.panel.rehearse(parameters=message.measurement.subject, editing=None)
 

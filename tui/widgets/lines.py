@@ -67,7 +67,8 @@ class LinesWidget(Widget):
 
     def rehearse(self, **state: object) -> None:
         """Compose and paint what these attributes would lead to: `redraw` need not do it if it comes to that."""
-        if self._size_of_lines is None:
+        rehearsed = self._rehearsal
+        if self._size_of_lines is None or (rehearsed and (rehearsed.state, rehearsed.size) == (state, self.size)):
             return
         current = {name: getattr(self, name) for name in state}
         vars(self).update(state)
