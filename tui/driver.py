@@ -14,6 +14,7 @@ import selectors
 import sys
 import time
 from contextlib import suppress
+from threading import Lock
 from typing import Any, TextIO
 
 from textual.constants import ESCAPE_DELAY
@@ -33,6 +34,8 @@ _MOMENT = 1.1 * ESCAPE_DELAY  # seconds without another byte after which an Esca
 # What a terminal reports unasked: the mouse (1016 counts in pixels, which stock Textual leaves on) and the focus.
 _SILENCE = "".join(f"\x1b[?{mode}l" for mode in (1000, 1003, 1015, 1006, 1016, 1004))
 
+_TOGETHER, _DONE = "\x1b[?2026h", "\x1b[?2026l"  # what is between them is shown at once
+
 _Parser: Any = getattr(linux_driver, "XTermParser", None)
 _INHERITED = ("start_application_mode", "run_input_thread", "disable_input", "process_message", "write")
 
@@ -51,6 +54,8 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, **settings)  # pyright: ignore[reportUnknownMemberType]
         self._ascii_only = app.ascii_only
         self._pacing = app.pacing = Pacing(app.caught_up)
+        self._begun: list[str] = []  # a frame that is still being worked out, from its beginning on
+        self._writing = Lock()
         self._listening = False
         self._ears, self._mouth = os.pipe()  # a byte tells the reading thread that it is time to leave
         if not _is_terminal(sys.__stderr__) and sys.__stdout__ is not None:
@@ -67,7 +72,14 @@ class TerminalDriver(LinuxDriver):
         super().start_application_mode()
 
     def write(self, data: str) -> None:
-        super().write(ascii_cells(data) if self._ascii_only else data)
+        """Send this; a frame in one piece, because its beginning alone would have others work while it is composed."""
+        data = ascii_cells(data) if self._ascii_only else data
+        with self._writing:
+            if (self._begun or data == _TOGETHER) and data != _DONE:
+                self._begun.append(data)
+                return
+            begun, self._begun = self._begun, []
+            super().write("".join([*begun, data]))
 
     def disable_input(self) -> None:
         listening, self._listening = self._listening, False
