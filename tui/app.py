@@ -21,6 +21,7 @@ from textual.widget import Widget
 from ..core.errors import InputError
 from ..core.parameters import Parameters
 from . import lifelines
+from .frugal import FrugalScreen
 from .messages import ParametersChanged, ToLab
 from .pacing import PacedApp
 from .panes.catalogue import PANES
@@ -299,7 +300,7 @@ class AttnApp(PacedApp[int]):
             self.screen.set_focus(next((w for w in candidates if w is not None and w.focusable), None))
 
 
-class _Backdrop(Ground, Screen[object]):
+class _Backdrop(Ground, FrugalScreen[object]):
     """The screen that panes stand on."""
 
 

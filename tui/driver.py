@@ -72,7 +72,7 @@ class TerminalDriver(LinuxDriver):
         super().start_application_mode()
 
     def write(self, data: str) -> None:
-        """Send this; a frame in one piece, because its beginning alone would have others work while it is composed."""
+        """Send this; a frame in one piece, or its beginning would have others work while it is being composed."""
         data = ascii_cells(data) if self._ascii_only else data
         with self._writing:
             if (self._begun or data == _TOGETHER) and data != _DONE:

@@ -1,15 +1,16 @@
 """Sends a terminal only the cells that differ from what it already shows.
 
 Textual repaints whole regions: a number that changes in one digit costs its line, with forty bytes of colour for
-each piece of it. This module stands between the compositor and the terminal, and sends what rows.py finds. It is the
-one place that reaches into Textual's private parts; with a Textual it does not know it steps aside, and frames
-are sent as Textual makes them.
+each piece of it. This module stands between the compositor and the terminal, and sends what rows.py finds. What lies
+behind a widget that changed is not even painted. This is the one place that reaches into Textual's private parts;
+with a Textual it does not know it steps aside, and frames are made and sent as Textual does it.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rich.cells import cell_len
@@ -17,15 +18,15 @@ from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
 from textual.app import App
-from textual.geometry import Size
+from textual.geometry import Region, Size
+from textual.screen import Screen
 from textual.strip import Strip
+from textual.widget import Widget
 
 from .rows import Cell, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from textual.screen import Screen
+    from collections.abc import Iterator, Mapping
 
 ReturnType = TypeVar("ReturnType")
 
@@ -40,6 +41,7 @@ def _supported() -> bool:
         hasattr(App, "_display")
         and _takes(getattr(_compositor, "ChopsUpdate", None), "chop_ends")
         and _takes(getattr(_compositor, "LayoutUpdate", None), "strips")
+        and {"visible_widgets", "render_partial_update"} <= {*vars(getattr(_compositor, "Compositor", object))}
     )
 
 
@@ -83,7 +85,7 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
         def _display(self, screen: Screen[Any], renderable: Any) -> None:
             from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 
-            if isinstance(renderable, (ChopsUpdate, LayoutUpdate)):
+            if isinstance(renderable, (ChopsUpdate, LayoutUpdate, _Changed)):
                 # An update is rendered only when it is really sent; only then does the terminal show it.
                 whole, renderable = renderable, CompositorUpdate()
                 self._unseen += 1
@@ -111,6 +113,57 @@ class FrugalApp(App[ReturnType], Generic[ReturnType]):
             for at, text, style in pieces:
                 by_style.setdefault(style, []).append((y, x + at, text))
         return "".join([*whole, *_by_style(by_style, system)])
+
+
+class FrugalScreen(Screen[ReturnType], Generic[ReturnType]):
+    """A screen that asks only those widgets for their lines that have changed, where nothing lies in front of them.
+
+    Textual asks everything that stands around a change, behind it too, and then cuts it along all edges.
+    """
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._seen_of: Mapping[Widget, tuple[Region, Region]] | None = None
+        self._in_sight: list[tuple[Region, Widget]] = []
+        if SUPPORTED:
+            self._cut_out = self._compositor.render_partial_update
+            vars(self._compositor)["render_partial_update"] = self._changed
+
+    def _changed(self) -> object:
+        """What takes the place of the compositor's own update."""
+        dirty, visible = self._compositor._dirty_regions, self._compositor.visible_widgets  # pyright: ignore[reportPrivateUsage]
+        if visible is not self._seen_of:
+            self._seen_of, self._in_sight = visible, _in_plain_sight(visible)
+        found: list[tuple[int, int, Strip]] = []
+        for changed in dirty:
+            for region, widget in self._in_sight:
+                if region.contains_region(changed):
+                    lines = widget.render_lines(Region(0, changed.y - region.y, region.width, changed.height))
+                    found += [(y, region.x, line) for y, line in zip(changed.line_range, lines, strict=False)]
+                    break
+            else:
+                return self._cut_out()
+        dirty.clear()
+        return _Changed(sorted(found, key=itemgetter(0, 1))) if found else None
+
+
+class _Changed:
+    """The lines of widgets that have changed, as `_strips` returns them."""
+
+    def __init__(self, lines: list[tuple[int, int, Strip]]) -> None:
+        self.lines = lines
+
+
+def _in_plain_sight(visible: Mapping[Widget, tuple[Region, Region]]) -> list[tuple[Region, Widget]]:
+    """The widgets of which every cell is on the screen, where they stand; the first of them are in front."""
+    in_front: list[Region] = []
+    found: list[tuple[Region, Widget]] = []
+    for widget, (region, clip) in visible.items():
+        seen = region.intersection(clip)
+        if seen == region and not any(region.overlaps(other) for other in in_front):
+            found.append((region, widget))
+        in_front.append(seen)
+    return found
 
 
 def _whole(cells: list[Cell], y: int, x: int, system: ColorSystem) -> str:
@@ -158,7 +211,10 @@ def _switch(old: Style | None, new: Style | None, system: ColorSystem) -> str:
 
 
 def _strips(update: Any) -> Iterator[tuple[int, int, Strip]]:
-    """The strips of a compositor's update with the line and the column where they begin."""
+    """The strips of an update with the line and the column where they begin."""
+    if isinstance(update, _Changed):
+        yield from update.lines
+        return
     if hasattr(update, "strips"):  # a LayoutUpdate
         for y, line in enumerate(update.strips, update.region.y):
             x = update.region.x

@@ -19,6 +19,7 @@ from rich.style import Style
 from textual import _compositor
 from textual.app import App, ComposeResult
 from textual.geometry import Size
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Label
 
@@ -387,12 +388,12 @@ class OtherParts:
         self.parts = parts
 
 
-def module_with(chops_update: type | None, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module as it is with a Textual whose updates are these."""
-    if chops_update is None:
-        monkeypatch.delattr(_compositor, "ChopsUpdate")
+def module_with(name: str, part: type | None, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module as it is with a Textual that has this part of the compositor in place of its own, or none."""
+    if part is None:
+        monkeypatch.delattr(_compositor, name)
     else:
-        monkeypatch.setattr(_compositor, "ChopsUpdate", chops_update)
+        monkeypatch.setattr(_compositor, name, part)
     spec = importlib.util.spec_from_file_location("attn_tui.tui.frugal_elsewhere", frugal.__file__)
     assert spec is not None
     assert spec.loader is not None
@@ -403,22 +404,22 @@ def module_with(chops_update: type | None, monkeypatch: pytest.MonkeyPatch) -> M
 
 
 @pytest.mark.parametrize(
-    "chops_update",
-    [
-        OtherParts,
-        None,
-    ],
+    ("name", "part"),
+    [("ChopsUpdate", OtherParts), ("ChopsUpdate", None), ("Compositor", OtherParts)],
 )
 def test_with_a_textual_it_does_not_know_frames_are_textual_s_own(
-    chops_update: type | None, monkeypatch: pytest.MonkeyPatch
+    name: str, part: type | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = module_with(chops_update, monkeypatch)
+    module = module_with(name, part, monkeypatch)
     assert not module.SUPPORTED
     assert module.FrugalApp._display is App._display
     assert FrugalApp._display is not App._display
 
     class Elsewhere(Hello, module.FrugalApp):  # type: ignore[name-defined, misc]
-        pass
+        def get_default_screen(self) -> Screen[object]:
+            screen: Screen[object] = module.FrugalScreen(id="_default")
+            assert "render_partial_update" not in vars(screen._compositor)
+            return screen
 
     async def show() -> list[str]:
         app = Elsewhere()
