@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
+from textual.timer import Timer
 
 from ...core.attention.scales import Setting, multiplier
 from ...core.errors import InputError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 
 _KNOWN = 16  # measurements that are kept
+_LATER = 0.005  # seconds after a frame until this pane goes on with what may be asked for next
 _HELD = 0.05  # seconds from one key to the next in which only a key that is held down repeats
 _BEHIND = 2  # results that are awaited while they keep up with it
 
@@ -94,9 +96,10 @@ class Lab(TwoParts):
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
         self._asked = 0.0  # when, last
         self._held = False  # whether keys come as they do from one that is held down
+        self._later: Timer | None = None  # until then, nothing is done ahead
         self._quick = False  # whether the last result came soon
         self._awaited: set[Parameters] = set()  # what has been asked for since all of it was known
-        self._onward: Callable[[int], int] | None = None  # from one d_k to the next, as the last key went
+        self._onward = _by(1)  # from one d_k to the next, as the last key went
         self._known: dict[Parameters, MeasurementReady] = {}  # what was measured lately, or before it is asked for
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
@@ -202,9 +205,7 @@ class Lab(TwoParts):
             self._take(message)
         elif message.kind == "next":
             if measurement.subject == self._following(self.parameters):
-                self._rehearse(message)
-                if self._held:
-                    self._read_ahead()
+                self.call_after_refresh(self._go_on_later)
         elif message.kind == "theory" or measurement.subject in self._awaited:
             if measurement.complete:
                 self._awaited.discard(measurement.subject)
@@ -220,10 +221,7 @@ class Lab(TwoParts):
             self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
         self.say_progress(None)
         if theory is not None and self._quick:
-            if self._held and self._work.apart:
-                self._read_ahead()
-            else:  # it would take time from painting
-                self.call_after_refresh(self._read_ahead)
+            self.call_after_refresh(self._go_on_later)
 
     @property
     def is_current(self) -> bool:
@@ -238,6 +236,12 @@ class Lab(TwoParts):
         if len(self._known) > _KNOWN:
             del self._known[next(iter(self._known))]
 
+    def _go_on_later(self) -> None:
+        """Read ahead when the frame is on the screen: with two processors, who writes and shows it needs one of them."""
+        if self._later is not None:
+            self._later.stop()
+        self._later = self.set_timer(_LATER, self._read_ahead)
+
     def _read_ahead(self) -> None:
         """Have measured what another press of the last key leads to; while it is held, also what comes after that.
 
@@ -247,7 +251,7 @@ class Lab(TwoParts):
         if following == self.parameters:
             return
         if following in self._known:
-            self.call_after_refresh(self._rehearse, self._known[following])
+            self._rehearse(self._known[following])
             if self._held:
                 following = self._following(following)
         if following not in self._known:
@@ -259,7 +263,7 @@ class Lab(TwoParts):
 
     def _following(self, p: Parameters) -> Parameters:
         """What another press of the last key leads to from here."""
-        return p if self._onward is None else replace(p, d_k=self._onward(p.d_k))
+        return replace(p, d_k=self._onward(p.d_k))
 
     def _rehearse(self, message: MeasurementReady) -> None:
         """Have this composed before it is to be shown."""
@@ -291,8 +295,9 @@ class Lab(TwoParts):
         now = time.monotonic()
         self._held, self._asked = now - self._asked < _HELD, now
         if p in self._known:
-            self._awaited.clear()
-            self.drop("lab")
+            if self._awaited:
+                self._awaited.clear()
+                self.drop("lab")
             self._take(self._known[p])
         else:
             self._awaited.add(p)
@@ -342,8 +347,7 @@ class Lab(TwoParts):
             {"erase": panel.action_erase, "accept": panel.action_accept, "cancel": panel.action_cancel}[end]()
 
     def action_d_k(self, change: int) -> None:
-        low, high = FIELD["d_k"].low, FIELD["d_k"].high
-        self._go(lambda d_k: d_k + change if low <= d_k + change <= high else d_k)
+        self._go(_by(change))
 
     def action_double(self, direction: Literal[-1, 1]) -> None:
         self._go(lambda d_k: int(FIELD["d_k"].stepped(d_k, direction)))
@@ -386,6 +390,12 @@ class Lab(TwoParts):
         self.panel.finish()
         self.panel.show(parameters)
         self._edited()
+
+
+def _by(change: int) -> Callable[[int], int]:
+    """From one d_k to the one so much further, if there is such a d_k."""
+    low, high = FIELD["d_k"].low, FIELD["d_k"].high
+    return lambda d_k: d_k + change if low <= d_k + change <= high else d_k
 
 
 def _contents(measurement: Measurement[Parameters], theory: Theory) -> Contents:
