@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -27,7 +25,7 @@ from ..messages import (
     Progress,
     Theory,
 )
-from ..recompute import Recompute
+from ..recompute import Recompute, Work
 from ..second_process import SecondProcess
 from ..views.bars import Key
 from ..views.glyphs import Glyphs
@@ -35,6 +33,7 @@ from ..views.lines import Line
 from ..views.table import Contents
 from ..widgets.parameter_panel import ParameterPanel, typing
 from ..widgets.results import Results
+from .lookahead import Lookahead, by
 from .pane import SOON
 from .two_parts import TwoParts
 
@@ -42,10 +41,7 @@ if TYPE_CHECKING:
     from ...core.export.formats import Format
 
 
-_KNOWN = 16  # measurements that are kept
 _LATER = 0.005  # seconds after a frame until this pane goes on with what may be asked for next
-_HELD = 0.05  # seconds from one key to the next in which only a key that is held down repeats
-_BEHIND = 2  # results that are awaited while they keep up with it
 
 
 class Lab(TwoParts):
@@ -94,13 +90,9 @@ class Lab(TwoParts):
         self._second = second
         self._work = work.Lab(second)
         self._objection = ""  # why what is being asked for cannot be; it outlives results that are still on their way
-        self._asked = 0.0  # when, last
-        self._held = False  # whether keys come as they do from one that is held down
+        self._ahead = Lookahead()
         self._later: Timer | None = None  # until then, nothing is done ahead
         self._quick = False  # whether the last result came soon
-        self._awaited: set[Parameters] = set()  # what has been asked for since all of it was known
-        self._onward = _by(1)  # from one d_k to the next, as the last key went
-        self._known: dict[Parameters, MeasurementReady] = {}  # what was measured lately, or before it is asked for
         self.as_left = False  # whether the parameters are still those of the last time
         self.measurement: Measurement[Parameters] | None = None
         self.theory: Theory | None = None
@@ -195,20 +187,21 @@ class Lab(TwoParts):
             return
         if theory is not None and self.is_current and measurement is self.measurement and theory is self.theory:
             return  # it came when it was only likely to be asked for
+        ahead = self._ahead
         if theory is not None and measurement.complete:
-            self._keep(message)
+            ahead.learn(message)
         if measurement.subject == self.parameters:
             if message.kind != "theory":  # its measurement has come before
-                self._quick = time.monotonic() - self._asked < SOON
+                self._quick = ahead.waited < SOON
             if measurement.complete:
-                self._awaited.clear()
+                ahead.awaited.clear()
             self._take(message)
         elif message.kind == "next":
-            if measurement.subject == self._following(self.parameters):
+            if measurement.subject == ahead.following(self.parameters):
                 self.call_after_refresh(self._go_on_later)
-        elif message.kind == "theory" or measurement.subject in self._awaited:
+        elif message.kind == "theory" or measurement.subject in ahead.awaited:
             if measurement.complete:
-                self._awaited.discard(measurement.subject)
+                ahead.awaited.discard(measurement.subject)
             self._take(message)
 
     def _take(self, message: MeasurementReady) -> None:
@@ -229,41 +222,26 @@ class Lab(TwoParts):
         shown = self.measurement
         return shown is not None and shown.complete and shown.subject == self.parameters
 
-    def _keep(self, message: MeasurementReady) -> None:
-        subject = message.measurement.subject
-        self._known.pop(subject, None)
-        self._known[subject] = message
-        if len(self._known) > _KNOWN:
-            del self._known[next(iter(self._known))]
-
     def _go_on_later(self) -> None:
-        """Read ahead when the frame is on the screen: with two processors, who writes and shows it needs one of them."""
+        """Read ahead when the frame is on the screen: of two processors, who writes and shows it needs one."""
         if self._later is not None:
             self._later.stop()
         self._later = self.set_timer(_LATER, self._read_ahead)
 
     def _read_ahead(self) -> None:
-        """Have measured what another press of the last key leads to; while it is held, also what comes after that.
+        """Have measured what two more presses of the last key lead to, and the first of it composed.
 
         A delay is made up for from this lead: without it, everything after a late result would be as late.
         """
-        following = self._following(self.parameters)
-        if following == self.parameters:
+        ahead, p = self._ahead, self.parameters
+        following = ahead.following(p)
+        if following == p or ahead.stride:
             return
-        if following in self._known:
-            self._rehearse(self._known[following])
-            if self._held:
-                following = self._following(following)
-        if following not in self._known:
-            self.recompute.request("next", partial(self._work.measure_next, following, self._then(following)))
-
-    def _then(self, p: Parameters) -> Parameters | None:
-        """What to begin as soon as these have been measured: what a held key leads to, while results keep up."""
-        return self._following(p) if self._held and len(self._awaited) <= _BEHIND else None
-
-    def _following(self, p: Parameters) -> Parameters:
-        """What another press of the last key leads to from here."""
-        return replace(p, d_k=self._onward(p.d_k))
+        if following in ahead.known:
+            self._rehearse(ahead.known[following])
+            following = ahead.following(following)
+        if following not in ahead.known:
+            self.recompute.request("next", partial(self._work.measure_next, following, ahead.then(following)))
 
     def _rehearse(self, message: MeasurementReady) -> None:
         """Have this composed before it is to be shown."""
@@ -292,16 +270,22 @@ class Lab(TwoParts):
         self.object_to(fault)
         if fault:
             return
-        now = time.monotonic()
-        self._held, self._asked = now - self._asked < _HELD, now
-        if p in self._known:
-            if self._awaited:
-                self._awaited.clear()
-                self.drop("lab")
-            self._take(self._known[p])
-        else:
-            self._awaited.add(p)
-            self.compute("lab", partial(self._work.measure, p, self._then(p)), soon=self._quick)
+        ahead = self._ahead
+        known = ahead.ask(p)
+        if ahead.stride:
+            self.compute("lab", partial(self._aimed, p), soon=self._quick)
+        elif known is None:
+            self.compute("lab", partial(self._work.measure, p, ahead.then(p)), soon=self._quick)
+        elif ahead.awaited:
+            self.drop("lab")
+        if known is not None:
+            ahead.awaited.clear()
+            self._take(known)
+
+    def _aimed(self, p: Parameters) -> Work:
+        """The measurement of what a held key will have got to, and of these if it stays."""
+        for each in self._ahead.aims(p):
+            yield from self._work.measure(each)
 
     def _fault(self) -> str:
         """Why what the panel shows cannot be measured, if it cannot."""
@@ -347,7 +331,7 @@ class Lab(TwoParts):
             {"erase": panel.action_erase, "accept": panel.action_accept, "cancel": panel.action_cancel}[end]()
 
     def action_d_k(self, change: int) -> None:
-        self._go(_by(change))
+        self._go(by(change))
 
     def action_double(self, direction: Literal[-1, 1]) -> None:
         self._go(lambda d_k: int(FIELD["d_k"].stepped(d_k, direction)))
@@ -379,7 +363,7 @@ class Lab(TwoParts):
 
     def _go(self, onward: Callable[[int], int]) -> None:
         """To the next d_k."""
-        self._onward = onward
+        self._ahead.onward = onward
         self._ask("d_k", onward(self.parameters.d_k))
 
     def _ask(self, name: str, value: Value) -> None:
@@ -390,12 +374,6 @@ class Lab(TwoParts):
         self.panel.finish()
         self.panel.show(parameters)
         self._edited()
-
-
-def _by(change: int) -> Callable[[int], int]:
-    """From one d_k to the one so much further, if there is such a d_k."""
-    low, high = FIELD["d_k"].low, FIELD["d_k"].high
-    return lambda d_k: d_k + change if low <= d_k + change <= high else d_k
 
 
 def _contents(measurement: Measurement[Parameters], theory: Theory) -> Contents:
