@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 import textual
 from attn_tui.core.blas import one_blas_thread
+from attn_tui.core.memory import keep_memory
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.messages import MeasurementReady
 from attn_tui.tui.panes.catalogue import PANES
@@ -114,6 +115,7 @@ def main() -> None:
     options = parser.parse_args()
     rounds = options.rounds or (2 if options.quick else 5)
     effort = Effort(steps=15, held=40, seconds=2.0) if options.quick else Effort()
+    keep_memory()  # as the program does
     gc.disable()  # so that no collection falls into a time that is taken
     print(f"Textual {textual.__version__}, Python {platform.python_version()}, {platform.machine()}")
     print(f"Medians of {rounds} rounds, the program and the bare app in turn. Milliseconds belong to the machine.")

@@ -51,7 +51,9 @@ class Recompute:
     def _run(self) -> None:
         try:
             from ..core.blas import one_blas_thread  # loads NumPy, away from the first frame
+            from ..core.memory import keep_memory
 
+            keep_memory()
             with one_blas_thread():
                 self._work()
         except Exception as error:  # without this thread there would be no more results, and nobody would know why

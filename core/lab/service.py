@@ -98,8 +98,10 @@ def _begin(questions: BinaryIO, begun: list[Draws]) -> None:
     if sys.platform == "linux":
         os.nice(10)
     from ..blas import one_blas_thread
+    from ..memory import keep_memory
     from .sampling import Draws
 
+    keep_memory()
     draws = Draws()
     with one_blas_thread():
         for answer in _first_answers(questions, draws):
