@@ -41,14 +41,24 @@ def _supported() -> bool:
         hasattr(App, "_display")
         and _takes(getattr(_compositor, "ChopsUpdate", None), "chop_ends")
         and _takes(getattr(_compositor, "LayoutUpdate", None), "strips")
-        and {"visible_widgets", "render_partial_update"} <= {*vars(getattr(_compositor, "Compositor", object))}
+        and _sets(Screen, "_compositor")
+        and _sets(getattr(_compositor, "Compositor", None), "_dirty_regions")
+        and {"visible_widgets", "render_partial_update"} <= {*vars(_compositor.Compositor)}
     )
 
 
 def _takes(kind: type | None, name: str) -> bool:
     """Whether there is such a class, and it is made from something of this name."""
-    code = getattr(getattr(kind, "__init__", None), "__code__", None)
-    return code is not None and name in code.co_varnames
+    return name in getattr(_making(kind), "co_varnames", ())
+
+
+def _sets(kind: type | None, name: str) -> bool:
+    """Whether there is such a class, and what is made of it has something of this name."""
+    return name in getattr(_making(kind), "co_names", ())
+
+
+def _making(kind: type | None) -> object:
+    return getattr(getattr(kind, "__init__", None), "__code__", None)
 
 
 SUPPORTED = _supported()

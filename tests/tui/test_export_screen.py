@@ -347,10 +347,10 @@ def test_numbers_that_are_not_asked_for_are_not_written(folder: Path) -> None:
     async def script(stage: Stage) -> None:
         await stage.settled()
         stage.app.hold = True
-        await stage.press("right", "e", "tab", "enter")
+        await stage.press("left", "e", "tab", "enter")
         screen = stage.app.screen
         assert isinstance(screen, ExportScreen)
-        assert "d_k 65" in screen.form.objection
+        assert "d_k 63" in screen.form.objection
         assert not [*folder.iterdir()]
         stage.app.let_go()
         await stage.settled()
@@ -358,7 +358,7 @@ def test_numbers_that_are_not_asked_for_are_not_written(folder: Path) -> None:
         await stage.until(lambda: is_over(stage))
 
     play(script)
-    assert '"d_k": 65' in (folder / "attn-tui-lab-d65.json").read_text()
+    assert '"d_k": 63' in (folder / "attn-tui-lab-d63.json").read_text()
 
 
 # What it looks like

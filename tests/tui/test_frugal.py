@@ -405,7 +405,7 @@ def module_with(name: str, part: type | None, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("name", "part"),
-    [("ChopsUpdate", OtherParts), ("ChopsUpdate", None), ("Compositor", OtherParts)],
+    [("ChopsUpdate", OtherParts), ("ChopsUpdate", None), ("Compositor", OtherParts), ("Compositor", None)],
 )
 def test_with_a_textual_it_does_not_know_frames_are_textual_s_own(
     name: str, part: type | None, monkeypatch: pytest.MonkeyPatch

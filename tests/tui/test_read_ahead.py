@@ -307,6 +307,27 @@ def test_where_results_do_not_keep_up_with_a_held_key_none_is_shown_before_its_k
     play(script)
 
 
+def test_what_a_held_key_has_not_got_to_may_fail_and_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        p = stage.asked
+        lab = stage.lab
+        monkeypatch.setattr(lab._ahead, "aims", lambda p: iter([replace(p, d_k=p.d_k + 5), p]))
+        through = work.Lab.measure
+
+        def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None) -> Work:
+            if parameters != p:
+                raise MemoryError
+            return through(self, parameters, then)
+
+        monkeypatch.setattr(work.Lab, "measure", measure)
+        assert [found.measurement.subject for found in messages(lab._aimed(p))] == [p]
+        with pytest.raises(MemoryError):
+            messages(lab._aimed(NEXT))
+
+    play(script)
+
+
 def test_what_is_shown_already_is_not_shown_again_when_it_comes_once_more() -> None:
     async def script(stage: Stage) -> None:
         await stage.settled()

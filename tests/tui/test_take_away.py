@@ -91,12 +91,12 @@ def test_the_lab_exports_no_numbers_that_are_not_asked_for() -> None:
         stage.app.let_go()
         await stage.settled()
         stage.app.hold = True
-        await stage.press("right")
-        assert "d_k 65" in refusal(lambda: stage.lab.numbers("csv"))
-        assert "--d-k 65" in stage.lab.command()
+        await stage.press("left")
+        assert "d_k 63" in refusal(lambda: stage.lab.numbers("csv"))
+        assert "--d-k 63" in stage.lab.command()
         stage.app.let_go()
         await stage.settled()
-        assert '"d_k": 65' in stage.lab.numbers("json")
+        assert '"d_k": 63' in stage.lab.numbers("json")
         await stage.press("5", "0", "0", "0", "0")
         reason = refusal(lambda: stage.lab.numbers("json"))
         assert "'50000' is not accepted" in reason

@@ -11,6 +11,7 @@ from textual.timer import Timer
 
 from ...core.attention.scales import Setting, multiplier
 from ...core.errors import InputError
+from ...core.lab.service import REFUSALS
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
@@ -285,7 +286,11 @@ class Lab(TwoParts):
     def _aimed(self, p: Parameters) -> Work:
         """The measurement of what a held key will have got to, and of these if it stays."""
         for each in self._ahead.aims(p):
-            yield from self._work.measure(each)
+            try:
+                yield from self._work.measure(each)
+            except REFUSALS:
+                if each == p:  # of another one, who really asks for it is told
+                    raise
 
     def _fault(self) -> str:
         """Why what the panel shows cannot be measured, if it cannot."""
