@@ -175,7 +175,7 @@ class Lab(AttnApp, Sent):
     CSS_PATH = Path(app_module.__file__).with_name("app.tcss")
 
 
-KEYS = ("right", "up", "down", "s", "c", "x", "v", "t", "?", "escape", ">", "<", "tab", "4", "enter", "e", "m", "f")
+KEYS = ("right", "up", "down", "s", "c", "x", "v", "t", "?", "escape", ">", "<", "tab", "4", "e", "m", "f")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (50, 14)])

@@ -91,9 +91,11 @@ def test_a_terminal_that_stops_answering_gets_its_frames_again_after_a_while() -
 def test_answers_in_pieces_and_too_many_of_them_are_no_keys() -> None:
     with running() as session:
         caught_up(session)
-        session.send(RIGHT)
-        session.shows(65)
-        assert session.unanswered
+        shown = 64
+        while session.unanswered < 2:
+            shown += 1
+            session.send(RIGHT)
+            session.shows(shown)
         for at in range(len(ANSWER)):
             session.send(ANSWER[at : at + 1])
             session.read(0.02)
@@ -103,7 +105,7 @@ def test_answers_in_pieces_and_too_many_of_them_are_no_keys() -> None:
         session.answer(5)
         session.quiet()
         session.send(RIGHT)
-        session.shows(66)
+        session.shows(shown + 1)
 
 
 def test_shift_f3_which_looks_like_an_answer_does_nothing() -> None:
