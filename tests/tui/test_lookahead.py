@@ -147,18 +147,6 @@ def test_a_key_that_has_stopped_is_measured_where_it_stands(clock: list[float]) 
     assert [*ahead.aims(p)] == [p]
 
 
-def test_what_has_no_multiplier_is_not_measured_before_it_is_asked_for(clock: list[float]) -> None:
-    ahead = Lookahead()
-    ahead.onward = by(-1)
-    p = replace(START, d_k=3, scale="log_d_k")
-    ahead.ask(p)
-    clock[0] += 0.01
-    p = ahead.following(p)
-    ahead.ask(p)
-    ahead.stride = 1
-    assert [*ahead.aims(p)] == [p]
-
-
 def test_at_a_bound_the_key_stays_where_it_is(clock: list[float]) -> None:
     ahead = Lookahead()
     assert ahead.following(replace(START, d_k=16_383), times=3).d_k == 16_384

@@ -92,23 +92,24 @@ class Dialog(ModalScreen[None]):
         yield Static("dialog", id="dialog")
 
 
+def part(app: Scene, name: str) -> Any:
+    """A widget of the scene, also where a dialog lies over it."""
+    return app.screen_stack[0].query_one(name)
+
+
 CHANGES: dict[str, Callable[[Scene], object]] = {
     **{
-        f"{text} in {name}": lambda app, name=name, text=text: (
-            app.screen_stack[0].query_one(f"#{name}", Static).update(text, layout=False)
-        )
-        for name in ("back", "beside", "one", "two", "front")
+        f"{text} in {name}": lambda app, name=name, text=text: part(app, name).update(text, layout=False)
+        for name in ("#back", "#beside", "#one", "#two", "#front")
         for text in ("a", "bcd 词語 " * 9, "1\n2\n3")
     },
-    "a line of back": lambda app: app.screen_stack[0].query_one("#back").refresh(Region(2, 1, 9, 1)),
-    "front elsewhere": lambda app: app.screen_stack[0].query_one("#front").styles.__setattr__("offset", (9, 3)),
-    "front back": lambda app: app.screen_stack[0].query_one("#front").styles.__setattr__("offset", (4, 1)),
-    "front away": lambda app: (
-        app.screen_stack[0].query_one("#front").set_class(True, "x").styles.__setattr__("display", "none")
-    ),
-    "front there": lambda app: app.screen_stack[0].query_one("#front").styles.__setattr__("display", "block"),
-    "scrolled": lambda app: app.screen_stack[0].query_one(VerticalScroll).scroll_to(y=1, animate=False),
-    "scrolled back": lambda app: app.screen_stack[0].query_one(VerticalScroll).scroll_to(y=0, animate=False),
+    "a line of back": lambda app: part(app, "#back").refresh(Region(2, 1, 9, 1)),
+    "front elsewhere": lambda app: part(app, "#front").set_styles("offset: 9 3;"),
+    "front back": lambda app: part(app, "#front").set_styles("offset: 4 1;"),
+    "front away": lambda app: part(app, "#front").set_styles("display: none;"),
+    "front there": lambda app: part(app, "#front").set_styles("display: block;"),
+    "scrolled": lambda app: part(app, "VerticalScroll").scroll_to(y=1, animate=False),
+    "scrolled back": lambda app: part(app, "VerticalScroll").scroll_to(y=0, animate=False),
     "dialog": lambda app: app.push_screen(Dialog()) if len(app.screen_stack) == 1 else app.pop_screen(),
 }
 

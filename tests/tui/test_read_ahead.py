@@ -307,23 +307,49 @@ def test_where_results_do_not_keep_up_with_a_held_key_none_is_shown_before_its_k
     play(script)
 
 
-def test_what_a_held_key_has_not_got_to_may_fail_and_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [MemoryError, InputError("no"), None], ids=["memory", "input", "multiplier"])
+def test_what_a_held_key_has_not_got_to_may_fail_and_nobody_is_told(
+    error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With None, the scale rule has no multiplier at d_k 1."""
+    p, further = (replace(SMALL, d_k=d_k, scale="log_d_k") for d_k in (2, 1))
+
     async def script(stage: Stage) -> None:
         await stage.settled()
-        p = stage.asked
         lab = stage.lab
-        monkeypatch.setattr(lab._ahead, "aims", lambda p: iter([replace(p, d_k=p.d_k + 5), p]))
+        monkeypatch.setattr(lab._ahead, "aims", lambda asked: iter([further, asked]))
         through = work.Lab.measure
 
         def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None) -> Work:
-            if parameters != p:
-                raise MemoryError
+            if error and parameters == further:
+                raise error
             return through(self, parameters, then)
 
         monkeypatch.setattr(work.Lab, "measure", measure)
         assert [found.measurement.subject for found in messages(lab._aimed(p))] == [p]
-        with pytest.raises(MemoryError):
-            messages(lab._aimed(NEXT))
+        with pytest.raises((MemoryError, InputError)):
+            messages(lab._aimed(further))
+
+    play(script, p)
+
+
+def test_what_waits_for_a_frame_does_not_take_the_place_of_what_was_asked_for_since() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        begun: list[str] = []
+
+        def asked(name: str) -> Callable[[], Work]:
+            def begin() -> Work:
+                begun.append(name)
+                return work.nothing()
+
+            return begin
+
+        stage.lab.compute("lab", asked("older"))
+        stage.lab.compute_now("lab", asked("newer"))
+        await stage.until(lambda: begun)
+        await stage.still()
+        assert begun == ["newer"]
 
     play(script)
 

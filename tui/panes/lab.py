@@ -274,8 +274,8 @@ class Lab(TwoParts):
         ahead = self._ahead
         known = ahead.ask(p)
         if ahead.stride:
-            self.recompute.request("lab", partial(self._aimed, p))
-            self.has_come()  # no frame waits: the next result is of a later key
+            self.compute_now("lab", partial(self._aimed, p))
+            self.has_come()  # what comes soon is of a later key
         elif known is None:
             self.compute("lab", partial(self._work.measure, p, ahead.then(p)), soon=self._quick)
         elif ahead.awaited:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ...core.attention.scales import Setting, multiplier
-from ...core.parameters import FIELD, ParameterError, Parameters
+from ...core.parameters import FIELD, Parameters
 from ..messages import MeasurementReady
 
 _KNOWN = 16  # measurements that are kept
@@ -85,15 +84,7 @@ class Lookahead:
     def aims(self, p: Parameters) -> Iterator[Parameters]:
         """What to measure for a key that has got here; asked by who measures, when there is time for the next."""
         target = self.following(p, self.stride)
-        if self.waited <= _RELEASED * self._every and target not in self.known and _has_multiplier(target):
+        if self.waited <= _RELEASED * self._every and target not in self.known:
             yield target
         if self._last == p and p not in self.known:  # it has not gone on
             yield p
-
-
-def _has_multiplier(p: Parameters) -> bool:
-    try:
-        multiplier(p.scale, Setting.of(p))
-    except ParameterError:
-        return False
-    return True

@@ -77,13 +77,18 @@ class Pane(Ground, Container, can_focus=True):
         A result that is to come soon is waited for, so that one frame shows it with what it was asked for. Otherwise
         the thread is told after the next frame: it would take time from painting what has been asked for.
         """
-        self._wanted[kind] = asked
         paced = self._paced if soon else None
         if paced is not None:
             paced.expect(SOON)
-            self.recompute.request(kind, asked)
+            self.compute_now(kind, asked)
         else:
+            self._wanted[kind] = asked
             self.call_after_refresh(self._request, kind, asked)
+
+    def compute_now(self, kind: str, asked: Callable[[], Work]) -> None:
+        """Have this computed; neither does that wait for a frame, nor a frame for that."""
+        self._wanted[kind] = asked
+        self.recompute.request(kind, asked)
 
     def _request(self, kind: str, asked: Callable[[], Work]) -> None:
         if self._wanted.get(kind) is asked:  # and not something newer, which may have been requested at once
