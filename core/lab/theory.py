@@ -185,7 +185,8 @@ def _values(
     """The expectation of each statistic at multiplier c."""
     found = _logit_values(c, moments, within, rows)
     if p.sink == "none":
-        found |= _of_equals(p, rows) | _attention_values(c, rows) | _gradient_values(c, p, rows)
+        at = rows.curves and rows.curves.at(c * rows.deviations)
+        found |= _of_equals(p, rows) | _attention_values(rows, at) | _gradient_values(c, p, rows, at)
     return _complete(found)
 
 
@@ -219,24 +220,22 @@ def _logit_values(c: float, moments: ScoreMoments, within: float | None, rows: _
     return values
 
 
-def _attention_values(c: float, rows: _Rows) -> dict[str, float | None]:
-    """Means over rows of the statistics of weights."""
+def _attention_values(rows: _Rows, at: Mapping[str, FloatArray] | None) -> dict[str, float | None]:
+    """Means over rows of the statistics of weights, from the curves at their deviations."""
     if rows.equal:
         return _equal_weights(rows.lengths, rows.shares)
-    if rows.curves is None:
-        return {}
-    at = rows.curves.at(c * rows.deviations)
-    return {name: float(rows.weights @ curve) for name, curve in at.items()}
+    return {name: float(rows.weights @ curve) for name, curve in at.items()} if at else {}
 
 
-def _gradient_values(c: float, p: Parameters, rows: _Rows) -> dict[str, float | None]:
+def _gradient_values(
+    c: float, p: Parameters, rows: _Rows, at: Mapping[str, FloatArray] | None
+) -> dict[str, float | None]:
     """E‖∂L/∂q‖² = (c σ)² d_v ((d_k − 1) E‖J‖_F² + E|Jz|²), with σ the keys' own deviation and z a row's scores over
     theirs: of d_k directions one is the query's, along which keys are not independent of the logits."""
     own = p.std_k * math.sqrt(1 - abs(p.correlation))
     if rows.equal:  # ‖J‖_F² and |Jz|² are the same
         square = p.d_k * float(rows.shares @ ((rows.lengths - 1) / rows.lengths**2))
-    elif rows.curves is not None:
-        at = rows.curves.at(c * rows.deviations)
+    elif at:
         square = float(rows.weights @ ((p.d_k - 1) * at["jacobian_norm_squared"] + at["jacobian_along_logits"]))
     else:
         return {}

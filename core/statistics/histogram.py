@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,19 @@ class Axis:
     def scaled(self, multiplier: float) -> Axis:
         """The axis of multiplier·x, for a positive multiplier."""
         return Axis(self.low * multiplier, self.high * multiplier, self.bins, self.log10)
+
+    @property
+    def edges(self) -> FloatArray:
+        """The edges of the bins, shape (bins + 1,)."""
+        return _edges(self.low, self.high, self.bins)
+
+
+@lru_cache(maxsize=64)
+def _edges(low: float, high: float, bins: int) -> FloatArray:
+    """Kept, because most axes are those of the measurement before."""
+    edges = np.linspace(low, high, bins + 1)
+    edges.flags.writeable = False
+    return edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +67,7 @@ class Histogram:
     def below(self, x: npt.ArrayLike) -> FloatArray:
         """How many values lie below each x, taken as evenly spread within a bin; in and out of the axis."""
         points = np.asarray(x, dtype=np.float64)
-        inside = np.interp(points, self._edges, self._cumulative)
-        beyond = np.where(points < self.axis.low, 0.0, float(self.total))
-        return np.where((points < self.axis.low) | (points > self.axis.high), beyond, inside)
+        return np.interp(points, self.axis.edges, self._cumulative, left=0.0, right=self.total)
 
     def onto(self, edges: npt.ArrayLike) -> FloatArray:
         """The counts between given increasing edges, parts of a bin in proportion; shape (len(edges) − 1,)."""
@@ -65,15 +76,14 @@ class Histogram:
     def quantiles(self, shares: npt.ArrayLike) -> FloatArray:
         """Where the given shares of all counts lie below; an end of the axis for what lies outside it."""
         wanted = np.asarray(shares) * self.total
-        return np.interp(wanted, self._cumulative, self._edges)
-
-    @cached_property
-    def _edges(self) -> FloatArray:
-        return np.linspace(self.axis.low, self.axis.high, self.axis.bins + 1)
+        return np.interp(wanted, self._cumulative, self.axis.edges)
 
     @cached_property
     def _cumulative(self) -> FloatArray:
-        return self.underflow + np.concatenate(([0.0], np.cumsum(self.counts)))
+        cumulative = np.zeros(len(self.counts) + 1)
+        np.cumsum(self.counts, out=cumulative[1:])
+        cumulative += self.underflow
+        return cumulative
 
 
 def count(values: FloatArray, axis: Axis) -> Counts:

@@ -216,13 +216,16 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
 def _filled(spans: list[Span], width: int) -> list[Span]:
     """With blanks at the end for this many cells, and no span of blanks alone: painting a span costs more."""
     found: list[Span] = []
-    padding: Span = (" " * (width - sum(len(text) for text, _ in spans)), "text")
-    for text, role in [*spans, padding]:
+    left = width
+    for text, role in spans:
+        left -= len(text)
         if found and not text.strip():
             before, role_before = found.pop()
-            found.append((before + text, role_before))
-        else:
-            found.append((text, role))
+            text, role = before + text, role_before
+        found.append((text, role))
+    if left > 0:
+        text, role = found.pop()
+        found.append((text + " " * left, role))
     return found
 
 
