@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
@@ -14,10 +13,11 @@ from ..core.statistics.measurement import Estimate, Measurement
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
     from ..core.lab.claims import Claim, Outcome
+    from ..core.lab.comparison import Theory
     from ..core.lab.mechanisms import Row as MechanismRow
     from ..core.lab.rule_curves import Curves
     from ..core.lab.rule_rows import Row as RuleRow
-    from ..core.lab.theory import PredictedColumn, Prediction, ScoreCurve
+    from ..core.lab.theory import PredictedColumn
     from .views.sweep import SweptPoint
     from .work import Sweep
 
@@ -70,15 +70,6 @@ class Computed(Message):
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, Computed) and type(message) is type(self) and message.kind == self.kind
-
-
-@dataclass(frozen=True, eq=False)
-class Theory:
-    """What is exactly known of a measurement, and how far it is from that."""
-
-    prediction: Prediction
-    deviations: Sequence[Mapping[str, float | None]]  # of each column, in standard errors
-    curve: ScoreCurve | None
 
 
 class MeasurementReady(Computed):

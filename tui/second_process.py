@@ -20,7 +20,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..core.lab.service import FIRST, FIRST_ANSWERS, HEAD, Said
+from ..core.lab.service import FIRST, FIRST_ANSWERS, HEAD, Asked, Explained, Said
 from ..core.statistics.measurement import Measurement
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class SecondProcess:
         p = question
         self._first = p if p.batch * p.n_queries * p.n_keys * p.d_k <= _FEW else None
         self._asked = time.monotonic()
-        self._put(FIRST, self._first)
+        self._put((FIRST, self._first, False))
 
     @property
     def there(self) -> bool:
@@ -86,8 +86,15 @@ class SecondProcess:
         if first is not None and (question.n_keys, question.mask) == (first.n_keys, first.mask):
             yield from self._first_answer(2)
 
-    def measure(self, question: Parameters) -> Iterator[Said]:
-        """What `telling` says of this; raises UnansweredError where that is not to be had, or no longer."""
+    def adopt(self, curves: Mapping[int, FloatArray]) -> None:
+        """Let it know these, which `curves.prepared` made here."""
+        self._put(curves)
+
+    def measure(self, question: Parameters, explained: bool = False) -> Iterator[Said | Explained]:
+        """What `telling` says of this; raises UnansweredError where that is not to be had, or no longer.
+
+        Explained, the measurement of all draws comes with its theory; the curves of such rows must be known there.
+        """
         if question == self._first:
             found = None
             for found in self._first_answer(1):
@@ -99,7 +106,7 @@ class SecondProcess:
             pass
         if self._busy:  # with so little that nobody should wait for that
             raise UnansweredError
-        number = self._ask(question)
+        number = self._ask(question, explained)
         heard = self._heard[number]
         try:
             while True:
@@ -107,7 +114,7 @@ class SecondProcess:
                 if said is None:
                     raise UnansweredError
                 yield said
-                if isinstance(said, Measurement) and said.complete:
+                if isinstance(said, Explained) or (isinstance(said, Measurement) and said.complete):
                     number = 0
                     return
         finally:
@@ -118,11 +125,11 @@ class SecondProcess:
     def _busy(self) -> bool:
         return self._first is not None and len(self._heard[FIRST]) < FIRST_ANSWERS
 
-    def _ask(self, question: Parameters | None) -> int:
+    def _ask(self, question: Parameters | None, explained: bool = False) -> int:
         """The number of this question, which takes the place of the one before."""
         self._number += 1
         self._heard = {FIRST: self._heard[FIRST], self._number: []}
-        self._put(self._number, question)
+        self._put((self._number, question, explained))
         return self._number
 
     def _next_answer(self, heard: list[bytes]) -> Generator[None, None, Any]:
@@ -145,11 +152,11 @@ class SecondProcess:
         if len(heard) > index:
             yield pickle.loads(heard[index])
 
-    def _put(self, number: int, question: Parameters | None) -> None:
+    def _put(self, said: Asked | Mapping[int, FloatArray]) -> None:
         process = self._process
         if process is not None and process.stdin is not None:
             try:
-                process.stdin.write(pickle.dumps((number, question)))
+                process.stdin.write(pickle.dumps(said))
                 process.stdin.flush()
             except (OSError, ValueError):  # it has ended, or has been ended
                 self.close()

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
-from ..core.lab.service import PARTIAL, REFUSALS, SILENCE, Said, telling
+from ..core.lab.service import PARTIAL, REFUSALS, SILENCE, Explained, Said, telling
 from ..core.landmarks import landmarks
 from ..core.parameters import Parameters
 from ..core.statistics.measurement import Estimate, Measurement
@@ -28,13 +28,13 @@ from .messages import (
     RuleCurvesReady,
     RulesPart,
     SweepPart,
-    Theory,
 )
 from .recompute import Work
 from .second_process import SecondProcess, UnansweredError
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
+    from ..core.lab.comparison import Theory
     from ..core.lab.mechanisms import Row as MechanismRow
     from ..core.lab.rule_rows import Row as RuleRow
     from ..core.lab.sampling import Draws
@@ -62,17 +62,18 @@ class Lab:
         """Whether it is done by a process of its own."""
         return self._second is not None and self._second.there
 
-    def measure(self, parameters: Parameters, then: Parameters | None = None) -> Work:
+    def measure(self, parameters: Parameters, then: Parameters | None = None, ahead: bool = False) -> Work:
         """The measurement of these parameters; long ones show progress and their first draws on the way.
 
         What is said to come then is begun by the second process while this one sees to what has been measured.
+        Measured ahead, it is not waited for.
         """
         self._then = then
         found = self._found_of(parameters)
         if found is not None:
             yield MeasurementReady("lab", found.measurement, found.theory)
         if found is None or not found.measurement.complete:
-            yield from self._gone_on_with(parameters)
+            yield from self._gone_on_with(parameters, ahead)
 
     def measure_next(self, parameters: Parameters, then: Parameters | None = None) -> Work:
         """What is likely to be asked for next. When it is, `measure` goes on from where this is."""
@@ -80,7 +81,7 @@ class Lab:
         found = self._found_of(parameters)
         if found is not None and found.measurement.complete:  # and it is on its way to who asks for it again
             return
-        early = self._early = parameters, self._gone_on_with(parameters)
+        early = self._early = parameters, self._gone_on_with(parameters, ahead=True)
         until = time.monotonic() + AHEAD
         try:
             for message in early[1]:
@@ -100,42 +101,44 @@ class Lab:
         found = self._found
         return found if found and found.theory and found.measurement.subject == parameters else None
 
-    def _gone_on_with(self, parameters: Parameters) -> Work:
+    def _gone_on_with(self, parameters: Parameters, ahead: bool) -> Work:
         """The measurement of these, from where it is if it has been begun."""
         early, self._early = self._early, None
-        return early[1] if early is not None and early[0] == parameters else self._measured(parameters)
+        return early[1] if early is not None and early[0] == parameters else self._measured(parameters, ahead)
 
-    def _measured(self, parameters: Parameters) -> Work:
+    def _measured(self, parameters: Parameters, ahead: bool) -> Work:
+        known = _rows_of(parameters) in self._prepared
         theory = None
-        for said in self._said(parameters):
+        for said in self._said(parameters, explained=known and ahead):
             # Waited for, it has its theory worked out beside the measurement; ahead, that would slow the painting.
-            due = self._early is None or isinstance(said, Measurement)
-            if theory is None and due and _rows_of(parameters) in self._prepared:
-                theory = _theorist()(parameters)
-            if said is None:
-                yield None
+            if theory is None and known and (not ahead or isinstance(said, Measurement)):
+                theory = _theory_of(parameters)
+            if isinstance(said, Explained):
+                measurement, found = said
             elif isinstance(said, Measurement):
-                if said.complete:
-                    self._begin_then()
-                self._found = MeasurementReady("lab", said, theory and theory(said))
-                yield self._found
+                measurement, found = said, theory and theory(said)
             else:
-                yield Progress("lab", said)
+                yield None if said is None else Progress("lab", said)
+                continue
+            if measurement.complete:
+                self._begin_then()
+            self._found = MeasurementReady("lab", measurement, found)
+            yield self._found
 
     def _begin_then(self) -> None:
         then, self._then = self._then, None
         if then is not None and self.apart:
-            self._early = then, self._measured(then)
+            self._early = then, self._measured(then, ahead=True)
             try:
                 next(self._early[1])
             except REFUSALS:
                 self._early = None  # as in `measure_next`
 
-    def _said(self, parameters: Parameters) -> Iterator[Said]:
-        """What the second process says of it, or else what this one finds."""
+    def _said(self, parameters: Parameters, explained: bool) -> Iterator[Said | Explained]:
+        """What the second process says of it, explained if that is wanted, or else what this one finds."""
         if self._second is not None:
             try:
-                yield from self._second.measure(parameters)
+                yield from self._second.measure(parameters, explained)
                 self._draws = None
                 return
             except UnansweredError:
@@ -147,15 +150,19 @@ class Lab:
 
     def predict(self, measurement: Measurement[Parameters]) -> Work:
         """The theory of a measurement whose curves are not built yet: a part of a second, once for each n."""
-        from ..core.lab.curves import adopt
+        from ..core.lab.comparison import theory_of  # loaded while curves are awaited
+        from ..core.lab.curves import adopt, prepared
 
-        theorist = _theorist()  # which is loaded while curves are awaited
-        for curves in self._second.curves(measurement.subject) if self._second else ():
+        question, there = measurement.subject, False
+        for curves in self._second.curves(question) if self._second else ():
             if curves is not None:
                 adopt(curves)
+                there = True
             yield None
-        found = theorist(measurement.subject)(measurement)
-        self._prepared.add(_rows_of(measurement.subject))
+        found = theory_of(question)(measurement)
+        if self._second and not there:
+            self._second.adopt(prepared(question.n_keys, question.mask))
+        self._prepared.add(_rows_of(question))
         yield MeasurementReady("theory", measurement, found)
 
 
@@ -164,19 +171,10 @@ def _rows_of(p: Parameters) -> tuple[object, ...]:
     return p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None
 
 
-Theorist: TypeAlias = Callable[[Parameters], Callable[[Measurement[Parameters]], Theory]]
+def _theory_of(question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
+    from ..core.lab.comparison import theory_of
 
-
-def _theorist() -> Theorist:
-    """What makes the theory of a question, and from that the theory of its measurement."""
-    from ..core.lab.comparison import deviations
-    from ..core.lab.theory import predict, score_curve
-
-    def theory_of(question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
-        prediction, curve = predict(question), score_curve(question)
-        return lambda measurement: Theory(prediction, deviations(measurement, prediction), curve)
-
-    return theory_of
+    return theory_of(question)
 
 
 class Sweep:

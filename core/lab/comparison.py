@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..parameters import Parameters
 from ..statistics.measurement import Column, Measurement
-from .theory import PredictedColumn, Prediction
+from .theory import PredictedColumn, Prediction, ScoreCurve, predict, score_curve
+
+
+@dataclass(frozen=True, eq=False)
+class Theory:
+    """What is exactly known of a measurement, and how far it is from that."""
+
+    prediction: Prediction
+    deviations: Sequence[Mapping[str, float | None]]  # of each column, in standard errors
+    curve: ScoreCurve | None
+
+
+def theory_of(question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
+    """What makes the theory of a question's measurement; all that needs no measurement is done now."""
+    prediction, curve = predict(question), score_curve(question)
+    return lambda measurement: Theory(prediction, deviations(measurement, prediction), curve)
 
 
 def deviations(

@@ -3,6 +3,8 @@
 `python -c "from attn_tui.core.lab.service import main; main()"` reads questions from stdin and writes answers to
 stdout, all of it pickled. A newer question takes the place of the one that is being answered. Who asks imports this
 module too, which loads no NumPy.
+
+The curves that theory rests on can be told in place of a question, so that they are made by one process only.
 """
 
 from __future__ import annotations
@@ -11,18 +13,20 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from struct import Struct
 from threading import Condition, Thread
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
 from ..errors import InputError
 from ..parameters import Parameters
 from ..statistics.measurement import Measurement
 
 if TYPE_CHECKING:
+    from ..arrays import FloatArray
+    from .comparison import Theory
     from .sampling import Draws
 
 HEAD = Struct("<QQ")  # before each answer: the number of its question, and how many bytes it has
@@ -32,6 +36,17 @@ REFUSALS = (InputError, MemoryError)  # what people are told of, and the process
 
 # How much is done, 0 to 1; a measurement, perhaps of the first draws only; None where there is nothing to say.
 Said: TypeAlias = float | Measurement[Parameters] | None
+
+
+class Explained(NamedTuple):
+    """A measurement of all draws with its theory."""
+
+    measurement: Measurement[Parameters]
+    theory: Theory
+
+
+# The number of a question, what it asks, and whether that is to be explained.
+Asked: TypeAlias = tuple[int, Parameters | None, bool]
 
 SILENCE = 0.15  # seconds after which a measurement that goes on says how far it is
 PARTIAL = 0.5  # and shows what it has so far
@@ -58,13 +73,13 @@ def main() -> None:
     inbox, [draws] = _Inbox(questions), begun
     with one_blas_thread():
         while asked := inbox.take():
-            number, question = asked
+            number, question, explained = asked
             try:
                 for said in telling(question, draws) if question else ():
                     if inbox.waiting:
                         break
                     if said is not None:
-                        _say(number, said)
+                        _say(number, _explained(said) if explained else said)
             except REFUSALS:
                 _say(number, None)
 
@@ -87,6 +102,15 @@ def telling(question: Parameters, draws: Draws) -> Iterator[Said]:
             yield step.fraction
         else:
             yield None
+
+
+def _explained(said: Said) -> Said | Explained:
+    """This with its theory, if it is a measurement of all draws."""
+    if not isinstance(said, Measurement) or not said.complete:
+        return said
+    from .comparison import theory_of
+
+    return Explained(said, theory_of(said.subject)(said))
 
 
 def _begin(questions: BinaryIO, begun: list[Draws]) -> None:
@@ -112,7 +136,7 @@ def _begin(questions: BinaryIO, begun: list[Draws]) -> None:
 def _first_answers(questions: BinaryIO, draws: Draws) -> Iterator[object]:
     from .experiment import run  # before the question is there: this is what takes long
 
-    _, question = pickle.load(questions)
+    _, question, _ = pickle.load(questions)
     try:
         measurement = question and run(question, draws)
     except REFUSALS:
@@ -138,7 +162,7 @@ class _Inbox:
 
     def __init__(self, questions: BinaryIO) -> None:
         self._questions = questions
-        self._newest: tuple[int, Parameters | None] | None = None
+        self._newest: Asked | None = None
         self._ended = False
         self._changed = Condition()
         Thread(target=self._read, daemon=True).start()
@@ -147,17 +171,23 @@ class _Inbox:
         try:
             with suppress(EOFError):
                 while True:
-                    self._put(pickle.load(self._questions))
+                    said: Asked | Mapping[int, FloatArray] = pickle.load(self._questions)
+                    if isinstance(said, Mapping):
+                        from .curves import adopt
+
+                        adopt(said)
+                    else:
+                        self._put(said)
         finally:
             self._put(None)
 
-    def _put(self, asked: tuple[int, Parameters | None] | None) -> None:
+    def _put(self, asked: Asked | None) -> None:
         with self._changed:
             self._newest, self._ended = asked, asked is None
             self._changed.notify()
 
-    def take(self) -> tuple[int, Parameters | None] | None:
-        """The number of the newest question, which is waited for, and that; None when nobody asks any more."""
+    def take(self) -> Asked | None:
+        """The newest question, which is waited for; None when nobody asks any more."""
         with self._changed:
             while not self.waiting:
                 self._changed.wait()

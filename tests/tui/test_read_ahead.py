@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab import service
+from attn_tui.core.lab.comparison import Theory
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui import work
-from attn_tui.tui.messages import Computed, Failed, MeasurementReady, Theory
+from attn_tui.tui.messages import Computed, Failed, MeasurementReady
 from attn_tui.tui.recompute import Work
 from rich.segment import Segment
 from test_app import SMALL, Held, Stage, numbers, play
@@ -275,10 +276,10 @@ def test_where_results_do_not_keep_up_with_a_held_key_none_is_shown_before_its_k
     through = work.Lab.measure
     measured: list[int] = []
 
-    def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None) -> Work:
+    def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None, ahead: bool = False) -> Work:
         time.sleep(0.03)
         measured.append(parameters.d_k)
-        return through(self, parameters, then)
+        return through(self, parameters, then, ahead)
 
     async def script(stage: Stage) -> None:
         await stage.settled()
@@ -320,10 +321,12 @@ def test_what_a_held_key_has_not_got_to_may_fail_and_nobody_is_told(
         monkeypatch.setattr(lab._ahead, "aims", lambda asked: iter([further, asked]))
         through = work.Lab.measure
 
-        def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None) -> Work:
+        def measure(
+            self: work.Lab, parameters: Parameters, then: Parameters | None = None, ahead: bool = False
+        ) -> Work:
             if error and parameters == further:
                 raise error
-            return through(self, parameters, then)
+            return through(self, parameters, then, ahead)
 
         monkeypatch.setattr(work.Lab, "measure", measure)
         assert [found.measurement.subject for found in messages(lab._aimed(p))] == [p]

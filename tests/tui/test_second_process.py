@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab import curves
+from attn_tui.core.lab.comparison import theory_of
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
@@ -134,6 +135,27 @@ def test_later_questions_are_measured_as_this_process_would(second: SecondProces
         assert numbers(found) == numbers(run(question))
 
 
+def test_what_is_asked_for_with_its_theory_comes_with_what_this_process_would_find(second: SecondProcess) -> None:
+    ready(second)
+    for d_k in (9, 300):
+        question = at(d_k)
+        measurement, theory = last(second.measure(question, explained=True))
+        assert numbers(measurement) == numbers(run(question))
+        own = theory_of(question)(measurement)
+        assert theory.prediction == own.prediction
+        assert theory.deviations == own.deviations
+        assert np.array_equal(theory.curve.below, own.curve.below)
+
+
+def test_theory_rests_on_the_curves_that_it_was_told(second: SecondProcess) -> None:
+    ready(second)
+    longer = SMALL.with_value("n_keys", 17)
+    [(n_keys, made)] = curves.prepared(17, "none").items()
+    second.adopt({n_keys: np.zeros_like(made)})  # no curves that it would come to by itself
+    values = last(second.measure(longer, explained=True)).theory.prediction.columns[0].values
+    assert (values["entropy"], values["max_weight"]) == (0, 1)
+
+
 def test_a_newer_question_takes_the_place_of_one_that_is_being_answered(second: SecondProcess) -> None:
     ready(second)
     for _ in range(3):
@@ -165,9 +187,9 @@ def asked(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     d_ks: list[int] = []
     ask = second._ask
 
-    def noted(question: Parameters | None) -> int:
+    def noted(question: Parameters | None, explained: bool = False) -> int:
         d_ks.append(question.d_k if question else 0)
-        return ask(question)
+        return ask(question, explained)
 
     monkeypatch.setattr(second, "_ask", noted)
     return d_ks
@@ -207,6 +229,50 @@ def test_what_is_measured_ahead_asks_for_what_comes_then_and_is_not_measured_aga
     assert asked == [9, 10, 11]
     assert numbers(last(lab.measure(at(11))).measurement) == numbers(run(at(11)))
     assert asked == [9, 10, 11]
+
+
+@pytest.fixture
+def explained(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The n_keys and the d_k of what the second process is asked for with its theory."""
+    questions: list[tuple[int, int]] = []
+    measure = second.measure
+
+    def noted(question: Parameters, explained: bool = False) -> Iterator[Any]:
+        if explained:
+            questions.append((question.n_keys, question.d_k))
+        return measure(question, explained)
+
+    monkeypatch.setattr(second, "measure", noted)
+    return questions
+
+
+def test_ahead_the_second_process_sees_to_theory_and_waited_for_this_one_does(
+    second: SecondProcess, explained: list[tuple[int, int]]
+) -> None:
+    lab = lab_of(second)
+    assert last(lab.measure(at(9), at(10))).theory is not None
+    for measured in (lab.measure(at(10)), lab.measure_next(at(11)), lab.measure(at(300), ahead=True)):
+        found = last(measured)
+        own = theory_of(found.measurement.subject)(found.measurement)
+        assert found.theory.prediction == own.prediction
+        assert found.theory.deviations == own.deviations
+    assert [d_k for _, d_k in explained] == [10, 11, 300]
+
+
+def test_theory_ahead_is_left_to_it_once_it_knows_the_curves_of_such_rows(
+    second: SecondProcess, explained: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "AHEAD", FOREVER)
+    lab, told, adopt = lab_of(second), list[Any](), second.adopt
+    monkeypatch.setattr(second, "adopt", lambda curves: (told.append(curves), adopt(curves)))
+    longer = SMALL.with_value("n_keys", 17)
+    first = last(lab.measure(longer))
+    assert (first.theory, explained) == (None, [])
+    last(lab.predict(first.measurement))
+    [curves_told] = told
+    assert curves_told.keys() == {17}
+    assert last(lab.measure_next(longer.with_value("d_k", 9))).theory is not None
+    assert explained == [(17, 9)]
 
 
 def test_something_else_takes_the_place_of_what_was_to_come_then(second: SecondProcess, asked: list[int]) -> None:
