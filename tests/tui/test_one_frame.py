@@ -108,6 +108,21 @@ def test_a_result_that_does_not_come_is_not_waited_for(
     assert played(script).frames == ["d_k 128, measured 65"]
 
 
+def test_a_key_that_is_held_waits_for_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(app: Watched, pilot: Pilot[Any]) -> None:
+        await pilot.press("right")
+        await until(pilot, lambda: app.measured == 65)
+        app.frames.clear()
+        app.kept = []
+        await pilot.press("up")  # which nobody has measured ahead, and which is waited for
+        assert not app.frames
+        monkeypatch.setattr("attn_tui.tui.panes.lookahead._HELD", 1000.0)
+        await pilot.press("up")
+        await until(pilot, lambda: app.frames)
+
+    assert {*played(script).frames} == {"d_k 256, measured 65"}
+
+
 def test_a_refusal_ends_the_wait() -> None:
     async def script(app: Watched, pilot: Pilot[Any]) -> None:
         await pilot.press("right")

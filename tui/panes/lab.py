@@ -24,7 +24,6 @@ from ..messages import (
     ParametersChanged,
     ParametersEdited,
     Progress,
-    Theory,
 )
 from ..recompute import Recompute, Work
 from ..second_process import SecondProcess
@@ -40,6 +39,7 @@ from .two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
+    from ...core.lab.comparison import Theory
 
 
 _LATER = 0.005  # seconds after a frame until this pane goes on with what may be asked for next
@@ -277,7 +277,9 @@ class Lab(TwoParts):
             self.compute_now("lab", partial(self._aimed, p))
             self.has_come()  # what comes soon is of a later key
         elif known is None:
-            self.compute("lab", partial(self._work.measure, p, ahead.then(p)), soon=self._quick)
+            # A held key goes on: its next d_k would wait as well.
+            soon = self._quick and not ahead.held
+            self.compute("lab", partial(self._work.measure, p, ahead.then(p)), soon)
         elif ahead.awaited:
             self.drop("lab")
         if known is not None:
@@ -288,7 +290,7 @@ class Lab(TwoParts):
         """The measurement of what a held key will have got to, and of these if it stays."""
         for each in self._ahead.aims(p):
             try:
-                yield from self._work.measure(each)
+                yield from self._work.measure(each, ahead=each != p)
             except REFUSALS:
                 if each == p:  # of another one, who really asks for it is told
                     raise

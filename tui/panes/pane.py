@@ -82,6 +82,7 @@ class Pane(Ground, Container, can_focus=True):
             paced.expect(SOON)
             self.compute_now(kind, asked)
         else:
+            self.has_come()
             self._wanted[kind] = asked
             self.call_after_refresh(self._request, kind, asked)
 
@@ -100,7 +101,7 @@ class Pane(Ground, Container, can_focus=True):
         self.recompute.request(kind, nothing)
 
     def has_come(self) -> None:
-        """What was to come soon is on screen, or is not going to come."""
+        """What was to come soon is on screen, or is no longer waited for."""
         if self._paced is not None:
             self._paced.expect_no_more()
 
