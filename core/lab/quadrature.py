@@ -23,10 +23,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ..arrays import FloatArray
 from ..statistics.catalogue import ONE_HOT
@@ -39,6 +40,8 @@ _EULER = 0.5772156649015329
 _ROOT_2_PI = math.sqrt(2 * math.pi)
 _STEP = 0.25  # of ln t: the strip of e^(−e^y) has half width π/2, so the error is e^(−π²/step)
 _NORMAL = NormalDist()
+_PATH_STEP = math.log(ONE_HOT / (1 - ONE_HOT)) / 16  # of ln t, on the path of a lognormal's characteristic function
+_NEAR = 8  # neighbours that are turned together there
 _LEGENDRE = np.polynomial.legendre.leggauss(12)
 
 
@@ -114,7 +117,7 @@ def _kernel_averages(u: FloatArray, s: float) -> tuple[FloatArray, FloatArray, F
         z = _grid(-8.75, 8.75, min(0.5, _STEP / s) if s > 0 else 0.5)
         weights = normal_pdf(z) * (z[1] - z[0])
         y = u[:, None] + s * z
-        powers = np.exp(y)
+        powers = np.multiply.outer(np.exp(u), np.exp(s * z))
         first = np.exp(y - powers)
         second, x = first * powers, s * z
         moments = (first, second, second * powers, second * powers**2, first * y)
@@ -145,8 +148,8 @@ def _max_weight(n: FloatArray, s: float) -> FloatArray:
     v = np.arange(-38 - math.log(most), 4, _STEP)
     gap, weights = _gaps(s, (float(z[-1]) + 9) * s)  # x − y of another key
     density = normal_pdf((s * z[:, None] - gap) / s) * (weights / s)
-    others = normal_cdf(z)[:, None] + density @ np.expm1(-np.exp(v - gap[:, None]))  # C(v, x), shape (len(z), len(v))
-    log_others = np.log(np.maximum(others, 1e-300))
+    others = normal_cdf(z)[:, None] + density @ np.expm1(np.multiply.outer(-np.exp(-gap), np.exp(v)))  # C(v, x)
+    log_others = np.log(np.maximum(others, 1e-300))  # (len(z), len(v))
     kernel = np.exp(v - np.exp(v)) * _STEP
     largest = normal_pdf(z) * step
     values = [count * (largest @ (np.exp((count - 1) * log_others) @ kernel)) for count in n.reshape(-1).tolist()]
@@ -173,7 +176,7 @@ def _one_hot(n: FloatArray, s: float) -> FloatArray:
     P(D < 0) = 1/2 − 1/π ∫ Im E e^(iωD) d ln ω, and E e^(iωD) is φ_c(ω)^(n−1) times the conjugate of φ_c(τω),
     φ_c the characteristic function of a lognormal.
     """
-    log_tau = math.log((1 - ONE_HOT) / ONE_HOT)
+    log_tau = -16 * _PATH_STEP
     # Σ_others e^y is at least n − 1 times the exponential of their mean, which bounds the probability.
     reach = (log_tau - np.log(n - 1)) / (max(s, 1e-9) * np.sqrt(n / (n - 1)))
     negligible = n * normal_cdf(reach) < 1e-13
@@ -187,50 +190,73 @@ def _one_hot(n: FloatArray, s: float) -> FloatArray:
     low = max(-cut - s * s / 2, -cut + s * _NORMAL.inv_cdf(1e-13 / most**2))
     high = 5 - log_tau - s * _lowest_maximum(fewest, 33)
     # How fast the phase turns is not known beforehand, so the step is halved until two grids, each between the
-    # other's points, agree to 1e-6: the error of both together is about the square of that.
-    step = 0.4 * max(1, s / (1.5 * _freezing(most)))
-    apart = math.ceil(-log_tau / step) if step < -log_tau else 0
-    step = -log_tau / apart if apart else step
-    u = np.arange(low, high + step, step)
-    mean = _one_hot_integrand(counts, s, u, log_tau, apart) @ np.full(len(u), step)
+    # other's points, agree to 1e-6: the error of both together is about the square of that. From the step of the path
+    # of `_lognormal_cf` all of them differ by powers of two.
+    doubled = max(math.floor(math.log2(s / (1.5 * _freezing(most)))), 0)
+    step, apart = _PATH_STEP * 2.0 ** (doubled + 1), 8 >> doubled
+    u = _Even(low, step, math.ceil((high - low) / step) + 1)
+    mean = _one_hot_integrand(counts, s, u, log_tau, apart).sum(axis=-1) * step
     while True:
-        other = _one_hot_integrand(counts, s, u + step / 2, log_tau, apart) @ np.full(len(u), step)
+        between = u._replace(first=low + u.step / 2)
+        other = _one_hot_integrand(counts, s, between, log_tau, apart).sum(axis=-1) * u.step
         agreed = bool(np.all(counts * np.abs(mean - other) < 1e-6))
         mean = (mean + other) / 2
         if agreed:
             result[asked] = np.clip(counts * (0.5 - mean / math.pi), 0.0, 1.0)
             return result
-        u, step, apart = np.sort(np.concatenate((u, u + step / 2))), step / 2, 2 * apart
+        u, apart = _Even(low, u.step / 2, 2 * u.many), 2 * apart
 
 
-def _one_hot_integrand(n: FloatArray, s: float, u: FloatArray, log_tau: float, apart: int) -> FloatArray:
-    """Im E e^(iωD) at ω = e^u, shape (len(n), len(u)).
+class _Even(NamedTuple):
+    """Evenly spread points."""
+
+    first: float
+    step: float
+    many: int
+
+
+def _one_hot_integrand(n: FloatArray, s: float, u: _Even, log_tau: float, apart: int) -> FloatArray:
+    """Im E e^(iωD) at ω = e^u, shape (len(n), u.many).
 
     u + ln τ are points of the same grid, so many steps apart, or, where that is 0, of another one.
     """
     if apart:
-        both = _lognormal_cf(np.concatenate((u[:apart] + log_tau, u)), s)
-        own, largest = both[apart:], both[: len(u)]
+        both = _lognormal_cf(_Even(u.first - apart * u.step, u.step, apart + u.many), s)
+        own, largest = both[apart:], both[: u.many]
     else:
-        own, largest = _lognormal_cf(u, s), _lognormal_cf(u + log_tau, s)
+        own, largest = _lognormal_cf(u, s), _lognormal_cf(u._replace(first=u.first + log_tau), s)
     others = np.exp(np.multiply.outer(n - 1, np.log(own)))
     return (others * largest.conj()).imag
 
 
-def _lognormal_cf(u: FloatArray, s: float) -> ComplexArray:
-    """E exp(i e^(u + x)) with x ~ N(0, s²), complex, of u's shape.
+def _lognormal_cf(u: _Even, s: float) -> ComplexArray:
+    """E exp(i e^(u + x)) with x ~ N(0, s²), complex, shape (u.many,).
 
-    The path of integration leaves the real line for the line π/2 above it, where e^(i e^y) decays.
+    The path of integration leaves the real line for the line π/2 above it, where e^(i e^y) decays. Steps of u and of
+    the path differ by a power of two, so that normal densities are few, and the rotations that the path's height
+    turns them by are products of a few: exponentials of every pair take several times as long.
     """
-    step = _STEP if s >= 0.5 else s / 2
+    step = _PATH_STEP if s >= 0.5 else _PATH_STEP / 2 ** math.ceil(math.log2(4 * _PATH_STEP / s))
     t, bent, lift, real, end = _path(step)
-    distance = (t - u[:, None]) / s
-    density = np.exp(-0.5 * distance * distance)
+    points = u.first + u.step * np.arange(u.many)
+    own, path = max(round(u.step / step), 1), max(round(step / u.step), 1)  # steps of one are one of the other
+    if own < len(t):
+        reach = path * (len(t) - 1) + 1
+        distance = (t[0] - u.first + step / path * np.arange(own * (1 - u.many), reach)) / s
+        density = sliding_window_view(np.exp(-0.5 * distance * distance), reach)[::-own, ::path]  # (u.many, len(t))
+    else:
+        distance = (t - points[:, np.newaxis]) / s
+        density = np.exp(-0.5 * distance * distance)
     cosine, sine = (density @ real).T
+    # Rotations of a few points, and from these to their neighbours: small angles, where densities are not small.
     height = lift / s
-    turned = density[:, bent] * np.exp(-1j * height * distance[:, bent])
-    total = cosine + 1j * sine + turned @ (np.exp(0.5 * height * height) * end)
-    return normal_cdf(-(u + _EULER) / math.hypot(s, 1.5)) + total * (step / (s * _ROOT_2_PI))
+    few = u.first + u.step * np.arange(_NEAR // 2, u.many + _NEAR // 2, _NEAR)
+    there = np.exp(-1j * height * ((t[bent] - few[:, np.newaxis]) / s))
+    beside = np.exp(1j * height * (u.step / s * (np.arange(_NEAR)[:, np.newaxis] - _NEAR // 2)))
+    rotations = (there[:, np.newaxis] * beside).reshape(-1, len(height))[: u.many]
+    turned = (density[:, bent] * rotations) @ (np.exp(0.5 * height * height) * end)
+    total = cosine + 1j * sine + turned
+    return normal_cdf(-(points + _EULER) / math.hypot(s, 1.5)) + total * (step / (s * _ROOT_2_PI))
 
 
 @lru_cache(maxsize=8)

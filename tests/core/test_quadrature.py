@@ -42,6 +42,11 @@ def test_weights_sum_to_one(n: int) -> None:
         assert exact(n, s).total_weight[0] == pytest.approx(1, abs=1e-11)
 
 
+@pytest.mark.parametrize("s", [0.28, 0.3, 0.33, 0.36, 0.45, 0.49, 0.5, 0.7, 1.3, 4.6, 4.8, 30.0, 900.0, 1e5])
+def test_one_of_two_keys_has_all_the_weight_as_often_as_their_logits_are_that_far_apart(s: float) -> None:
+    assert exact(2, s).one_hot[0] == pytest.approx(math.erfc(math.log(19) / (2 * s)), abs=1e-10)
+
+
 @pytest.mark.parametrize("s", [0.05, 0.4, 1.0, 2.5, 8.0, 64.0])
 def test_two_keys_agree_with_adaptive_quadrature(s: float) -> None:
     def mean(f: Callable[[float, float], float]) -> float:
