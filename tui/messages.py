@@ -13,11 +13,10 @@ from ..core.statistics.measurement import Estimate, Measurement
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
     from ..core.lab.claims import Claim, Outcome
-    from ..core.lab.comparison import Theory
     from ..core.lab.mechanisms import Row as MechanismRow
+    from ..core.lab.prediction import PredictedColumn, Theory
     from ..core.lab.rule_curves import Curves
     from ..core.lab.rule_rows import Row as RuleRow
-    from ..core.lab.theory import PredictedColumn
     from .views.sweep import SweptPoint
     from .work import Sweep
 

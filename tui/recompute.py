@@ -6,12 +6,16 @@ drop work is to stop asking it for its next step, so nothing has to be interrupt
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from threading import Condition, Thread
 from typing import TypeAlias
 
+from ..core.blas import one_blas_thread
 from ..core.errors import NO_MEMORY, InputError
+from ..core.memory import keep_memory
 from .messages import Computed, Crashed, Failed
 
 Work: TypeAlias = Iterator[Computed | None]
@@ -30,6 +34,7 @@ class Recompute:
         self._waiting: dict[str, Callable[[], Work]] = {}
         self._changed = Condition()
         self._stopped = False
+        self._unlimited = True  # until NumPy is loaded, its threads cannot be kept to one
         self._thread = Thread(target=self._run, name="recompute", daemon=True)
 
     def start(self) -> None:
@@ -50,16 +55,13 @@ class Recompute:
 
     def _run(self) -> None:
         try:
-            from ..core.blas import one_blas_thread  # loads NumPy, away from the first frame
-            from ..core.memory import keep_memory
-
             keep_memory()
-            with one_blas_thread():
-                self._work()
+            with ExitStack() as limits:
+                self._work(limits)
         except Exception as error:  # without this thread there would be no more results, and nobody would know why
             self._deliver(Crashed(self._kinds[0], error))
 
-    def _work(self) -> None:
+    def _work(self, limits: ExitStack) -> None:
         running: dict[str, tuple[Work, float]] = {}
         while True:
             with self._changed:
@@ -70,6 +72,9 @@ class Recompute:
                 for kind in [*self._waiting]:
                     if kind not in running or time.monotonic() - running[kind][1] > PATIENCE:
                         running[kind] = self._waiting.pop(kind)(), time.monotonic()
+            if self._unlimited and "numpy" in sys.modules:  # only some of the work needs it
+                self._unlimited = False
+                limits.enter_context(one_blas_thread())
             kind = next(kind for kind in self._kinds if kind in running)
             if not self._step(kind, running[kind][0]):
                 del running[kind]

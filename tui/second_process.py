@@ -3,7 +3,8 @@
 At the start Textual, NumPy, the first measurement and the curves of its theory, one after the other, would take three
 times as long as the toolkit alone; with a second processor the numbers are there when the first frame is. From then
 on the threads of one process would hinder each other: measuring is many short calls, and Python runs one
-thread at a time. Whatever goes wrong with that process, the app measures for itself.
+thread at a time. What comes from there is shown without NumPy, which this process loads when it has to compute
+something itself: the curves of other rows, another pane's results, or everything, should that process fail.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..core.statistics.measurement import Measurement
 
 if TYPE_CHECKING:
     from ..core.arrays import FloatArray
+    from ..core.lab.prediction import Theory
     from ..core.parameters import Parameters
 
 # Products of a first measurement: more take so long that partial results and progress are wanted on the way.
@@ -71,14 +73,20 @@ class SecondProcess:
         """Whether there is such a process."""
         return self._process is not None
 
-    def numbers(self, question: Parameters) -> Measurement[Parameters] | None:
-        """The first measurement without histograms, if it is there already."""
+    def first(self, question: Parameters) -> Measurement[Parameters] | Explained | None:
+        """As much of the first measurement and its theory as is there already."""
         if question != self._first:
             return None
-        first = self._heard[FIRST]
-        if not first:
-            self._look(0)
-        return pickle.loads(first[0]) if first else None
+        heard = self._heard[FIRST]
+        while len(heard) < 2 and self._look(0):
+            pass
+        found = [pickle.loads(answer) for answer in heard[:2]]
+        return Explained(*found) if len(found) == 2 and found[1] else found[0] if found else None
+
+    def theory(self, question: Parameters) -> Iterator[Theory | None]:
+        """None while it is awaited, then the theory of the first measurement; nothing for another one."""
+        if question == self._first:
+            yield from self._first_answer(1)
 
     def curves(self, question: Parameters) -> Iterator[Mapping[int, FloatArray] | None]:
         """None while they are awaited, then what `curves.adopt` takes; nothing for rows unlike the first ones."""
@@ -96,11 +104,13 @@ class SecondProcess:
         Explained, the measurement of all draws comes with its theory; the curves of such rows must be known there.
         """
         if question == self._first:
-            found = None
-            for found in self._first_answer(1):
-                yield found
+            for found in self._first_answer(0):
+                if found is None:
+                    yield None
+            found = self.first(question)
             if found is None:
                 raise UnansweredError
+            yield found
             return
         while self._busy and self._look(0):  # nobody else may be waiting for the first answers
             pass

@@ -34,8 +34,8 @@ from .second_process import SecondProcess, UnansweredError
 
 if TYPE_CHECKING:
     from ..core.captures.reader import Capture
-    from ..core.lab.comparison import Theory
     from ..core.lab.mechanisms import Row as MechanismRow
+    from ..core.lab.prediction import Theory
     from ..core.lab.rule_rows import Row as RuleRow
     from ..core.lab.sampling import Draws
     from ..core.lab.sweep import Point, Step
@@ -52,7 +52,7 @@ class Lab:
     def __init__(self, second: SecondProcess | None = None) -> None:
         self._second = second
         self._draws: Draws | None = None
-        self._prepared: set[tuple[object, ...]] = set()  # the rows whose curves theory has built
+        self._prepared: set[tuple[object, ...]] = set()  # the rows whose theory is at hand
         self._found: MeasurementReady | None = None  # the last one
         self._early: tuple[Parameters, Work] | None = None  # what was begun before anybody asked for it
         self._then: Parameters | None = None  # what to begin when the present measurement is complete
@@ -62,18 +62,17 @@ class Lab:
         """Whether it is done by a process of its own."""
         return self._second is not None and self._second.there
 
-    def measure(self, parameters: Parameters, then: Parameters | None = None, ahead: bool = False) -> Work:
+    def measure(self, parameters: Parameters, then: Parameters | None = None) -> Work:
         """The measurement of these parameters; long ones show progress and their first draws on the way.
 
         What is said to come then is begun by the second process while this one sees to what has been measured.
-        Measured ahead, it is not waited for.
         """
         self._then = then
         found = self._found_of(parameters)
         if found is not None:
             yield MeasurementReady("lab", found.measurement, found.theory)
         if found is None or not found.measurement.complete:
-            yield from self._gone_on_with(parameters, ahead)
+            yield from self._gone_on_with(parameters)
 
     def measure_next(self, parameters: Parameters, then: Parameters | None = None) -> Work:
         """What is likely to be asked for next. When it is, `measure` goes on from where this is."""
@@ -81,7 +80,7 @@ class Lab:
         found = self._found_of(parameters)
         if found is not None and found.measurement.complete:  # and it is on its way to who asks for it again
             return
-        early = self._early = parameters, self._gone_on_with(parameters, ahead=True)
+        early = self._early = parameters, self._gone_on_with(parameters)
         until = time.monotonic() + AHEAD
         try:
             for message in early[1]:
@@ -101,21 +100,20 @@ class Lab:
         found = self._found
         return found if found and found.theory and found.measurement.subject == parameters else None
 
-    def _gone_on_with(self, parameters: Parameters, ahead: bool) -> Work:
+    def _gone_on_with(self, parameters: Parameters) -> Work:
         """The measurement of these, from where it is if it has been begun."""
         early, self._early = self._early, None
-        return early[1] if early is not None and early[0] == parameters else self._measured(parameters, ahead)
+        return early[1] if early is not None and early[0] == parameters else self._measured(parameters)
 
-    def _measured(self, parameters: Parameters, ahead: bool) -> Work:
-        known = _rows_of(parameters) in self._prepared
-        theory = None
-        for said in self._said(parameters, explained=known and ahead):
-            # Waited for, it has its theory worked out beside the measurement; ahead, that would slow the painting.
-            if theory is None and known and (not ahead or isinstance(said, Measurement)):
-                theory = _theory_of(parameters)
+    def _measured(self, parameters: Parameters) -> Work:
+        rows, theory = _rows_of(parameters), None
+        for said in self._said(parameters, explained=rows in self._prepared):
             if isinstance(said, Explained):
                 measurement, found = said
+                self._prepared.add(rows)
             elif isinstance(said, Measurement):
+                if theory is None and rows in self._prepared:
+                    theory = self._theory_of(parameters)
                 measurement, found = said, theory and theory(said)
             else:
                 yield None if said is None else Progress("lab", said)
@@ -128,7 +126,7 @@ class Lab:
     def _begin_then(self) -> None:
         then, self._then = self._then, None
         if then is not None and self.apart:
-            self._early = then, self._measured(then, ahead=True)
+            self._early = then, self._measured(then)
             try:
                 next(self._early[1])
             except REFUSALS:
@@ -150,31 +148,33 @@ class Lab:
 
     def predict(self, measurement: Measurement[Parameters]) -> Work:
         """The theory of a measurement whose curves are not built yet: a part of a second, once for each n."""
-        from ..core.lab.comparison import theory_of  # loaded while curves are awaited
-        from ..core.lab.curves import adopt, prepared
+        question, found = measurement.subject, None
+        for theory in self._second.theory(question) if self._second else ():
+            found = theory
+            yield None
+        if found is None:
+            found = self._theory_of(question)(measurement)
+            if self._second:
+                from ..core.lab.curves import prepared
 
-        question, there = measurement.subject, False
+                self._second.adopt(prepared(question.n_keys, question.mask))
+        self._prepared.add(_rows_of(question))
+        yield MeasurementReady("theory", measurement, found)
+
+    def _theory_of(self, question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
+        """What makes the theory of its measurement in this process."""
+        from ..core.lab.comparison import theory_of
+        from ..core.lab.curves import adopt
+
         for curves in self._second.curves(question) if self._second else ():
             if curves is not None:
                 adopt(curves)
-                there = True
-            yield None
-        found = theory_of(question)(measurement)
-        if self._second and not there:
-            self._second.adopt(prepared(question.n_keys, question.mask))
-        self._prepared.add(_rows_of(question))
-        yield MeasurementReady("theory", measurement, found)
+        return theory_of(question)
 
 
 def _rows_of(p: Parameters) -> tuple[object, ...]:
     """What theory's curves depend on."""
     return p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None
-
-
-def _theory_of(question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
-    from ..core.lab.comparison import theory_of
-
-    return theory_of(question)
 
 
 class Sweep:
@@ -187,7 +187,8 @@ class Sweep:
 
     def predict(self) -> Work:
         """The exact values at enough d_k for a smooth curve, and at all with a row of their own."""
-        from ..core.lab.theory import PredictedColumn, predict
+        from ..core.lab.prediction import PredictedColumn
+        from ..core.lab.theory import predict
 
         exact: dict[int, Sequence[PredictedColumn]] = {}
         for d_k in smooth(self.d_ks):

@@ -11,7 +11,7 @@ from .formats import Say, csv_text, escaped, existing, json_text, version
 from .words import parameter_words
 
 if TYPE_CHECKING:
-    from ..lab.theory import Prediction
+    from ..lab.prediction import Prediction
 
 _REPORT = "attn-tui/report-1"
 

@@ -14,8 +14,8 @@ from .formats import Say, csv_text, existing, json_text, markdown_page, version
 from .words import notable_words, parameter_word
 
 if TYPE_CHECKING:
+    from ..lab.prediction import Prediction
     from ..lab.sweep import Point, Target
-    from ..lab.theory import Prediction
 
 Axis: TypeAlias = tuple[str, Sequence[Value]]  # a parameter's name and its values
 

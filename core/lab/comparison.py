@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from ..parameters import Parameters
 from ..statistics.measurement import Column, Measurement
-from .theory import PredictedColumn, Prediction, ScoreCurve, predict, score_curve
-
-
-@dataclass(frozen=True, eq=False)
-class Theory:
-    """What is exactly known of a measurement, and how far it is from that."""
-
-    prediction: Prediction
-    deviations: Sequence[Mapping[str, float | None]]  # of each column, in standard errors
-    curve: ScoreCurve | None
+from .prediction import PredictedColumn, Prediction, Theory
+from .theory import predict, score_curve
 
 
 def theory_of(question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:

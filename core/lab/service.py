@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from struct import Struct
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
@@ -26,7 +25,7 @@ from ..statistics.measurement import Measurement
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
-    from .comparison import Theory
+    from .prediction import Theory
     from .sampling import Draws
 
 HEAD = Struct("<QQ")  # before each answer: the number of its question, and how many bytes it has
@@ -55,8 +54,8 @@ PARTIAL = 0.5  # and shows what it has so far
 def main() -> None:
     """Answer until nobody asks any more.
 
-    The first question gets three answers: its measurement without histograms, which needs no NumPy to be shown; the
-    measurement; the curves of its theory. Every other one gets what `telling` says. None in place of an answer says
+    The first question gets three answers: its measurement, the theory of that, and the curves that this rests on; the
+    first two need no NumPy to be shown. Every other one gets what `telling` says. None in place of an answer says
     that it cannot be had; who asks finds out why by trying. None in place of a question ends the one before. An error
     that is no refusal ends the process, and who asks is told by that.
     """
@@ -144,10 +143,11 @@ def _first_answers(questions: BinaryIO, draws: Draws) -> Iterator[object]:
     if not measurement:
         yield from [None] * FIRST_ANSWERS
         return
-    yield replace(measurement, columns=tuple(replace(each, histograms={}) for each in measurement.columns))
     yield measurement
+    from .comparison import theory_of
     from .curves import prepared
 
+    yield theory_of(question)(measurement)
     yield prepared(question.n_keys, question.mask)
 
 

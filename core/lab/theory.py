@@ -13,67 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..attention.scales import SCALE_RULES, Setting, multiplier
 from ..parameters import FIELD, Parameters, ScaleName
 from ..statistics.catalogue import DEAD, ONE_HOT, STATISTICS
-from .curves import Curves, causal_lengths, curves, warm
+from .curves import Curves, causal_lengths, curves
+from .prediction import Freezing, PredictedColumn, Prediction, ScoreCurve
 from .query_norm import norm_nodes
 from .score_law import score_density, share_within
 from .score_moments import ScoreMoments, score_moments
-
-__all__ = [
-    "Freezing",
-    "PredictedColumn",
-    "Prediction",
-    "ScoreCurve",
-    "freezing",
-    "predict",
-    "score_curve",
-    "score_density",
-    "warm",
-]
-
-
-@dataclass(frozen=True)
-class PredictedColumn:
-    """Everything predicted at one multiplier."""
-
-    rule: str
-    multiplier: float
-    values: Mapping[str, float | None]  # by the names of STATISTICS; None where no exact value is known
-    freezing: Freezing | None  # None where the spread of the logits is not known
-
-
-@dataclass(frozen=True)
-class Freezing:
-    """Where softmax freezes: the logit standard deviation at which a few keys come to hold all the weight."""
-
-    threshold: float  # s_c = √(2 ln n) of the random-energy model (Derrida 1981)
-    logit_std: float  # within a row, the part that softmax sees
-    d_k: int | None  # the width from which on the rule is at or above the threshold; None if it never is
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreCurve:
-    """The exact law of an unscaled score, to draw it over a histogram."""
-
-    x: FloatArray  # (points,) increasing
-    below: FloatArray  # (points,) the share of scores below x
-
-    def onto(self, edges: npt.ArrayLike) -> FloatArray:
-        """The share of scores between given increasing edges; shape (len(edges) − 1,)."""
-        return np.diff(np.interp(np.asarray(edges, dtype=np.float64), self.x, self.below))
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Theory for the same question as a Measurement."""
-
-    parameters: Parameters
-    columns: tuple[PredictedColumn, ...]  # unscaled first, then the chosen rule
 
 
 def predict(parameters: Parameters) -> Prediction:
@@ -113,7 +62,7 @@ def score_curve(parameters: Parameters) -> ScoreCurve | None:
         return None
     steps = np.diff(away) * (density[1:] + density[:-1]) / 2
     below = np.concatenate(([0.0], np.cumsum(steps)))
-    return ScoreCurve(moments.mean + away, below / below[-1])
+    return ScoreCurve(tuple((moments.mean + away).tolist()), tuple((below / below[-1]).tolist()))
 
 
 def freezing(parameters: Parameters, rule: ScaleName) -> Freezing:

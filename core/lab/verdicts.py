@@ -15,8 +15,9 @@ from ..parameters import Parameters
 from ..statistics.catalogue import FAR
 from ..statistics.measurement import Estimate, Measurement
 from .experiment import run
+from .prediction import Prediction
 from .sampling import Draws
-from .theory import Prediction, predict
+from .theory import predict
 
 Verdict = Literal["holds", "holds in the limit", "does not hold", "not testable here"]
 T = TypeVar("T")

@@ -1,14 +1,17 @@
-"""A histogram that owns its axis, its counts and what fell outside."""
+"""A histogram that owns its axis, its counts and what fell outside.
+
+Whoever draws one needs a few dozen values of it, so it is made of plain numbers: the app shows its first histograms
+before NumPy is loaded.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
 
-import numpy as np
-import numpy.typing as npt
-
-from ..arrays import Counts, FloatArray
+from ..interpolation import interpolated
 
 
 @dataclass(frozen=True)
@@ -25,81 +28,56 @@ class Axis:
         return Axis(self.low * multiplier, self.high * multiplier, self.bins, self.log10)
 
     @property
-    def edges(self) -> FloatArray:
-        """The edges of the bins, shape (bins + 1,)."""
+    def edges(self) -> Sequence[float]:
+        """The edges of the bins, bins + 1 of them."""
         return _edges(self.low, self.high, self.bins)
 
 
 @lru_cache(maxsize=64)
-def _edges(low: float, high: float, bins: int) -> FloatArray:
+def _edges(low: float, high: float, bins: int) -> Sequence[float]:
     """Kept, because most axes are those of the measurement before."""
-    edges = np.linspace(low, high, bins + 1)
-    edges.flags.writeable = False
-    return edges
+    width = (high - low) / bins
+    return (*(low + width * number for number in range(bins)), high)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts (bins,) on an axis, and the counts below and above it."""
+    """Counts, one for each bin of an axis, and the counts below and above it."""
 
     axis: Axis
-    counts: Counts
+    counts: Sequence[int]
     underflow: int = 0
     overflow: int = 0
 
     @cached_property
     def total(self) -> int:
         """Everything that was counted, in and out of the axis."""
-        return int(self.counts.sum()) + self.underflow + self.overflow
+        return sum(self.counts) + self.underflow + self.overflow
 
     def __add__(self, other: Histogram) -> Histogram:
         """The histogram of both sets of values; exact, in whatever order parts are added."""
         if self.axis != other.axis:
             raise ValueError(f"histograms on different axes cannot be added: {self.axis} and {other.axis}")
-        return Histogram(
-            self.axis, self.counts + other.counts, self.underflow + other.underflow, self.overflow + other.overflow
-        )
+        counts = tuple(one + two for one, two in zip(self.counts, other.counts, strict=True))
+        return Histogram(self.axis, counts, self.underflow + other.underflow, self.overflow + other.overflow)
 
     def scaled(self, multiplier: float) -> Histogram:
         """The histogram of multiplier·x, for a positive multiplier: the same counts on a stretched axis."""
         return Histogram(self.axis.scaled(multiplier), self.counts, self.underflow, self.overflow)
 
-    def below(self, x: npt.ArrayLike) -> FloatArray:
+    def below(self, x: Iterable[float]) -> list[float]:
         """How many values lie below each x, taken as evenly spread within a bin; in and out of the axis."""
-        points = np.asarray(x, dtype=np.float64)
-        return np.interp(points, self.axis.edges, self._cumulative, left=0.0, right=self.total)
+        return interpolated(x, self.axis.edges, self._cumulative, 0.0, float(self.total))
 
-    def onto(self, edges: npt.ArrayLike) -> FloatArray:
-        """The counts between given increasing edges, parts of a bin in proportion; shape (len(edges) − 1,)."""
-        return np.diff(self.below(edges))
+    def onto(self, edges: Iterable[float]) -> list[float]:
+        """The counts between given increasing edges, parts of a bin in proportion; one less than edges."""
+        return [above - below for below, above in pairwise(self.below(edges))]
 
-    def quantiles(self, shares: npt.ArrayLike) -> FloatArray:
+    def quantiles(self, shares: Iterable[float]) -> list[float]:
         """Where the given shares of all counts lie below; an end of the axis for what lies outside it."""
-        wanted = np.asarray(shares) * self.total
-        return np.interp(wanted, self._cumulative, self.axis.edges)
+        return interpolated((share * self.total for share in shares), self._cumulative, self.axis.edges)
 
     @cached_property
-    def _cumulative(self) -> FloatArray:
-        cumulative = np.zeros(len(self.counts) + 1)
-        np.cumsum(self.counts, out=cumulative[1:])
-        cumulative += self.underflow
-        return cumulative
-
-
-def count(values: FloatArray, axis: Axis) -> Counts:
-    """Counts (bins + 2,) of values on an axis: what lies below it, its bins, what lies above it.
-
-    One pass of `bincount` over bin numbers: several times faster than np.histogram, which searches edges. The
-    axis counts as a millionth longer than it is, so that both its ends, rounded, belong to it.
-    """
-    number = values.dtype.type
-    per_unit = axis.bins / (axis.high - axis.low) * (1 - 1e-6)
-    position = np.multiply(values, number(per_unit))
-    position += number(1 + 5e-7 * axis.bins - axis.low * per_unit)
-    np.clip(position, 0, number(axis.bins + 1), out=position)
-    return np.bincount(position.ravel().astype(np.uint16), minlength=axis.bins + 2)
-
-
-def histogram(counts: Counts, axis: Axis) -> Histogram:
-    """The histogram of what `count` returned, or of a sum of such counts."""
-    return Histogram(axis, counts[1:-1].copy(), int(counts[0]), int(counts[-1]))
+    def _cumulative(self) -> Sequence[float]:
+        """The counts below each edge."""
+        return [*accumulate(self.counts, initial=self.underflow)]

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from ..arrays import BoolArray, Counts, FloatArray
 from ..attention.row_gradients import LogitGradients, logit_gradients, upstream
 from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows, sink_power
-from .histogram import Axis, Histogram, count, histogram
+from .counting import count, histogram
+from .histogram import Axis, Histogram
 from .measurement import Column, Estimate, HistogramName
 from .summary import RowMoments, Sums, estimates, estimates_of_norms, sums_of_rows, sums_of_scores
 

@@ -39,6 +39,35 @@ def test_the_app_is_there_before_numpy() -> None:
     assert loaded("-c", "import attn_tui.tui.app") & HEAVY == {"textual", "rich"}
 
 
+FIRST_RESULTS = """
+import asyncio, sys
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui import second_process
+from attn_tui.tui.app import AttnApp
+
+async def script():
+    second_process._side_by_side, second_process._PATIENCE = lambda: True, 1e12
+    second, p = second_process.SecondProcess(), Parameters(n_keys=16, n_queries=8, batch=2)
+    second.begin(p)
+    app = AttnApp(p, second=second)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for d_k, key in ((p.d_k, ""), (p.d_k + 1, "right"), (2 * p.d_k, "up")):
+            await pilot.press(*([key] if key else []))
+            while not (app.lab.theory and app.lab.measurement.subject.d_k == d_k):
+                await pilot.pause(0.01)
+    second.close()
+    print("numpy" in sys.modules)
+
+asyncio.run(asyncio.wait_for(script(), 30))
+"""
+
+
+def test_where_a_second_process_measures_the_lab_needs_no_numpy() -> None:
+    command = [sys.executable, "-c", FIRST_RESULTS]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert process.stdout == "False\n", process.stderr
+
+
 def test_theory_needs_numpy_alone() -> None:
     assert loaded("-c", "import attn_tui.core.lab.theory") & HEAVY == {"numpy"}
 

@@ -28,7 +28,7 @@ def numbers(measurement: Measurement[Parameters]) -> Any:
             column.rule,
             column.multiplier,
             dict(column.measured),
-            {name: (h.axis, h.counts.tolist(), h.underflow, h.overflow) for name, h in column.histograms.items()},
+            {name: (h.axis, [*h.counts], h.underflow, h.overflow) for name, h in column.histograms.items()},
         )
         for column in measurement.columns
     ]

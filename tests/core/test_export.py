@@ -12,7 +12,8 @@ from attn_tui.core.export.formats import version
 from attn_tui.core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
 from attn_tui.core.export.report import report_csv, report_json, report_markdown
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.theory import PredictedColumn, Prediction, freezing, predict
+from attn_tui.core.lab.prediction import PredictedColumn, Prediction
+from attn_tui.core.lab.theory import freezing, predict
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement

@@ -3,7 +3,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.statistics.histogram import Axis, Histogram, count, histogram
+from attn_tui.core.statistics.counting import count, histogram
+from attn_tui.core.statistics.histogram import Axis, Histogram
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
@@ -21,7 +22,7 @@ def test_counts_are_those_of_numpy(dtype: str) -> None:
     values = np.random.default_rng(0).normal(0, 4, (30, 70)).astype(dtype)
     counted = of(values)
     expected, _ = np.histogram(values, AXIS.bins, (AXIS.low, AXIS.high))
-    assert counted.counts.tolist() == expected.tolist()
+    assert [*counted.counts] == expected.tolist()
     assert counted.underflow == np.count_nonzero(values < AXIS.low)
     assert counted.overflow == np.count_nonzero(values > AXIS.high)
 
@@ -30,13 +31,13 @@ def test_counts_are_those_of_numpy(dtype: str) -> None:
 def test_nothing_is_lost(values: Any) -> None:
     counted = of(values)
     assert counted.total == len(values)
-    assert counted.onto([-1e9, AXIS.low, 1.0, AXIS.high, 1e9]).sum() == pytest.approx(len(values))
+    assert sum(counted.onto([-1e9, AXIS.low, 1.0, AXIS.high, 1e9])) == pytest.approx(len(values))
 
 
 @given(some_values, some_values)
 def test_the_sum_of_two_is_the_histogram_of_both(one: Any, two: Any) -> None:
     merged, both = of(one) + of(two), of(np.concatenate([one, two]))
-    assert merged.counts.tolist() == both.counts.tolist()
+    assert [*merged.counts] == [*both.counts]
     assert (merged.underflow, merged.overflow) == (both.underflow, both.overflow)
 
 
@@ -70,26 +71,26 @@ def test_only_the_end_of_an_axis_is_rounded_onto_it() -> None:
 def test_no_values_are_an_empty_histogram() -> None:
     counted = of(np.empty((0, 7)))
     assert counted.total == 0
-    assert counted.onto([0.0, 1.0]).tolist() == [0.0]
+    assert counted.onto([0.0, 1.0]) == [0.0]
 
 
 def test_a_multiplier_stretches_the_axis_and_keeps_the_counts() -> None:
     values = np.random.default_rng(0).normal(size=100)
     scaled = of(values).scaled(0.125)
     assert scaled.axis == Axis(-0.375, 0.625, 16)
-    assert scaled.counts.tolist() == of(0.125 * values, scaled.axis).counts.tolist()
+    assert [*scaled.counts] == [*of(0.125 * values, scaled.axis).counts]
 
 
 @given(some_values, st.lists(st.floats(-30, 30), min_size=2, max_size=8))
 def test_fewer_below_a_smaller_number(values: Any, points: list[float]) -> None:
     below = of(values).below(sorted(points))
     assert all(a <= b for a, b in itertools.pairwise(below))
-    assert np.all((below >= 0) & (below <= len(values)))
+    assert all(0 <= each <= len(values) for each in below)
 
 
 def test_parts_of_a_bin_count_in_proportion() -> None:
     counted = of([0.1, 0.2, 0.3, 0.4])  # one bin, from 0 to 0.5
-    assert counted.onto([0.0, 0.125, 0.5]).tolist() == [1.0, 3.0]
+    assert counted.onto([0.0, 0.125, 0.5]) == [1.0, 3.0]
 
 
 def test_quantiles_are_those_of_the_values_to_a_bin() -> None:

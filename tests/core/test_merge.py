@@ -31,7 +31,7 @@ def estimates(columns: tuple[Column, ...]) -> Any:
 
 def counts(columns: tuple[Column, ...]) -> Any:
     histograms = [column.histograms[name] for column in columns for name in HISTOGRAMS]
-    return [(h.axis, h.counts.tolist(), h.underflow, h.overflow) for h in histograms]
+    return [(h.axis, [*h.counts], h.underflow, h.overflow) for h in histograms]
 
 
 @settings(max_examples=60, deadline=None)

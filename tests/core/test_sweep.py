@@ -73,7 +73,7 @@ def test_a_point_is_what_a_run_measures(change: dict[str, Any]) -> None:
         for one, two in zip(point.measurement.columns, run(point.parameters, full=False).columns, strict=True):
             for name, histogram in two.histograms.items():
                 assert one.histograms[name].axis == histogram.axis
-                moved = np.abs(one.histograms[name].counts - histogram.counts).sum()
+                moved = np.abs(np.subtract(one.histograms[name].counts, histogram.counts)).sum()
                 assert moved <= 4 + histogram.total / 500, name
 
 

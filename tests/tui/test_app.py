@@ -231,7 +231,7 @@ def numbers(measurement: Measurement[Any]) -> list[Any]:
             column.rule,
             column.multiplier,
             dict(column.measured),
-            {k: h.counts.tolist() for k, h in column.histograms.items()},
+            {k: [*h.counts] for k, h in column.histograms.items()},
         )
         for column in measurement.columns
     ]

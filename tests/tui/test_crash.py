@@ -25,9 +25,15 @@ FAULTS = {
     "making the app": "from attn_tui.tui.app import AttnApp; AttnApp.register_theme = boom",
     "an import": "import sys; sys.modules['textual.app'] = None",
     "computing": "from attn_tui.tui import work; work.Lab.measure = boom",
-    "theory": "from attn_tui.core.lab import comparison; comparison.theory_of = boom",
-    "the compute thread's start": "from attn_tui.core import blas; blas.one_blas_thread = boom",
-    "the compute thread's imports": "import sys; sys.modules['numpy'] = None",
+    "theory": (
+        "from attn_tui.tui import second_process; second_process._side_by_side = lambda: False; "
+        "from attn_tui.core.lab import comparison; comparison.theory_of = boom"
+    ),
+    "the compute thread's start": "from attn_tui.tui import recompute; recompute.keep_memory = boom",
+    "the compute thread's imports": (
+        "from attn_tui.tui import second_process; second_process._side_by_side = lambda: False; "
+        "import sys; sys.modules['numpy'] = None"
+    ),
     "leaving": "from attn_tui.tui.app import AttnApp; AttnApp.on_unmount = boom",
 }
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab import service
-from attn_tui.core.lab.comparison import Theory
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.prediction import Theory
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui import work
 from attn_tui.tui.messages import Computed, Failed, MeasurementReady
@@ -276,10 +276,10 @@ def test_where_results_do_not_keep_up_with_a_held_key_none_is_shown_before_its_k
     through = work.Lab.measure
     measured: list[int] = []
 
-    def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None, ahead: bool = False) -> Work:
+    def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None) -> Work:
         time.sleep(0.03)
         measured.append(parameters.d_k)
-        return through(self, parameters, then, ahead)
+        return through(self, parameters, then)
 
     async def script(stage: Stage) -> None:
         await stage.settled()
@@ -321,12 +321,10 @@ def test_what_a_held_key_has_not_got_to_may_fail_and_nobody_is_told(
         monkeypatch.setattr(lab._ahead, "aims", lambda asked: iter([further, asked]))
         through = work.Lab.measure
 
-        def measure(
-            self: work.Lab, parameters: Parameters, then: Parameters | None = None, ahead: bool = False
-        ) -> Work:
+        def measure(self: work.Lab, parameters: Parameters, then: Parameters | None = None) -> Work:
             if error and parameters == further:
                 raise error
-            return through(self, parameters, then, ahead)
+            return through(self, parameters, then)
 
         monkeypatch.setattr(work.Lab, "measure", measure)
         assert [found.measurement.subject for found in messages(lab._aimed(p))] == [p]

@@ -1,6 +1,5 @@
 """The thread that computes: the latest request of each kind wins, and nothing is interrupted halfway."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -193,12 +192,15 @@ def test_too_little_memory_is_a_reason_not_a_defect(bench: Bench) -> None:
 
 
 def test_where_the_thread_cannot_even_begin_that_is_a_defect(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "attn_tui.core.blas", None)
+    def fail() -> None:
+        raise OSError
+
+    monkeypatch.setattr(recompute, "keep_memory", fail)
     bench.recompute.start()
     bench.until(lambda: bool(bench.told))
     crashed = bench.told[0]
     assert isinstance(crashed, Crashed)
-    assert isinstance(crashed.error, ImportError)
+    assert isinstance(crashed.error, OSError)
 
 
 def test_after_a_failure_or_a_defect_the_thread_goes_on(bench: Bench) -> None:

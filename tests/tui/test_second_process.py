@@ -1,6 +1,9 @@
 """The process that measures while this one paints: what it says, and what happens without it."""
 
+import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +16,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.lab import curves
 from attn_tui.core.lab.comparison import theory_of
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.service import FIRST, Explained
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
 from attn_tui.tui import second_process, work
@@ -85,13 +89,33 @@ def test_it_measures_what_this_process_would(second: SecondProcess) -> None:
             assert np.array_equal(histogram.counts, other.histograms[name].counts)
 
 
-def test_its_numbers_come_without_histograms_which_would_need_numpy(second: SecondProcess) -> None:
+def test_what_it_found_first_can_be_read_without_numpy(second: SecondProcess) -> None:
     second.begin(SMALL)
-    own = last(second.measure(SMALL))
-    early = second.numbers(SMALL)
-    assert early is not None
+    last(second.curves(SMALL))
+    program = (
+        "import pickle, sys; sys.modules['numpy'] = None; print(*map(pickle.loads, pickle.load(sys.stdin.buffer)))"
+    )
+    answers = pickle.dumps(second._heard[FIRST][:2])
+    read = subprocess.run([sys.executable, "-c", program], input=answers, capture_output=True, check=False)
+    assert read.stdout.count(b"Histogram(") == 10, read.stderr
+    assert b"ScoreCurve(" in read.stdout
+
+
+def test_as_much_of_what_it_found_first_is_shown_as_is_there(second: SecondProcess) -> None:
+    assert second.first(SMALL) is None
+    second.begin(SMALL)
+    last(second.curves(SMALL))
+    own, theory = run(SMALL), theory_of(SMALL)
+    found = second.first(SMALL)
+    assert isinstance(found, Explained)
+    assert numbers(found.measurement) == numbers(own)
+    assert found.theory.deviations == theory(own).deviations
+    del second._heard[FIRST][1:]
+    second.close()
+    early = second.first(SMALL)
+    assert isinstance(early, Measurement)
     assert numbers(early) == numbers(own)
-    assert not any(column.histograms for column in early.columns)
+    assert second.first(at(9)) is None
 
 
 def test_its_curves_are_those_that_this_process_would_compute(second: SecondProcess) -> None:
@@ -105,14 +129,14 @@ def test_its_curves_are_those_that_this_process_would_compute(second: SecondProc
 def test_another_question_gets_no_numbers_and_the_curves_where_its_rows_are_the_same(second: SecondProcess) -> None:
     second.begin(SMALL)
     wider, longer = at(9), SMALL.with_value("n_keys", 17)
-    assert second.numbers(wider) is None
+    assert second.first(wider) is None
     assert list(second.curves(longer)) == []
     assert last(second.curves(wider)).keys() == {SMALL.n_keys}
 
 
 def test_a_question_that_takes_long_is_no_first_one_and_says_how_far_it_is(second: SecondProcess) -> None:
     second.begin(LARGE)
-    assert second.numbers(LARGE) is None
+    assert second.first(LARGE) is None
     assert list(second.curves(LARGE)) == []
     said = begun(second.measure(LARGE))
     assert isinstance(said, float)
@@ -128,7 +152,7 @@ def ready(second: SecondProcess) -> SecondProcess:
 
 def test_later_questions_are_measured_as_this_process_would(second: SecondProcess) -> None:
     ready(second)
-    for d_k in (9, 8, 300, 9):
+    for d_k in (9, 300, 9):
         question = at(d_k)
         found = last(second.measure(question))
         assert found.subject == question
@@ -246,20 +270,17 @@ def explained(second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> list[tu
     return questions
 
 
-def test_ahead_the_second_process_sees_to_theory_and_waited_for_this_one_does(
-    second: SecondProcess, explained: list[tuple[int, int]]
-) -> None:
+def test_theory_comes_with_what_is_measured(second: SecondProcess, explained: list[tuple[int, int]]) -> None:
     lab = lab_of(second)
-    assert last(lab.measure(at(9), at(10))).theory is not None
-    for measured in (lab.measure(at(10)), lab.measure_next(at(11)), lab.measure(at(300), ahead=True)):
+    for measured in (lab.measure(at(9), at(10)), lab.measure(at(10)), lab.measure_next(at(11)), lab.measure(at(300))):
         found = last(measured)
         own = theory_of(found.measurement.subject)(found.measurement)
         assert found.theory.prediction == own.prediction
         assert found.theory.deviations == own.deviations
-    assert [d_k for _, d_k in explained] == [10, 11, 300]
+    assert [d_k for _, d_k in explained] == [9, 10, 11, 300]
 
 
-def test_theory_ahead_is_left_to_it_once_it_knows_the_curves_of_such_rows(
+def test_theory_is_left_to_it_once_it_knows_the_curves_of_such_rows(
     second: SecondProcess, explained: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work, "AHEAD", FOREVER)
@@ -372,7 +393,7 @@ def test_where_the_process_fails_there_is_no_answer(program: str, monkeypatch: p
     second.begin(SMALL)
     with pytest.raises(UnansweredError):
         last(second.measure(SMALL))
-    assert second.numbers(SMALL) is None
+    assert second.first(SMALL) is None
     wait_for(lambda: not second._look(0) and not second.there)
 
 

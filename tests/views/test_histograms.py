@@ -44,7 +44,7 @@ def text_of(line: Line) -> str:
 
 
 def counted(low: float, high: float, counts: Sequence[int], underflow: int = 0, overflow: int = 0) -> Histogram:
-    return Histogram(Axis(low, high, len(counts)), np.array(counts), underflow, overflow)
+    return Histogram(Axis(low, high, len(counts)), counts, underflow, overflow)
 
 
 # Bars
@@ -116,7 +116,7 @@ def test_a_pair_shares_one_axis_as_wide_as_the_wider_needs() -> None:
     span = axis_span(LOGITS, "logits", UNICODE)
     assert span == axis_span(LOGITS[::-1], "logits", UNICODE)
     for histogram in LOGITS:
-        below, through = histogram.below([span.low, span.high]) / histogram.total
+        below, through = np.array(histogram.below([span.low, span.high])) / histogram.total
         assert below < 0.002
         assert through > 0.998
     unscaled = axis_span(LOGITS[:1], "logits", UNICODE)
@@ -185,7 +185,7 @@ def test_no_count_is_lost_between_a_histogram_and_its_bars(name: HistogramName) 
     histograms = [column.histograms[name] for column in COLUMNS]
     span = axis_span(histograms, name, UNICODE)
     for histogram in histograms:
-        shown = histogram.onto(np.linspace(span.low, span.high, 41)).sum()
+        shown = sum(histogram.onto(np.linspace(span.low, span.high, 41)))
         below, through = histogram.below([span.low, span.high])
         assert shown == pytest.approx(through - below)
         said = text_of(outside([histogram, histogram], span))

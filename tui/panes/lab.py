@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -11,7 +12,7 @@ from textual.timer import Timer
 
 from ...core.attention.scales import Setting, multiplier
 from ...core.errors import InputError
-from ...core.lab.service import REFUSALS
+from ...core.lab.service import REFUSALS, Explained
 from ...core.landmarks import next_width
 from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
 from ...core.statistics.catalogue import Statistic
@@ -39,7 +40,7 @@ from .two_parts import TwoParts
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
-    from ...core.lab.comparison import Theory
+    from ...core.lab.prediction import Theory
 
 
 _LATER = 0.005  # seconds after a frame until this pane goes on with what may be asked for next
@@ -146,18 +147,24 @@ class Lab(TwoParts):
         return f"lab-d{self.parameters.d_k}"
 
     def start(self) -> None:
-        self._show_numbers()  # they may have come while the first frame was being painted
+        self._show_first()
         super().start()
         self.theorist.start()
 
     def on_mount(self) -> None:
-        self._show_numbers()
+        self._show_first(numbers_only=True)  # histograms would keep the first frame
 
-    def _show_numbers(self) -> None:
-        """Show what has been measured ahead, before NumPy is loaded and histograms can be drawn."""
-        numbers = self._second and self._second.numbers(self.parameters)
-        if numbers:
-            self.results.show(Contents(numbers.columns, awaited=True))
+    def _show_first(self, numbers_only: bool = False) -> None:
+        """Show what the second process has found so far."""
+        found = self._second and self._second.first(self.parameters)
+        measurement, theory = found if isinstance(found, Explained) else (found, None)
+        if measurement and numbers_only:
+            bare = [replace(column, histograms={}) for column in measurement.columns]
+            self.results.show(Contents(bare, awaited=True))
+        elif measurement and theory:
+            self.results.show(_contents(measurement, theory), curve=theory.curve)
+        elif measurement:
+            self.results.show(Contents(measurement.columns, awaited=True))
 
     def on_unmount(self) -> None:
         super().on_unmount()
@@ -290,7 +297,7 @@ class Lab(TwoParts):
         """The measurement of what a held key will have got to, and of these if it stays."""
         for each in self._ahead.aims(p):
             try:
-                yield from self._work.measure(each, ahead=each != p)
+                yield from self._work.measure(each)
             except REFUSALS:
                 if each == p:  # of another one, who really asks for it is told
                     raise

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from ...core.lab.theory import ScoreCurve
+from ...core.lab.prediction import ScoreCurve
 from .. import output
 from ..requests import Output
 from ..views.glyphs import ASCII, UNICODE, Glyphs

@@ -9,7 +9,8 @@ from ...core.export.report import report_csv, report_json, report_markdown
 from ...core.export.words import notable_words
 from ...core.lab.comparison import deviations
 from ...core.lab.experiment import stream
-from ...core.lab.theory import Prediction, predict, score_curve
+from ...core.lab.prediction import Prediction
+from ...core.lab.theory import predict, score_curve
 from ...core.parameters import FIELD, Parameters
 from ...core.statistics.measurement import Measurement
 from .. import output

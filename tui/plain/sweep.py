@@ -11,8 +11,9 @@ from rich.text import Text
 
 from ...core.export import sweep as export
 from ...core.lab.comparison import deviations
+from ...core.lab.prediction import Prediction
 from ...core.lab.sweep import Point, stream
-from ...core.lab.theory import Prediction, predict
+from ...core.lab.theory import predict
 from ...core.statistics.catalogue import STATISTIC
 from .. import output
 from ..command import sweep_line

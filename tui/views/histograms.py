@@ -15,7 +15,7 @@ from .numbers import percent, power, short
 from .table import COLUMN_ROLES, column_word
 
 if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
-    from ...core.lab.theory import ScoreCurve
+    from ...core.lab.prediction import ScoreCurve
     from ...core.statistics.histogram import Histogram
 
 _WIDE = 44  # cells from which a pair reads well, so that four may stand side by side
@@ -119,8 +119,8 @@ def pair_lines(
         title.append((f"  {glyphs.dot} exact", "theory"))
     lines: list[Line] = [ends(tuple(title), outside(histograms, span), width)]
     for column, histogram, role in zip(columns, histograms, COLUMN_ROLES, strict=True):
-        counts = histogram.onto(edges).tolist()
-        exact = drawn.onto([edge / column.multiplier for edge in edges]).tolist() if drawn else None
+        counts = histogram.onto(edges)
+        exact = drawn.onto([edge / column.multiplier for edge in edges]) if drawn else None
         rows = bars(counts, height, glyphs)
         dots = curve_rows([share * histogram.total for share in exact], counts, height, glyphs) if exact else {}
         names = [*[""] * (height - 1), column_word(column.rule)]
@@ -172,7 +172,7 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
 def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs: Glyphs) -> str:
     """A histogram from low to high in a line of so many cells; its bars do not touch the line above."""
     edges = [low + (high - low) * cell / cells for cell in range(cells + 1)]
-    return bars(histogram.onto(edges).tolist(), 1, replace(glyphs, bars=glyphs.bars[:-1]))[0]
+    return bars(histogram.onto(edges), 1, replace(glyphs, bars=glyphs.bars[:-1]))[0]
 
 
 def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs) -> AxisSpan:
@@ -212,8 +212,9 @@ def outside(histograms: Sequence[Histogram], span: AxisSpan) -> Line:
     """How much of each histogram lies below or above the axis, where that is worth saying."""
     parts: list[Span] = []
     for histogram, role in zip(histograms, COLUMN_ROLES, strict=True):
-        below, through = (histogram.below([span.low, span.high]) / max(histogram.total, 1)).tolist()
-        for sign, share in (("<", below), (">", 1 - through if histogram.total else 0.0)):
+        below, through = histogram.below([span.low, span.high])
+        for sign, beyond in (("<", below), (">", histogram.total - through)):
+            share = beyond / max(histogram.total, 1)
             if share >= 0.001:
                 parts.append((f" {sign} {percent(share)}", role))
     return (("off", "dim"), *parts) if parts else ()
@@ -221,5 +222,5 @@ def outside(histograms: Sequence[Histogram], span: AxisSpan) -> Line:
 
 def _extent(histograms: Sequence[Histogram]) -> tuple[float, float]:
     """From the 0.05 % to the 99.95 % point of whichever histogram reaches further."""
-    points = [histogram.quantiles((0.0005, 0.9995)).tolist() for histogram in histograms]
+    points = [histogram.quantiles((0.0005, 0.9995)) for histogram in histograms]
     return min(low for low, _ in points), max(high for _, high in points)

@@ -15,8 +15,8 @@ from .plot import Mark, Plot, Point, Series
 from .table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
 
 if TYPE_CHECKING:
+    from ...core.lab.prediction import PredictedColumn, Prediction
     from ...core.lab.sweep import Point as MeasuredPoint
-    from ...core.lab.theory import PredictedColumn, Prediction
 
 # What is a power of d_k: it has a logarithmic axis unless the other kind is asked for.
 LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})

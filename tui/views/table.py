@@ -17,7 +17,7 @@ from .lines import PRINTED, Line, Role, Span, fitted
 from .numbers import STDERR, VALUE, aligned, error, short
 
 if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
-    from ...core.lab.theory import Freezing, PredictedColumn
+    from ...core.lab.prediction import Freezing, PredictedColumn
 
 LABEL = 16  # cells of a row's name
 CELL = VALUE + 2 + STDERR + 2  # a value, ±, its standard error, the unit and a gap

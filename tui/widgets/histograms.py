@@ -11,7 +11,7 @@ from ..views.lines import Line, fitted
 from .lines import LinesWidget
 
 if TYPE_CHECKING:
-    from ...core.lab.theory import ScoreCurve
+    from ...core.lab.prediction import ScoreCurve
 
 
 class Histograms(LinesWidget):

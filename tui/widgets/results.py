@@ -23,7 +23,7 @@ from .histograms import Histograms
 from .statistics_table import StatisticsTable
 
 if TYPE_CHECKING:
-    from ...core.lab.theory import ScoreCurve
+    from ...core.lab.prediction import ScoreCurve
 
 View: TypeAlias = Literal["both", "table", "histograms"]
 

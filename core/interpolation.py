@@ -1,0 +1,30 @@
+"""Linear interpolation at a few points, where NumPy is not loaded or would take longer."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+
+def interpolated(
+    at: Iterable[float],
+    x: Sequence[float],
+    y: Sequence[float],
+    left: float | None = None,
+    right: float | None = None,
+) -> list[float]:
+    """The line through the points (x, y) at each `at`, as `numpy.interp` has it; x does not fall.
+
+    left and right are its values before and after the points, those of the first and the last unless they are given.
+    """
+    first, last = x[0], x[-1]
+    left, right = y[0] if left is None else left, y[-1] if right is None else right
+    found: list[float] = []
+    for each in at:
+        if first <= each < last:
+            after = bisect_right(x, each)
+            x0, y0 = x[after - 1], y[after - 1]
+            found.append(y0 + (y[after] - y0) * (each - x0) / (x[after] - x0))
+        else:
+            found.append(left if each < first else right if each > last else y[-1])
+    return found

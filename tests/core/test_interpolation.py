@@ -1,0 +1,21 @@
+"""A line through points, against NumPy's."""
+
+import numpy as np
+import pytest
+from attn_tui.core.interpolation import interpolated
+from hypothesis import given
+from hypothesis import strategies as st
+
+numbers = st.floats(-1e3, 1e3)
+
+
+@given(st.lists(numbers, min_size=1, max_size=9).map(sorted), st.data())
+def test_it_is_that_of_numpy(x: list[float], data: st.DataObject) -> None:
+    y = data.draw(st.lists(numbers, min_size=len(x), max_size=len(x)))
+    at = data.draw(st.lists(numbers | st.sampled_from(x), max_size=20))
+    for ends in ({}, {"left": -7.0, "right": 7.0}):
+        assert interpolated(at, x, y, **ends) == pytest.approx(np.interp(at, x, y, **ends), abs=1e-9)
+
+
+def test_where_it_jumps_the_point_is_the_last_one_there() -> None:
+    assert interpolated([1.0], [0.0, 1.0, 1.0, 2.0], [0.0, 1.0, 5.0, 6.0]) == [5.0]
