@@ -52,7 +52,7 @@ class Lab:
     def __init__(self, second: SecondProcess | None = None) -> None:
         self._second = second
         self._draws: Draws | None = None
-        self._prepared: set[tuple[object, ...]] = set()  # the rows whose theory is at hand
+        self._prepared: set[tuple[object, ...]] = {()}  # curves that are at hand here or there
         self._found: MeasurementReady | None = None  # the last one
         self._early: tuple[Parameters, Work] | None = None  # what was begun before anybody asked for it
         self._then: Parameters | None = None  # what to begin when the present measurement is complete
@@ -106,13 +106,13 @@ class Lab:
         return early[1] if early is not None and early[0] == parameters else self._measured(parameters)
 
     def _measured(self, parameters: Parameters) -> Work:
-        rows, theory = _rows_of(parameters), None
-        for said in self._said(parameters, explained=rows in self._prepared):
+        curves, theory = _curves_of(parameters), None
+        for said in self._said(parameters, explained=curves in self._prepared):
             if isinstance(said, Explained):
                 measurement, found = said
-                self._prepared.add(rows)
+                self._prepared.add(curves)
             elif isinstance(said, Measurement):
-                if theory is None and rows in self._prepared:
+                if theory is None and curves in self._prepared:
                     theory = self._theory_of(parameters)
                 measurement, found = said, theory and theory(said)
             else:
@@ -152,14 +152,16 @@ class Lab:
         for theory in self._second.theory(question) if self._second else ():
             found = theory
             yield None
+        here = found is None
         if found is None:
             found = self._theory_of(question)(measurement)
-            if self._second:
-                from ..core.lab.curves import prepared
-
-                self._second.adopt(prepared(question.n_keys, question.mask))
-        self._prepared.add(_rows_of(question))
         yield MeasurementReady("theory", measurement, found)
+        curves = _curves_of(question)
+        if here and self._second and curves:
+            from ..core.lab.curves import prepared
+
+            self._second.adopt(prepared(question.n_keys, question.mask))
+        self._prepared.add(curves)
 
     def _theory_of(self, question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
         """What makes the theory of its measurement in this process."""
@@ -172,9 +174,9 @@ class Lab:
         return theory_of(question)
 
 
-def _rows_of(p: Parameters) -> tuple[object, ...]:
-    """What theory's curves depend on."""
-    return p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None
+def _curves_of(p: Parameters) -> tuple[object, ...]:
+    """Which curves theory needs: those of rows of normal scores; empty for other laws."""
+    return (p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None) if p.components == "normal" else ()
 
 
 class Sweep:

@@ -294,6 +294,9 @@ def test_theory_is_left_to_it_once_it_knows_the_curves_of_such_rows(
     assert curves_told.keys() == {17}
     assert last(lab.measure_next(longer.with_value("d_k", 9))).theory is not None
     assert explained == [(17, 9)]
+    assert last(lab.measure(longer.with_value("n_keys", 18).with_value("components", "laplace"))).theory is not None
+    assert explained == [(17, 9), (18, SMALL.d_k)], "other laws need no curves"
+    assert told == [curves_told]
 
 
 def test_something_else_takes_the_place_of_what_was_to_come_then(second: SecondProcess, asked: list[int]) -> None:
