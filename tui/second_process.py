@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FEW = 1 << 25
 _AT_ONCE = 1 << 16  # bytes
 _LOOK = 0.02  # seconds that a look for a first answer takes at most
-_GLANCE = 0.002  # and for any other, which may no longer be wanted
+_GLANCE = 0.008  # and for any other, which may no longer be wanted; shorter looks take time from keys and frames
 _PATIENCE = 2.0  # times as long as this process took to be loaded, after which no first answer is worth waiting for
 _SILENCE = 10.0  # seconds of looking after which nothing more is expected; it says much sooner how far it is
 _PROGRAM = "from attn_tui.core.lab.service import main; main()"
