@@ -65,7 +65,7 @@ def test_what_is_chosen_is_done() -> None:
         assert stage.app.parameters.seed == 1
         await choose(stage, "Softmax: temperature")
         assert stage.app.active == "Softmax"
-        assert "T 2" in " ".join(stage.lines)
+        await stage.until(lambda: "T 2" in stage.text, "the temperature")
         await choose(stage, "quit")
         await stage.until(lambda: stage.app.return_code == 0, "the end")
 
