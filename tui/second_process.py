@@ -16,7 +16,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -73,15 +73,23 @@ class SecondProcess:
         """Whether there is such a process."""
         return self._process is not None
 
+    def first_measurement(self, question: Parameters) -> Measurement[Parameters] | None:
+        """The first measurement, if it is there already."""
+        return next(iter(self._there_already(question, 1)), None)
+
     def first(self, question: Parameters) -> Measurement[Parameters] | Explained | None:
         """As much of the first measurement and its theory as is there already."""
-        if question != self._first:
-            return None
-        heard = self._heard[FIRST]
-        while len(heard) < 2 and self._look(0):
-            pass
-        found = [pickle.loads(answer) for answer in heard[:2]]
+        found = self._there_already(question, 2)
         return Explained(*found) if len(found) == 2 and found[1] else found[0] if found else None
+
+    def _there_already(self, question: Parameters, most: int) -> Sequence[Any]:
+        """The first answers to this question, without waiting for any."""
+        if question != self._first:
+            return []
+        heard = self._heard[FIRST]
+        while len(heard) < most and self._look(0):
+            pass
+        return [pickle.loads(answer) for answer in heard[:most]]
 
     def theory(self, question: Parameters) -> Iterator[Theory | None]:
         """None while it is awaited, then the theory of the first measurement; nothing for another one."""

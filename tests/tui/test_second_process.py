@@ -118,6 +118,22 @@ def test_as_much_of_what_it_found_first_is_shown_as_is_there(second: SecondProce
     assert second.first(at(9)) is None
 
 
+def test_for_the_first_frame_only_the_measurement_is_read(
+    second: SecondProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert second.first_measurement(SMALL) is None
+    second.begin(SMALL)
+    last(second.curves(SMALL))
+    read: list[bytes] = []
+    loads = pickle.loads
+    monkeypatch.setattr(pickle, "loads", lambda answer: read.append(answer) or loads(answer))
+    found = second.first_measurement(SMALL)
+    assert isinstance(found, Measurement)
+    assert numbers(found) == numbers(run(SMALL))
+    assert read == second._heard[FIRST][:1]
+    assert second.first_measurement(at(9)) is None
+
+
 def test_its_curves_are_those_that_this_process_would_compute(second: SecondProcess) -> None:
     second.begin(SMALL)
     made, own = last(second.curves(SMALL)), curves.prepared(SMALL.n_keys, SMALL.mask)

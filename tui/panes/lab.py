@@ -147,24 +147,19 @@ class Lab(TwoParts):
         return f"lab-d{self.parameters.d_k}"
 
     def start(self) -> None:
-        self._show_first()
+        found = self._second and self._second.first(self.parameters)
+        if isinstance(found, Explained):
+            self.results.show(_contents(*found), curve=found.theory.curve)
+        elif found:
+            self.results.show(Contents(found.columns, awaited=True))
         super().start()
         self.theorist.start()
 
     def on_mount(self) -> None:
-        self._show_first(numbers_only=True)  # histograms would keep the first frame
-
-    def _show_first(self, numbers_only: bool = False) -> None:
-        """Show what the second process has found so far."""
-        found = self._second and self._second.first(self.parameters)
-        measurement, theory = found if isinstance(found, Explained) else (found, None)
-        if measurement and numbers_only:
-            bare = [replace(column, histograms={}) for column in measurement.columns]
-            self.results.show(Contents(bare, awaited=True))
-        elif measurement and theory:
-            self.results.show(_contents(measurement, theory), curve=theory.curve)
-        elif measurement:
-            self.results.show(Contents(measurement.columns, awaited=True))
+        found = self._second and self._second.first_measurement(self.parameters)
+        if found:  # histograms and theory would keep the first frame
+            numbers = [replace(column, histograms={}) for column in found.columns]
+            self.results.show(Contents(numbers, awaited=True))
 
     def on_unmount(self) -> None:
         super().on_unmount()
@@ -211,6 +206,8 @@ class Lab(TwoParts):
             if measurement.complete:
                 ahead.awaited.discard(measurement.subject)
             self._take(message)
+        elif ahead.outrun:
+            self._rehearse()
 
     def _take(self, message: MeasurementReady) -> None:
         """Show this, and go on from there."""
@@ -221,7 +218,9 @@ class Lab(TwoParts):
             # After the next frame: it would take time from painting.
             self.call_after_refresh(self.theorist.request, "theory", partial(self._work.predict, measurement))
         self.say_progress(None)
-        if theory is not None and self._quick:
+        if self._ahead.outrun:
+            self.call_after_refresh(self._rehearse)
+        elif theory is not None and self._quick:
             self.call_after_refresh(self._go_on_later)
 
     @property
@@ -243,17 +242,18 @@ class Lab(TwoParts):
         """
         ahead, p = self._ahead, self.parameters
         following = ahead.following(p)
-        if following == p or ahead.stride:
+        if following == p or ahead.outrun:
             return
         if following in ahead.known:
-            self._rehearse(ahead.known[following])
+            self._rehearse()
             following = ahead.following(following)
         if following not in ahead.known:
             self.recompute.request("next", partial(self._work.measure_next, following, ahead.then(following)))
 
-    def _rehearse(self, message: MeasurementReady) -> None:
-        """Have this composed before it is to be shown."""
-        if message.theory is not None:
+    def _rehearse(self) -> None:
+        """Have composed, before it is to be shown, what the last key leads to first of what is known."""
+        message = self._ahead.next_known(self.parameters)
+        if message is not None and message.theory is not None:
             self.results.rehearse(_contents(message.measurement, message.theory), message.theory.curve)
             self.panel.rehearse(parameters=message.measurement.subject, editing=None)
 
@@ -280,7 +280,7 @@ class Lab(TwoParts):
             return
         ahead = self._ahead
         known = ahead.ask(p)
-        if ahead.stride:
+        if ahead.outrun:
             self.compute_now("lab", partial(self._aimed, p))
             self.has_come()  # what comes soon is of a later key
         elif known is None:
@@ -297,7 +297,10 @@ class Lab(TwoParts):
         """The measurement of what a held key will have got to, and of these if it stays."""
         for each in self._ahead.aims(p):
             try:
-                yield from self._work.measure(each)
+                for message in self._work.measure(each):
+                    yield message
+                    if self._ahead.in_vain(each):
+                        break
             except REFUSALS:
                 if each == p:  # of another one, who really asks for it is told
                     raise
