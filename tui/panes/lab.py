@@ -207,7 +207,7 @@ class Lab(TwoParts):
                 ahead.awaited.discard(measurement.subject)
             self._take(message)
         elif ahead.outrun:
-            self._rehearse()
+            self.call_after_refresh(self._rehearse)
 
     def _take(self, message: MeasurementReady) -> None:
         """Show this, and go on from there."""

@@ -87,6 +87,7 @@ class LinesWidget(Widget):
     _styles: dict[Role, Style] = {}  # noqa: RUF012
     _strips: dict[Line, LineStrip] = {}  # noqa: RUF012
     _outer: Size | None = None  # with which they were painted
+    _across = 0, 0, 0  # cells of padding, of a line, and of padding
 
     def _compose_for(self, size: Size) -> None:
         rehearsal, self._rehearsal = self._rehearsal, None
@@ -123,7 +124,8 @@ class LinesWidget(Widget):
         if self._size_of_lines != size:  # now, not when a message about it comes: that would be a frame later
             self._compose_for(size)
         if self._outer != outer:
-            self._strips, self._outer = {}, outer
+            gutter = self.gutter
+            self._strips, self._outer, self._across = {}, outer, (gutter.left, size.width, gutter.right)
         lines, top = self._lines, self.gutter.top
         shown = (lines[y - top] if 0 <= y - top < len(lines) else () for y in crop.line_range)
         strips: list[Strip] = [self._strip(line) for line in shown]
@@ -135,7 +137,7 @@ class LinesWidget(Widget):
         if strip is None:
             if len(self._strips) >= _KEPT:
                 self._strips.clear()
-            width, (_, right, _, left) = self.size.width, self.gutter
+            left, width, right = self._across
             spans: Line = ((left * " ", "text"), *(line or ((width * " ", "text"),)), (right * " ", "text"))
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
             strip = self._strips[line] = LineStrip(segments, left + width + right)
@@ -143,7 +145,7 @@ class LinesWidget(Widget):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles, self._strips = {}, {}
+        self._styles, self._strips, self._outer = {}, {}, None
 
     def _style(self, role: Role) -> Style:
         """How a role looks in this theme; looked up once, because that walks all ancestors."""
