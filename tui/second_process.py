@@ -21,6 +21,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ..core.lab.prediction import curves_to_make
 from ..core.lab.service import FIRST, FIRST_ANSWERS, HEAD, Asked, Explained, Said
 from ..core.statistics.measurement import Measurement
 
@@ -73,6 +74,10 @@ class SecondProcess:
         """Whether there is such a process."""
         return self._process is not None
 
+    def explains(self, question: Parameters) -> bool:
+        """Whether the theory of this comes from there without being asked for."""
+        return self.there and question == self._first
+
     def first_measurement(self, question: Parameters) -> Measurement[Parameters] | None:
         """The first measurement, if it is there already."""
         return next(iter(self._there_already(question, 1)), None)
@@ -98,8 +103,8 @@ class SecondProcess:
 
     def curves(self, question: Parameters) -> Iterator[Mapping[int, FloatArray] | None]:
         """None while they are awaited, then what `curves.adopt` takes; nothing for rows unlike the first ones."""
-        first = self._first
-        if first is not None and (question.n_keys, question.mask) == (first.n_keys, first.mask):
+        made = curves_to_make(question)
+        if self._first is not None and made is not None and made == curves_to_make(self._first):
             yield from self._first_answer(2)
 
     def adopt(self, curves: Mapping[int, FloatArray]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
+from ..core.lab.prediction import curves_to_make
 from ..core.lab.service import PARTIAL, REFUSALS, SILENCE, Explained, Said, telling
 from ..core.landmarks import landmarks
 from ..core.parameters import Parameters
@@ -52,7 +53,7 @@ class Lab:
     def __init__(self, second: SecondProcess | None = None) -> None:
         self._second = second
         self._draws: Draws | None = None
-        self._prepared: set[tuple[object, ...]] = {()}  # curves that are at hand here or there
+        self._prepared: set[int | None] = {None}  # numbers of keys whose curves have been made
         self._found: MeasurementReady | None = None  # the last one
         self._early: tuple[Parameters, Work] | None = None  # what was begun before anybody asked for it
         self._then: Parameters | None = None  # what to begin when the present measurement is complete
@@ -106,13 +107,15 @@ class Lab:
         return early[1] if early is not None and early[0] == parameters else self._measured(parameters)
 
     def _measured(self, parameters: Parameters) -> Work:
-        curves, theory = _curves_of(parameters), None
-        for said in self._said(parameters, explained=curves in self._prepared):
+        curves, theory = curves_to_make(parameters), None
+        unasked = self._second is not None and self._second.explains(parameters)
+        known = curves in self._prepared and not unasked
+        for said in self._said(parameters, explained=known):
             if isinstance(said, Explained):
                 measurement, found = said
                 self._prepared.add(curves)
             elif isinstance(said, Measurement):
-                if theory is None and curves in self._prepared:
+                if theory is None and known:
                     theory = self._theory_of(parameters)
                 measurement, found = said, theory and theory(said)
             else:
@@ -147,21 +150,23 @@ class Lab:
         yield from telling(parameters, self._draws)
 
     def predict(self, measurement: Measurement[Parameters]) -> Work:
-        """The theory of a measurement whose curves are not built yet: a part of a second, once for each n."""
+        """The theory of a measurement that came without: of the first one, or where curves have to be made."""
         question, found = measurement.subject, None
         for theory in self._second.theory(question) if self._second else ():
             found = theory
             yield None
-        here = found is None
-        if found is None:
+        curves = curves_to_make(question)
+        if found is not None:
+            self._prepared.add(curves)
+        else:
             found = self._theory_of(question)(measurement)
         yield MeasurementReady("theory", measurement, found)
-        curves = _curves_of(question)
-        if here and self._second and curves:
-            from ..core.lab.curves import prepared
+        if curves not in self._prepared and curves is not None:
+            self._prepared.add(curves)
+            if self._second:
+                from ..core.lab.curves import prepared
 
-            self._second.adopt(prepared(question.n_keys, question.mask))
-        self._prepared.add(curves)
+                self._second.adopt(prepared(curves))
 
     def _theory_of(self, question: Parameters) -> Callable[[Measurement[Parameters]], Theory]:
         """What makes the theory of its measurement in this process."""
@@ -172,11 +177,6 @@ class Lab:
             if curves is not None:
                 adopt(curves)
         return theory_of(question)
-
-
-def _curves_of(p: Parameters) -> tuple[object, ...]:
-    """Which curves theory needs: those of rows of normal scores; empty for other laws."""
-    return (p.n_keys, p.mask, p.n_queries if p.mask == "causal" else None) if p.components == "normal" else ()
 
 
 class Sweep:

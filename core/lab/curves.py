@@ -3,6 +3,9 @@
 On x = s/(s + 3) every expectation, times 1 + s/3 where it dies like 1/s, is smooth from s = 0 to s = ∞, so one
 Chebyshev polynomial holds the whole curve and both its ends. Causal rows see 1, 2, … keys: expectations are smooth
 in ln n too, so sixteen curves between 8 and 8192 keys stand for all the lengths between.
+
+Those of causal rows, and of the numbers of keys that a key press leads to, are in a file: `python -m
+attn_tui.core.lab.curves` makes it, in a second, and a test makes it again. Others are made when they are asked for.
 """
 
 from __future__ import annotations
@@ -11,13 +14,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from ..arrays import FloatArray
 from ..parameters import FIELD, MaskName
+from .prediction import KEPT_CURVES
 from .quadrature import ONE_HOT_KEYS, expectations
 
+_DEGREE = 64  # good for 10⁴ keys
 _CENTRE = 3.0  # the s in the middle of the axis: softmax freezes at s = 1.2 (two keys) to 5.3 (10⁶ keys)
 _NAMES = (
     "entropy",
@@ -51,7 +57,7 @@ class Curves:
 def curves(n_keys: int, n_queries: int, mask: MaskName) -> Curves:
     """The curves of rows that all see n_keys keys (1 to 10⁶), or, causal, 1, 2, … up to n_keys (at most 8192).
 
-    The first call for a number of keys, and the first causal one, take their time: see `warm`.
+    The first call for a number of keys that is none of `KEPT_CURVES` takes a part of a second.
     """
     return _equal_rows(n_keys) if mask == "none" else _causal_rows(n_keys, n_queries)
 
@@ -61,18 +67,9 @@ def causal_lengths(n_keys: int, n_queries: int) -> FloatArray:
     return np.minimum(np.arange(1.0, n_queries + 1), n_keys)
 
 
-def warm(n_keys: int, mask: MaskName = "none") -> None:
-    """Make ready what `curves` needs for this many keys: meant for, and safe on, another thread."""
-    if mask == "none":
-        _equal_rows(n_keys)
-    else:
-        _ladder()
-
-
-def prepared(n_keys: int, mask: MaskName) -> Mapping[int, FloatArray]:
-    """What `warm` makes, for `adopt` in another process."""
-    warm(n_keys, mask)
-    return {n_keys: _equal_rows(n_keys).coefficients} if mask == "none" else {_LADDER: _ladder()}
+def prepared(n_keys: int) -> Mapping[int, FloatArray]:
+    """What `curves` makes for this many keys, for `adopt` in another process."""
+    return {n_keys: _equal_rows(n_keys).coefficients}
 
 
 def adopt(made: Mapping[int, FloatArray]) -> None:
@@ -80,18 +77,32 @@ def adopt(made: Mapping[int, FloatArray]) -> None:
     _ADOPTED.update(made)
 
 
-_LADDER = 0  # in place of a number of keys
+def made_anew() -> FloatArray:
+    """What the file holds: coefficients (degree, lengths, statistics) of `KEPT_CURVES` keys, then of `_LENGTHS`."""
+    return _chebyshev(_samples(np.array([*KEPT_CURVES, *_LENGTHS]), _DEGREE))
+
+
+_FILE = Path(__file__).with_name("curves.npy")
 _ADOPTED: dict[int, FloatArray] = {}  # coefficients by the number of keys
+
+
+@lru_cache(maxsize=1)
+def _kept() -> FloatArray:
+    return np.load(_FILE)
 
 
 @lru_cache(maxsize=256)
 def _equal_rows(n: int) -> Curves:
     """Curves of rows with n keys."""
-    degree = 48 if n <= 256 else 64 if n <= 10_000 else 80
-    lengths = np.array([float(n)])
-    coefficients = _ADOPTED.get(n)
-    if coefficients is None:
-        coefficients = _chebyshev(_samples(lengths, degree)[:, 0]) if n > 1 else np.zeros((1, len(_NAMES)))
+    if n == 1:
+        coefficients = np.zeros((1, len(_NAMES)))
+    elif n in KEPT_CURVES:
+        coefficients = _kept()[:, KEPT_CURVES.index(n)]
+    elif n in _ADOPTED:
+        coefficients = _ADOPTED[n]
+    else:
+        degree = 48 if n <= 256 else _DEGREE if n <= 10_000 else 80
+        coefficients = _chebyshev(_samples(np.array([float(n)]), degree))[:, 0]
     missing = {"entropy_fraction"} if n == 1 else {"one_hot_rows"} if n > ONE_HOT_KEYS else set[str]()
     return Curves(coefficients, frozenset(missing))
 
@@ -103,15 +114,11 @@ def _causal_rows(n_keys: int, n_queries: int) -> Curves:
     several = lengths > 1  # a row with a single key has the value 0, or 1, at every s: nothing is left to interpolate
     if not several.any():
         return _equal_rows(1)
-    coefficients = np.tensordot(counts[several] @ _weights(lengths[several]), _ladder(), (0, 1)) / n_queries
+    coefficients = (
+        np.tensordot(counts[several] @ _weights(lengths[several]), _kept()[:, len(KEPT_CURVES) :], (0, 1)) / n_queries
+    )
     coefficients[:, _NAMES.index("entropy_fraction")] *= n_queries / counts[several].sum()
     return Curves(coefficients, frozenset())
-
-
-@lru_cache(maxsize=1)
-def _ladder() -> FloatArray:
-    """Coefficients of the curves of all `_LENGTHS`; shape (degree, lengths, statistics)."""
-    return _ADOPTED[_LADDER] if _LADDER in _ADOPTED else _chebyshev(_samples(_LENGTHS, 64))
 
 
 def _weights(lengths: FloatArray) -> FloatArray:
@@ -169,3 +176,7 @@ _LENGTHS = np.concatenate(
         np.exp((math.log(_LONGEST * (2 + _EXACT)) + math.log(_LONGEST / (2 + _EXACT)) * np.cos(_angles(16))) / 2),
     ]
 )
+
+
+if __name__ == "__main__":
+    np.save(_FILE, made_anew())

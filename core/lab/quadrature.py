@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,10 +38,8 @@ ComplexArray: TypeAlias = npt.NDArray[np.complexfloating[Any]]
 _EULER = 0.5772156649015329
 _ROOT_2_PI = math.sqrt(2 * math.pi)
 _STEP = 0.25  # of ln t: the strip of e^(−e^y) has half width π/2, so the error is e^(−π²/step)
-_NORMAL = NormalDist()
 _PATH_STEP = math.log(ONE_HOT / (1 - ONE_HOT)) / 16  # of ln t, on the path of a lognormal's characteristic function
 _NEAR = 8  # neighbours that are turned together there
-_LEGENDRE = np.polynomial.legendre.leggauss(12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +93,19 @@ def _power_sums(n: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatA
     return first, -_EULER - mean_y, second, second - third + (fourth + pairs) / 6, along
 
 
+def _normal_quantile(share: float) -> float:
+    """Below which a standard normal number lies with this probability."""
+    from statistics import NormalDist  # it brings fractions and decimal numbers along, and curves are mostly at hand
+
+    return NormalDist().inv_cdf(share)
+
+
 def _log_t(n: FloatArray, s: float) -> tuple[FloatArray, float]:
     """The grid of u = ln t and its step: φ^n is 1 to rounding below it and 0 above it for every n given."""
     fewest, most = float(n.min()), float(n.max())
     # Below: n(1 − φ(u)) <= n e^(u + s²/2), and also <= n(P(x > −u − cut) + e^(−cut)).
     cut = 41 + math.log(most)
-    low = max(-cut - s * s / 2, -cut + s * _NORMAL.inv_cdf(1e-18 / most))
+    low = max(-cut - s * s / 2, -cut + s * _normal_quantile(1e-18 / most))
     # Above: φ(u) <= P(x < ln 45 − u) + e^(−45).
     high = math.log(45) - s * _lowest_maximum(fewest, 41)
     # φ^n falls within s/√(2 ln n) where s is large, within 1 where it is small.
@@ -144,7 +148,7 @@ def _max_weight(n: FloatArray, s: float) -> FloatArray:
         return 1 / n
     fewest, most = float(n.min()), float(n.max())
     step = 0.3 / max(1, _freezing(most))
-    z = np.arange(max(_lowest_maximum(fewest, 39), -8.6), -_NORMAL.inv_cdf(1e-17 / most) + step, step)
+    z = np.arange(max(_lowest_maximum(fewest, 39), -8.6), -_normal_quantile(1e-17 / most) + step, step)
     v = np.arange(-38 - math.log(most), 4, _STEP)
     gap, weights = _gaps(s, (float(z[-1]) + 9) * s)  # x − y of another key
     density = normal_pdf((s * z[:, None] - gap) / s) * (weights / s)
@@ -156,6 +160,11 @@ def _max_weight(n: FloatArray, s: float) -> FloatArray:
     return np.array(values).reshape(n.shape)
 
 
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[FloatArray, FloatArray]:
+    return np.polynomial.legendre.leggauss(12)
+
+
 def _gaps(s: float, longest: float) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights for integrals over x − y from 0 to `longest`, of functions that die beyond 45.
 
@@ -165,7 +174,7 @@ def _gaps(s: float, longest: float) -> tuple[FloatArray, FloatArray]:
     while edges[-1] < min(45.0, longest):
         edges.append(edges[-1] + min(width, 2.5 * s))
         width *= 1.3
-    nodes, weights = _LEGENDRE
+    nodes, weights = _legendre()
     half = np.diff(edges)[:, None] / 2
     return (np.array(edges[:-1])[:, None] + half * (1 + nodes)).reshape(-1), (half * weights).reshape(-1)
 
@@ -187,7 +196,7 @@ def _one_hot(n: FloatArray, s: float) -> FloatArray:
     counts = n[asked]
     fewest, most = float(counts.min()), float(counts.max())
     cut = 30 + 2 * math.log(most)
-    low = max(-cut - s * s / 2, -cut + s * _NORMAL.inv_cdf(1e-13 / most**2))
+    low = max(-cut - s * s / 2, -cut + s * _normal_quantile(1e-13 / most**2))
     high = 5 - log_tau - s * _lowest_maximum(fewest, 33)
     # How fast the phase turns is not known beforehand, so the step is halved until two grids, each between the
     # other's points, agree to 1e-6: the error of both together is about the square of that. From the step of the path
@@ -290,4 +299,4 @@ def _freezing(n: float) -> float:
 def _lowest_maximum(n: float, cut: float) -> float:
     """The z that the largest of n standard normals stays below with probability e^(−cut)."""
     share = cut / n
-    return _NORMAL.inv_cdf(math.exp(-share)) if share > 0.7 else -_NORMAL.inv_cdf(-math.expm1(-share))
+    return _normal_quantile(math.exp(-share)) if share > 0.7 else -_normal_quantile(-math.expm1(-share))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 from ..errors import InputError
 from ..parameters import Parameters
 from ..statistics.measurement import Measurement
+from .prediction import curves_to_make
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -148,7 +149,8 @@ def _first_answers(questions: BinaryIO, draws: Draws) -> Iterator[object]:
     from .curves import prepared
 
     yield theory_of(question)(measurement)
-    yield prepared(question.n_keys, question.mask)
+    made = curves_to_make(question)
+    yield prepared(made) if made else {}
 
 
 def _say(number: int, answer: object) -> None:

@@ -8,8 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from attn_tui.core.lab import curves as curves_module
 from attn_tui.core.lab.curves import causal_lengths, curves
+from attn_tui.core.lab.prediction import KEPT_CURVES, curves_to_make
 from attn_tui.core.lab.quadrature import Expectations, expectations
+from attn_tui.core.parameters import FIELD, Parameters
 from scipy import integrate, special, stats
 
 SCALES = (0.0, 1e-4, 0.05, 0.3, 0.7, 0.999, 1.0, 1.7, 3.0, 5.5, 9.0, 25.0, 64.0, 1e3, 1e6)
@@ -156,7 +159,8 @@ def test_many_counts_at_once_are_each_of_them_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "tolerance"), [(2, 1e-10), (10, 1e-10), (256, 1e-10), (1024, 1e-10), (1_000_000, 1e-9)]
+    ("n", "tolerance"),
+    [(2, 1e-10), (10, 1e-10), (100, 1e-10), (256, 1e-10), (300, 1e-10), (8192, 1e-10), (1_000_000, 1e-9)],
 )
 def test_curves_are_the_quadrature(n: int, tolerance: float) -> None:
     scales = np.concatenate([SCALES, np.exp(np.random.default_rng(7).uniform(math.log(0.01), math.log(1e4), 40))])
@@ -197,3 +201,24 @@ def test_causal_curves_average_over_what_rows_see(n_keys: int, n_queries: int) -
         else:
             fraction = (several.entropy / np.log(lengths[lengths > 1])).mean()
             assert found["entropy_fraction"][index] == pytest.approx(fraction, abs=3e-9)
+
+
+def test_the_curves_in_the_file_are_those_that_are_made() -> None:
+    kept, anew = np.load(curves_module._FILE), curves_module.made_anew()
+    assert kept.shape == anew.shape
+    np.testing.assert_allclose(kept, anew, rtol=0, atol=1e-12)
+
+
+def test_curves_are_kept_for_every_number_of_keys_that_a_key_press_leads_to() -> None:
+    n_keys = FIELD["n_keys"]
+    reached = [Parameters().n_keys]
+    while reached[-1] != n_keys.low:
+        reached.append(int(n_keys.stepped(reached[-1], -1)))
+    reached.sort()
+    while reached[-1] != n_keys.high:
+        reached.append(int(n_keys.stepped(reached[-1], 1)))
+    assert tuple(reached) == (1, *KEPT_CURVES)
+    assert [curves_to_make(Parameters(n_keys=each)) for each in reached] == [None] * len(reached)
+    assert curves_to_make(Parameters(n_keys=100)) == 100
+    assert curves_to_make(Parameters(n_keys=100, mask="causal")) is None
+    assert curves_to_make(Parameters(n_keys=100, components="uniform")) is None

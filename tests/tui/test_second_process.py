@@ -24,6 +24,7 @@ from attn_tui.tui.messages import MeasurementReady, Progress
 from attn_tui.tui.second_process import SecondProcess, UnansweredError
 
 SMALL = Parameters(d_k=8, n_keys=16, n_queries=8, batch=3)
+ODD = SMALL.with_value("n_keys", 17)  # theory has no curves for so many keys at hand
 LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096, batch=512)  # takes longer than FOREVER
 NO_MULTIPLIER = Parameters(d_k=1, n_keys=16, n_queries=8, batch=3, scale="log_d_k")
 FOREVER = 60.0  # seconds until a test gives up
@@ -53,6 +54,11 @@ def last(answers: Iterator[Any]) -> Any:
     for answer in bounded(answers):
         found = answer
     return found
+
+
+def all_answered(second: SecondProcess) -> None:
+    """Wait for everything that is said of the first question."""
+    wait_for(lambda: not (second._look(0) or second._busy))
 
 
 def begun(answers: Iterator[Any]) -> Any:
@@ -91,7 +97,7 @@ def test_it_measures_what_this_process_would(second: SecondProcess) -> None:
 
 def test_what_it_found_first_can_be_read_without_numpy(second: SecondProcess) -> None:
     second.begin(SMALL)
-    last(second.curves(SMALL))
+    all_answered(second)
     program = (
         "import pickle, sys; sys.modules['numpy'] = None; print(*map(pickle.loads, pickle.load(sys.stdin.buffer)))"
     )
@@ -104,7 +110,7 @@ def test_what_it_found_first_can_be_read_without_numpy(second: SecondProcess) ->
 def test_as_much_of_what_it_found_first_is_shown_as_is_there(second: SecondProcess) -> None:
     assert second.first(SMALL) is None
     second.begin(SMALL)
-    last(second.curves(SMALL))
+    all_answered(second)
     own, theory = run(SMALL), theory_of(SMALL)
     found = second.first(SMALL)
     assert isinstance(found, Explained)
@@ -123,7 +129,7 @@ def test_for_the_first_frame_only_the_measurement_is_read(
 ) -> None:
     assert second.first_measurement(SMALL) is None
     second.begin(SMALL)
-    last(second.curves(SMALL))
+    all_answered(second)
     read: list[bytes] = []
     loads = pickle.loads
     monkeypatch.setattr(pickle, "loads", lambda answer: read.append(answer) or loads(answer))
@@ -135,19 +141,20 @@ def test_for_the_first_frame_only_the_measurement_is_read(
 
 
 def test_its_curves_are_those_that_this_process_would_compute(second: SecondProcess) -> None:
-    second.begin(SMALL)
-    made, own = last(second.curves(SMALL)), curves.prepared(SMALL.n_keys, SMALL.mask)
+    second.begin(ODD)
+    made, own = last(second.curves(ODD)), curves.prepared(ODD.n_keys)
     assert made.keys() == own.keys()
     for name, coefficients in made.items():
         assert np.array_equal(coefficients, own[name])
 
 
 def test_another_question_gets_no_numbers_and_the_curves_where_its_rows_are_the_same(second: SecondProcess) -> None:
-    second.begin(SMALL)
-    wider, longer = at(9), SMALL.with_value("n_keys", 17)
+    second.begin(ODD)
+    wider = ODD.with_value("d_k", 9)
     assert second.first(wider) is None
-    assert list(second.curves(longer)) == []
-    assert last(second.curves(wider)).keys() == {SMALL.n_keys}
+    for other in (ODD.with_value("n_keys", 19), ODD.with_value("mask", "causal"), SMALL):
+        assert list(second.curves(other)) == []
+    assert last(second.curves(wider)).keys() == {ODD.n_keys}
 
 
 def test_a_question_that_takes_long_is_no_first_one_and_says_how_far_it_is(second: SecondProcess) -> None:
@@ -162,7 +169,7 @@ def test_a_question_that_takes_long_is_no_first_one_and_says_how_far_it_is(secon
 def ready(second: SecondProcess) -> SecondProcess:
     """When all that is asked first has been answered."""
     second.begin(SMALL)
-    last(second.curves(SMALL))
+    all_answered(second)
     return second
 
 
@@ -189,10 +196,9 @@ def test_what_is_asked_for_with_its_theory_comes_with_what_this_process_would_fi
 
 def test_theory_rests_on_the_curves_that_it_was_told(second: SecondProcess) -> None:
     ready(second)
-    longer = SMALL.with_value("n_keys", 17)
-    [(n_keys, made)] = curves.prepared(17, "none").items()
+    [(n_keys, made)] = curves.prepared(ODD.n_keys).items()
     second.adopt({n_keys: np.zeros_like(made)})  # no curves that it would come to by itself
-    values = last(second.measure(longer, explained=True)).theory.prediction.columns[0].values
+    values = last(second.measure(ODD, explained=True)).theory.prediction.columns[0].values
     assert (values["entropy"], values["max_weight"]) == (0, 1)
 
 
@@ -302,15 +308,14 @@ def test_theory_is_left_to_it_once_it_knows_the_curves_of_such_rows(
     monkeypatch.setattr(work, "AHEAD", FOREVER)
     lab, told, adopt = lab_of(second), list[Any](), second.adopt
     monkeypatch.setattr(second, "adopt", lambda curves: (told.append(curves), adopt(curves)))
-    longer = SMALL.with_value("n_keys", 17)
-    first = last(lab.measure(longer))
+    first = last(lab.measure(ODD))
     assert (first.theory, explained) == (None, [])
     last(lab.predict(first.measurement))
     [curves_told] = told
     assert curves_told.keys() == {17}
-    assert last(lab.measure_next(longer.with_value("d_k", 9))).theory is not None
+    assert last(lab.measure_next(ODD.with_value("d_k", 9))).theory is not None
     assert explained == [(17, 9)]
-    assert last(lab.measure(longer.with_value("n_keys", 18).with_value("components", "laplace"))).theory is not None
+    assert last(lab.measure(ODD.with_value("n_keys", 18).with_value("components", "laplace"))).theory is not None
     assert explained == [(17, 9), (18, SMALL.d_k)], "other laws need no curves"
     assert told == [curves_told]
 
@@ -492,7 +497,7 @@ def test_a_first_question_that_cannot_be_measured_leaves_it_free_for_others(seco
     second.begin(NO_MULTIPLIER)
     with pytest.raises(UnansweredError):
         last(second.measure(NO_MULTIPLIER))
-    wait_for(lambda: not (second._look(0) or second._busy))
+    all_answered(second)
     found = last(second.measure(SMALL))
     assert numbers(found) == numbers(run(SMALL))
 
