@@ -21,7 +21,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..core.lab.prediction import curves_to_make
+from ..core.lab.kept import curves_to_make
 from ..core.lab.service import FIRST, FIRST_ANSWERS, HEAD, Asked, Explained, Said
 from ..core.statistics.measurement import Measurement
 

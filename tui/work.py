@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import InputError
-from ..core.lab.prediction import curves_to_make
+from ..core.lab.kept import curves_to_make
 from ..core.lab.service import PARTIAL, REFUSALS, SILENCE, Explained, Said, telling
 from ..core.landmarks import landmarks
 from ..core.parameters import Parameters

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..parameters import FIELD, MaskName
-from .prediction import KEPT_CURVES
+from .kept import KEPT_CURVES
 from .quadrature import ONE_HOT_KEYS, expectations
 
 _DEGREE = 64  # good for 10⁴ keys

@@ -9,9 +9,6 @@ from itertools import pairwise
 from ..interpolation import interpolated
 from ..parameters import Parameters
 
-# Numbers of keys whose curves of theory are kept in a file: those that pressing a key leads to.
-KEPT_CURVES = tuple(2**power for power in range(1, 14))
-
 
 @dataclass(frozen=True)
 class PredictedColumn:
@@ -59,9 +56,3 @@ class Theory:
     prediction: Prediction
     deviations: Sequence[Mapping[str, float | None]]  # of each column, in standard errors
     curve: ScoreCurve | None
-
-
-def curves_to_make(p: Parameters) -> int | None:
-    """For how many keys theory has to make its curves first, a part of a second; None where it need not."""
-    at_hand = p.components != "normal" or p.mask == "causal" or p.n_keys == 1 or p.n_keys in KEPT_CURVES
-    return None if at_hand else p.n_keys

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 from ..errors import InputError
 from ..parameters import Parameters
 from ..statistics.measurement import Measurement
-from .prediction import curves_to_make
+from .kept import curves_to_make
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray

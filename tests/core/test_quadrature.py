@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from attn_tui.core.lab import curves as curves_module
 from attn_tui.core.lab.curves import causal_lengths, curves
-from attn_tui.core.lab.prediction import KEPT_CURVES, curves_to_make
+from attn_tui.core.lab.kept import KEPT_CURVES, curves_to_make
 from attn_tui.core.lab.quadrature import Expectations, expectations
 from attn_tui.core.parameters import FIELD, Parameters
 from scipy import integrate, special, stats
