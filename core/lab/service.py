@@ -55,8 +55,8 @@ PARTIAL = 0.5  # and shows what it has so far
 def main() -> None:
     """Answer until nobody asks any more.
 
-    The first question gets three answers: its measurement, the theory of that, and the curves that this rests on; the
-    first two need no NumPy to be shown. Every other one gets what `telling` says. None in place of an answer says
+    The first question gets three answers: its measurement, the theory of that, and the curves that were made for it;
+    the first two need no NumPy to be shown. Every other one gets what `telling` says. None in place of an answer says
     that it cannot be had; who asks finds out why by trying. None in place of a question ends the one before. An error
     that is no refusal ends the process, and who asks is told by that.
     """

@@ -808,13 +808,15 @@ def test_theory_that_fails_for_what_is_shown_is_said() -> None:
 def test_what_comes_soon_is_followed_by_what_is_measured_ahead_however_late_its_theory_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("attn_tui.core.lab.kept.KEPT_CURVES", ())
+
     async def script(app: Watched, pilot: Pilot[Any]) -> None:
         await pilot.press("right")
         await until(pilot, lambda: knows(app.lab, 66))
         kinds = requests_of(app.lab)
         app.kept = []
         await pilot.press("right_square_bracket")
-        for soon in (1000.0, -1.0):  # the measurement, and then its theory
+        for soon in (1000.0, -1.0):  # the measurement, and then its theory, whose curves have to be made
             await until(pilot, lambda: app.kept)
             monkeypatch.setattr("attn_tui.tui.panes.lab.SOON", soon)
             kept, app.kept = app.kept, []
