@@ -5,7 +5,7 @@ Everything that can be is checked here, before anything large is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,49 +13,37 @@ from typing import Any, cast
 from ..core.attention.cost import SHAPE_FIELDS, Layer
 from ..core.attention.handful import ALSO, HANDFUL_FIELD, Handful, multiplier_of, parse_scores
 from ..core.attention.presets import PRESETS
-from ..core.attention.scales import SCALE_RULES, Setting, multiplier
+from ..core.attention.scales import SCALE_RULES
 from ..core.lab.rule_rows import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, Order
 from ..core.parameters import FIELD, ParameterError, Parameters
+from .app_options import app_request
 from .parser import read
 from .requests import Claims, Cost, Inspect, Output, Report, Request, Rules, Softmax
 from .sweep_options import sweep_request
-from .usage import COMMANDS, OpenApp, UsageError, no_effect, parameter_values, value_of, with_scale
+from .usage import COMMANDS, UsageError, no_effect, parameter_values, parameters_of, value_of, with_scale
 from .views.glyphs import Glyphs
 
 
 def parse(words: Sequence[str], glyphs: Glyphs) -> Request:
     """The request that these words make; raises InputError, or SystemExit after --help and --version."""
-    if words and words[0] in COMMANDS:
-        given = read(words[0], words[1:], glyphs)
-        if words[0] == "claims":
-            return Claims(_output(given))
-        if words[0] == "cost":
-            return _cost(given)
-        if words[0] == "softmax":
-            return _softmax(given)
-        if words[0] == "sweep":
-            return sweep_request(given, _output(given))
-        if words[0] == "rules":
-            return _rules(given)
-        return _report(given) if words[0] == "report" else _inspect(given)
-    given = read("", words, glyphs)
-    file = given.get("file")
-    if file in COMMANDS and not Path(file).exists():
-        raise UsageError(f"{file} comes first, before its options: attn-tui {file} …")
-    _, remarks = _parameters(given)
-    return OpenApp(
-        parameter_values(given),
-        None if file is None else Path(file),
-        given.get("axes"),
-        not given.get("no_mouse"),
-        given.get("theme"),
-        not given.get("no_config"),
-        remarks,
-    )
+    if not words or words[0] not in COMMANDS:
+        return app_request(words, glyphs)
+    given = read(words[0], words[1:], glyphs)
+    if words[0] == "claims":
+        return Claims(_output(given))
+    if words[0] == "cost":
+        return _cost(given)
+    if words[0] == "softmax":
+        return _softmax(given)
+    if words[0] == "sweep":
+        return sweep_request(given, _output(given))
+    if words[0] == "rules":
+        return _rules(given)
+    return _report(given) if words[0] == "report" else _inspect(given)
 
 
 def _report(given: dict[str, Any]) -> Report:
-    parameters, remarks = _parameters(given)
+    parameters, remarks = parameters_of(given)
     return Report(parameters, _output(given), remarks)
 
 
@@ -113,7 +101,7 @@ def _softmax(given: dict[str, Any]) -> Softmax:
             values["scores"] = parse_scores(given["scores"])
         except ParameterError as error:
             raise UsageError(f"--scores: {str(error).partition(': ')[2]}") from None
-    parameters, remarks = _parameters({name: text for name, text in given.items() if name in ALSO})
+    parameters, remarks = parameters_of({name: text for name, text in given.items() if name in ALSO})
     multiplier_of(parameters)
     return Softmax(Handful(**values), parameters, _output(given), remarks)
 
@@ -131,12 +119,3 @@ def _head(text: str) -> int:
 def _output(given: dict[str, Any]) -> Output:
     path = given.get("output")
     return Output(given.get("format", "table"), None if path in (None, "-") else Path(path))
-
-
-def _parameters(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
-    """The parameters asked for, and a remark for each that has no effect on them."""
-    values = parameter_values(given)
-    parameters = Parameters(**cast(Any, values))
-    multiplier(parameters.scale, Setting.of(parameters))
-    idle = [FIELD[name] for name in values if not FIELD[name].applies(parameters)]
-    return parameters, tuple(no_effect(field.option) for field in idle)

@@ -1,17 +1,15 @@
-"""The parsers of the command line: options made from FIELDS, one line for every mistake."""
+"""The parsers of the command line: options made from FIELDS, one line for every mistake.
+
+What only one command needs is imported where its options are made: nobody else waits for it.
+"""
 
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from ..core.attention.cost import SHAPE_FIELDS, Layer
-from ..core.attention.handful import ALSO, HANDFUL_FIELDS, Handful, scores_text
-from ..core.attention.presets import PRESETS
 from ..core.attention.scales import SCALE_RULES
-from ..core.lab.rule_rows import SORTABLE
 from ..core.parameters import FIELD, FIELDS, Field, Parameters
 from .guide import APP, GUIDES, settings_guide
 from .usage import FORMATS, GRID, UsageError, is_number
@@ -105,7 +103,6 @@ class _Parser(argparse.ArgumentParser):
             self._add_shape()
         if command == "softmax":
             self._add_handful()
-            self._add_parameters([FIELD[name] for name in ALSO])
         if command in ("", "report", "sweep", "softmax", "rules", "inspect"):
             names = SCALE_RULES if command == "inspect" else FIELD["scale"].choices
             self.add_argument_group("scale rules, and what they multiply scores by", _rules(names))
@@ -117,6 +114,8 @@ class _Parser(argparse.ArgumentParser):
         """Say that this word is not understood, and which option may have been meant."""
         if not word.startswith("-"):
             self.error(f"{word!r} is one word too many")
+        import difflib
+
         name = word.partition("=")[0]
         near = difflib.get_close_matches(name, self._options, 1, cutoff=0.75)
         meant = f" (did you mean {near[0]}?)" if near else ""
@@ -171,6 +170,8 @@ class _Parser(argparse.ArgumentParser):
         )  # fmt: skip
 
     def _add_comparison(self) -> None:
+        from ..core.lab.rule_rows import SORTABLE
+
         group = self.add_argument_group("what is compared, and in which order")
         self._add(
             group, "--sort", metavar="COLUMN",
@@ -193,6 +194,9 @@ class _Parser(argparse.ArgumentParser):
             self._add(groups[field.group], field.option, dest=field.name, metavar=metavar, help=_help(field))
 
     def _add_shape(self) -> None:
+        from ..core.attention.cost import SHAPE_FIELDS, Layer
+        from ..core.attention.presets import PRESETS
+
         group = self.add_argument_group("shape of a layer, and its use")
         self._add(
             group, "--preset", metavar="NAME",
@@ -211,6 +215,8 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument_group("presets", models)
 
     def _add_handful(self) -> None:
+        from ..core.attention.handful import ALSO, HANDFUL_FIELDS, Handful, scores_text
+
         group = self.add_argument_group("scores, and what is done to their logits")
         usual = Handful()
         for field in HANDFUL_FIELDS:
@@ -221,6 +227,7 @@ class _Parser(argparse.ArgumentParser):
                 metavar, default, takes = "X", field.format(value), field.accepted
             text = f"{field.help} Takes {takes}; default {default}."
             self._add(group, field.option, dest=field.name, metavar=metavar, help=text)
+        self._add_parameters([FIELD[name] for name in ALSO])
 
     def _add(self, group: Any, *names: str, **settings: Any) -> None:
         group.add_argument(*names, **settings)

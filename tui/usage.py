@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from ..core.attention.scales import Setting, multiplier
 from ..core.errors import InputError
 from ..core.parameters import FIELD, FIELDS, Field, ParameterError, Parameters, Value
 
@@ -52,6 +53,15 @@ def parameter_values(
     """The values of the parameters in this text, by name; an objection calls a parameter what `called` says."""
     texts = with_scale(given, called)
     return {field.name: value_of(field, texts[field.name], called(field)) for field in FIELDS if field.name in texts}
+
+
+def parameters_of(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
+    """The parameters in this text, sound together, and a remark for each that has no effect on them."""
+    values = parameter_values(given)
+    parameters = Parameters(**cast(Any, values))
+    multiplier(parameters.scale, Setting.of(parameters))
+    idle = [FIELD[name] for name in values if not FIELD[name].applies(parameters)]
+    return parameters, tuple(no_effect(field.option) for field in idle)
 
 
 def with_scale(given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option) -> dict[str, str]:
