@@ -12,9 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from threading import RLock
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from textual.driver import Driver
 from textual.timer import Timer
@@ -35,8 +34,7 @@ _FAREWELL = 1.5  # seconds at most for the last one
 ReturnType = TypeVar("ReturnType")
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """A question that the terminal has not answered yet."""
 
     when: float

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ..core.errors import InputError
 from ..core.parameters import FIELDS, Field, Parameters, Value
@@ -36,8 +37,7 @@ class Settings:
     problems: tuple[str, ...] = ()  # what was not understood and is left out, a line each
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting: its key in the file, what it is, and what it is by default."""
 
     name: str

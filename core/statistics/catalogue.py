@@ -5,8 +5,7 @@ The table, the reports, the help and the theory all speak of a statistic by its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 ONE_HOT = 0.95  # a row is one-hot when its largest weight is above this
 DEAD = 0.01  # a row is dead when the Frobenius norm of its softmax Jacobian is below this
@@ -14,8 +13,7 @@ FAR = 4.0  # standard errors from an exact value beyond which a measured one doe
 SINK = 0.3  # a head is a sink when the first key holds more than this on average
 
 
-@dataclass(frozen=True)
-class Statistic:
+class Statistic(NamedTuple):
     """One number: its name in every format, what people call it, what it means and where it comes from."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .glyphs import Glyphs
 from .numbers import power, signed
@@ -13,8 +13,7 @@ from .numbers import power, signed
 _FAR = 0.7  # an axis begins at 0 unless all its values lie in its upper third
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """From low to high in equal steps or, with a base of 2 or 10, in equal factors."""
 
     low: float

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.statistics.measurement import Column, HistogramName
 from .axes import nice_range
@@ -34,8 +34,7 @@ TITLES: dict[HistogramName, str] = {
 }
 
 
-@dataclass(frozen=True)
-class AxisSpan:
+class AxisSpan(NamedTuple):
     """The axis that both histograms of a pair are drawn on, with the words under it."""
 
     low: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...core.attention.scales import SCALE_RULES
 from ...core.parameters import FIELDS, Field, Parameters, choice_word
@@ -14,8 +14,7 @@ NAME = 11  # cells of a field's name
 _ROOM_FOR_HELP = 7
 
 
-@dataclass(frozen=True)
-class Editing:
+class Editing(NamedTuple):
     """What is being typed into a field, and why it is not accepted, if it is not."""
 
     field: str

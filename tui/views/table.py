@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
@@ -56,8 +55,7 @@ _NOTHING: Span = ("", "text")
 COLUMN_ROLES: tuple[Role, Role] = ("unscaled", "scaled")
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(NamedTuple):
     """What a table shows: measured columns and, where there is one, the theory of each."""
 
     columns: Sequence[Column]
@@ -71,8 +69,7 @@ class Contents:
         return self.awaited or bool(self.theory)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One line of the table: a group's heading, the freezing gauge, or a statistic."""
 
     label: str
@@ -83,8 +80,7 @@ class Row:
 Alone: TypeAlias = Literal["", "value", "±", "exact"]
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How wide the table is, and whether exact values stand beside measured ones or in place of their ±.
 
     Where there is no room even for a value with its ±, one of them stands `alone`.

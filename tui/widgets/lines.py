@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,8 +21,7 @@ from .ground import filtered
 _KEPT = 512  # painted lines of a widget
 
 
-@dataclass(frozen=True, eq=False)
-class _Rehearsal:
+class _Rehearsal(NamedTuple):
     """Lines that were composed before they are wanted, and what they are for."""
 
     state: Mapping[str, object]
