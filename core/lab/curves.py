@@ -114,9 +114,8 @@ def _causal_rows(n_keys: int, n_queries: int) -> Curves:
     several = lengths > 1  # a row with a single key has the value 0, or 1, at every s: nothing is left to interpolate
     if not several.any():
         return _equal_rows(1)
-    coefficients = (
-        np.tensordot(counts[several] @ _weights(lengths[several]), _kept()[:, len(KEPT_CURVES) :], (0, 1)) / n_queries
-    )
+    weights, ladder = counts[several] @ _weights(lengths[several]), _kept()[:, len(KEPT_CURVES) :]
+    coefficients = np.tensordot(weights, ladder, (0, 1)) / n_queries
     coefficients[:, _NAMES.index("entropy_fraction")] *= n_queries / counts[several].sum()
     return Curves(coefficients, frozenset())
 
