@@ -206,7 +206,9 @@ def test_causal_curves_average_over_what_rows_see(n_keys: int, n_queries: int) -
 def test_the_curves_in_the_file_are_those_that_are_made() -> None:
     kept, anew = np.load(curves_module._FILE), curves_module.made_anew()
     assert kept.shape == anew.shape
-    np.testing.assert_allclose(kept, anew, rtol=0, atol=1e-12)
+    for statistic, name in enumerate(curves_module._NAMES):
+        allowed = 2e-9 if name == "one_hot_rows" else 1e-13  # that of n keys loses n² roundings
+        np.testing.assert_allclose(kept[..., statistic], anew[..., statistic], rtol=0, atol=allowed, err_msg=name)
 
 
 def test_curves_are_kept_for_every_number_of_keys_that_a_key_press_leads_to() -> None:
