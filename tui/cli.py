@@ -96,10 +96,6 @@ def _request(words: Sequence[str], glyphs: Glyphs) -> Request:
     """What these words ask for; nothing has to be loaded to see that no words open the app."""
     if not words:
         return OpenApp()
-    if words[0] not in COMMANDS:
-        from .app_options import app_request
-
-        return app_request(words, glyphs)
     from .options import parse
 
     return parse(words, glyphs)

@@ -9,14 +9,19 @@ HEAVY = {"textual", "rich", "numpy", "scipy", "safetensors", "ml_dtypes", "threa
 
 
 def loaded(*arguments: str) -> set[str]:
-    """The top-level names of all that a Python process imports; it must end well."""
+    """The top-level names of all that a Python process imports."""
+    return {name.partition(".")[0] for name in modules(*arguments)}
+
+
+def modules(*arguments: str) -> set[str]:
+    """The names of all that it imports; it must end well."""
     command = [sys.executable, "-X", "importtime", *arguments]
     process = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
     )
     assert process.returncode == 0, process.stderr
     lines = [line for line in process.stderr.splitlines() if line.startswith("import time:")]
-    return {line.rpartition("|")[2].strip().split(".")[0] for line in lines}
+    return {line.rpartition("|")[2].strip() for line in lines}
 
 
 @pytest.mark.parametrize("module", ["attn_tui.core", "attn_tui.core.parameters"])
@@ -76,3 +81,10 @@ def test_a_report_is_printed_without_textual_or_scipy() -> None:
     names = loaded("-m", "attn_tui.tui", "report", "--batch", "2")
     assert "numpy" in names
     assert not names & {"textual", "scipy"}
+
+
+def test_options_of_the_app_load_nothing_that_only_commands_need() -> None:
+    ask = "from attn_tui.tui import options, output; options.parse({}, output.screen_glyphs(False))"
+    only_theirs = {f"attn_tui.tui.{name}" for name in ("command_options", "requests", "sweep_options")}
+    assert not modules("-c", ask.format(["--no-config", "--d-k", "128"])) & only_theirs
+    assert modules("-c", ask.format(["report", "--d-k", "128"])) >= only_theirs

@@ -832,11 +832,16 @@ def test_where_some_rows_have_no_room_the_table_says_how_many() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_theory_appears_when_it_is_ready_without_moving_the_measured_values(size: tuple[int, int]) -> None:
+def test_theory_appears_when_it_is_ready_without_moving_the_measured_values(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attn_tui.core.lab.kept.KEPT_CURVES", ())  # so that they have to be made
+
     async def script(stage: Stage) -> None:
         await stage.until(lambda: stage.app.held)
         first = stage.app.held[0]
         assert isinstance(first, MeasurementReady)
+        assert first.theory is None
         stage.lab.show_measurement(first.measurement, None)
         await stage.still()
         before = stage.part(stage.table)
