@@ -24,7 +24,7 @@ from .kept import KEPT_CURVES
 from .quadrature import ONE_HOT_KEYS, expectations
 
 _DEGREE = 64  # good for 10⁴ keys
-_NOISE = 1e-9  # of the share of one-hot rows, which dies faster towards s = 0 than a polynomial can
+ONE_HOT_NOISE = 1e-9  # below this a share of one-hot rows is noise: it dies faster towards s = 0 than a polynomial
 _CENTRE = 3.0  # the s in the middle of the axis: softmax freezes at s = 1.2 (two keys) to 5.3 (10⁶ keys)
 _NAMES = (
     "entropy",
@@ -52,8 +52,6 @@ class Curves:
         basis = np.cos(np.multiply.outer(angle, np.arange(len(self.coefficients))))
         values = basis @ self.coefficients * (_CENTRE / (s + _CENTRE))[:, None]
         values = np.maximum(np.where(_ONE_LESS, 1 - values, values), 0)
-        one_hot = values[:, _NAMES.index("one_hot_rows")]
-        one_hot[one_hot < _NOISE] = 0
         return {name: column for name, column in zip(_NAMES, values.T, strict=True) if name not in self.missing}
 
 

@@ -18,7 +18,7 @@ from ..arrays import FloatArray
 from ..attention.scales import SCALE_RULES, Setting, multiplier
 from ..parameters import FIELD, Parameters, ScaleName
 from ..statistics.catalogue import DEAD, ONE_HOT, STATISTICS
-from .curves import Curves, causal_lengths, curves
+from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
 from .prediction import Freezing, PredictedColumn, Prediction, ScoreCurve
 from .query_norm import norm_nodes
 from .score_law import score_density, share_within
@@ -173,7 +173,10 @@ def _attention_values(rows: _Rows, at: Mapping[str, FloatArray] | None) -> dict[
     """Means over rows of the statistics of weights, from the curves at their deviations."""
     if rows.equal:
         return _equal_weights(rows.lengths, rows.shares)
-    return {name: float(rows.weights @ curve) for name, curve in at.items()} if at else {}
+    found = {name: float(rows.weights @ curve) for name, curve in at.items()} if at else {}
+    if found.get("one_hot_rows", 1) < ONE_HOT_NOISE:
+        found["one_hot_rows"] = 0.0
+    return {**found}
 
 
 def _gradient_values(

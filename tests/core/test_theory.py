@@ -18,7 +18,7 @@ from attn_tui.core.lab.query_norm import norm_nodes
 from attn_tui.core.lab.score_law import score_density, share_within
 from attn_tui.core.lab.score_moments import moment, score_moments
 from attn_tui.core.lab.theory import freezing, predict
-from attn_tui.core.parameters import Parameters, ScaleName
+from attn_tui.core.parameters import MaskName, Parameters, ScaleName
 from attn_tui.core.statistics.catalogue import STATISTICS
 from scipy import integrate, special, stats
 
@@ -425,3 +425,12 @@ def test_theory_loads_neither_scipy_nor_the_experiment() -> None:
     lab = {name.removeprefix("attn_tui.core.lab.") for name in loaded if name.startswith("attn_tui.core.lab.")}
     assert not lab & {"components", "sampling", "experiment", "sweep"}
     assert not {name.split(".")[0] for name in loaded} & {"scipy", "textual", "rich"}
+
+
+@pytest.mark.parametrize("n_keys", [16, 64, 100, 128, 8192])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_a_share_of_one_hot_rows_below_what_curves_can_tell_is_zero(n_keys: int, mask: MaskName) -> None:
+    for d_k in (16, 94, 512):
+        share = predict(Parameters(d_k=d_k, n_keys=n_keys, mask=mask)).columns[1].values["one_hot_rows"]
+        assert share == 0 or (share is not None and share >= 1e-9)
+    assert predict(Parameters(d_k=94, n_keys=256)).columns[1].values["one_hot_rows"] == 0
