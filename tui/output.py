@@ -1,4 +1,4 @@
-"""Where plain output goes: results to stdout or into a file, messages and progress to stderr."""
+"""Where plain output goes: results to stdout or into a file, messages to stderr."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ import os
 import shutil
 import stat
 import sys
-import time
 from pathlib import Path
-from types import TracebackType
 
 from ..core.errors import InputError
 from .views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
-
-_SILENCE = 1.0  # seconds before work says how far it is
-_EVERY = 0.2
 
 
 class OutputError(InputError):
@@ -142,38 +137,3 @@ def drop_stdout() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-
-
-class Progress:
-    """One line on a terminal's stderr that says how far long work is; gone when it is over."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._shown = 0
-        self._next = time.monotonic() + _SILENCE
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._draw("")
-
-    def show(self, fraction: float) -> None:
-        """The part done, 0 to 1."""
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + _EVERY
-            self._draw(f"{self._what} {100 * fraction:3.0f} %")
-
-    def _draw(self, text: str) -> None:
-        """The line in place of what it was, without codes that a terminal might not know."""
-        if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison]
-            return
-        if not text and not self._shown:
-            return
-        before, self._shown = self._shown, len(text)  # at once: Ctrl-C may come as soon as the line is seen
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write("\r" + text.ljust(before) + ("\r" if not text else ""))
-            sys.stderr.flush()

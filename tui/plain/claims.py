@@ -11,6 +11,7 @@ from ..requests import Claims, Format
 from ..views.claims import claims_report
 from ..views.lines import as_text
 from .printing import glyphs_of, printed, width_of
+from .progress import Progress
 
 
 def claims(request: Claims, ascii_only: bool) -> int:
@@ -19,7 +20,7 @@ def claims(request: Claims, ascii_only: bool) -> int:
     output.check_target(result.path)
     glyphs = glyphs_of(result, ascii_only)
     found: dict[str, Outcome] = {}
-    with output.Progress(f"testing {len(CLAIMS)} claims") as progress:
+    with Progress(f"testing {len(CLAIMS)} claims") as progress:
         for outcome in check_all():
             found[outcome.claim.id] = outcome
             progress.show(len(found) / len(CLAIMS))

@@ -19,6 +19,7 @@ from ..views.head_list import SHOWN, head_list
 from ..views.table import Contents, column_title
 from ..views.verdict import verdict
 from .printing import glyphs_of, on_screen, printed, title_lines, whole_table, width_of
+from .progress import Progress
 
 Head = tuple[Layer, int]
 
@@ -78,7 +79,7 @@ def _measure_heads(
     """The heads that can be read, and what is wrong with the first that cannot; raises it if no head can."""
     heads: list[Measurement[HeadSubject]] = []
     refusal: CaptureError | None = None
-    with output.Progress(f"measuring {len(chosen)} heads") as progress, one_blas_thread():
+    with Progress(f"measuring {len(chosen)} heads") as progress, one_blas_thread():
         for number, (layer, head) in enumerate(chosen):
             try:
                 named = [named_rule(rule, layer, multiplier) for rule in rules]

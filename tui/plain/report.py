@@ -18,6 +18,7 @@ from ..requests import Format, Output, Report
 from ..views.glyphs import Glyphs
 from ..views.table import Contents
 from .printing import glyphs_of, whole_table
+from .progress import Progress
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # what the title says
 
@@ -41,7 +42,7 @@ def report(request: Report, ascii_only: bool) -> int:
 def measure(parameters: Parameters) -> tuple[Measurement[Parameters], Prediction]:
     """The complete measurement, with its progress, and the theory of the same question."""
     measurement = None
-    with output.Progress("computing") as progress, one_blas_thread():
+    with Progress("computing") as progress, one_blas_thread():
         for step in stream(parameters):
             progress.show(step.fraction)
             if step.fraction == 1:

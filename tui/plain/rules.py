@@ -17,6 +17,7 @@ from ..views.lines import as_text, wrapped
 from ..views.mechanisms import mechanism_lines
 from ..views.rules import HEAD, Shown, left_out, table_lines, words_of
 from .printing import glyphs_of, printed, title_lines, width_of
+from .progress import Progress
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # what a title says
 _CURVES = 0.6  # the part of the work that the curves are, about
@@ -50,7 +51,7 @@ def print_rules(request: Rules, ascii_only: bool) -> int:
 
 def _measure(request: Rules, command: str) -> export.Rules:
     p, rows, curves = request.parameters, list[rules.Row](), None
-    with output.Progress("measuring scale rules") as progress, one_blas_thread():
+    with Progress("measuring scale rules") as progress, one_blas_thread():
         for step in rules.stream(p):
             rows += step.rows
             progress.show((1 - _CURVES) * step.fraction)
@@ -63,7 +64,7 @@ def _measure(request: Rules, command: str) -> export.Rules:
 
 def _compare(request: Rules, command: str) -> export.Mechanisms:
     rows: list[mechanisms.Row] = []
-    with output.Progress("comparing mechanisms") as progress, one_blas_thread():
+    with Progress("comparing mechanisms") as progress, one_blas_thread():
         for step in mechanisms.stream(request.parameters):
             rows += [step.row] if step.row else []
             progress.show(step.fraction)

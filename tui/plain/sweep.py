@@ -22,6 +22,7 @@ from ..views.glyphs import Glyphs
 from ..views.lines import as_text, wrapped
 from ..views.sweep_table import sweep_lines, sweep_sentences
 from .printing import glyphs_of, printed, title_lines, width_of
+from .progress import Progress
 
 _INTERRUPTED = 130
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # what the title says
@@ -67,7 +68,7 @@ def _measure(request: Sweep, found: export.Sweep, points: list[tuple[Point, Pred
     brief = request.output.format in ("table", "markdown")
     full = any(STATISTIC[name].optional for name in (found.shown if brief else found.written))
     steps = stream(request.parameters, request.d_ks, vary=request.vary, target=request.target, full=full)
-    with output.Progress(f"sweeping {found.asked} points") as progress, closing(steps):
+    with Progress(f"sweeping {found.asked} points") as progress, closing(steps):
         for step in steps:
             for point in step.points:
                 points.append((_lean(point, request.output.format == "table"), predict(point.parameters)))
