@@ -78,7 +78,7 @@ class Tally:
     score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     row_sums: list[dict[str, FloatArray]] = field(init=False)  # for each rule
     counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # for each rule; those of scores under 0
-    gradient_norms: FloatArray | None = None  # (rules, draws, rows) ‖∂L/∂q‖, NaN where not taken; None if never given
+    gradient_norms: FloatArray | None = None  # (rules, draws, rows taken) ‖∂L/∂q‖, NaN if unseen; None if not given
     scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # arrays that pieces are worked on in
 
     def __post_init__(self) -> None:
@@ -191,7 +191,7 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
         sums = {name: each[:draws] for name, each in (tally.score_sums | tally.row_sums[index]).items()}
         measured = dict(estimates(sums, tally.centre, multiplier, unbiased))
         every = tally.gradient_norms
-        norms = None if every is None else every[index, :draws, tally.shape.differentiated]
+        norms = None if every is None else every[index, :draws]
         if norms is not None:
             measured |= estimates_of_norms(norms)
         if tally.smallest <= tally.largest:
@@ -300,10 +300,13 @@ def _reduce(
         tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
         tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
     if backward:
+        taken = tally.shape.differentiated
         if tally.gradient_norms is None:
-            whole = (len(tally.rules), tally.shape.draws, tally.shape.rows)
+            whole = (len(tally.rules), tally.shape.draws, len(range(tally.shape.rows)[taken]))
             tally.gradient_norms = np.full(whole, np.nan, np.float32)
-        tally.gradient_norms[:, draws, rows] = kept.gradients.reshape(-1, *shape)
+        norms = kept.gradients.reshape(-1, *shape)[..., (taken.start - rows.start) % taken.step :: taken.step]
+        before = len(range(rows.start)[taken])
+        tally.gradient_norms[:, draws, before : before + norms.shape[-1]] = norms
 
 
 _LN10 = math.log(10)

@@ -247,5 +247,4 @@ def test_gradients_are_those_of_rows_spread_evenly_however_the_blocks_are_cut(
         p = np.exp(z) / np.maximum(np.exp(z).sum(axis=-1, keepdims=True), 1e-300)  # a dead row has no weights
         received = g @ v.mT
         expected = np.linalg.norm(p * (received - (p * received).sum(axis=-1, keepdims=True)), axis=-1)
-        assert found[:, taken] == pytest.approx(expected[:, taken], rel=1e-5, abs=1e-9)
-        assert np.isnan(np.delete(found, taken, axis=1)).all()
+        assert found == pytest.approx(expected[:, taken], rel=1e-5, abs=1e-9)
