@@ -6,19 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 
-def interpolated(
-    at: Iterable[float],
-    x: Sequence[float],
-    y: Sequence[float],
-    left: float | None = None,
-    right: float | None = None,
-) -> list[float]:
-    """The line through the points (x, y) at each `at`, as `numpy.interp` has it; x does not fall.
-
-    left and right are its values before and after the points, those of the first and the last unless they are given.
-    """
+def interpolated(at: Iterable[float], x: Sequence[float], y: Sequence[float]) -> list[float]:
+    """The line through the points (x, y) at each `at`, as `numpy.interp` has it; x does not fall."""
     first, last = x[0], x[-1]
-    left, right = y[0] if left is None else left, y[-1] if right is None else right
     found: list[float] = []
     for each in at:
         if first <= each < last:
@@ -26,5 +16,5 @@ def interpolated(
             x0, y0 = x[after - 1], y[after - 1]
             found.append(y0 + (y[after] - y0) * (each - x0) / (x[after] - x0))
         else:
-            found.append(left if each < first else right if each > last else y[-1])
+            found.append(y[0] if each < first else y[-1])
     return found

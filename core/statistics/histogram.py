@@ -6,12 +6,11 @@ before NumPy is loaded.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, pairwise
-
-from ..interpolation import interpolated
 
 
 @dataclass(frozen=True)
@@ -27,18 +26,6 @@ class Axis:
         """The axis of multiplier·x, for a positive multiplier."""
         return Axis(self.low * multiplier, self.high * multiplier, self.bins, self.log10)
 
-    @property
-    def edges(self) -> Sequence[float]:
-        """The edges of the bins, bins + 1 of them."""
-        return _edges(self.low, self.high, self.bins)
-
-
-@lru_cache(maxsize=64)
-def _edges(low: float, high: float, bins: int) -> Sequence[float]:
-    """Kept, because most axes are those of the measurement before."""
-    width = (high - low) / bins
-    return (*(low + width * number for number in range(bins)), high)
-
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
@@ -52,7 +39,7 @@ class Histogram:
     @cached_property
     def total(self) -> int:
         """Everything that was counted, in and out of the axis."""
-        return sum(self.counts) + self.underflow + self.overflow
+        return self._cumulative[-1] + self.overflow
 
     def __add__(self, other: Histogram) -> Histogram:
         """The histogram of both sets of values; exact, in whatever order parts are added."""
@@ -67,7 +54,17 @@ class Histogram:
 
     def below(self, x: Iterable[float]) -> list[float]:
         """How many values lie below each x, taken as evenly spread within a bin; in and out of the axis."""
-        return interpolated(x, self.axis.edges, self._cumulative, 0.0, float(self.total))
+        low, high, counts, cumulative = self.axis.low, self.axis.high, self.counts, self._cumulative
+        last, per_unit, everything = len(counts) - 1, len(counts) / (high - low), float(self.total)
+        found: list[float] = []
+        for each in x:
+            if low <= each <= high:
+                bins = (each - low) * per_unit
+                at = min(int(bins), last)
+                found.append(cumulative[at] + (bins - at) * counts[at])
+            else:
+                found.append(0.0 if each < low else everything)
+        return found
 
     def onto(self, edges: Iterable[float]) -> list[float]:
         """The counts between given increasing edges, parts of a bin in proportion; one less than edges."""
@@ -75,9 +72,19 @@ class Histogram:
 
     def quantiles(self, shares: Iterable[float]) -> list[float]:
         """Where the given shares of all counts lie below; an end of the axis for what lies outside it."""
-        return interpolated((share * self.total for share in shares), self._cumulative, self.axis.edges)
+        low, high, counts, cumulative = self.axis.low, self.axis.high, self.counts, self._cumulative
+        width = (high - low) / len(counts)
+        found: list[float] = []
+        for share in shares:
+            rank = share * self.total
+            if cumulative[0] <= rank < cumulative[-1]:
+                at = bisect_right(cumulative, rank) - 1
+                found.append(low + width * (at + (rank - cumulative[at]) / counts[at]))
+            else:
+                found.append(low if rank < cumulative[0] else high)
+        return found
 
     @cached_property
-    def _cumulative(self) -> Sequence[float]:
+    def _cumulative(self) -> Sequence[int]:
         """The counts below each edge."""
         return [*accumulate(self.counts, initial=self.underflow)]

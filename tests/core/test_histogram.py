@@ -98,3 +98,19 @@ def test_quantiles_are_those_of_the_values_to_a_bin() -> None:
     shares = [0.05, 0.5, 0.95]
     width = (AXIS.high - AXIS.low) / AXIS.bins
     assert of(values).quantiles(shares) == pytest.approx(np.quantile(values, shares), abs=width)
+
+
+@given(some_values, st.lists(st.floats(-6, 8) | st.sampled_from([*np.linspace(-3.0, 5.0, 17)]), max_size=20))
+def test_between_edges_counts_rise_in_a_straight_line(values: Any, x: list[float]) -> None:
+    counted, edges = of(values), np.linspace(AXIS.low, AXIS.high, AXIS.bins + 1)
+    cumulative = np.cumsum([counted.underflow, *counted.counts])
+    expected = np.interp(x, edges, cumulative, left=0, right=counted.total)
+    assert counted.below(x) == pytest.approx(expected)
+
+
+@given(some_values, st.lists(st.floats(0, 1), max_size=20))
+def test_quantiles_turn_that_line_round(values: Any, shares: list[float]) -> None:
+    counted, edges = of(values), np.linspace(AXIS.low, AXIS.high, AXIS.bins + 1)
+    cumulative = np.cumsum([counted.underflow, *counted.counts])
+    expected = np.interp(np.multiply(shares, counted.total), cumulative, edges)
+    assert counted.quantiles(shares) == pytest.approx(expected)

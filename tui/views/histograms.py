@@ -77,15 +77,16 @@ def grid_lines(
     room = height // len(groups)
     spaced = room >= 7  # a blank line between groups, once bars have two lines
     tall = min(max((room - 2 - spaced) // len(columns), 1), _TALLEST)
+    between: Span = (" " * gap, "text")
     lines: list[Line] = []
     for group in groups:
         pairs = [pair_lines(columns, name, each, tall, glyphs, curve) for name in group]
-        for parts in zip(*pairs, strict=True):
-            line: list[Span] = []
+        rest: Span = (" " * (width - len(group) * (each + gap) + gap), "text")
+        for first_part, *parts in zip(*pairs, strict=True):
+            line = [*first_part]
             for part in parts:
-                line += part
-                line.append((" " * gap, "text"))
-            lines.append(fitted(tuple(line), width))
+                line += between, *part
+            lines.append((*line, rest))
         if spaced:
             lines.append(fitted((), width))
     return lines[:height]
@@ -124,8 +125,10 @@ def pair_lines(
         dots = curve_rows([share * histogram.total for share in exact], counts, height, glyphs) if exact else {}
         names = [*[""] * (height - 1), column_word(column.rule)]
         for number, (label, row) in enumerate(zip(names, rows, strict=True)):
-            lines.append(((label.ljust(NAME), role), *_dotted(row, dots.get(number, ()), role, glyphs)))
-    lines.append(((" " * NAME, "dim"), (axis_line(span, cells, glyphs), "dim")))
+            lines.append(
+                _dotted(label.ljust(NAME) + row, [NAME + cell for cell in dots.get(number, ())], role, glyphs)
+            )
+    lines.append(((" " * NAME + axis_line(span, cells, glyphs), "dim"),))
     return [fitted(line, width) for line in lines]
 
 
@@ -140,7 +143,7 @@ def curve_rows(exact: Sequence[float], counts: Sequence[float], height: int, gly
     return rows
 
 
-def _dotted(row: str, cells: Sequence[int], role: Role, glyphs: Glyphs) -> list[Span]:
+def _dotted(row: str, cells: Sequence[int], role: Role, glyphs: Glyphs) -> Line:
     """A line of bars with dots in some cells; a dot over a bar takes the bar's colour as its ground."""
     over: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
     spans: list[Span] = []
@@ -150,7 +153,7 @@ def _dotted(row: str, cells: Sequence[int], role: Role, glyphs: Glyphs) -> list[
         covered = glyphs.bars.index(row[cell]) > len(glyphs.bars) // 2
         spans.append((glyphs.dot, over if covered else "theory"))
         start = cell + 1
-    return [*spans, (row[start:], role)]
+    return (*spans, (row[start:], role))
 
 
 def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
@@ -162,7 +165,8 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
     peak = max(counts, default=0)
     if peak <= 0:
         return [" " * len(counts)] * height
-    levels = [max(round(count / peak * steps * height), 1 if count >= 0.5 else 0) for count in counts]
+    unit = steps * height / peak
+    levels = [round(count * unit) or int(count >= 0.5) for count in counts]
     above = steps * (height - 1)
     ramp = glyphs.bars[0] * above + glyphs.bars + glyphs.bars[-1] * above  # a line shows what lies in its own steps
     return ["".join([ramp[level + row * steps] for level in levels]) for row in range(height)]
