@@ -61,7 +61,7 @@ def _nearest(x: FloatArray, form: NumberFormat) -> FloatArray:
         import ml_dtypes
 
         return x.astype(ml_dtypes.bfloat16).astype(np.float32)
-    bits = np.bitwise_and(x.view(np.int32), 0x7F80_0000, out=np.empty(x.shape, np.int32))
+    bits = np.bitwise_and(x.view(np.int32), 0x7F80_0000, out=np.empty_like(x, np.int32))
     shift = bits.view(np.float32)  # the power of two below each
     np.maximum(shift, np.float32(2.0**form.min_exponent), out=shift)
     # Between 2^23 and 2^24 spacings float32 has no bits for less than one, and rounds ties to even.

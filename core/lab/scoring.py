@@ -141,7 +141,7 @@ def vectors_of(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatA
     """Queries (draws, m, d) and keys (draws, n, d) themselves, from components as `factors_of` takes them."""
     q, k = _correlated(p, raw)
     q, k = _placed(q, p.mean_q, p.std_q), _placed(k, p.mean_k, p.std_k)
-    return np.ascontiguousarray(q.mT), np.ascontiguousarray(k.mT)
+    return q.mT, k.mT
 
 
 def _placed(side: FloatArray, mean: float, std: float) -> FloatArray:
