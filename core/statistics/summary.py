@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..attention.gradients import NormStatistics, norm_statistics
+from ..attention.gradients import norm_statistics
 from ..attention.softmax import RowStatistics
 from .catalogue import DEAD, ONE_HOT, STATISTICS
 from .measurement import Estimate
@@ -98,23 +98,22 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     groups of draws, which is consistent for quantiles too where a group has many rows (Shao & Wu 1989).
     """
     draws = len(norms)
-    groups = np.array_split(np.arange(draws), min(draws, GROUPS))
+    many = min(draws, GROUPS)
+    sizes = [draws // many + (group < draws % many) for group in range(many)]
+    group_of = np.repeat(range(many), sizes)
     everything = norm_statistics(norms.ravel())
-    at_once = len(groups) if len(groups) * norms.size <= _AT_ONCE else 1
-    without: list[NormStatistics] = []
-    for _, same in groupby(groups, key=len):
-        alike = [*same]
-        for first in range(0, len(alike), at_once):
-            some = alike[first : first + at_once]
-            stays = np.ones((len(some), draws), bool)
-            for row, group in zip(stays, some, strict=True):
-                row[group] = False
+    at_once = many if many * norms.size <= _AT_ONCE else 1
+    left_out: list[FloatArray] = []  # (statistics, groups) of all other draws
+    for _, alike in groupby(range(many), key=sizes.__getitem__):
+        same = [*alike]
+        for first in range(0, len(same), at_once):
+            some = np.array(same[first : first + at_once])
+            stays = group_of != some[:, np.newaxis]
             left = np.broadcast_to(norms, (len(some), *norms.shape))[stays]
-            without.append(norm_statistics(left.reshape(len(some), -1)))
+            left_out.append(np.stack(norm_statistics(left.reshape(len(some), -1))))
+    spreads = np.sqrt((many - 1) * np.hstack(left_out).var(axis=1))
     found: dict[str, Estimate] = {}
-    for name, value, *parts in zip(everything._fields, everything, *without, strict=True):
-        left = np.concatenate(parts)
-        spread = math.sqrt((len(groups) - 1) * np.var(left)) if len(groups) > 1 else math.nan
+    for name, value, spread in zip(everything._fields, everything, spreads.tolist(), strict=True):
         exists = math.isfinite(value)
         stderr = spread if exists and math.isfinite(spread) else None
         found[f"grad_q_{name}"] = Estimate(float(value) if exists else None, stderr)
