@@ -307,5 +307,5 @@ class _Backdrop(Ground, FrugalScreen[object]):
 def _collect_garbage() -> None:
     """From here on; what starting has made stays, and need not be looked over again."""
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)  # a key leaves thousands of objects and hardly a cycle of them
+    gc.set_threshold(100_000, 10, 10)  # a key leaves hundreds of objects, hardly any of them in cycles
     gc.enable()

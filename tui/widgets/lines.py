@@ -135,7 +135,7 @@ class LinesWidget(Widget):
         strip = self._strips.get(line)
         if strip is None:
             if len(self._strips) >= _KEPT:
-                self._strips.clear()
+                del self._strips[next(iter(self._strips))]
             left, width, right = self._across
             spans: Line = ((left * " ", "text"), *(line or ((width * " ", "text"),)), (right * " ", "text"))
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
