@@ -18,6 +18,7 @@ _COMPOSED = 0.006  # of these, until it is composed, once it is there
 _EASY = 0.75  # of the time between keys: results that take less keep up again
 _WEIGHT = 0.3  # of the newest time in an average
 _RELEASED = 1.5  # times as long as between keys, after which a key is held no longer
+_BUSY = 0.01  # seconds that it may have come by then, while the app's thread composes or is kept waiting
 _REACH = 3  # keys beyond the one that is aimed at, or from the present one to one that is worth composing
 
 
@@ -67,7 +68,7 @@ class Lookahead:
     @property
     def released(self) -> bool:
         """Whether the key that was held no longer is."""
-        return self.waited > _RELEASED * self._every
+        return self.waited > _RELEASED * self._every + _BUSY
 
     def in_vain(self, p: Parameters) -> bool:
         """Whether these were aimed at for a key that is not going to get there."""
