@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from ...core.parameters import FIELD, Parameters
 from ..messages import MeasurementReady
@@ -89,7 +90,7 @@ class Lookahead:
         d_k = p.d_k
         for _ in range(times):
             d_k = self.onward(d_k)
-        return replace(p, d_k=d_k)
+        return _at(p, d_k)
 
     def next_known(self, p: Parameters) -> MeasurementReady | None:
         """The first of the next results that is there already."""
@@ -113,6 +114,12 @@ class Lookahead:
                     self._takes = _averaged(self._takes, time.monotonic() - begun + _COMPOSED)
         if self._last == p and p not in self.known:  # it has not gone on
             yield p
+
+
+@lru_cache(maxsize=64)
+def _at(p: Parameters, d_k: int) -> Parameters:
+    """Kept, because each is asked for several times on its way, and all its fields are checked."""
+    return replace(p, d_k=d_k)
 
 
 def _averaged(before: float, newest: float) -> float:

@@ -129,7 +129,7 @@ def pair_lines(
                 _dotted(label.ljust(NAME) + row, [NAME + cell for cell in dots.get(number, ())], role, glyphs)
             )
     lines.append(((" " * NAME + axis_line(span, cells, glyphs), "dim"),))
-    return [fitted(line, width) for line in lines]
+    return lines if width == NAME + cells else [fitted(line, width) for line in lines]
 
 
 def curve_rows(exact: Sequence[float], counts: Sequence[float], height: int, glyphs: Glyphs) -> dict[int, list[int]]:
