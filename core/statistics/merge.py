@@ -54,7 +54,7 @@ def _question(tally: Tally) -> tuple[object, ...]:
 
 
 def _join(one: FloatArray | None, two: FloatArray | None) -> FloatArray | None:
-    """What either has seen of the rows; (rules, draws, rows taken), one may know fewer draws than the other."""
+    """What either has seen of the rows; (rules, draws, rows taken); either may know fewer draws."""
     if one is None or two is None:
         return two if one is None else one
     short, long = sorted((one, two), key=lambda norms: norms.shape[1])

@@ -126,6 +126,18 @@ def test_what_a_released_key_will_not_get_to_is_given_up(every: float, takes: fl
     assert bench.lags()[-1] < takes + 1.5 * every + 2 * LOOK
 
 
+def test_a_key_that_a_busy_app_hears_late_is_still_held(clock: list[float]) -> None:
+    ahead, p = Lookahead(), START
+    for _ in range(20):
+        clock[0] += 0.01
+        p = ahead.following(p)
+        ahead.ask(p)
+    clock[0] += 0.024
+    assert not ahead.released
+    clock[0] += 0.002
+    assert ahead.released
+
+
 def test_what_is_known_of_the_next_keys_is_found_the_nearest_first(clock: list[float]) -> None:
     ahead = Lookahead()
     assert ahead.next_known(START) is None

@@ -24,11 +24,9 @@ class Progress:
         self._shown = 0
         self._next = time.monotonic() + _SILENCE
         self._interrupted = False
-        self._waits = False  # whether Ctrl-C waits for a step to be done
 
     def __enter__(self) -> Progress:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as it is in the background
-            self._waits = True
             signal.signal(signal.SIGINT, self._interrupt)
         return self
 
@@ -53,8 +51,8 @@ class Progress:
         self._end_waiting()
 
     def _end_waiting(self) -> None:
-        if self._waits:
-            self._waits = False
+        """From now on Ctrl-C is heeded at once, as it was before."""
+        if signal.getsignal(signal.SIGINT) == self._interrupt:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _heed(self) -> None:
