@@ -406,6 +406,14 @@ def test_a_full_disk_is_one_line() -> None:
     assert (result.returncode, result.stderr) == (2, b"attn-tui: stdout: No space left on device\n")
 
 
+def test_the_readme_shows_what_its_reports_print(capsys: Captured) -> None:
+    asked = ["report", "--n-keys", "10", "--format", "markdown", "--d-k"]
+    lines = [line for d_k in ("16", "64", "256") for line in printed([*asked, d_k], capsys).splitlines()]
+    shown = re.findall(r"^\| entropy \|.*$", (Path(__file__).parents[2] / "README.md").read_text(), re.M)
+    assert shown == [line for line in lines if line.startswith("| entropy |")]
+    assert len(shown) == 3
+
+
 @pytest.mark.parametrize(
     ("closed", "words", "code"),
     [(1, ["report", *SMALL], 2), (1, ["report", *SMALL, "-o", "/dev/null"], 0), (2, ["report", "--d-k", "0"], 2)],
