@@ -37,7 +37,10 @@ _SILENCE = "".join(f"\x1b[?{mode}l" for mode in (1000, 1003, 1015, 1006, 1016, 1
 _TOGETHER, _DONE = "\x1b[?2026h", "\x1b[?2026l"  # what is between them is shown at once
 
 _Parser: Any = getattr(linux_driver, "XTermParser", None)
-_INHERITED = ("start_application_mode", "run_input_thread", "disable_input", "process_message", "write")
+_INHERITED = (
+    *("start_application_mode", "stop_application_mode", "disable_input"),
+    *("run_input_thread", "process_message", "write"),
+)
 
 # A screen that is left is left empty: lines painted to the edge are wrapped into the shell's when tmux, resized
 # meanwhile, goes back to it, and a terminal without a second screen would show the shell amid them.
@@ -57,6 +60,7 @@ class TerminalDriver(LinuxDriver):
         self._begun: list[str] = []  # a frame that is still being worked out, from its beginning on
         self._writing = Lock()
         self._listening = False
+        self._entered = False  # whether there is a thread that writes
         self._ears, self._mouth = os.pipe()  # a byte tells the reading thread that it is time to leave
         if not _is_terminal(sys.__stderr__) and sys.__stdout__ is not None:
             self._file = sys.__stdout__  # messages are sent elsewhere; the screen is not
@@ -68,11 +72,19 @@ class TerminalDriver(LinuxDriver):
             self.suspend_application_mode()
             self._must_signal_resume = True
         self._pacing.forget()
-        self._listening = True
+        self._listening = self._entered = True
         super().start_application_mode()
+
+    def stop_application_mode(self) -> None:
+        """Leave the terminal, once: a SIGTSTP close behind a SIGCONT makes the system forget that one."""
+        if self._entered:
+            super().stop_application_mode()
+            self._entered = False
 
     def write(self, data: str) -> None:
         """Send this; a frame in one piece, or its beginning would have others work while it is being composed."""
+        if not self._entered:  # what is left to nobody would fill the queue in the end, and block the app
+            return
         data = ascii_cells(data) if self._ascii_only else data
         with self._writing:
             if (self._begun or data == _TOGETHER) and data != _DONE:

@@ -370,6 +370,22 @@ def test_it_stops_and_goes_on_in_the_midst_of_what_it_writes() -> None:
         session.assert_restored()
 
 
+def test_stopping_close_behind_going_on_blocks_nothing() -> None:
+    """The system forgets a SIGCONT that has not been handled when the next SIGTSTP comes."""
+    with running() as session:
+        session.ready()
+        session.stop()
+        for _ in range(30):
+            session.go_on()
+            session.stop()
+        session.go_on()
+        session.send(RIGHT)
+        session.shows(65)
+        session.send(b"q")
+        assert session.ended() == 0
+        session.assert_restored()
+
+
 def test_going_on_without_having_been_told_to_stop_is_no_second_start() -> None:
     with running() as session:
         session.ready()
