@@ -300,8 +300,11 @@ class AttnApp(PacedApp[int]):
             self.screen.set_focus(next((w for w in candidates if w is not None and w.focusable), None))
 
 
-class _Backdrop(Ground, FrugalScreen[object]):
-    """The screen that panes stand on."""
+class _Backdrop(FrugalScreen[object], Ground):
+    """The screen that panes stand on.
+
+    A screen first: Textual takes component classes, such as that of selected text, from the first base alone.
+    """
 
 
 def _collect_garbage() -> None:
