@@ -207,7 +207,8 @@ def test_the_curves_in_the_file_are_those_that_are_made() -> None:
     kept, anew = np.load(curves_module._FILE), curves_module.made_anew()
     assert kept.shape == anew.shape
     for statistic, name in enumerate(curves_module._NAMES):
-        allowed = 2e-9 if name == "one_hot_rows" else 1e-13  # that of n keys loses n² roundings
+        # Processors round sums in other orders: 1.4e-13 apart has been seen; one-hot shares lose n² roundings.
+        allowed = 2e-9 if name == "one_hot_rows" else 1e-12
         np.testing.assert_allclose(kept[..., statistic], anew[..., statistic], rtol=0, atol=allowed, err_msg=name)
 
 
