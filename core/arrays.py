@@ -1,4 +1,4 @@
-"""The array types that signatures speak of."""
+"""Array types for signatures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]  # float32 or float64; a function keeps the one it is given
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]  # float32 or float64; functions preserve the dtype
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Counts: TypeAlias = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""One BLAS thread: a second one makes rare computations five times slower and none here much faster."""
+"""Limit BLAS to one thread: a second one makes some computations five times slower and none here much faster."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
 
-# Set before NumPy is loaded, which is to be after this module, these say it too; asking the loaded libraries takes as
-# long as a tenth of loading NumPy.
+# If these are 1 before NumPy is loaded, no further limit is needed; querying the loaded libraries takes a tenth of
+# the time of loading NumPy.
 VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_SAID = "numpy" not in sys.modules and all(os.environ.get(name) == "1" for name in VARIABLES)
+_LIMITED = "numpy" not in sys.modules and all(os.environ.get(name) == "1" for name in VARIABLES)
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """A context in which matrix products use one thread."""
-    if _SAID:
+    """Return a context in which matrix products use one thread."""
+    if _LIMITED:
         return nullcontext()
-    import numpy as np  # threadpoolctl limits what is loaded
+    import numpy as np  # threadpoolctl limits only loaded libraries
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
     assert np.__version__

@@ -1,11 +1,15 @@
-"""What goes wrong through no fault of the program."""
+"""Errors in what the user provides."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
-    """What was asked for or handed in cannot be used; the message is one line: what, where, what is accepted."""
+    """An input cannot be used; the message is one line: what is wrong, where, and what is accepted."""
 
 
-# What is said where a MemoryError ends a computation.
-NO_MEMORY = "there is not enough memory for this; smaller numbers of keys and queries need less"
+class ParameterError(InputError):
+    """A parameter's value is not accepted."""
+
+
+# The message when a MemoryError ends a computation.
+NO_MEMORY = "not enough memory; try fewer keys or queries"

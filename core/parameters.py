@@ -1,7 +1,6 @@
-"""Parameters: what is asked of the lab. FIELDS: the one declaration of each parameter.
+"""Parameters: the settings of one measurement. FIELDS: the one declaration of each parameter.
 
-A field renders as a command-line option, as a line of the parameter panel, as its help and as a key of
-the JSON report, all from its row in FIELDS.
+A row of FIELDS becomes a command-line option, a line of the parameter panel, its help and a key of the JSON report.
 """
 
 from __future__ import annotations
@@ -11,30 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias, get_args
 
-from .errors import InputError
+from .errors import ParameterError
+from .scales import SCALE_RULES, ScaleName, Setting, rules_that_need
 
 Value: TypeAlias = int | float | str
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
-ScaleName = Literal[
-    "none", "sqrt_d_k", "d_k", "log_d_k", "two_sqrt_d_k", "mup", "sqrt_half_d_k", "sqrt_three_d_k", "inverse_layer",
-    "gemma", "gemma2_27b", "gemma3_27b", "granite_2b", "granite_8b",
-    "yarn", "deepseek_v2", "longrope", "llama4_position", "ministral3_position", "ssmax", "log512_n",
-    "rms_sqrt_d_k", "rms_none", "layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "cosine_10", "cosine_100", "cosine_log2_n",
-    "custom",
-]  # fmt: skip
 MaskName = Literal["none", "causal"]
 MechanismName = Literal["dot_product", "additive", "cosine", "bilinear"]
 SinkName = Literal["none", "logit"]
 FormatName = Literal["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
 
-class ParameterError(InputError):
-    """A value of a parameter that is not accepted."""
-
-
 @dataclass(frozen=True)
 class Parameters:
-    """One question to the lab. Every value has been checked against its row of FIELDS."""
+    """The settings of one measurement, each checked against its row of FIELDS."""
 
     d_k: int = 64
     n_keys: int = 128
@@ -66,26 +55,31 @@ class Parameters:
         for field in FIELDS:
             field.check(getattr(self, field.name))
 
+    @property
+    def setting(self) -> Setting:
+        """The parameters that a scale rule's multiplier may depend on."""
+        return Setting(self.d_k, self.n_keys, self.multiplier, self.layer, self.position, self.context_factor)
+
     def with_value(self, name: str, value: Value) -> Parameters:
-        """These parameters with one value replaced; raises ParameterError if it is not accepted."""
+        """Return these parameters with one value replaced; raise ParameterError if it is not accepted."""
         return replace(self, **{name: value})
 
 
 @dataclass(frozen=True)
 class Field:
-    """One parameter as people meet it."""
+    """One parameter: its names, its help and the values it accepts."""
 
     name: str  # the attribute of Parameters and the key in JSON
-    label: str  # what the panel calls it
-    symbol: str  # how formulas write it
-    help: str  # what it is, in a sentence or two
+    label: str  # in the parameter panel
+    symbol: str  # in formulas
+    help: str  # a sentence or two
     kind: Literal["integer", "real", "choice"]
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
-    group: str = ""  # fields of one group stand together
+    group: str = ""  # fields of one group are shown together
     step: float | Literal["double"] = 1  # "double": the next power of two
-    applies: Callable[[Parameters], bool] = lambda _: True  # whether it has any effect now
+    applies: Callable[[Parameters], bool] = lambda _: True  # whether it has an effect with these parameters
 
     @property
     def option(self) -> str:
@@ -94,7 +88,7 @@ class Field:
 
     @property
     def accepted(self) -> str:
-        """What is accepted, in words."""
+        """The accepted values, in words."""
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
         number = "a whole number" if self.kind == "integer" else "a number"
@@ -111,10 +105,10 @@ class Field:
         else:
             accepted = self.low <= value <= self.high and math.isfinite(value)
         if not accepted:
-            raise ParameterError(f"{self.label}: {value!r} is not accepted; it takes {self.accepted}")
+            raise ParameterError(f"{self.label}: must be {self.accepted}, not {value!r}")
 
     def parse(self, text: str) -> Value:
-        """The value that a person typed; raises ParameterError with one line that says what is accepted."""
+        """Return the value of typed text; raise ParameterError if it is not accepted."""
         text = text.strip()
         value: Value
         try:
@@ -126,18 +120,18 @@ class Field:
                 value = text
             self.check(value)
         except ValueError as error:
-            raise ParameterError(f"{self.label}: {text!r} is not accepted; it takes {self.accepted}") from error
+            raise ParameterError(f"{self.label}: must be {self.accepted}, not {text!r}") from error
         return value
 
     def format(self, value: Value) -> str:
-        """The value as a person would type it; `parse` reads it back unchanged."""
+        """Return the text to type for a value; `parse` reads it back unchanged."""
         if self.kind != "real":
             return str(value)
         short = f"{value:g}"
         return short if float(short) == value else repr(value)
 
     def stepped(self, value: Value, direction: Literal[-1, 1]) -> Value:
-        """The next value up or down; at a bound, the value itself. Choices go round."""
+        """Return the next value up or down, or the value itself at a bound. Choices wrap around."""
         if self.kind == "choice":
             index = self.choices.index(str(value)) + direction
             return self.choices[index % len(self.choices)]
@@ -145,7 +139,7 @@ class Field:
         if self.step == "double":
             number = next_power_of_two(number, direction)
         else:
-            # Decimal steps go along their own grid: 0.1 + 0.1 + 0.1 is shown, and kept, as 0.3.
+            # Decimal steps stay on their grid: 0.1 + 0.1 + 0.1 is 0.3.
             at = round(number / self.step, 6)
             number = (math.floor(at) + 1 if direction > 0 else math.ceil(at) - 1) * self.step
             number = float(f"{number:.10g}")
@@ -154,15 +148,26 @@ class Field:
 
 
 def format_bound(bound: float) -> str:
-    """A bound in words: whole numbers in full, others short."""
+    """Write a bound: whole numbers in full, others in %g."""
     return f"{bound:.0f}" if bound == int(bound) else f"{bound:g}"
 
 
 def next_power_of_two(number: float, direction: Literal[-1, 1]) -> float:
-    """The nearest power of two strictly above or below a positive number."""
+    """Return the nearest power of two strictly above or below a positive number."""
     if direction > 0:
         return 2.0 ** (math.floor(math.log2(number)) + 1)
     return 2.0 ** (math.ceil(math.log2(number)) - 1)
+
+
+def _needed(name: str) -> Callable[[Parameters], bool]:
+    """Return whether the scale rule of the parameters depends on this field."""
+    return lambda p: p.scale in rules_that_need(name)
+
+
+def _users(name: str) -> str:
+    """Name the scale rules that depend on a field: "yarn, deepseek_v2 and longrope"."""
+    *others, last = rules_that_need(name)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 FIELDS: tuple[Field, ...] = (
@@ -173,12 +178,12 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "n_keys", "keys", "n",
-        "Keys that each query is compared with; softmax runs over them.",
+        "Number of keys; softmax runs over them.",
         "integer", 1, 8_192, step="double", group="shape",
     ),
     Field(
         "n_queries", "queries", "m",
-        "Queries in each draw; each is one row of attention weights.",
+        "Queries per draw; each is one row of attention weights.",
         "integer", 1, 8_192, step="double", group="shape",
     ),
     Field(
@@ -188,70 +193,69 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "d_v", "d_v", "d_v",
-        "Width of a value: how many products ∂L/∂output·v are summed into what reaches one weight, so that it sets "
-        "the size of all gradients.",
+        "Width of a value. The gradient of one weight is a sum of d_v products ∂L/∂output·v, so d_v sets the size of "
+        "all gradients.",
         "integer", 1, 1_024, step="double", group="shape",
     ),
     Field(
         "scale", "scale", "c",
         "The rule for the multiplier of the scaled column. The unscaled column always has multiplier 1.",
-        "choice", choices=get_args(ScaleName), group="attention",
+        "choice", choices=tuple(SCALE_RULES), group="attention",
     ),
     Field(
         "multiplier", "multiplier", "c",
-        "The number that scores are multiplied by under the custom rule (never the divisor).",
-        "real", 1e-6, 1_000, step=0.05, group="attention", applies=lambda p: p.scale == "custom",
+        "The number that scores are multiplied by under the custom rule (not a divisor).",
+        "real", 1e-6, 1_000, step=0.05, group="attention", applies=_needed("multiplier"),
     ),
     Field(
         "layer", "layer", "layer",
-        "The layer's number in the model, from 0, for the rule that depends on it (inverse_layer).",
-        "integer", 0, 1_000, group="attention", applies=lambda p: p.scale == "inverse_layer",
+        f"The layer's number in the model, from 0; used by {_users('layer')}.",
+        "integer", 0, 1_000, group="attention", applies=_needed("layer"),
     ),
     Field(
         "position", "position", "position",
-        "Where the query stands in its text, from 0, for the rules that depend on it (llama4_position and "
-        "ministral3_position).",
+        f"The query's position in the text, from 0; used by {_users('position')}.",
         "integer", 0, 2**24 - 1, step=8_192, group="attention",
-        applies=lambda p: p.scale in ("llama4_position", "ministral3_position"),
+        applies=_needed("position"),
     ),
     Field(
         "context_factor", "context factor", "s",
-        "How many times longer the context was made after training, for the rules that depend on it (yarn, "
-        "deepseek_v2 and longrope).",
+        f"How many times longer the context was made after training; used by {_users('context_factor')}.",
         "real", 1, 1_024, step="double", group="attention",
-        applies=lambda p: p.scale in ("yarn", "deepseek_v2", "longrope"),
+        applies=_needed("context_factor"),
     ),
     Field(
         "mask", "mask", "M",
-        "Which keys a query sees: all of them, or, causal, query i sees keys 0 to i (top-left aligned, as "
+        "Which keys a query sees: none hides no key; causal lets query i see keys 0 to i (top-left aligned, as "
         "PyTorch's is_causal).",
         "choice", choices=get_args(MaskName), group="attention",
     ),
     Field(
         "mechanism", "mechanism", "s(q, k)",
         "How a query and a key become a score: their dot product; additive, v·tanh(W₁q + W₂k); cosine, the dot "
-        "product of both brought to length 1; bilinear, qᵀWk. W and v are drawn once: a ± knows no others.",
+        "product of both at length 1; bilinear, qᵀWk. W and v are drawn once per seed; ± does not include their "
+        "variation.",
         "choice", choices=get_args(MechanismName), group="attention",
     ),
     Field(
         "gain", "gain", "g",
-        "What the scores of a mechanism with weights of its own are multiplied by beyond its initialisation.",
+        "Extra gain on the scores of mechanisms with learned weights (additive, bilinear).",
         "real", 1e-3, 1_000, step="double", group="attention",
         applies=lambda p: p.mechanism in ("additive", "bilinear"),
     ),
     Field(
         "softcap", "soft-cap", "cap",
-        "Logits become cap·tanh(logit/cap) after the scale and before the mask, as in Gemma 2 (50); 0 is none.",
+        "Logits become cap·tanh(logit/cap) after scaling and before the mask, as in Gemma 2 (50); 0 turns it off.",
         "real", 0, 10_000, step=10, group="attention",
     ),
     Field(
         "sink", "sink", "sink",
-        "Whether softmax has a logit of no key, which takes its share of every row and gives nothing.",
+        "Adds a logit that belongs to no key: it absorbs weight and contributes nothing (an attention sink).",
         "choice", choices=get_args(SinkName), group="attention",
     ),
     Field(
         "sink_logit", "sink logit", "σ",
-        "That logit: models learn one for each head (GPT-OSS); 0 is the off-by-one softmax.",
+        "The logit of the sink. Models learn one per head (GPT-OSS); 0 is the off-by-one softmax.",
         "real", -1_000, 1_000, step=1, group="attention", applies=lambda p: p.sink == "logit",
     ),
     Field(
@@ -289,13 +293,13 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "correlation", "correlation", "ρ",
-        "Correlation of the matching components of any query and any key: both hold a part √|ρ| of one shared "
-        "direction, as the aligned queries and keys of trained heads do.",
+        "Correlation of matching components of every query and key: both contain √|ρ| of one shared direction, as "
+        "aligned queries and keys of trained heads do.",
         "real", -1, 1, step=0.05, group="components",
     ),
     Field(
         "seed", "seed", "seed",
-        "Chooses the random numbers. The same seed gives the same numbers in whatever order values are changed.",
+        "Seed of the random numbers. The same seed gives the same numbers, in whatever order parameters are changed.",
         "integer", 0, 2**32 - 1, group="draw",
     ),
 )  # fmt: skip
@@ -310,5 +314,5 @@ _WORDS = {
 
 
 def choice_word(value: str) -> str:
-    """What people call the value of a choice: `student_t` is Student t."""
+    """Return the word for the value of a choice: `student_t` is Student t."""
     return _WORDS.get(value, value)

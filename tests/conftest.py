@@ -1,7 +1,9 @@
-"""Tests assert nothing about time, and those that run side by side leave each other the processors."""
+"""Tests assert nothing about time, share the processors, and read and write no settings of the user."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -9,3 +11,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def own_config(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty config directory for each test, in this process and in those it starts; a state directory, too."""
+    for name in os.environ:
+        if name.startswith("ATTN_TUI_"):
+            monkeypatch.delenv(name)
+    folder = tmp_path_factory.mktemp("config")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    return folder

@@ -1,1 +1,1 @@
-"""What attention computes, for any q and k."""
+"""Attention for any q and k: scores, softmax, gradients, number formats, cost."""

@@ -1,7 +1,7 @@
-"""Additive attention, vᵀ tanh(W₁q + W₂k + b) (Bahdanau et al. 2014, arXiv 1409.0473), a block at a time.
+"""Additive attention, vᵀ tanh(W₁q + W₂k + b) (Bahdanau et al. 2014, arXiv 1409.0473), computed block by block.
 
-Every pair of a query and a key has h hidden units of its own, so all together are h times as large as the scores.
-They are never held at once, but made block by block, and made again where a gradient needs them.
+Every query–key pair has h hidden units, so together they are h times as large as the scores. They are never all in
+memory: each block is computed, and computed again if a gradient needs it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 
 from ..arrays import FloatArray
 
-# Hidden units that are held at once, so that they stay in a core's second-level cache.
+# Hidden units in a block, which fits into a core's second-level cache.
 BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
 class AdditiveWeights:
-    """What additive attention has learned, or the gradient with respect to it; h hidden units."""
+    """The learned weights of additive attention with h hidden units, or the gradients with respect to them."""
 
-    w_q: FloatArray  # (d_q, h): W₁q is q @ w_q for a query that is a row
+    w_q: FloatArray  # (d_q, h): W₁q is q @ w_q for a row vector q
     w_k: FloatArray  # (d_k, h)
     bias: FloatArray  # (h,)
     v: FloatArray  # (h,)
 
 
 def additive_scores(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> FloatArray:
-    """Scores (…, m, n) of q (…, m, d_q) and k (…, n, d_k)."""
+    """Return the scores (…, m, n) of q (…, m, d_q) and k (…, n, d_k)."""
     a, b = _pre_activations(q, k, weights)
     scores = np.empty((len(a), a.shape[1], b.shape[1]), np.result_type(a, weights.v))
     for head, rows, keys, units in _hidden_units(a, b):
@@ -40,7 +40,7 @@ def additive_scores(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> F
 def additive_query_gradients(
     d_scores: FloatArray, q: FloatArray, k: FloatArray, weights: AdditiveWeights
 ) -> FloatArray:
-    """∂L/∂q (…, m, d_q) from ∂L/∂scores (…, m, n)."""
+    """Return ∂L/∂q (…, m, d_q) from ∂L/∂scores (…, m, n)."""
     d_a = _for_queries(d_scores, *_pre_activations(q, k, weights), weights.v)
     return (d_a @ weights.w_q.T).reshape(q.shape)
 
@@ -48,7 +48,7 @@ def additive_query_gradients(
 def additive_gradients(
     d_scores: FloatArray, q: FloatArray, k: FloatArray, weights: AdditiveWeights
 ) -> tuple[FloatArray, FloatArray, AdditiveWeights]:
-    """∂L/∂q, ∂L/∂k and ∂L/∂weights from ∂L/∂scores (…, m, n)."""
+    """Return ∂L/∂q, ∂L/∂k and ∂L/∂weights from ∂L/∂scores (…, m, n)."""
     a, b = _pre_activations(q, k, weights)
     d_a, d_b = _for_queries(d_scores, a, b, weights.v), _for_queries(d_scores.mT, b, a, weights.v)
     d_scores = d_scores.reshape(len(a), a.shape[1], b.shape[1])
@@ -65,13 +65,13 @@ def additive_gradients(
 
 
 def _pre_activations(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> tuple[FloatArray, FloatArray]:
-    """W₁q + b (heads, m, h) and W₂k (heads, n, h), all leading axes made one."""
+    """Return W₁q + b (heads, m, h) and W₂k (heads, n, h), with all leading axes merged."""
     a, b = q @ weights.w_q + weights.bias, k @ weights.w_k
     return a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
 
 
 def _for_queries(d_scores: FloatArray, a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
-    """∂L/∂a (heads, m, h) of scores tanh(a + b)·v; with the sides exchanged, ∂L/∂b."""
+    """Return ∂L/∂a (heads, m, h) of scores tanh(a + b)·v; with both sides swapped, ∂L/∂b."""
     d_scores = d_scores.reshape(len(a), a.shape[1], b.shape[1])
     d_a = np.zeros_like(a)
     for head, rows, keys, units in _hidden_units(a, b):
@@ -82,10 +82,10 @@ def _for_queries(d_scores: FloatArray, a: FloatArray, b: FloatArray, v: FloatArr
 
 
 def _hidden_units(a: FloatArray, b: FloatArray) -> Iterator[tuple[int, slice, slice, FloatArray]]:
-    """Blocks of tanh(a + b), (rows, keys, h), with their place; all lie in the same memory.
+    """Yield blocks of tanh(a + b), (rows, keys, h), with their location; all blocks share the same memory.
 
-    tanh(a + b) = 1 − 2/(1 + e^{2a} e^{2b}) needs an exponential of each a and b in place of a tanh for every unit. It
-    is as exact as a number near 1 can be. Where one of a and b alone is beyond an exponential, tanh itself is taken.
+    tanh(a + b) = 1 − 2/(1 + e^{2a} e^{2b}) needs one exponential for each a and each b instead of a tanh for every
+    unit. It is as accurate as rounding near 1 allows. If a or b overflows the exponential, tanh is used.
     """
     (heads, m, h), n = a.shape, b.shape[1]
     keys_step = min(n, max(1, BLOCK // h))
@@ -104,7 +104,7 @@ def _hidden_units(a: FloatArray, b: FloatArray) -> Iterator[tuple[int, slice, sl
                 units = memory[: math.prod(shape)].reshape(shape)
                 one, other = a[head, rows, np.newaxis], b[head, np.newaxis, keys]
                 if factored:
-                    with np.errstate(over="ignore", under="ignore"):  # 2/∞ is the 0 that is meant
+                    with np.errstate(over="ignore", under="ignore"):  # 2/∞ = 0 is correct
                         np.multiply(one, other, out=units)
                     units += 1
                     np.divide(-2, units, out=units)

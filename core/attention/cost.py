@@ -1,7 +1,7 @@
-"""What a layer of attention costs: its parameters, its KV cache and its floating-point operations.
+"""The cost of an attention layer: its parameters, its KV cache and its floating-point operations.
 
-A multiplication and the addition that follows it count as two operations. Only products of matrices are counted:
-no biases, norms, rotary embeddings or softmax. Values are as wide as keys.
+A multiply–add counts as two operations. Only matrix products are counted, not biases, norms, rotary embeddings or
+softmax. Values are as wide as keys.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
 
-from ..parameters import Field, MaskName, ParameterError
+from ..errors import ParameterError
+from ..parameters import Field, MaskName
 from .formats import FORMATS
 
 Bias: TypeAlias = Literal["none", "qkv", "all"]
@@ -18,11 +19,11 @@ Kind: TypeAlias = Literal["multi-head", "grouped-query", "multi-query"]
 
 @dataclass(frozen=True)
 class Layer:
-    """The shape of a layer of attention, and what it is used for; raises ParameterError for a shape that is none."""
+    """The shape of an attention layer and its use; raise ParameterError if the shape is invalid."""
 
     d_model: int = 512
     heads: int = 8
-    kv_heads: int | None = None  # None: as many as there are heads
+    kv_heads: int | None = None  # None: the same as heads
     d_k: int | None = None  # None: d_model/heads
     bias: Bias = "none"
     layers: int = 1
@@ -37,42 +38,42 @@ class Layer:
             if value is not None:
                 field.check(value)
         if self.d_k is None and self.d_model % self.heads:
-            raise ParameterError(f"heads: {self.heads} do not divide d_model {self.d_model}; give d_k as well")
+            raise ParameterError(f"heads: {self.heads} do not divide d_model {self.d_model}; set d_k as well")
         if self.heads % self.key_heads:
             raise ParameterError(f"key heads: {self.key_heads} do not divide {self.heads} heads")
 
     @property
     def key_heads(self) -> int:
-        """Heads of keys, and of values."""
+        """The number of key/value heads."""
         return self.heads if self.kv_heads is None else self.kv_heads
 
     @property
     def width(self) -> int:
-        """d_k, given or not."""
+        """The width of a head, d_k."""
         return self.d_model // self.heads if self.d_k is None else self.d_k
 
     @property
     def kind(self) -> Kind:
-        """By how many query heads share a key head: one, some, all."""
+        """The kind of sharing: each key head serves one, some or all query heads."""
         if self.key_heads == self.heads:
             return "multi-head"
         return "multi-query" if self.key_heads == 1 else "grouped-query"
 
     @property
     def number_bytes(self) -> int:
-        """Bytes of a number in the cache."""
+        """Bytes per number in the cache."""
         return FORMATS[self.cache_format].bits // 8
 
     @property
     def pairs(self) -> int:
-        """Pairs of a query of the context and a key that it sees: with a causal mask n(n + 1)/2 of n²."""
+        """Visible query–key pairs of the context: n(n + 1)/2 with a causal mask, otherwise n²."""
         n = self.context
         return n * (n + 1) // 2 if self.mask == "causal" else n * n
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """One projection, from `rows` numbers to `columns`."""
+    """One projection from `rows` to `columns` numbers."""
 
     name: str
     rows: int
@@ -81,18 +82,18 @@ class Matrix:
 
     @property
     def weights(self) -> int:
-        """Without the bias."""
+        """The number of weights, without the bias."""
         return self.rows * self.columns
 
     @property
     def parameters(self) -> int:
-        """With the bias."""
+        """The number of weights and biases."""
         return self.weights + self.bias
 
 
 @dataclass(frozen=True)
 class Flops:
-    """Floating-point operations, by what they are for."""
+    """Floating-point operations by purpose."""
 
     projections: int  # through the four matrices
     scores: int  # q·k
@@ -100,29 +101,28 @@ class Flops:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """All operations."""
         return self.projections + self.scores + self.weighted_sum
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a layer costs. The cache and the operations are of all its layers together."""
+    """The cost of a layer. The cache and the operations are for all `layers` together."""
 
     layer: Layer
     matrices: tuple[Matrix, ...]  # of one layer
     parameters: int  # of one layer
     all_parameters: int  # of all layers
-    cache_per_token: int  # bytes for each token of each text
+    cache_per_token: int  # bytes per token of each text
     cache: int  # bytes for all tokens of all texts
-    next_token: Flops  # for the last token of the context of each text, when the others are in the cache
+    next_token: Flops  # for the last token of each context, with all others in the cache
     whole_context: Flops  # for all tokens of each text at once
 
 
 def cost(layer: Layer) -> Cost:
-    """The cost of a layer.
+    """Return the cost of a layer.
 
-    Pairs of a query and a key that the mask hides are not counted: a kernel that multiplies them all the same does
-    n² of them in place of n(n + 1)/2.
+    Pairs hidden by the mask are not counted; a kernel that computes them anyway takes n² instead of n(n + 1)/2.
     """
     wide, narrow = layer.heads * layer.width, layer.key_heads * layer.width
     of_qkv, of_output = layer.bias != "none", layer.bias == "all"
@@ -147,7 +147,7 @@ def cost(layer: Layer) -> Cost:
 
 
 def _flops(layer: Layer, matrices: tuple[Matrix, ...], tokens: int, pairs: int) -> Flops:
-    """The operations for so many tokens of each text, which see so many keys in all."""
+    """Return the operations for `tokens` tokens of each text, which see `pairs` keys in total."""
     times = 2 * layer.layers * layer.batch
     products = times * layer.heads * layer.width * pairs
     return Flops(times * tokens * sum(matrix.weights for matrix in matrices), products, products)
@@ -155,37 +155,37 @@ def _flops(layer: Layer, matrices: tuple[Matrix, ...], tokens: int, pairs: int) 
 
 SHAPE_FIELDS: tuple[Field, ...] = (
     Field(
-        "d_model", "d_model", "d_model", "Width of the hidden state that queries, keys and values are made from.",
+        "d_model", "d_model", "d_model", "Width of the hidden state that is projected to queries, keys and values.",
         "integer", 1, 2**20, step="double", group="layer",
     ),
     Field(
-        "heads", "heads", "h", "Heads of queries.",
+        "heads", "heads", "h", "Number of query heads.",
         "integer", 1, 2**14, step="double", group="layer",
     ),
     Field(
         "kv_heads", "key heads", "h_kv",
-        "Heads of keys and of values, each of which serves equally many heads of queries; as many as those if it is "
-        "not given.",
+        "Number of key/value heads, each shared by the same number of query heads. If not set, the same as heads.",
         "integer", 1, 2**14, step="double", group="layer",
     ),
     Field(
-        "d_k", "d_k", "d_k", "Width of a head; d_model over heads if it is not given.",
+        "d_k", "d_k", "d_k", "Width of a head. If not set, d_model/heads.",
         "integer", 1, 2**14, step="double", group="layer",
     ),
     Field(
-        "bias", "bias", "b", "Which of the four matrices have a bias: none, those of queries, keys and values, all.",
+        "bias", "bias", "b",
+        "Which of the four matrices have a bias: none; qkv, those of queries, keys and values; or all.",
         "choice", choices=get_args(Bias), group="layer",
     ),
     Field(
-        "layers", "layers", "L", "How many such layers the model has.",
+        "layers", "layers", "L", "Number of such layers in the model.",
         "integer", 1, 2**14, group="layer",
     ),
     Field(
-        "context", "context", "n", "Tokens of a text.",
+        "context", "context", "n", "Tokens in a text.",
         "integer", 1, 2**30, step="double", group="use",
     ),
     Field(
-        "batch", "batch", "B", "Texts at once.",
+        "batch", "batch", "B", "Texts processed at once.",
         "integer", 1, 2**20, step="double", group="use",
     ),
     Field(
@@ -193,7 +193,8 @@ SHAPE_FIELDS: tuple[Field, ...] = (
         "choice", choices=tuple(FORMATS), group="use",
     ),
     Field(
-        "mask", "mask", "M", "Which keys a query sees: all of them, or, causal, those up to its own.",
+        "mask", "mask", "M",
+        "Which keys a query sees: none hides no key; causal hides the keys after the query's position.",
         "choice", choices=get_args(MaskName), group="use",
     ),
 )  # fmt: skip

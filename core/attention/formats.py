@@ -1,4 +1,4 @@
-"""FORMATS: the one declaration of each number format that attention may be computed in."""
+"""FORMATS: the one declaration of each number format that attention can be computed in."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ..errors import InputError
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """One format of floating-point numbers."""
+    """One floating-point format."""
 
-    name: str  # as NumPy and ml_dtypes call it
-    word: str  # as people do
+    name: str  # in NumPy and ml_dtypes
+    word: str  # as shown
     bits: int
-    mantissa: int  # bits of it that are stored: the next number above 1 is 1 + 2^-mantissa
-    min_exponent: int  # below 2^min_exponent numbers are no closer to each other than there
+    mantissa: int  # stored bits: the next number above 1 is 1 + 2^-mantissa
+    min_exponent: int  # of the smallest normal number; the spacing is constant below 2^min_exponent
     largest: float  # finite number
-    saturates: bool = False  # a larger number becomes this one, in place of ∞
+    saturates: bool = False  # whether larger numbers are clamped to `largest` instead of becoming ∞
 
     @property
     def exp_limit(self) -> float:
-        """The logit above which its exponential, with nothing subtracted, is beyond the largest number."""
+        """The logit above which its exponential, with nothing subtracted, overflows."""
         return math.log(self.largest)
 
     @property
     def accumulator(self) -> Literal["float32", "float64"]:
-        """The dtype that products are summed in and softmax takes place in."""
+        """The dtype of sums and of softmax."""
         return "float64" if self.name == "float64" else "float32"
 
 
@@ -45,7 +45,7 @@ FORMATS: dict[str, NumberFormat] = {each.name: each for each in _FORMATS}
 
 
 def number_format(name: str) -> NumberFormat:
-    """The declaration of a format; raises InputError for one that is not known."""
+    """Return a format by name; raise InputError if it is unknown."""
     if name not in FORMATS:
-        raise InputError(f"number format {name!r} is not known; choose one of {', '.join(FORMATS)}")
+        raise InputError(f"number format: must be one of {', '.join(FORMATS)}, not {name!r}")
     return FORMATS[name]

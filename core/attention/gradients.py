@@ -1,7 +1,7 @@
 """Exact gradients of L = Σ G∘O, for the upstream gradient G = ∂L/∂O of an attention's output O.
 
-With A = G Vᵀ, p the weights of a row and z its logits, softmax gives ∂L/∂z = p∘(A − Σ p A), with a sink as without.
-The other steps follow by the chain rule, from the output back to q, k, v and all that a variant may have learned.
+With A = G Vᵀ, p the weights of a row and z its logits, softmax gives ∂L/∂z = p∘(A − Σ p A), with or without a sink.
+The other steps follow from the chain rule, from the output back to q, k, v and the learned parameters of a variant.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .variant import Attended, Variant, attend, with_gain
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """∂L/∂ of each array of a variant's path, of that array's shape; None where the variant has no such array."""
+    """The gradient with respect to each array of a variant, in its shape; None for arrays it does not have."""
 
     q: FloatArray
     k: FloatArray
@@ -37,7 +37,7 @@ class Gradients:
 
 
 class NormStatistics(NamedTuple):
-    """How the norms of rows are distributed; arrays of what is left of their shape without the last axis."""
+    """The distribution of row norms; each array has the norms' shape without the last axis."""
 
     median: FloatArray
     mean: FloatArray
@@ -48,18 +48,19 @@ class NormStatistics(NamedTuple):
 def gradients(
     q: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray, variant: Variant, attended: Attended | None = None
 ) -> Gradients:
-    """All gradients for queries, keys and values as in `attend`, and g of the output's shape (…, m, d_v).
+    """Return all gradients for queries, keys and values as in `attend`, and g of the output's shape (…, m, d_v).
 
-    attended is what `attend` returns for the same arguments, if it is there. Raises InputError as `attend` does.
+    `attended` is the result of `attend` for the same arguments, if already computed. Raise InputError as `attend`
+    does.
     """
     path = attended or attend(q, k, v, variant)
     if g.shape != path.output.shape:
-        raise InputError(f"the upstream gradient has the output's shape {path.output.shape}, not {g.shape}")
+        raise InputError(f"upstream gradient: must have the output's shape {path.output.shape}, not {g.shape}")
     folded_g = fold_heads(g, v)
     d_v = fold_heads(path.weights, v).mT @ folded_g
     d_weights = (folded_g @ v.mT).reshape(path.weights.shape)
-    # Only differences of A within a row count. Taken from the key with the largest weight they cancel nowhere, and
-    # the gradient of a one-hot row keeps its digits. The sink, whose A is 0, has then −at_largest.
+    # Only differences of A within a row matter. Relative to the key with the largest weight there is no cancellation,
+    # so the gradient of a one-hot row keeps its precision. The sink's A is 0, so its relative value is −at_largest.
     largest = path.weights.argmax(axis=-1, keepdims=True)
     at_largest = np.take_along_axis(d_weights, largest, axis=-1)
     d_weights = d_weights - at_largest
@@ -94,7 +95,7 @@ def gradients(
 def query_gradients(
     d_scores: FloatArray, q: FloatArray, k: FloatArray, mechanism: Mechanism = "dot_product", weights: Weights = None
 ) -> FloatArray:
-    """∂L/∂q (…, m, d) of a mechanism from ∂L/∂scores (…, m, n), q (…, m, d) and k (…, n, d); heads are folded."""
+    """Return ∂L/∂q (…, m, d) from ∂L/∂scores (…, m, n), q (…, m, d) and k (…, n, d), with folded heads."""
     if isinstance(weights, AdditiveWeights):
         return additive_query_gradients(d_scores, q, k, weights)
     if isinstance(weights, BilinearWeights):
@@ -105,10 +106,10 @@ def query_gradients(
 
 
 def norm_statistics(norms: FloatArray) -> NormStatistics:
-    """Median, mean, root mean square and concentration of the norms (…, rows) of gradients.
+    """Return median, mean, root mean square and concentration of gradient norms (…, rows).
 
-    top1_share is the part of Σ‖·‖² that the largest one per cent of rows hold, their number rounded up: one row of
-    up to 100, two of 101.
+    `top1_share` is the share of Σ‖·‖² in the largest one per cent of rows, their number rounded up: one row of up to
+    100, two of 101.
     """
     rows = norms.shape[-1]
     top = -(-rows // 100)
@@ -128,7 +129,7 @@ def norm_statistics(norms: FloatArray) -> NormStatistics:
 def _of_mechanism(
     d_scores: FloatArray, q: FloatArray, k: FloatArray, mechanism: Mechanism, weights: Weights
 ) -> tuple[FloatArray, FloatArray, Weights]:
-    """∂L/∂q, ∂L/∂k and ∂L/∂weights; the keys' gradient is the queries' of the scores seen from the other side."""
+    """Return ∂L/∂q, ∂L/∂k and ∂L/∂weights; ∂L/∂k is ∂L/∂q of the transposed scores."""
     if isinstance(weights, AdditiveWeights):
         return additive_gradients(d_scores, q, k, weights)
     d_q, d_w, transposed = query_gradients(d_scores, q, k, mechanism, weights), None, None
@@ -141,7 +142,7 @@ def _of_mechanism(
 def _through_normalise(
     upstream: FloatArray, x: FloatArray, gain: FloatArray | None, variant: Variant
 ) -> tuple[FloatArray, FloatArray | None]:
-    """∂L/∂x and ∂L/∂gain from upstream = ∂L/∂(gain∘normalised(x))."""
+    """Return ∂L/∂x and ∂L/∂gain from upstream = ∂L/∂(gain∘normalised(x))."""
     d_gain = None
     if gain is not None:
         d_gain = _summed_to(upstream * normalised(x, variant.normalise, variant.epsilon), gain.shape)
@@ -149,7 +150,7 @@ def _through_normalise(
 
 
 def _summed_to(x: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """x summed over the axes that were broadcast from this shape."""
+    """Sum x over the axes that were broadcast from this shape."""
     x = x.sum(axis=tuple(range(x.ndim - len(shape))))
     kept = tuple(axis for axis, size in enumerate(shape) if size == 1)
     return x.sum(axis=kept, keepdims=True)

@@ -1,11 +1,14 @@
-"""Queries and keys brought to one size before they are multiplied, as QK-norm does.
+"""Normalise queries and keys before they are multiplied (QK-norm).
 
-Each vector x of d components becomes, with ε = 0 unless told,
-rms: x/√(mean x² + ε), of root mean square 1 · layer_norm: the same of x − mean x · l2: x/max(‖x‖, ε), of length 1.
-Learned gains, if a model has any, multiply the result and are the caller's.
+A vector x of d components becomes, with ε = 0 by default:
 
-Models take an ε of about 1e-6 (Qwen3's rms_norm_eps), which tells only where the mean square is as small; without it
-the result does not depend on the vectors' size.
+- rms: x/√(mean x² + ε), of root mean square 1
+- layer_norm: the same for x − mean x
+- l2: x/max(‖x‖, ε), of length 1
+
+Learned gains, if any, multiply the result; the caller applies them. Models use an ε of about 1e-6 (Qwen3's
+rms_norm_eps), which matters only if the mean square is that small; with ε = 0 the result does not depend on the
+vectors' length.
 """
 
 from __future__ import annotations
@@ -13,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import FloatArray
-from .scales import Normalise
+from ..scales import Normalise
 
 
 def normalised(vectors: FloatArray, how: Normalise, epsilon: float = 0.0) -> FloatArray:
-    """Each vector (…, d) normalised; one that has no direction becomes 0. "none" returns the vectors themselves."""
+    """Normalise each vector (…, d); one without direction becomes 0. "none" returns the vectors unchanged."""
     if how == "none":
         return vectors
     return _divided(*_parts(vectors, how, epsilon))
@@ -26,7 +29,7 @@ def normalised(vectors: FloatArray, how: Normalise, epsilon: float = 0.0) -> Flo
 def normalised_backward(
     upstream: FloatArray, vectors: FloatArray, how: Normalise, epsilon: float = 0.0
 ) -> FloatArray:
-    """∂L/∂vectors (…, d) from upstream, ∂L/∂ of what `normalised` makes of them; 0 where there is no direction."""
+    """Return ∂L/∂vectors (…, d) from the gradient of the normalised ones; 0 for vectors without direction."""
     if how == "none":
         return upstream
     centred, size = _parts(vectors, how, epsilon)
@@ -42,8 +45,8 @@ def normalised_backward(
 
 
 def _parts(vectors: FloatArray, how: Normalise, epsilon: float) -> tuple[FloatArray, FloatArray]:
-    """What is divided (…, d), and by what (…, 1): 0 for a vector without direction."""
-    # What rounding leaves of equal components less their mean is not a direction.
+    """Return the dividend (…, d) and the divisor (…, 1), which is 0 for a vector without direction."""
+    # The rounding errors that remain of equal components minus their mean are not a direction.
     least = 4 * np.finfo(vectors.dtype).eps * np.abs(vectors).max(axis=-1, keepdims=True)
     if how == "layer_norm":
         vectors = vectors - vectors.mean(axis=-1, keepdims=True)

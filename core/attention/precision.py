@@ -1,12 +1,12 @@
-"""What attention loses when it is computed in few bits, as hardware computes it.
+"""Attention in low-precision formats, computed as hardware does, and its errors.
 
 q and k are rounded to the format, products are summed in float32, and the score is rounded. Scale, soft-cap and
-softmax, with the largest logit subtracted, take place in float32, and the weight is rounded. In float64 all of it
+softmax, with the largest logit subtracted, are computed in float32, and the weight is rounded. In float64 everything
 stays float64.
 
-A number beyond the largest finite one overflows, after it is rounded. It becomes ±∞ in float16, bfloat16 and float32.
-The float8 formats saturate at ±largest, as NVIDIA's conversions do (__NV_SATFINITE in cuda_fp8.h); without that E5M2
-has ∞ and E4M3, which has none, gives NaN. It counts as overflow all the same.
+A number that rounds beyond the largest finite one overflows. It becomes ±∞ in float16, bfloat16 and float32. The
+float8 formats saturate at ±largest, like NVIDIA's conversions (__NV_SATFINITE in cuda_fp8.h); otherwise E5M2 would
+become ±∞, and E4M3, which has no ∞, NaN. Saturation counts as overflow too.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class Rounded(NamedTuple):
     """Numbers of a format, in the dtype of its accumulator."""
 
     values: FloatArray
-    overflow: BoolArray  # where a number was beyond the largest, or none at all
+    overflow: BoolArray  # whether a number overflowed, or was NaN
 
 
 class Losses(NamedTuple):
-    """What some rows lose to a number format."""
+    """The errors of some rows in a number format."""
 
     score_overflow: Counts  # (…, m) visible scores that overflow when they are rounded
-    exp_overflow: Counts  # (…, m) visible logits whose exponential would, with nothing subtracted
-    weight_error: FloatArray  # (…, m) ½ Σ|p − p̂| over the keys; 1 for a row whose weights are not numbers
+    exp_overflow: Counts  # (…, m) visible logits whose exponential overflows with nothing subtracted
+    weight_error: FloatArray  # (…, m) ½ Σ|p − p̂| over the keys; 1 for a row whose weights are NaN
 
 
 def round_to(x: FloatArray, name: str) -> Rounded:
-    """x rounded to the nearest numbers of a format, ties to even; raises InputError for a format that is not known.
+    """Round x to the nearest numbers of a format, ties to even; raise InputError if the format is unknown.
 
-    x is taken in the format's accumulator first; where that is the format, the values may be x itself.
+    x is first converted to the format's accumulator; if that is the format itself, the values may be x itself.
     """
     form = number_format(name)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -56,15 +56,15 @@ def round_to(x: FloatArray, name: str) -> Rounded:
 
 
 def _nearest(x: FloatArray, form: NumberFormat) -> FloatArray:
-    """float32 numbers as the nearest multiples of the spacing that the format has at their size."""
-    if form.name == "bfloat16":  # it reaches as far as float32, where what is added below would overflow
+    """Round float32 numbers to multiples of the format's spacing at their magnitude."""
+    if form.name == "bfloat16":  # it has the range of float32, in which the sum below would overflow
         import ml_dtypes
 
         return x.astype(ml_dtypes.bfloat16).astype(np.float32)
     bits = np.bitwise_and(x.view(np.int32), 0x7F80_0000, out=np.empty_like(x, np.int32))
-    shift = bits.view(np.float32)  # the power of two below each
+    shift = bits.view(np.float32)  # each number rounded down to a power of two
     np.maximum(shift, np.float32(2.0**form.min_exponent), out=shift)
-    # Between 2^23 and 2^24 spacings float32 has no bits for less than one, and rounds ties to even.
+    # A sum between 2^23 and 2^24 spacings is rounded by float32 to whole spacings, ties to even.
     shift *= np.float32(1.5 * 2.0 ** (23 - form.mantissa))
     values = x + shift
     values -= shift
@@ -74,7 +74,7 @@ def _nearest(x: FloatArray, form: NumberFormat) -> FloatArray:
 def low_precision_scores(
     q: FloatArray, k: FloatArray, name: str, mechanism: Mechanism = "dot_product", weights: Weights = None
 ) -> Rounded:
-    """Scores (…, m, n) in a format, of inputs as in `scores.scores`; the mechanism's weights are rounded as well."""
+    """Return scores (…, m, n) in a format, for arguments as in `scores.scores`; mechanism weights are rounded too."""
     if weights is not None:
         rounded = {field.name: round_to(getattr(weights, field.name), name).values for field in fields(weights)}
         weights = replace(weights, **rounded)
@@ -85,18 +85,19 @@ def low_precision_scores(
 def low_precision_weights(
     logits: FloatArray, name: str, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
 ) -> FloatArray:
-    """Attention weights (…, n) in a format, of logits in its accumulator.
+    """Return attention weights (…, n) in a format, from logits in its accumulator.
 
-    They are NaN in a row with a logit of ∞ or NaN, and in one where nothing, not even a sink, is above −∞.
+    They are NaN in a row with a logit of +∞ or NaN, and in one where nothing, not even a sink, is above −∞.
     """
     if sink is not None:
         sink = round_to(np.asarray(sink), name).values
     with np.errstate(over="ignore", invalid="ignore"):
         weights = round_to(softmax(logits, hidden, sink), name).values
-    held = np.isneginf(logits)
-    if sink is None and held.any():
-        seen = np.ones_like(held) if hidden is None else np.broadcast_to(~hidden, held.shape)
-        weights[seen.any(axis=-1) & (held | ~seen).all(axis=-1)] = np.nan  # its largest logit cannot be subtracted
+    lowest = np.isneginf(logits)
+    if sink is None and lowest.any():
+        seen = np.ones_like(lowest) if hidden is None else np.broadcast_to(~hidden, lowest.shape)
+        # If all visible logits are −∞, the largest cannot be subtracted.
+        weights[seen.any(axis=-1) & (lowest | ~seen).all(axis=-1)] = np.nan
     return weights
 
 
@@ -109,9 +110,9 @@ def losses(
     hidden: BoolArray | None = None,
     sink: FloatArray | float | None = None,
 ) -> Losses:
-    """What rows lose, from their scores (…, m, n) in float64 and in a format, as `low_precision_scores` has them.
+    """Return the errors of rows, from scores (…, m, n) in float64 and in a format as from `low_precision_scores`.
 
-    Logits are multiplier·scores, soft-capped; multiplier broadcasts to (…, m, n), hidden too, and sink to (…, m).
+    Logits are multiplier·scores, soft-capped; `multiplier` and `hidden` broadcast to (…, m, n), and `sink` to (…, m).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = (_logits(each, multiplier, softcap) for each in (rounded.values, exact.astype(np.float64)))

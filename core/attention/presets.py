@@ -1,6 +1,6 @@
-"""Layers of well-known models.
+"""Attention layers of well-known models.
 
-All of them have keys and values of their own; latent attention, as in DeepSeek-V2 and V3, has other matrices.
+All of them project to separate keys and values; latent attention, as in DeepSeek-V2 and V3, has other matrices.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from .cost import Layer
 
 @dataclass(frozen=True)
 class Preset:
-    """The layer of a model, at its longest context, and where its numbers are written."""
+    """A model's layer, with its longest context, and the source of its numbers."""
 
     name: str
     model: str
     layer: Layer
     source: str
-    note: str = ""  # a sentence on what the layer leaves unsaid
+    note: str = ""  # a sentence on what the figures do not include
 
     def changed(self, layer: Layer) -> bool:
-        """Whether a layer that was started from this one is another; how it is used does not matter."""
+        """Return whether a layer that started from this preset has another shape; its use does not matter."""
         one, other = (
             (each.d_model, each.heads, each.key_heads, each.width, each.bias, each.layers)
             for each in (layer, self.layer)
@@ -29,12 +29,12 @@ class Preset:
         return one != other
 
     def title(self, layer: Layer) -> str:
-        """The model, if the layer that was started from it still is its own."""
+        """Return the model's name, marked as changed if the layer's shape is no longer the preset's."""
         return f"{self.model}, changed" if self.changed(layer) else self.model
 
 
-_WINDOW = "{} only the last {} tokens, and a cache of these would do; that is not counted here"
-_ENCODER = "An encoder reads all tokens at once and keeps no cache; these are its keys and values"
+_WINDOW = "{} only the last {} tokens, which would need a smaller cache; that is not taken into account"
+_ENCODER = "An encoder processes all tokens at once and has no cache; these are its keys and values"
 
 _PRESETS = (
     Preset(
@@ -106,7 +106,7 @@ _PRESETS = (
         "llama-3.1-405b", "Llama 3.1 405B",
         Layer(16_384, 128, 8, layers=126, context=131_072),
         "Dubey et al. 2024, arXiv 2407.21783, table 3",
-        "Its first configuration said 16 key heads, each of the 8 twice",
+        "Its first published configuration had 16 key heads: each of the 8 was stored twice",
     ),
     Preset(
         "mistral-7b", "Mistral 7B v0.3",

@@ -1,12 +1,12 @@
-"""‖∂L/∂q‖ of many rows at once, for little more than one matrix product of each multiplier.
+"""‖∂L/∂q‖ of many rows at once, at little more than the cost of one matrix product per multiplier.
 
 For L = Σ G∘O, A = G Vᵀ and the weights p of a row, ∂L/∂z = p∘(A − Σ p A). On a one-hot row this cancels: the entry of
-the largest weight is what is left of A − A. So A is taken less its value there; what the other keys give is then all
-there is, and keeps its digits. Their exponentials E are relative to the second largest logit where the largest would
-leave them none. With s = exp(second − largest), t = exp(sink − largest), α = Σ' E A and Z = 1 + s Σ' E + t,
-∂L/∂z = (s/Z)·E∘(A − s·μ) and, at the largest, −(s/Z)·μ, where μ = (α − (t/s)·A of the largest)/Z.
+the largest weight is a small difference of two values near A. So A is taken relative to its value there, and only the
+other keys contribute, at full precision. Their exponentials E are relative to the second largest logit if those
+relative to the largest would lose precision. With s = exp(second − largest), t = exp(sink − largest), α = Σ' E A and
+Z = 1 + s Σ' E + t, ∂L/∂z = (s/Z)·E∘(A − s·μ) and, at the largest, −(s/Z)·μ, where μ = (α − (t/s)·A of the largest)/Z.
 
-Rows are those of `softmax.shift_rows`: of all heads and draws, one below the other; float32 or float64.
+Rows are those of `softmax.shift_rows`, the rows of all heads and draws stacked; float32 or float64.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
+from ..scales import Normalise
 from .gradients import query_gradients
 from .normalise import normalised, normalised_backward
-from .scales import Normalise
 from .scores import Mechanism, Weights
 from .softmax import FLOOR, HIGHEST_SINK, ShiftedRows
 
-Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # some rows
+Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
 
-# The others' exponentials relative to the largest are good where their sum is this many times more than what all
-# keys together have at the floor of `logits_below`.
+# The others' exponentials relative to the largest are precise enough if their sum is this many times the sum of all
+# keys at the floor of `logits_below`.
 _ABOVE_FLOOR = 1e4
 
 
 @dataclass(frozen=True, eq=False)
 class Upstream:
-    """∂L/∂p of some rows, G Vᵀ. It depends on no multiplier: all columns share it."""
+    """∂L/∂p of some rows, G Vᵀ; it does not depend on the multiplier, so all columns share it."""
 
-    relative: FloatArray  # (rows, n) less its value at the key with the largest score
+    relative: FloatArray  # (rows, n) minus its value at the key with the largest score
     at_largest: FloatArray  # (rows,) that value
 
 
 @dataclass(frozen=True, eq=False)
 class LogitGradients:
-    """∂L/∂z of some rows as factor·entries: however small a gradient, its entries are not."""
+    """∂L/∂z of some rows as factor·entries, so that entries do not underflow when the gradient is tiny."""
 
     entries: FloatArray  # (rows, n); 0 where hidden
     factor: FloatArray  # (rows,) float64
 
 
 def upstream(g: FloatArray, v: FloatArray, shifted: ShiftedRows, out: FloatArray | None = None) -> Upstream:
-    """The Upstream of rows from g (…, m, d_v) and values v (…, n, d_v), for the cost of their product.
+    """Return the Upstream of rows from g (…, m, d_v) and values v (…, n, d_v).
 
-    out (rows, n) is memory to use.
+    `out` (rows, n) is memory to use.
     """
     product = np.matmul(g, v.mT, out=None if out is None else out.reshape(*g.shape[:-1], v.shape[-2]))
     relative = product.reshape(shifted.below.shape)
@@ -67,18 +67,18 @@ def logit_gradients(
     powers: FloatArray | None = None,
     out: FloatArray | None = None,
 ) -> LogitGradients:
-    """∂L/∂z of the rows of softmax(multiplier · scores).
+    """Return ∂L/∂z of the rows of softmax(multiplier · scores).
 
-    sink (rows,) is the sink logit less the largest logit of each row, as in `row_statistics`. powers (rows, n) is
-    what `row_sums` left in its scratch, which saves an exponential unless it lacks digits; it is overwritten. out
-    (rows, n) is memory for the result. A soft-cap is not seen: multiply the entries by its slopes 1 − (z/cap)².
+    `sink` (rows,) is the sink logit minus the largest logit of each row, as in `row_statistics`. `powers` (rows, n)
+    is the scratch array of `row_sums`; it saves an exponential unless it lacks precision, and is overwritten. `out`
+    (rows, n) is memory for the result. A soft-cap is not included: multiply the entries by its slopes 1 − (z/cap)².
     """
     reference = np.zeros(len(shifted.below))
     poor: Chosen = slice(None)
     if powers is None:
         powers = np.empty_like(shifted.below)
     else:
-        poor = _without_digits(powers, shifted)
+        poor = _imprecise(powers, shifted)
     powers[poor], reference[poor] = _exponentials_of_others(shifted, multiplier, sink, poor)
     others = _row_sums(powers)
     lift = np.exp(reference)
@@ -102,10 +102,10 @@ def query_gradient_norms(
     weights: Weights = None,
     normalise: Normalise = "none",
 ) -> FloatArray:
-    """‖∂L/∂q‖ (rows,) in float64, for scores = multiplier · mechanism(normalised(q), k).
+    """Return ‖∂L/∂q‖ (rows,) in float64, for scores = multiplier · mechanism(normalised(q), k).
 
-    k (…, n, d) are the keys as the mechanism takes them, normalised; q (…, m, d) the queries before they are, wanted
-    by all but the plain dot product. multiplier may be one for each row.
+    k (…, n, d) are the normalised keys, q (…, m, d) the queries before normalisation, needed by all but the plain dot
+    product. `multiplier` may have one value per row.
     """
     entries = gradients.entries.reshape(*k.shape[:-2], -1, k.shape[-2])
     if q is None:
@@ -121,8 +121,8 @@ def _row_sums(powers: FloatArray) -> FloatArray:
     return powers @ np.ones(powers.shape[1], powers.dtype)
 
 
-def _without_digits(powers: FloatArray, shifted: ShiftedRows) -> Chosen:
-    """The rows with two visible keys or more where the exponentials of all but the largest are near their floor."""
+def _imprecise(powers: FloatArray, shifted: ShiftedRows) -> Chosen:
+    """Return the rows with at least two visible keys whose other exponentials are all near the floor."""
     floor = _ABOVE_FLOOR * np.exp(FLOOR[powers.dtype]) * powers.shape[1]
     return np.flatnonzero((_row_sums(powers) < floor) & (shifted.visible > 1))
 
@@ -130,9 +130,10 @@ def _without_digits(powers: FloatArray, shifted: ShiftedRows) -> Chosen:
 def _exponentials_of_others(
     shifted: ShiftedRows, multiplier: float, sink: FloatArray | None, chosen: Chosen
 ) -> tuple[FloatArray, FloatArray]:
-    """Exponentials (chosen rows, n) of all logits but the largest, relative to the largest of these and the sink.
+    """Return exponentials of all logits but the largest, relative to the largest of these and the sink.
 
-    With them comes that reference, less the largest logit of the row: (chosen rows,) float64, at most 0.
+    They have shape (chosen rows, n). Also return that reference minus the row's largest logit: (chosen rows,)
+    float64, at most 0.
     """
     below = shifted.below[chosen].copy()
     hidden = None if shifted.hidden is None else shifted.hidden[chosen]

@@ -1,13 +1,13 @@
-"""Softmax over visible keys: its weights, and the statistics of its rows without ever storing the weights.
+"""Softmax over visible keys: its weights, and the statistics of its rows without storing the weights.
 
-The statistics are computed from E = exp(c·(s − max s)) with the largest entry taken out, so that the sums of the
-others r_k = Σ' E^k keep their full precision on one-hot rows, where 1 − max p is tiny. With t = exp(σ − c·max s)
-for a sink logit σ, and t = 0 without one:
+The statistics are computed from E = exp(c·(s − max s)) without its largest entry, so the sums of the others
+r_k = Σ' E^k keep their full precision on one-hot rows, where 1 − max p is tiny. With t = exp(σ − c·max s) for a sink
+logit σ, or t = 0 without one:
 Z = 1 + r₁ + t · max p = 1/Z · H = −Σ p ln p = ((1 + r₁) ln Z − Σ' E ln E)/Z · Σp² = (1 + r₂)/Z² ·
 Σp − Σp² = (2r₁ + r₁² − r₂ + t(1 + r₁))/Z².
 
-A sink is a logit of no key: it takes its share of the weight and gives nothing to the output, so that the weights of
-the keys sum to less than 1 (GPT-OSS learns one for each head; 0 is the off-by-one softmax).
+A sink is a logit that belongs to no key: it absorbs weight and contributes nothing to the output, so the keys'
+weights sum to less than 1 (GPT-OSS learns one per head; 0 is the off-by-one softmax).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 
-# No sink is further above a row's largest logit than this: all weights of the row are 0 long before.
+# Sinks are clipped to this distance above a row's largest logit, far beyond where all weights of the row are 0.
 HIGHEST_SINK = 700.0
 
-# Below exp(FLOOR) a weight can no longer change a sum that contains the 1 of the largest entry, and its square
-# is still a normal number: arithmetic on denormal ones is ten times slower.
+# A weight below exp(FLOOR) cannot change a sum that includes the largest entry, 1. Its square is still a normal
+# number: arithmetic on denormal numbers is ten times slower.
 FLOOR = {np.dtype(np.float32): -29.0, np.dtype(np.float64): -230.0}
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftedRows:
-    """Scores of some rows, each less the largest that its row sees."""
+    """Scores of some rows, minus the largest visible score of each row."""
 
     below: FloatArray  # (rows, n), ≤ 0; 0 where hidden
     hidden: BoolArray | None  # (rows, n)
-    largest: FloatArray  # (rows,) the score that was subtracted; 0 for a row that sees no key
+    largest: FloatArray  # (rows,) the subtracted score; 0 for a row that sees no key
     argmax: npt.NDArray[np.intp]  # (rows,)
-    smallest: FloatArray  # (rows,) the smallest that each row sees; 0 for a row that sees no key
+    smallest: FloatArray  # (rows,) the smallest visible score; 0 for a row that sees no key
     visible: npt.NDArray[np.intp]  # (rows,) keys that each row sees
 
     @property
@@ -44,7 +44,7 @@ class ShiftedRows:
         return float((self.smallest - self.largest).min(initial=0))
 
     def only(self, rows: slice | npt.NDArray[np.intp]) -> ShiftedRows:
-        """Some of these rows; a slice of them in the same memory."""
+        """Return some of these rows; a slice shares their memory."""
         hidden = None if self.hidden is None else self.hidden[rows]
         return ShiftedRows(
             self.below[rows], hidden, self.largest[rows], self.argmax[rows], self.smallest[rows], self.visible[rows]
@@ -53,7 +53,7 @@ class ShiftedRows:
 
 @dataclass(frozen=True, eq=False)
 class RowStatistics:
-    """What softmax(c·scores) looks like, row by row; all arrays are float64 of one shape.
+    """Statistics of the rows of softmax(c·scores); all arrays are float64 and have the same shape.
 
     A row that sees no key has no weights: all its entries are 0.
     """
@@ -67,7 +67,7 @@ class RowStatistics:
 
 
 def softcap(logits: FloatArray, cap: float, out: FloatArray | None = None) -> FloatArray:
-    """cap·tanh(logits/cap), as Gemma 2 does after the scale and before the mask; every logit then lies in ±cap."""
+    """Return cap·tanh(logits/cap), always within ±cap, as Gemma 2 does after the scale and before the mask."""
     capped = np.tanh(np.divide(logits, logits.dtype.type(cap), out=out), out=out)
     return np.multiply(capped, logits.dtype.type(cap), out=out)
 
@@ -75,9 +75,9 @@ def softcap(logits: FloatArray, cap: float, out: FloatArray | None = None) -> Fl
 def softmax(
     logits: FloatArray, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
 ) -> FloatArray:
-    """Attention weights (…, n) of logits (…, n); a row that sees no key has weights 0.
+    """Return attention weights (…, n) of logits (…, n); a row that sees no key has weights 0.
 
-    hidden broadcasts to the logits and marks keys that a row may not see. sink broadcasts to the rows (…).
+    `hidden` broadcasts to the logits and marks hidden keys. `sink` broadcasts to the rows (…).
     """
     return softmax_and_sink(logits, hidden, sink)[0]
 
@@ -85,7 +85,7 @@ def softmax(
 def softmax_and_sink(
     logits: FloatArray, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """The weights of `softmax` and the share (…) of each row that its sink takes."""
+    """Return the weights of `softmax`, and the share (…) of each row that its sink absorbs."""
     seen = logits if hidden is None else np.where(hidden, -np.inf, logits)
     largest = seen.max(axis=-1, keepdims=True)
     sinks = np.full_like(largest, -np.inf)
@@ -102,9 +102,9 @@ def softmax_and_sink(
 
 
 def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRows:
-    """Subtract from each row the largest score that it sees.
+    """Subtract from each row its largest visible score.
 
-    scores (rows, n) is taken over and overwritten; hidden (rows, n) marks the keys that a row may not see.
+    `scores` (rows, n) is overwritten; `hidden` (rows, n) marks the hidden keys.
     """
     rows = np.arange(len(scores))
     if hidden is None:
@@ -122,7 +122,7 @@ def shift_rows(scores: FloatArray, hidden: BoolArray | None = None) -> ShiftedRo
 
 
 def logits_below(shifted: ShiftedRows, multiplier: float, out: FloatArray | None = None) -> FloatArray:
-    """multiplier·below, but nowhere less than where a weight stops to count; shape (rows, n)."""
+    """Return multiplier·below (rows, n), clipped to FLOOR, below which a weight no longer counts."""
     below = shifted.below
     lowest, number = FLOOR[below.dtype], below.dtype.type
     if multiplier == 1:
@@ -134,9 +134,9 @@ def logits_below(shifted: ShiftedRows, multiplier: float, out: FloatArray | None
 
 
 def row_sums(logits: FloatArray, shifted: ShiftedRows, scratch: FloatArray | None = None) -> FloatArray:
-    """The first visible key's E, r₁, r₂, r₃ and Σ' E·logit of each row; shape (5, rows).
+    """Return the first visible key's E, r₁, r₂, r₃ and Σ' E·logit of each row; shape (5, rows).
 
-    logits are `logits_below` and are overwritten; scratch (rows, n) saves an allocation.
+    `logits` are from `logits_below` and are overwritten; `scratch` (rows, n) saves an allocation.
     """
     rows = np.arange(len(logits))
     powers = np.exp(logits, out=scratch)
@@ -155,15 +155,17 @@ def row_sums(logits: FloatArray, shifted: ShiftedRows, scratch: FloatArray | Non
 
 
 def sink_power(sink: FloatArray) -> FloatArray:
-    """t (…) of sinks (…) less the largest logit of their rows."""
+    """Return t (…) of sink logits (…) minus the largest logit of their rows."""
     return np.exp(np.minimum(sink, HIGHEST_SINK, dtype=np.float64))
 
 
-def row_statistics(sums: FloatArray, visible: FloatArray, sink: FloatArray | None = None) -> RowStatistics:
-    """The statistics of rows from their `row_sums` (5, …) and the number of keys that each sees (…).
+def row_statistics(
+    sums: FloatArray, visible: FloatArray | npt.NDArray[np.intp], sink: FloatArray | None = None
+) -> RowStatistics:
+    """Return the statistics of rows from their `row_sums` (5, …) and the number of keys each row sees (…).
 
-    sink (…) is the sink logit less the largest logit of each row. Agrees with float64 references to 1e-12 when the
-    sums are float64; see the module's text for the formulas.
+    `sink` (…) is the sink logit minus the largest logit of each row. Agrees with float64 references to 1e-12 if the
+    sums are float64; the formulas are in the module's docstring.
     """
     first, r1, r2, r3, heat = sums.astype(np.float64)
     t = 0.0 if sink is None else sink_power(sink)
@@ -171,7 +173,7 @@ def row_statistics(sums: FloatArray, visible: FloatArray, sink: FloatArray | Non
     p2 = p1 * p1
     sum_squared = (1 + r2) * p2
     others = r1 + t
-    # ‖J‖² = Σ p²((1 − p)² + Σp² − p²), the largest entry apart: no term cancels.
+    # ‖J‖² = Σ p²((1 − p)² + Σp² − p²), with the largest entry separate: no cancellation.
     jacobian = p2 * (np.square(others * p1) + r2 * p2 + r2 * (1 + sum_squared) - 2 * r3 * p1)
     seen = visible > 0
     return RowStatistics(

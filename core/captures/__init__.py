@@ -1,1 +1,1 @@
-"""Queries and keys of real models."""
+"""Captured queries and keys of real models."""

@@ -1,4 +1,4 @@
-"""Which axis of a stored array is which, and one head of it as [batch, token, d_k]."""
+"""Identify the axes of a stored array, and read one head of it as [batch, token, d_k]."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from .files import AnyArray, CaptureError, Stored, quoted, read_index
+from .files import CaptureError, quoted
 from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
+from .stored import AnyArray, Stored
 
-FLAT = "head*d_k"  # a projection's output, the heads side by side
-ACCEPTED = "batch, head, token, d_k or head*d_k, comma separated, each once, with token and d_k among them"
+FLAT = "head*d_k"  # a projection's output, with concatenated heads
+ACCEPTED = "batch, head, token, d_k or head*d_k, separated by commas, each at most once, including token and d_k"
 
 _SPELLINGS = {
     "batch": ("batch", "batches", "b"),
@@ -25,20 +26,20 @@ _WORD = {spelling: word for word, spellings in _SPELLINGS.items() for spelling i
 
 @dataclass(frozen=True)
 class Located:
-    """A stored array with a name for every axis of its elements as they lie in memory."""
+    """A stored array with a name for every axis, in memory order."""
 
     array: Stored
     axes: Axes
     shape: tuple[int, ...]
 
     def size(self, axis: str) -> int:
-        """The length of an axis; 1 where the array has none of that name."""
+        """Return the length of an axis; 1 if the array does not have it."""
         return self.shape[self.axes.index(axis)] if axis in self.axes else 1
 
     def read_head(self, stream: BinaryIO, head: int) -> AnyArray:
-        """One head, [batch, token, d_k], in the stored type."""
+        """Return one head, [batch, token, d_k], in the stored type."""
         along = self.axes.index("head") if "head" in self.axes else None
-        values = read_index(stream, self.array, self.shape, along, head)
+        values = self.array.read(stream, self.shape, along, head)
         left = [axis for axis in self.axes if axis != "head"]
         if "batch" not in left:
             values, left = values[np.newaxis], ["batch", *left]
@@ -46,28 +47,28 @@ class Located:
 
 
 def parse_axes(text: str, where: str) -> Axes:
-    """The axes that a person or a file named, in their order; raises CaptureError with what is accepted."""
+    """Return the axes named by the user or the file, in order; raise CaptureError if they are invalid."""
     words = tuple(_WORD.get(part.strip().lower()) for part in text.strip().strip("[]()").split(","))
     known = tuple(word for word in words if word is not None)
     complete = "token" in known and (("d_k" in known) != (FLAT in known)) and not {"head", FLAT} <= set(known)
     if len(known) < len(words) or len(set(known)) < len(known) or not complete:
-        raise CaptureError(f"{where} {quoted(text)} are not axes; {ACCEPTED}")
+        raise CaptureError(f"{where} {quoted(text)} are invalid; must be {ACCEPTED}")
     return known
 
 
 def find_axes(
     q: Stored, k: Stored, pair: Pair, given: Axes | None, heads: int | None, d_k: int | None
 ) -> tuple[Axes, str | None]:
-    """The axes of a pair, and what had to be assumed to tell them.
+    """Return the axes of a pair, and a note if they were assumed.
 
-    In this order: what was given, a flat projection, the naming family, the number of heads, the axis on which
-    grouped queries and keys differ, and at last [batch, head, token, d_k].
+    They come from, in this order: the given axes, a flat projection, the naming convention, the number of heads, the
+    axis in which grouped queries and keys differ, and finally the default [batch, head, token, d_k].
     """
     ndim = len(q.shape)
     if len(k.shape) != ndim or not 2 <= ndim <= 4:
         raise CaptureError(
-            f"{q.where} has shape {q.shown} and its keys {k.shown}; "
-            "[batch, head, token, d_k], [head, token, d_k] or [token, d_k] is accepted"
+            f"{q.where} has shape {q.shown} and its keys {k.shown}; both must be [batch, head, token, d_k], "
+            "[head, token, d_k] or [token, d_k]"
         )
     if given is not None:
         return _fit(given, q), None
@@ -75,26 +76,26 @@ def find_axes(
         return ("batch", "token", FLAT)[-ndim:], None
     if pair.words.projection and pair.inside and ndim == 3 and heads is None:
         raise CaptureError(
-            f"{q.where} has shape {q.shown}, as a projection of all heads side by side has: "
-            "add heads (and kv_heads) to the metadata, or name the axes if they are others"
+            f"{q.where} has shape {q.shown}, like a projection with concatenated heads: "
+            "add heads (and kv_heads) to the metadata, or name the axes if they are different"
         )
     if pair.words.axes is not None:
         axes = _fit(pair.words.axes, q)
-        return axes, f"axes taken as {_list(axes)}, the order of {pair.words.maker}; --axes overrides"
+        return axes, f"axes assumed to be {_list(axes)}, the order of {pair.words.maker}; override with --axes"
     axes, reason = _guess(q.shape, k.shape, heads)
-    return axes, f"axes taken as {_list(axes)}{reason}; --axes overrides"
+    return axes, f"axes assumed to be {_list(axes)}{reason}; override with --axes"
 
 
 def locate(array: Stored, axes: Axes, heads: int | None) -> Located:
-    """The array with its axes in memory order; a flat projection is split into so many heads."""
+    """Return the array with its axes in memory order; a flat projection is split into `heads` heads."""
     named: list[tuple[str, int]] = []
     for axis, length in zip(axes, array.shape, strict=True):
         if axis != FLAT:
             named.append((axis, length))
         elif heads is None:
-            raise CaptureError(f"{array.where} is to be split into heads: add heads (and kv_heads) to the metadata")
+            raise CaptureError(f"{array.where} must be split into heads: add heads (and kv_heads) to the metadata")
         elif length % heads:
-            raise CaptureError(f"{array.where} holds {length} numbers a token, which {heads} heads cannot share")
+            raise CaptureError(f"{array.where} holds {length} numbers per token, which {heads} heads cannot share")
         else:
             named.append((FLAT, length))
     if array.fortran:
@@ -104,7 +105,7 @@ def locate(array: Stored, axes: Axes, heads: int | None) -> Located:
 
 
 def _is_flat(shape: tuple[int, ...], heads: int, d_k: int | None) -> bool:
-    """Whether so many heads lie side by side in the last of two or three axes."""
+    """Return whether the last of two or three axes holds `heads` heads."""
     if shape[-1] % heads:
         return False
     if d_k is not None and heads > 1:
@@ -113,14 +114,14 @@ def _is_flat(shape: tuple[int, ...], heads: int, d_k: int | None) -> bool:
 
 
 def _guess(q: tuple[int, ...], k: tuple[int, ...], heads: int | None) -> tuple[Axes, str]:
-    """The axes of bare names, and the reason, as the rest of a sentence."""
+    """Return the axes for bare names, and the reason, as the rest of a sentence."""
     default, other = HEADS_FIRST[-len(q) :], TOKENS_FIRST[-len(q) :]
     if len(q) == 2:
         return default, ", one head"
     places = {len(q) - 3: default, len(q) - 2: other}
     named = [place for place in places if heads and q[place] == heads and heads % k[place] == 0]
     if len(named) == 1:
-        return places[named[0]], f", where the metadata's {heads} heads are"
+        return places[named[0]], f" to match the metadata's {heads} heads"
     grouped = [place for place in places if q[place] != k[place]]
     if len(grouped) == 1 and q[grouped[0]] % k[grouped[0]] == 0:
         place = grouped[0]
@@ -129,13 +130,13 @@ def _guess(q: tuple[int, ...], k: tuple[int, ...], heads: int | None) -> tuple[A
 
 
 def _fit(axes: Axes, array: Stored) -> Axes:
-    """The axes without batch, or batch and head, where the array has fewer."""
+    """Return the axes without batch, or batch and head, if the array has fewer."""
     fitted = axes
     for optional in ("batch", "head"):
         if len(fitted) > len(array.shape):
             fitted = tuple(axis for axis in fitted if axis != optional)
     if len(fitted) != len(array.shape):
-        raise CaptureError(f"{array.where} has shape {array.shown}, which {_list(axes)} does not name")
+        raise CaptureError(f"{array.where} has shape {array.shown}, but {_list(axes)} names only {len(axes)} axes")
     return fitted
 
 

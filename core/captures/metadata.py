@@ -1,4 +1,4 @@
-"""What a file says about itself, checked: strings in, values or one clear error out."""
+"""Validate a file's metadata: strings in, typed values or one clear error out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from .files import CaptureError, plain, quoted, short
 
 SCHEMA = "attn-tui/qk-1"
 
-Causal = Literal["yes", "no", "top_left", "bottom_right"]  # "yes": without saying which corner
+KEYS = (
+    "schema", "model", "model_source", "model_licence", "text", "text_licence", "tokens", "lengths",
+    "heads", "kv_heads", "d_k", "axes", "scale", "causal", "softcap", "layers",
+)  # fmt: skip
+
+Causal = Literal["yes", "no", "top_left", "bottom_right"]  # "yes": corner not specified
 
 _CAUSAL: dict[str, Causal] = {
     "true": "yes", "yes": "yes", "1": "yes", "causal": "yes",
@@ -24,8 +29,8 @@ _CAUSAL: dict[str, Causal] = {
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the metadata says of one layer; None where it says nothing."""
+class LayerMetadata:
+    """The metadata of one layer; None where a value is missing."""
 
     name: str | None
     scale: float | None
@@ -35,11 +40,11 @@ class Said:
     kv_heads: int | None
     d_k: int | None
     mask: str | None
-    unmasked: bool  # it says that there is no mask
+    unmasked: bool  # whether the mask is explicitly null
 
 
 class Metadata:
-    """The metadata of one file. Every method raises CaptureError, naming the key, for what it cannot read."""
+    """The metadata of one file. Every method raises CaptureError, naming the key, for a value it cannot read."""
 
     def __init__(self, path: Path, values: Mapping[str, str]) -> None:
         self._where = f"{plain(path)}: metadata"
@@ -47,12 +52,12 @@ class Metadata:
         self._entries = self._layer_entries()
 
     def line(self, key: str) -> str | None:
-        """Free text, as one line that is safe to show."""
+        """Return free text as one line that is safe to show."""
         value = self._values.get(key)
         return None if value is None else plain(value)
 
     def texts(self, batch: int) -> tuple[str, ...] | None:
-        """The text of each batch element: a JSON list of strings, or one plain string."""
+        """Return the text of each batch element, from a JSON list of strings or one plain string."""
         value = self._values.get("text")
         if value is None:
             return None
@@ -60,13 +65,13 @@ class Metadata:
             try:
                 listed = _strings(_from_json(value))
             except ValueError:
-                listed = None  # a text may well begin with a bracket
+                listed = None  # a plain text may begin with a bracket
             if listed is not None and len(listed) == batch:
                 return listed
         return (plain(value),)
 
     def tokens(self) -> tuple[tuple[str, ...], ...] | None:
-        """The tokens of each batch element: a JSON list of strings (one text), or a list of such lists."""
+        """Return the tokens of each batch element, from a JSON list of strings (one text) or a list of such lists."""
         value = self._values.get("tokens")
         if value is None:
             return None
@@ -78,7 +83,7 @@ class Metadata:
         return tuple(text for text in texts if text is not None)
 
     def lengths(self) -> tuple[int, ...] | None:
-        """How many tokens of each batch element are not padding."""
+        """Return the number of tokens of each batch element that are not padding."""
         value = self._values.get("lengths")
         if value is None:
             return None
@@ -87,14 +92,14 @@ class Metadata:
             raise self._error("lengths", value, "a JSON list of positive whole numbers")
         return tuple(cast(Sequence[int], numbers))
 
-    def layer(self, position: int, index: int, layers: int) -> Said:
-        """What is said of the layer with this index, the position-th of so many; its own word before the file's."""
+    def layer(self, position: int, index: int, layers: int) -> LayerMetadata:
+        """Return the metadata of layer `index`, at `position` of `layers`; its own entries override the file's."""
         own = self._entry(position, index, layers)
         mask = own.get("mask", self._values.get("mask"))
         if mask is not None and not isinstance(mask, str):
             raise self._error("mask", mask, "the name of a tensor, or null")
         name = own.get("name")
-        return Said(
+        return LayerMetadata(
             name=None if name is None else plain(name),
             scale=self._positive("scale", own),
             causal=self._causal(own),
@@ -116,7 +121,7 @@ class Metadata:
         return cast("list[Mapping[str, object]]", entries)
 
     def _entry(self, position: int, index: int, layers: int) -> Mapping[str, object]:
-        """The layer's entry: by its explicit index; else by position, or by number where there are more entries."""
+        """Return the layer's entry, by explicit index, else position, else number if there are more entries."""
         entries = self._entries
         nothing: Mapping[str, object] = {}
         if not entries:
@@ -128,7 +133,7 @@ class Metadata:
         if index < len(entries):
             return entries[index]
         raise CaptureError(
-            f"{self._where} 'layers' has {len(entries)} entries for {layers} layers; give each entry its \"index\""
+            f"{self._where} 'layers' has {len(entries)} entries for {layers} layers; add an \"index\" to each entry"
         )
 
     def _positive(self, key: str, own: Mapping[str, object], zero_is_none: bool = False) -> float | None:
@@ -170,11 +175,11 @@ class Metadata:
             raise CaptureError(f"{self._where} {key!r} is not JSON: {short(error)}") from error
 
     def _error(self, key: str, value: object, accepted: str) -> CaptureError:
-        return CaptureError(f"{self._where} {key!r} says {quoted(value)}; {accepted} is accepted")
+        return CaptureError(f"{self._where} {key!r} must be {accepted}, not {quoted(value)}")
 
 
 def _from_json(text: str) -> object:
-    """The value of a JSON text; ValueError for any that is none, or is nested beyond reason."""
+    """Return the value of a JSON text; raise ValueError if it is invalid or nested too deeply."""
     try:
         return cast(object, json.loads(text))
     except RecursionError as error:
@@ -186,7 +191,7 @@ def _sequence(value: object) -> Sequence[object]:
 
 
 def _strings(value: object) -> tuple[str, ...] | None:
-    """A list of nothing but strings, each safe to show; None for anything else."""
+    """Return a list of strings, each safe to show; None for anything else."""
     listed = _sequence(value)
     if not listed or not all(isinstance(text, str) for text in listed):
         return None

@@ -1,4 +1,4 @@
-"""Which tensors are the queries and keys of which layer, told by their names."""
+"""Match tensors to the queries and keys of layers by name."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ACCEPTED = (
 
 @dataclass(frozen=True)
 class Words:
-    """The last words of a pair's names, and what using them says about the axes."""
+    """The last words of a pair's names, and what they imply about the axes."""
 
     q: str
     k: str
     axes: Axes | None = None
-    maker: str = ""  # who orders the axes so
-    projection: bool = False  # the output of a linear layer: [batch, token, head·d_k] when it has three axes
+    maker: str = ""  # the software with this axis order
+    projection: bool = False  # the output of a linear layer, [batch, token, head·d_k] if it has three axes
 
 
-# The first pair that a layer has both of is taken: what comes after rotary embedding and QK-norm stands
-# before what may come before them.
+# A layer's first complete pair is used, so names for tensors after rotary embedding and QK-norm precede names for
+# tensors that may be captured before them.
 WORDS = (
     Words("hook_rot_q", "hook_rot_k", TOKENS_FIRST, "TransformerLens"),
     Words("q", "k"),
@@ -51,31 +51,31 @@ _NUMBER = re.compile(r"(?:^|\.)(\d{1,9})\.")
 
 @dataclass(frozen=True)
 class Pair:
-    """The names of one layer's queries, keys and, where there is one, mask."""
+    """The names of one layer's queries, keys and, if any, mask."""
 
     index: int
-    label: str  # what the names share: the layer's own name
+    label: str  # the layer's name: the part the names share
     words: Words
     q: str
     k: str
     mask: str | None
-    inside: bool  # within a named module, rather than bare
+    inside: bool  # whether the names include a module
 
 
 def partner(name: str) -> str | None:
-    """The name of the keys that belong to these queries, or the other way round; None for any other name."""
+    """Return the name of the keys for this tensor of queries, or the reverse; None for any other name."""
     match = _match(name)
     return match and match["before"] + _PARTNERS[match["word"]] + match["after"]
 
 
 def masks_beside(name: str) -> tuple[str, ...]:
-    """The names a mask could have beside this tensor of queries or keys."""
+    """Return the possible names of a mask for this tensor of queries or keys."""
     match = _match(name)
     return tuple(match["before"] + mask + match["after"] for mask in _MASKS) if match else ()
 
 
 def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
-    """The pairs among these names, by layer index, and a note for each half of a pair."""
+    """Return the pairs among these names, sorted by layer, and a note for each tensor without its partner."""
     known = set(names)
     layers: dict[tuple[str, str], dict[str, str]] = {}
     for name in sorted(known):
@@ -88,11 +88,11 @@ def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
         halves = [w for w in WORDS if (w.q in found_words) != (w.k in found_words)]
         for half in halves:
             name = found_words.get(half.q) or found_words[half.k]
-            notes.append(f"{quoted(name)} is left out: there is no {quoted(partner(name))}")
+            notes.append(f"{quoted(name)} is ignored: there is no {quoted(partner(name))}")
         if words is None:
             continue
         q = found_words[words.q]
-        beside = masks_beside(q) if before or after else ()  # a bare mask is the whole file's
+        beside = masks_beside(q) if before or after else ()  # a mask without a prefix applies to all layers
         mask = next((mask for mask in beside if mask in known), None)
         index = _index(before, after)
         label = before.rstrip(".") or f"layer {index}"
@@ -101,7 +101,7 @@ def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
 
 
 def shared_mask(names: Collection[str]) -> str | None:
-    """The mask that stands in the file for all layers."""
+    """Return the name of the mask for all layers, if any."""
     return next((mask for mask in _MASKS if mask in names), None)
 
 
@@ -110,7 +110,7 @@ def _match(name: str) -> re.Match[str] | None:
 
 
 def _index(before: str, after: str) -> int:
-    """The layer's number: after a word for layers if there is one, else the first number; 0 if there is none."""
+    """Return the layer's number: the one after a word for layers, else the first number, else 0."""
     if after:
         return int(after[1:])
     match = _LAYER.search(before) or _NUMBER.search(before)

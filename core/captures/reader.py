@@ -1,47 +1,44 @@
-"""A file of captured queries and keys: what it holds, and one head of it at a time."""
+"""Open a file of captured queries and keys, and read one head at a time."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from .files import AnyArray, CaptureError, Identity, Stored, opened, plain, quoted
-from .formats import Contents, contents
-from .layers import LARGEST, Layer, build_layer
+from .capture import Capture, Layer
+from .files import CaptureError, Identity, opened, plain, quoted
+from .kinds.catalogue import contents
+from .layers import LARGEST, StoredLayer, build_layer
 from .layout import parse_axes
 from .masks import causal_mask, read_mask
 from .metadata import SCHEMA, Metadata
 from .naming import ACCEPTED, HEADS_FIRST, pairs, partner
+from .stored import AnyArray, Contents, Stored
 
-__all__ = ["LARGEST", "Capture", "CaptureError", "Head", "Layer", "open_capture", "read_head", "sample_path"]
+__all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "read_head", "sample_path"]
 
 
 @dataclass(frozen=True)
-class Capture:
-    """What a file holds, from its headers alone; `read_head` reads the numbers."""
+class CaptureFile(Capture):
+    """A capture and the location of its numbers in its files; `read_head` reads them."""
 
-    path: Path
-    model: str | None
-    source: str | None
-    licence: str | None
-    text: tuple[str, ...] | None  # of each batch element, or one for all
-    text_licence: str | None
-    tokens: tuple[tuple[str, ...], ...] | None  # of each batch element: a name for every key
-    lengths: tuple[int, ...] | None  # of each batch element: tokens that are not padding
-    layers: tuple[Layer, ...]  # in order of index
-    notes: tuple[str, ...]  # everything that had to be assumed
-    files: tuple[tuple[Path, Identity], ...]  # what they were when they were opened
+    stored: tuple[StoredLayer, ...]  # in the order of `layers`
+    identities: tuple[tuple[Path, Identity], ...]  # of the files when they were opened
+
+    def described(self) -> Capture:
+        """Return the contents without locations, which can be sent to a process without NumPy."""
+        return Capture(**{field.name: getattr(self, field.name) for field in fields(Capture)})
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One query head with the key head it reads."""
+    """One query head and the key head it uses."""
 
     q: FloatArray  # [batch, queries, d_k], float64 if the file holds float64, else float32
     k: FloatArray  # [batch, keys, d_k]
@@ -49,14 +46,14 @@ class Head:
 
 
 def sample_path() -> Path:
-    """The real capture that is shipped with the program."""
+    """Return the path of the real capture shipped with the program."""
     return Path(str(resources.files(__package__ or __name__) / "minilm-sample.safetensors"))
 
 
-def open_capture(path: str | os.PathLike[str], axes: str | None = None) -> Capture:
-    """What the file holds, from its headers; raises CaptureError with one line that says what is wrong.
+def open_capture(path: str | os.PathLike[str], axes: str | None = None) -> CaptureFile:
+    """Return the contents of a file, from its headers; raise CaptureError, one line, if it cannot be read.
 
-    `axes` names the axes of every tensor of queries and keys, as in "batch,token,head,d_k".
+    `axes` names the axes of every tensor of queries and keys, for example "batch,token,head,d_k".
     """
     file = Path(path)
     found = contents(file)
@@ -73,22 +70,23 @@ def open_capture(path: str | os.PathLike[str], axes: str | None = None) -> Captu
     if not found_pairs:
         raise CaptureError(_no_pair(file, found))
     notes = [*found.notes, *left_out]
-    layers: list[Layer] = []
+    stored: list[StoredLayer] = []
     for position, pair in enumerate(found_pairs):
-        said = metadata.layer(position, pair.index, len(found_pairs))
-        layer, layer_notes = build_layer(pair, said, found.arrays, given, lengths)
-        layers.append(layer)
+        layer_metadata = metadata.layer(position, pair.index, len(found_pairs))
+        layer, layer_notes = build_layer(position, pair, layer_metadata, found.arrays, given, lengths)
+        stored.append(layer)
         notes += layer_notes
-    notes += _unsaid_scales(layers)
+    layers = tuple(each.layer for each in stored)
+    notes += _missing_scales(layers)
     batch, keys = layers[0].batch, layers[0].keys
     if lengths is not None and (len(lengths) != batch or max(lengths) > keys):
         lengths = None
-        notes.append(f"the metadata's lengths are left out: they are not those of {batch} texts of {keys} tokens")
+        notes.append(f"the metadata's lengths are ignored: they do not match {batch} texts of {keys} tokens")
     tokens = metadata.tokens()
     if tokens is not None and [len(text) for text in tokens] != [keys] * batch:
         tokens = None
-        notes.append(f"the metadata's tokens are left out: they are not those of {batch} texts of {keys} tokens")
-    return Capture(
+        notes.append(f"the metadata's tokens are ignored: they do not match {batch} texts of {keys} tokens")
+    return CaptureFile(
         path=file,
         model=metadata.line("model"),
         source=metadata.line("model_source"),
@@ -97,57 +95,58 @@ def open_capture(path: str | os.PathLike[str], axes: str | None = None) -> Captu
         text_licence=metadata.line("text_licence"),
         tokens=tokens,
         lengths=lengths,
-        layers=tuple(layers),
+        layers=layers,
         notes=tuple(dict.fromkeys(notes)),
-        files=found.files,
+        files=tuple(path for path, _ in found.files),
+        stored=tuple(stored),
+        identities=found.files,
     )
 
 
-def read_head(capture: Capture, layer: Layer, head: int) -> Head:
-    """The numbers of one head: query head h reads key head h // (heads / kv_heads).
+def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
+    """Return the numbers of one head; query head h uses key head h // (heads / kv_heads).
 
-    Raises CaptureError for numbers that are not finite and for a file that changed since it was opened.
+    Raise CaptureError if a number is not finite, or if the file has changed since it was opened.
     """
     if not 0 <= head < layer.heads:
-        raise CaptureError(f"{plain(capture.path)}: layer {layer.index} has heads 0 to {layer.heads - 1}, no {head}")
-    files = dict(capture.files)
-    stored_q, stored_k = layer.stored_q, layer.stored_k
-    with opened(stored_q.array.path, files[stored_q.array.path]) as (stream, _):
-        q = stored_q.read_head(stream, head)
-    with opened(stored_k.array.path, files[stored_k.array.path]) as (stream, _):
-        k = stored_k.read_head(stream, head // (layer.heads // layer.kv_heads))
+        raise CaptureError(f"{plain(capture.path)}: layer {layer.index} has heads 0 to {layer.heads - 1}, not {head}")
+    files, stored = dict(capture.identities), capture.stored[layer.position]
+    with opened(stored.q.array.path, files[stored.q.array.path]) as (stream, _):
+        q = stored.q.read_head(stream, head)
+    with opened(stored.k.array.path, files[stored.k.array.path]) as (stream, _):
+        k = stored.k.read_head(stream, head // (layer.heads // layer.kv_heads))
     wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
     return Head(
-        _finite(q, wide, stored_q.array, layer, head),
-        _finite(k, wide, stored_k.array, layer, head),
-        _visible(layer, head, files),
+        _finite(q, wide, stored.q.array, layer, head),
+        _finite(k, wide, stored.k.array, layer, head),
+        _visible(stored, head, files),
     )
 
 
 def _finite(
     values: AnyArray, wide: type[np.float32] | type[np.float64], array: Stored, layer: Layer, head: int
 ) -> FloatArray:
-    """The values as contiguous numbers that can be computed with."""
+    """Return the values as a contiguous array of a computable dtype; raise CaptureError if one is not finite."""
     with np.errstate(all="ignore"):  # a signalling NaN is reported below, once
         numbers = np.ascontiguousarray(values, dtype=wide)
     finite = np.isfinite(numbers)
     if not finite.all():
         bad = int(numbers.size - np.count_nonzero(finite))
         raise CaptureError(
-            f"{array.where}: layer {layer.index}, head {head} holds {bad} of {numbers.size} values that are NaN or "
-            "infinite; finite numbers are accepted"
+            f"{array.where}: layer {layer.index}, head {head} has {bad} of {numbers.size} values that are NaN or "
+            "infinite; all must be finite"
         )
     return numbers
 
 
-def _visible(layer: Layer, head: int, files: dict[Path, Identity]) -> BoolArray | None:
-    """Everything that hides a key, together; None where nothing does."""
-    visible: BoolArray | None = None
-    if layer.stored_mask is not None:
-        with opened(layer.stored_mask.path, files[layer.stored_mask.path]) as (stream, _):
-            visible = read_mask(stream, layer.stored_mask, head, layer.sizes)
-    elif layer.lengths is not None:
-        visible = np.arange(layer.keys) < np.array(layer.lengths)[:, np.newaxis, np.newaxis]
+def _visible(stored: StoredLayer, head: int, files: dict[Path, Identity]) -> BoolArray | None:
+    """Combine mask, lengths and causal mask; None if they hide nothing."""
+    layer, visible = stored.layer, None
+    if stored.mask is not None:
+        with opened(stored.mask.path, files[stored.mask.path]) as (stream, _):
+            visible = read_mask(stream, stored.mask, head, layer.sizes)
+    elif stored.lengths is not None:
+        visible = np.arange(layer.keys) < np.array(stored.lengths)[:, np.newaxis, np.newaxis]
     if layer.causal is not None:
         causal = causal_mask(layer.queries, layer.keys, layer.causal)[np.newaxis]
         visible = causal if visible is None else visible & causal
@@ -156,23 +155,23 @@ def _visible(layer: Layer, head: int, files: dict[Path, Identity]) -> BoolArray 
     return np.broadcast_to(visible, (visible.shape[0], layer.queries, layer.keys))
 
 
-def _unsaid_scales(layers: Sequence[Layer]) -> list[str]:
-    silent = [layer for layer in layers if layer.scale is None]
-    if not silent:
+def _missing_scales(layers: Sequence[Layer]) -> list[str]:
+    missing = [layer for layer in layers if layer.scale is None]
+    if not missing:
         return []
-    which = "" if len(silent) == len(layers) else " of layer " + ", ".join(str(layer.index) for layer in silent)
-    return [f"the file does not say the scale{which}; 1/√d_k is assumed where one is needed"]
+    which = "" if len(missing) == len(layers) else " of layer " + ", ".join(str(layer.index) for layer in missing)
+    return [f"the file does not specify the scale{which}; assuming 1/√d_k if one is needed"]
 
 
 def _no_pair(path: Path, found: Contents) -> str:
-    """Why there are no queries and keys, as one line."""
+    """Explain in one line why the file has no queries and keys."""
     names: Sequence[str] = sorted(found.arrays)
     listed = ", ".join(quoted(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
     if len(names) == 1 and (other := partner(names[0])):
-        return f"{plain(path)}: holds {listed} without its {quoted(other)}; both are needed"
+        return f"{plain(path)}: has {listed} but not {quoted(other)}; both are needed"
     if any(name.endswith((".weight", ".bias")) for name in names):
         return (
-            f"{plain(path)}: holds a model's weights ({listed}), not the queries and keys it computed from a text; "
-            f"tensors named {ACCEPTED} are accepted"
+            f"{plain(path)}: has a model's weights ({listed}), not the queries and keys computed from a text; "
+            f"tensors must be named {ACCEPTED}"
         )
-    return f"{plain(path)}: no queries and keys among {listed or 'no tensors'}; tensors named {ACCEPTED} are accepted"
+    return f"{plain(path)}: no queries and keys in {listed or 'an empty file'}; tensors must be named {ACCEPTED}"

@@ -1,1 +1,1 @@
-"""Results as JSON, CSV and Markdown. A value that does not exist is absent: null, an empty cell, —."""
+"""Results as JSON, CSV and Markdown. A missing value is null in JSON, an empty cell in CSV and — in Markdown."""

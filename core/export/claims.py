@@ -1,4 +1,4 @@
-"""What became of claims."""
+"""Export the outcomes of claims."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .columns import estimate_json
 from .formats import Say, csv_text, escaped, existing, json_text, version
 
 if TYPE_CHECKING:
-    from ..lab.claims import Outcome
+    from ..claims.claim import Outcome
 
 _CLAIMS = "attn-tui/claims-1"
 
 
 def claims_json(outcomes: Sequence[Outcome]) -> str:
-    """What became of claims, as one JSON object."""
+    """Return the outcomes of claims as one JSON object."""
     return json_text(
         {
             "schema": _CLAIMS,
@@ -47,7 +47,7 @@ def claims_json(outcomes: Sequence[Outcome]) -> str:
 
 
 def claims_csv(outcomes: Sequence[Outcome]) -> str:
-    """A line for each figure; a claim without any has one line of its own."""
+    """Return a line for each figure, and one for each claim without figures."""
     lines: list[list[Any]] = []
     for outcome in outcomes:
         place = [outcome.claim.id, outcome.verdict]
@@ -61,7 +61,7 @@ def claims_csv(outcomes: Sequence[Outcome]) -> str:
 
 
 def claims_markdown(outcomes: Sequence[Outcome], say: Say = str) -> str:
-    """A line for each claim: the verdict, the statement, and why the verdict is so."""
+    """Return a table with a line for each claim: its verdict, statement and the reason for the verdict."""
     rule = "| verdict | claim | because |\n| :-- | :-- | :-- |\n"
     return rule + "".join(
         f"| {escaped(o.verdict, say)} | {escaped(o.claim.statement, say)} | {escaped(o.reason, say)} |\n"

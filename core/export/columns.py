@@ -1,20 +1,20 @@
-"""A column of statistics, as every result has some: in JSON, as lines of CSV and as a table of Markdown."""
+"""Columns of statistics, shared by several results: in JSON, as lines of CSV and as a Markdown table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..attention.scales import SCALE_RULES
+from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTICS, Statistic
 from ..statistics.measurement import Column, Estimate
 from .formats import NONE, Say, digits, escaped, existing, marked_table
 
-COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")  # what a line of CSV says of a value
+COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")  # CSV headers for one value of a column
 
 
 def column_json(column: Column) -> dict[str, Any]:
-    """The scale and what was measured under it."""
+    """Return the scale and the measured values."""
     return {
         "scale": {"rule": column.rule, "multiplier": column.multiplier},
         "measured": {name: estimate_json(estimate) for name, estimate in column.measured.items()},
@@ -22,18 +22,18 @@ def column_json(column: Column) -> dict[str, Any]:
 
 
 def estimate_json(estimate: Estimate) -> dict[str, float | None]:
-    """A value and its standard error."""
+    """Return a value and its standard error."""
     return {"value": existing(estimate.value), "stderr": existing(estimate.stderr)}
 
 
 def values(column: Column) -> Iterator[list[Any]]:
-    """The end of a line of CSV for each value: the statistic, the value and its standard error."""
+    """Yield the last cells of a CSV line for each value: the statistic, the value and its standard error."""
     for name, estimate in column.measured.items():
         yield [name, existing(estimate.value), existing(estimate.stderr)]
 
 
 def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[Mapping[str, float | None]] = ()) -> str:
-    """The statistics of each column, with its exact values in a column of their own where there is theory."""
+    """Return a table of each column's statistics, with its exact values beside it if `theory` is given."""
     titles = [[_title(column), "theory"] if theory else [_title(column)] for column in columns]
     header = ["", *(title for pair in titles for title in pair)]
     lines: list[list[str]] = []
@@ -54,7 +54,7 @@ def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[Mappi
 
 
 def _title(column: Column) -> str:
-    """`unscaled × 1`, `scaled × 0.125 (1/√d_k)`, `the file's × 0.1768`."""
+    """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k)` or `the file's × 0.1768`."""
     word = {"none": "unscaled", "file": "the file's"}.get(column.rule, "scaled")
     title = f"{word} × {digits(column.multiplier)}"
     named = column.rule not in ("none", "file", "custom")
@@ -62,12 +62,12 @@ def _title(column: Column) -> str:
 
 
 def statistic_name(statistic: Statistic) -> str:
-    """What a header calls a statistic whose cells are `short_cell`s."""
+    """Return the header for `short_cell`s of a statistic."""
     return f"{statistic.label}, %" if statistic.unit == "share" else statistic.label
 
 
 def cell(estimate: Estimate, statistic: Statistic) -> str:
-    """`4.371 ± 0.002`, and shares in per cent."""
+    """Return a value as `4.371 ± 0.002`, shares in per cent."""
     value, stderr = existing(estimate.value), existing(estimate.stderr)
     if value is None:
         return NONE
@@ -77,6 +77,6 @@ def cell(estimate: Estimate, statistic: Statistic) -> str:
 
 
 def short_cell(estimate: Estimate, statistic: Statistic) -> str:
-    """The value alone; its unit stands in the header."""
+    """Return the value without its standard error and its unit, which is in the header."""
     value = existing(estimate.value)
     return NONE if value is None else digits((100 if statistic.unit == "share" else 1) * value)

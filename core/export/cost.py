@@ -1,4 +1,4 @@
-"""The cost of a layer of attention."""
+"""Export the cost of an attention layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COST = "attn-tui/cost-1"
 
 
 def cost_json(cost: Cost, preset: Preset | None) -> str:
-    """A cost as one JSON object; `preset` is where its layer comes from."""
+    """Return a cost as one JSON object; `preset` is the preset that the layer started from, if any."""
     layer = cost.layer
     return json_text(
         {
@@ -49,14 +49,14 @@ def cost_json(cost: Cost, preset: Preset | None) -> str:
 
 
 def cost_csv(cost: Cost, preset: Preset | None) -> str:
-    """A line for each figure, after the shape. Files can be joined as they are."""
+    """Return a line for each figure. Every line contains the shape, so files can be concatenated."""
     place = {"preset": None if preset is None else preset.name} | _shape(cost)
     lines = [[*place.values(), *figure] for figure in _figures(cost)]
     return csv_text([*place, "quantity", "value", "unit"], lines)
 
 
 def cost_markdown(cost: Cost, preset: Preset | None, say: Say = str) -> str:
-    """What the layer is, a table of its matrices, and one of the other figures."""
+    """Return the layer's shape, a table of its matrices, and a table of the other figures."""
     shape = _shape(cost)
     words = ", ".join(f"{field.label} {shape[field.name]}" for field in SHAPE_FIELDS)
     title = words if preset is None else f"{preset.title(cost.layer)}: {words}"
@@ -94,7 +94,7 @@ def _of_matrix(matrix: Matrix) -> str:
 
 
 def _shape(cost: Cost) -> dict[str, Any]:
-    """The shape, with what was not given filled in."""
+    """Return the shape, including the fields that were not set."""
     layer = cost.layer
     return {field.name: getattr(layer, field.name) for field in SHAPE_FIELDS} | {
         "kv_heads": layer.key_heads,
@@ -112,7 +112,7 @@ def _flops(flops: Flops) -> dict[str, int]:
 
 
 def _figures(cost: Cost) -> Iterator[tuple[str, int, str]]:
-    """Every figure by its name, with its unit."""
+    """Yield the name, value and unit of every figure."""
     for matrix in cost.matrices:
         yield _of_matrix(matrix), matrix.parameters, "parameters"
     yield "parameters_layer", cost.parameters, "parameters"

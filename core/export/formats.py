@@ -1,4 +1,4 @@
-"""How anything is spelled in JSON, CSV and Markdown."""
+"""Write JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 Format: TypeAlias = Literal["json", "csv", "markdown"]
-Say: TypeAlias = Callable[[str], str]  # how text is spelled, as in ASCII
+Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII
 
 NONE = "—"
 
 
 def version() -> str:
-    """The version of the program that makes the results."""
-    from importlib import metadata  # ten milliseconds that only a result or --version has to spend
+    """Return the program's version."""
+    from importlib import metadata  # takes ten milliseconds, so only when needed
 
     return metadata.version("attn-tui")
 
 
 def json_text(result: Mapping[str, Any]) -> str:
-    """One object, indented."""
+    """Return an indented JSON object; raise ValueError for numbers that are not finite."""
     return json.dumps(result, indent=2, allow_nan=False) + "\n"
 
 
 def csv_text(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
-    """A header and its lines."""
+    """Return a header and lines as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -37,13 +37,13 @@ def csv_text(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]], say: Say) -> str:
-    """A table whose first column is words and whose others are numbers."""
+    """Return a Markdown table of plain text; all columns but the first are right-aligned."""
     first, *others = ([escaped(cell, say) for cell in line] for line in (header, *lines))
     return marked_table(first, others)
 
 
 def marked_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """The same of cells that are Markdown already."""
+    """Return such a table of cells that already are Markdown."""
     rule = [":--", *["--:"] * (len(header) - 1)]
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
 
@@ -56,7 +56,7 @@ def markdown_page(
     command: str,
     say: Say,
 ) -> str:
-    """What a table's lines have in common, the table, sentences about it, and the command that prints it."""
+    """Return parameters, a table, remarks about it, and the command that prints it."""
     parts = [
         f"Parameters: {escaped(', '.join(parameters), say)}\n",
         markdown_table(header, lines, say),
@@ -67,16 +67,16 @@ def markdown_page(
 
 
 def escaped(text: str, say: Say) -> str:
-    """Text on one line that Markdown takes for nothing but text."""
+    """Return text as one line of Markdown, with special and control characters escaped."""
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in say(text))
     return "".join("\\" + c if c in "\\|*`<[" else c for c in line)
 
 
 def existing(number: float | None) -> float | None:
-    """No format has a word for a number that is none."""
+    """Return the number, or None if it is not finite, since JSON and CSV cannot express that."""
     return float(number) if number is not None and math.isfinite(number) else None
 
 
 def digits(number: float) -> str:
-    """Four significant ones."""
+    """Return a number with four significant digits."""
     return f"{number:.4g}"

@@ -1,4 +1,4 @@
-"""Heads of a capture."""
+"""Export measurements of the heads of a capture."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from .columns import COLUMN, column_json, short_cell, statistic_name, statistics
 from .formats import Say, csv_text, digits, escaped, json_text, markdown_table, version
 
 if TYPE_CHECKING:
-    from ..captures.heads import HeadSubject
-    from ..captures.reader import Capture
+    from ..captures.capture import Capture, HeadSubject
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
 
@@ -20,7 +19,7 @@ _INSPECT = "attn-tui/inspect-1"
 
 
 def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
-    """Heads of a capture as one JSON object: an entry for each head and scale."""
+    """Return one JSON object with an entry for each head and scale."""
     return json_text(
         {
             "schema": _INSPECT,
@@ -48,7 +47,7 @@ def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
 
 
 def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
-    """A line for each value: the head, the scale, the statistic. Two layers of one number differ by name."""
+    """Return a line for each value. The layer's name is included, because two layers may have the same number."""
     lines: list[list[Any]] = []
     for head in heads:
         layer = head.subject.layer
@@ -59,7 +58,7 @@ def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
 
 
 def head_markdown(capture: Capture, head: HeadMeasurement, say: Say = str) -> str:
-    """One head: what it is and the table."""
+    """Return a title and a table for one head."""
     layer = head.subject.layer
     title = f"layer {layer.index}, head {head.subject.head}, d_k {layer.d_k}"
     return f"{_file_line(capture, say)}: {title}\n\n{statistics_table(head.columns, say)}"
@@ -72,7 +71,7 @@ def heads_markdown(
     word: Callable[[Mapping[str, Estimate]], str],
     say: Say = str,
 ) -> str:
-    """A line for each head: the statistics of these names, and a word for what they amount to."""
+    """Return a table with a line for each head: the statistics named in `shown`, and `word` for all of them."""
     statistics = [STATISTIC[name] for name in shown]
     header = [
         "layer",

@@ -1,4 +1,4 @@
-"""A measurement of the lab, with its theory."""
+"""Export a measurement of the lab with its theory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .formats import Say, csv_text, escaped, existing, json_text, version
 from .words import parameter_words
 
 if TYPE_CHECKING:
-    from ..lab.prediction import Prediction
+    from ..theory.prediction import Prediction
 
 _REPORT = "attn-tui/report-1"
 
 
 def report_json(measurement: Measurement[Parameters], prediction: Prediction) -> str:
-    """A measurement of the lab, with its theory, as one JSON object."""
+    """Return a measurement with its theory as one JSON object."""
     p = measurement.subject
     return json_text(
         {
@@ -33,7 +33,7 @@ def report_json(measurement: Measurement[Parameters], prediction: Prediction) ->
 
 
 def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> str:
-    """A line for each value: the parameters, the column's scale, the statistic. Files can be joined as they are."""
+    """Return a line for each value. Every line contains the parameters, so files can be concatenated."""
     p = measurement.subject
     asked = {field.name: getattr(p, field.name) for field in FIELDS if field.name not in ("scale", "multiplier")}
     lines: list[list[Any]] = []
@@ -44,7 +44,7 @@ def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> 
 
 
 def report_markdown(measurement: Measurement[Parameters], prediction: Prediction, say: Say = str) -> str:
-    """The parameters and the table, theory beside every column."""
+    """Return the parameters and a table with theory beside every column."""
     words = ", ".join(parameter_words(measurement.subject))
     exact = [column.values for column in prediction.columns]
     return f"Parameters: {escaped(words, say)}\n\n{statistics_table(measurement.columns, say, exact)}"

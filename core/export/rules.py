@@ -1,4 +1,4 @@
-"""Every scale rule side by side, and mechanisms over d_k."""
+"""Export the comparisons of scale rules and of mechanisms."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..attention.scales import SCALE_RULES
-from ..lab.rule_rows import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, Row
+from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow
 from ..parameters import FIELD, FIELDS, Parameters, choice_word
+from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
 from .columns import cell, estimate_json
@@ -16,40 +16,39 @@ from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_
 from .words import notable_words
 
 if TYPE_CHECKING:
-    from ..lab import mechanisms
-    from ..lab.rule_curves import Curves
+    from ..lab.results import MechanismRow, RuleCurves
 
 _RULES = "attn-tui/rules-1"
 _MECHANISMS = "attn-tui/mechanisms-1"
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
-    """What was asked of scale rules, and what came of it."""
+class RulesResult:
+    """A comparison of scale rules: the request and the result."""
 
-    parameters: Parameters  # their own rule is the one that is marked
+    parameters: Parameters
     order: Order
-    rows: Sequence[Row]
-    curves: Curves
-    command: str  # that gives the same again
+    rows: Sequence[RuleRow]
+    curves: RuleCurves
+    command: str  # reproduces the result
 
     @property
-    def sorted(self) -> Sequence[Row]:
-        """The rows as they are to stand."""
+    def sorted(self) -> Sequence[RuleRow]:
+        """The rows in the requested order."""
         return self.order.of(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanisms:
-    """What was asked of mechanisms, and what came of it."""
+class MechanismsResult:
+    """A comparison of mechanisms: the request and the result."""
 
     parameters: Parameters
-    rows: Sequence[mechanisms.Row]
+    rows: Sequence[MechanismRow]
     command: str
 
 
-def rules_json(rules: Rules) -> str:
-    """All rules as one JSON object."""
+def rules_json(rules: RulesResult) -> str:
+    """Return all rules as one JSON object."""
     curves = rules.curves
     return json_text(
         {
@@ -74,8 +73,8 @@ def rules_json(rules: Rules) -> str:
     )
 
 
-def rules_csv(rules: Rules) -> str:
-    """A line for each rule: the parameters, its multiplier, each value with its standard error, and the curve."""
+def rules_csv(rules: RulesResult) -> str:
+    """Return a line for each rule: the parameters, multiplier, each value with its standard error, and the curve."""
     asked = {
         field.name: getattr(rules.parameters, field.name)
         for field in FIELDS
@@ -94,8 +93,8 @@ def rules_csv(rules: Rules) -> str:
     return csv_text(header, lines)
 
 
-def rules_markdown(rules: Rules, say: Say = str) -> str:
-    """A line for each rule."""
+def rules_markdown(rules: RulesResult, say: Say = str) -> str:
+    """Return a page with a line for each rule."""
     header = ["rule", "name", "multiplier", *(STATISTIC[name].label for name in MEASURED)]
     lines: list[list[str]] = []
     for row in rules.sorted:
@@ -106,19 +105,19 @@ def rules_markdown(rules: Rules, say: Say = str) -> str:
 
 
 def rules_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
-    """`d_k 64`, …: what all rules have in common, of these names or other than usual."""
+    """Return `d_k 64`, …: the parameters that all rules share, if in `always` or not at their default."""
     return notable_words(p, [name for name in FIELD if name not in (*SETTINGS, "scale")], always)
 
 
-def remarks(rules: Rules) -> list[str]:
-    """What the rows do not say by themselves: what some rules depend on, and why some have no multiplier."""
+def remarks(rules: RulesResult) -> list[str]:
+    """Return sentences on the parameters that only some rules use, and on why some have no multiplier."""
     p = rules.parameters
     words = ", ".join(f"{FIELD[name].label} {FIELD[name].format(getattr(p, name))}" for name in SETTINGS)
-    return [f"The rules that depend on it have {words}.", *(f"{row.fault}." for row in rules.sorted if row.fault)]
+    return [f"Rules that need them use {words}.", *(f"{row.fault}." for row in rules.sorted if row.fault)]
 
 
-def mechanisms_json(found: Mechanisms) -> str:
-    """The comparison as one JSON object."""
+def mechanisms_json(found: MechanismsResult) -> str:
+    """Return the comparison as one JSON object."""
     return json_text(
         {
             "schema": _MECHANISMS,
@@ -140,8 +139,8 @@ def mechanisms_json(found: Mechanisms) -> str:
     )
 
 
-def mechanisms_csv(found: Mechanisms) -> str:
-    """A line for each mechanism at each d_k."""
+def mechanisms_csv(found: MechanismsResult) -> str:
+    """Return a line for each mechanism at each d_k."""
     names = [*found.rows[0].measured] if found.rows else []
     asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
     header = [*asked, "d_k", "mechanism", "scale", "multiplier"]
@@ -154,8 +153,8 @@ def mechanisms_csv(found: Mechanisms) -> str:
     return csv_text([*header, "largest_score", "score_bound"], lines)
 
 
-def mechanisms_markdown(found: Mechanisms, say: Say = str) -> str:
-    """A line for each mechanism at each d_k."""
+def mechanisms_markdown(found: MechanismsResult, say: Say = str) -> str:
+    """Return a page with a line for each mechanism at each d_k."""
     names = [*found.rows[0].measured] if found.rows else []
     header = ["mechanism", "scale", "d_k", *(STATISTIC[name].label for name in names), "largest score", "bound"]
     lines: list[list[str]] = []
@@ -168,6 +167,6 @@ def mechanisms_markdown(found: Mechanisms, say: Say = str) -> str:
 
 
 def mechanisms_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
-    """`keys 128`, …: what all mechanisms have in common, of these names or other than usual."""
-    p = p.with_value("mechanism", "additive")  # of which all parameters of mechanisms have an effect
+    """Return `keys 128`, …: the parameters that all mechanisms share, if in `always` or not at their default."""
+    p = p.with_value("mechanism", "additive")  # the one for which all parameters of mechanisms have an effect
     return notable_words(p, [name for name in FIELD if name not in NOT_OF_MECHANISMS], always)

@@ -1,14 +1,13 @@
-"""A handful of scores on their way through softmax."""
+"""Export a worked example of softmax."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..attention.handful import HANDFUL_FIELDS, Handful
-from ..attention.scales import SCALE_RULES
-from ..attention.steps import Steps
+from ..attention.worked_example import EXAMPLE_FIELDS, Example, WorkedExample
 from ..parameters import FIELD, Parameters
+from ..scales import SCALE_RULES
 from .formats import NONE, Say, csv_text, digits, escaped, existing, json_text, markdown_table, version
 from .words import parameter_words
 
@@ -27,19 +26,19 @@ _WORDS = {
 }
 
 
-def softmax_json(handful: Handful, parameters: Parameters, sides: Sequence[Steps]) -> str:
-    """Scores and every step under each scale, as one JSON object. What is infinite or none is null."""
+def softmax_json(example: Example, parameters: Parameters, sides: Sequence[WorkedExample]) -> str:
+    """Return the scores and every step under each scale as one JSON object; infinite or missing values are null."""
     return json_text(
         {
             "schema": _SOFTMAX,
             "version": version(),
-            "scores": list(handful.scores),
-            **_asked(handful, parameters),
+            "scores": list(example.scores),
+            **_asked(example, parameters),
             "columns": [
                 {
                     "scale": {"rule": rule, "multiplier": s.multiplier},
                     **_lists(s),
-                    "jacobian": s.jacobian.tolist(),
+                    "jacobian": s.jacobian,
                     **_figures(s),
                 }
                 for rule, s in _columns(parameters, sides)
@@ -48,26 +47,26 @@ def softmax_json(handful: Handful, parameters: Parameters, sides: Sequence[Steps
     )
 
 
-def softmax_csv(handful: Handful, parameters: Parameters, sides: Sequence[Steps]) -> str:
-    """A line for each number; those of a score name it by its place, from 0, and those of the Jacobian two places."""
-    asked = _asked(handful, parameters)
+def softmax_csv(example: Example, parameters: Parameters, sides: Sequence[WorkedExample]) -> str:
+    """Return a line for each number, with the index of its score, from 0; an entry of the Jacobian has two."""
+    asked = _asked(example, parameters)
     lines: list[list[Any]] = []
     for rule, s in _columns(parameters, sides):
         place = [*asked.values(), rule, s.multiplier]
-        for quantity, values in {"scores": handful.scores, **_lists(s)}.items():
+        for quantity, values in {"scores": example.scores, **_lists(s)}.items():
             if values is not None:
                 lines += [[*place, quantity, at, None, value] for at, value in enumerate(values)]
-        for at, row in enumerate(s.jacobian.tolist()):
+        for at, row in enumerate(s.jacobian):
             lines += [[*place, "jacobian", at, other, value] for other, value in enumerate(row)]
         lines += [[*place, quantity, None, None, value] for quantity, value in _figures(s).items()]
     return csv_text([*asked, "scale", "multiplier", "quantity", "row", "column", "value"], lines)
 
 
-def softmax_markdown(handful: Handful, parameters: Parameters, sides: Sequence[Steps], say: Say = str) -> str:
-    """For each scale, a table of the steps with the Jacobian beside them; and one of the figures of both."""
+def softmax_markdown(example: Example, parameters: Parameters, sides: Sequence[WorkedExample], say: Say = str) -> str:
+    """Return a table of the steps and the Jacobian for each scale, and a table of the figures under both."""
     fields = [FIELD[name] for name in ("precision", *SCALE_RULES[parameters.scale].needs)]
-    said = [f"{field.label} {field.format(getattr(handful, field.name))}" for field in HANDFUL_FIELDS[1:]]
-    title = ", ".join([*said, *parameter_words(parameters, fields)])
+    words = [f"{field.label} {field.format(getattr(example, field.name))}" for field in EXAMPLE_FIELDS[1:]]
+    title = ", ".join([*words, *parameter_words(parameters, fields)])
     parts = [f"{escaped(title, say)}\n"]
     titles: list[str] = []
     for rule, s in _columns(parameters, sides):
@@ -76,7 +75,7 @@ def softmax_markdown(handful: Handful, parameters: Parameters, sides: Sequence[S
         steps = zip(s.logits, s.powers, s.weights, s.complement, strict=True)
         lines = [
             [digits(score), *map(digits, row), *map(digits, of)]
-            for score, row, of in zip(handful.scores, steps, s.jacobian.tolist(), strict=True)
+            for score, row, of in zip(example.scores, steps, s.jacobian, strict=True)
         ]
         parts.append(markdown_table(header, lines, say))
     figures = [_figures(s) for s in sides]
@@ -84,33 +83,33 @@ def softmax_markdown(handful: Handful, parameters: Parameters, sides: Sequence[S
     return "\n".join([*parts, markdown_table(["", *titles], lines, say)])
 
 
-def _columns(parameters: Parameters, sides: Sequence[Steps]) -> Iterator[tuple[str, Steps]]:
-    """The names of the scale rules, and the steps under them."""
+def _columns(parameters: Parameters, sides: Sequence[WorkedExample]) -> Iterator[tuple[str, WorkedExample]]:
+    """Yield the name of each scale rule, and the steps under it."""
     yield from zip(("none", parameters.scale), sides, strict=True)
 
 
-def _asked(handful: Handful, parameters: Parameters) -> dict[str, Any]:
-    """What all numbers depend on, apart from the scores."""
+def _asked(example: Example, parameters: Parameters) -> dict[str, Any]:
+    """Return everything that the numbers depend on, except the scores."""
     needs = SCALE_RULES[parameters.scale].needs
     return {
-        "temperature": handful.temperature,
-        "shift": handful.shift,
+        "temperature": example.temperature,
+        "shift": example.shift,
         "precision": parameters.precision,
         **{name: getattr(parameters, name) for name in needs},
     }
 
 
-def _lists(s: Steps) -> dict[str, list[float | None] | None]:
-    """What there is for every score."""
+def _lists(s: WorkedExample) -> dict[str, list[float | None] | None]:
+    """Return the lists with one number for every score."""
     found = (s.logits, s.powers, s.weights, s.complement, s.naive.powers, s.naive.weights)
     return {
-        name: None if values is None else [existing(value) for value in values.tolist()]
+        name: None if values is None else [existing(value) for value in values]
         for name, values in zip(_OF_A_SCORE, found, strict=True)
     }
 
 
-def _figures(s: Steps) -> dict[str, float | None]:
-    """What there is for all scores together."""
+def _figures(s: WorkedExample) -> dict[str, float | None]:
+    """Return the figures for all scores together."""
     return {
         "entropy": s.entropy,
         "entropy_fraction": s.entropy_fraction,
@@ -124,7 +123,7 @@ def _figures(s: Steps) -> dict[str, float | None]:
     }
 
 
-def _places(s: Steps) -> range:
+def _places(s: WorkedExample) -> range:
     return range(1, len(s.weights) + 1)
 
 

@@ -1,4 +1,4 @@
-"""The points of a sweep, as many as there are, each with its theory."""
+"""Export the points of a sweep, each with its theory."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ from .formats import Say, csv_text, existing, json_text, markdown_page, version
 from .words import notable_words, parameter_word
 
 if TYPE_CHECKING:
-    from ..lab.prediction import Prediction
-    from ..lab.sweep import Point, Target
+    from ..lab.results import Point, Target
+    from ..theory.prediction import Prediction
 
 Axis: TypeAlias = tuple[str, Sequence[Value]]  # a parameter's name and its values
 
 _SWEEP = "attn-tui/sweep-1"
-# What a table shows of each point unless it is told: what tells frozen attention from soft, and what only this
-# second axis changes.
+# The statistics in a table by default: those that tell frozen attention from soft, or those that this second axis
+# changes.
 _SHOWN = ("entropy", "max_weight", "dead_rows", "logit_std", "one_hot_rows")
 _SHOWN_OF = {
     "precision": ("weight_error", "score_overflow", "naive_exp_overflow"),
     "d_v": ("grad_q_median", "grad_q_rms", "grad_q_top1_share"),
 }
-COLUMNS = ("unscaled", "theory", "scaled", "theory")  # what a table says of each statistic
+COLUMNS = ("unscaled", "theory", "scaled", "theory")  # of a table, for each statistic
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
-    """What was asked of a sweep, and the points that it came to."""
+class SweepResult:
+    """A sweep: the request and the points measured so far."""
 
-    parameters: Parameters  # whatever their d_k, and their value of the second axis
+    parameters: Parameters  # their d_k and their value of the second axis are ignored
     d_ks: Sequence[int]
     points: Sequence[tuple[Point, Prediction]]
-    command: str  # that gives the same points again
+    command: str  # reproduces the points
     vary: Axis | None = None  # the second axis
     target: Target | None = None
-    statistics: Sequence[str] = ()  # those asked for; none are those that a format shows unless it is told
+    statistics: Sequence[str] = ()  # the requested ones; empty means the format's default
 
     @property
     def asked(self) -> int:
-        """How many points there are when it is complete."""
+        """The number of points of the complete sweep."""
         return len(self.d_ks) * (len(self.vary[1]) if self.vary else 1)
 
     @property
     def complete(self) -> bool:
-        """Whether nothing cut it short."""
+        """Whether all points are there."""
         return len(self.points) == self.asked
 
     @property
     def shown(self) -> Sequence[str]:
-        """The statistics that a table shows."""
+        """The statistics in a table."""
         return self.statistics or _SHOWN_OF.get(self.vary[0] if self.vary else "", _SHOWN)
 
     @property
     def written(self) -> Sequence[str]:
-        """The statistics that JSON and CSV hold: unless others were asked for, those that nested draws give."""
+        """The statistics in JSON and CSV: by default those of nested draws, and those in a table."""
         return self.statistics or [s.name for s in STATISTICS if not s.optional or s.name in self.shown]
 
     @property
     def fixed(self) -> Mapping[str, Value]:
-        """The parameters that are the same at every point; a target makes `batch` the draws of one batch."""
+        """The parameters that are the same at every point; with a target, `batch` is the draws of one batch."""
         swept = {"d_k"} | ({self.vary[0]} if self.vary else set[str]())
         return {field.name: getattr(self.parameters, field.name) for field in FIELDS if field.name not in swept}
 
 
-def sweep_json(sweep: Sweep) -> str:
-    """All points as one JSON object, with everything that makes them again."""
+def sweep_json(sweep: SweepResult) -> str:
+    """Return all points as one JSON object, with everything needed to reproduce them."""
     vary, target = sweep.vary, sweep.target
     names = sweep.written
     return json_text(
@@ -103,10 +103,10 @@ def sweep_json(sweep: Sweep) -> str:
     )
 
 
-def sweep_csv(sweep: Sweep) -> str:
-    """A line for each value, as in a report's, and whether its point is as precise as was asked.
+def sweep_csv(sweep: SweepResult) -> str:
+    """Return a line for each value, as in a report, with whether its point reaches the target.
 
-    `batch` is the number of draws that were taken.
+    `batch` is the number of draws of the point.
     """
     names = sweep.written
     asked = [field.name for field in FIELDS if field.name not in ("scale", "multiplier")]
@@ -121,8 +121,8 @@ def sweep_csv(sweep: Sweep) -> str:
     return csv_text([*asked, *COLUMN, "theory", "reached"], lines)
 
 
-def sweep_markdown(sweep: Sweep, say: Say = str) -> str:
-    """What all points have in common, and a line for each."""
+def sweep_markdown(sweep: SweepResult, say: Say = str) -> str:
+    """Return a page with a line for each point."""
     statistics = [STATISTIC[name] for name in sweep.shown]
     header = [*place_titles(sweep), *(f"{s.label}, {c}" for s in statistics for c in COLUMNS)]
     lines: list[list[str]] = []
@@ -136,40 +136,40 @@ def sweep_markdown(sweep: Sweep, say: Say = str) -> str:
     return markdown_page(fixed_words(sweep), header, lines, remarks(sweep), sweep.command, say)
 
 
-def fixed_words(sweep: Sweep, always: Sequence[str] = tuple(FIELD)) -> list[str]:
-    """`keys 128`, `queries 64`, …: what all points have in common, of these names or other than usual."""
+def fixed_words(sweep: SweepResult, always: Sequence[str] = tuple(FIELD)) -> list[str]:
+    """Return `keys 128`, …: the parameters that all points share, if in `always` or not at their default."""
     return notable_words(sweep.parameters, sweep.fixed, always)
 
 
-def place_titles(sweep: Sweep) -> list[str]:
-    """What `place_words` are: `d_k`, and the second axis before it; the draws where points differ in them."""
+def place_titles(sweep: SweepResult) -> list[str]:
+    """Return the headers of `place_words`: the second axis, `d_k` and, with a target, the draws."""
     varied = [] if sweep.vary is None else [FIELD[sweep.vary[0]].label]
     return [*varied, "d_k", *(["draws"] if sweep.target else [])]
 
 
-def place_words(sweep: Sweep, point: Point) -> list[str]:
-    """Which point this is; its draws are marked where they are too few for the target."""
+def place_words(sweep: SweepResult, point: Point) -> list[str]:
+    """Return the cells that identify a point; its draws are marked with * if it missed the target."""
     p = point.parameters
     varied = [] if sweep.vary is None else [parameter_word(FIELD[sweep.vary[0]], p)]
     draws = f"{point.measurement.draws}{'' if point.reached else ' *'}"
     return [*varied, str(p.d_k), *([draws] if sweep.target else [])]
 
 
-def remarks(sweep: Sweep) -> list[str]:
-    """What the points do not say by themselves: whether some are missing, or less precise than was asked."""
-    said: list[str] = []
+def remarks(sweep: SweepResult) -> list[str]:
+    """Return sentences on points that are missing, or less precise than requested."""
+    sentences: list[str] = []
     if not sweep.complete:
-        said.append(f"Interrupted: {len(sweep.points)} of {sweep.asked} points.")
-    short = sum(not point.reached for point, _ in sweep.points)
-    if sweep.target and short:
+        sentences.append(f"Interrupted: {len(sweep.points)} of {sweep.asked} points.")
+    missed = sum(not point.reached for point, _ in sweep.points)
+    if sweep.target and missed:
         word = STATISTIC[sweep.target.statistic].label
-        said.append(
-            f"* {short} of {len(sweep.points)} points: after {sweep.target.most_draws} draws the standard error of "
+        sentences.append(
+            f"* {missed} of {len(sweep.points)} points: after {sweep.target.most_draws} draws the standard error of "
             f"{word} is still above {sweep.target.stderr:g}."
         )
-    return said
+    return sentences
 
 
 def _only(column: Column, names: Sequence[str]) -> Column:
-    """The column without what was not asked for."""
+    """Return the column with only these statistics."""
     return Column(column.rule, column.multiplier, {name: column.measured[name] for name in names}, column.histograms)

@@ -1,1 +1,1 @@
-"""Random queries and keys."""
+"""Measurements of attention with random queries and keys."""

@@ -1,7 +1,6 @@
-"""run(Parameters) -> Measurement: draw queries and keys, score them, and keep the statistics.
+"""run(Parameters) -> Measurement: draw queries and keys, compute their scores, and collect the statistics.
 
-`stream` does the work in steps, so that whoever asked can show progress, look at an early result, or drop the
-rest: to stop a run is to stop asking for its next step.
+`stream` does the same in steps, so that a caller can show progress and early results. To stop a run, stop iterating.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from dataclasses import dataclass, replace
 from ..parameters import Parameters
 from ..statistics import tally
 from ..statistics.measurement import Column, Measurement
-from . import straight, surveyed
+from . import one_pass, two_pass
 from .numerics import Numerics, numerics
 from .sampling import Draws
-from .scoring import empty_tally, fits, grow, is_straight, rules_of, weights_of
+from .scoring import empty_tally, fits, grow, is_one_pass, rules_of, weights_of
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """How far a run is, and what it knows so far."""
+class RunStep:
+    """The progress of a run and its result so far."""
 
     fraction: float  # of the work done, 0 to 1
     parameters: Parameters
     tallies: Sequence[tally.Tally]  # one for all columns, or one for each
     multipliers: Sequence[float]  # of the columns
-    draws: float  # how many are done, the last one perhaps in part
-    numerics: Numerics | None  # None for a question too large to keep
+    draws: float  # draws done; a fraction means that one is done in part
+    numerics: Numerics | None  # None if the components are too large to keep
 
     def measurement(self) -> Measurement[Parameters] | None:
-        """The result so far; None in the midst of a draw, and before the second, since one has no standard error."""
+        """Return the result so far; None during a draw, and before the second: one draw has no standard error."""
         draws = int(self.draws)
         if draws < 2 or draws != self.draws:
             return None
@@ -45,7 +44,7 @@ class Step:
 
 
 def run(parameters: Parameters, draws: Draws | None = None, full: bool = True) -> Measurement[Parameters]:
-    """The complete measurement; raises ParameterError where the scale rule has no multiplier at this d_k."""
+    """Return the complete measurement; raise ParameterError if the scale rule has no multiplier at this d_k."""
     for step in stream(parameters, draws, full):
         if step.fraction == 1:
             result = step.measurement()
@@ -56,12 +55,12 @@ def run(parameters: Parameters, draws: Draws | None = None, full: bool = True) -
 
 def stream(
     parameters: Parameters, draws: Draws | None = None, full: bool = True, names: Sequence[str] = ()
-) -> Iterator[Step]:
-    """The steps of a run, none of them long; the last has fraction 1.
+) -> Iterator[RunStep]:
+    """Yield the steps of a run, all of them short; the last has fraction 1.
 
-    draws keeps components from one run to the next. A run that is not full leaves out the statistics of gradients and
-    of the number format, and takes about half the time. names are the rules of the columns: unless others are asked
-    for, unscaled and the chosen one. A column is the same whatever others there are.
+    `draws` keeps components from one run to the next. Without `full`, the statistics of gradients and of the number
+    format are left out, which halves the time. `names` are the rules of the columns, by default unscaled and the
+    chosen one; a column does not depend on the others. Raise ParameterError as `run` does.
     """
     p, draws = parameters, draws or Draws()
     rules = rules_of(p, names)
@@ -70,13 +69,13 @@ def stream(
     if fits(p):
         made = 0.5
         for fraction in grow(p, draws, full):
-            yield Step(made * fraction, p, (), multipliers, 0, None)
+            yield RunStep(made * fraction, p, (), multipliers, 0, None)
         rough = numerics(p, draws, weights_of(p), rules) if full else None
-    if is_straight(p, names):
+    if is_one_pass(p, names):
         kept = empty_tally(p, names)
-        work = straight.from_cache(p, draws, kept, full) if made else straight.draw_by_draw(p, kept, full)
+        work = one_pass.from_cache(p, draws, kept, full) if made else one_pass.draw_by_draw(p, kept, full)
         for fraction, done in work:
-            yield Step(made + (1 - made) * fraction, p, (kept,), multipliers, done, rough)
+            yield RunStep(made + (1 - made) * fraction, p, (kept,), multipliers, done, rough)
     else:
-        for fraction, done, tallies in surveyed.stream(p, draws, full, rules):
-            yield Step(made + (1 - made) * fraction, p, tallies, multipliers, done, rough)
+        for fraction, done, tallies in two_pass.stream(p, draws, full, rules):
+            yield RunStep(made + (1 - made) * fraction, p, tallies, multipliers, done, rough)

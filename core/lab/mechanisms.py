@@ -1,19 +1,20 @@
-"""Mechanisms over d_k: what each makes of the same queries and keys, and how large its scores can become.
+"""Compare mechanisms over d_k on the same queries and keys: their statistics, and how large their scores can be.
 
-Each stands under the rule that it is used with: the dot product unscaled and scaled, the bilinear one scaled,
-additive and cosine attention as they are. None has a soft-cap.
+Each is measured under the rule it is used with: the dot product unscaled and scaled, the bilinear one scaled,
+additive and cosine attention unscaled. None has a soft-cap.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from ..attention.scores import score_bound
 from ..parameters import MechanismName, Parameters, ScaleName
-from ..statistics.measurement import Column, Estimate
+from ..statistics.measurement import Column
 from . import experiment
+from .results import MechanismRow, Step
 from .sampling import Draws
 from .scoring import weights_of
 
@@ -25,34 +26,13 @@ COMPARED: tuple[tuple[MechanismName, ScaleName], ...] = (
     ("cosine", "none"),
 )
 D_KS = (16, 32, 64, 128, 256, 512, 1024)
-MEASURED = ("logit_std", "entropy_fraction", "max_weight")  # what is compared
+MEASURED = ("logit_std", "entropy_fraction", "max_weight")  # the statistics compared
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """One mechanism at one d_k."""
+def stream(parameters: Parameters) -> Iterator[Step[MechanismRow | None]]:
+    """Yield a row for each mechanism at each d_k, d_k by d_k; the last step has fraction 1.
 
-    mechanism: MechanismName
-    rule: ScaleName
-    multiplier: float
-    d_k: int
-    measured: Mapping[str, Estimate]  # by the names of MEASURED
-    largest: float | None  # the largest |score| that was drawn; None where no pair is visible
-    bound: float | None  # what |score| never exceeds; None where nothing holds it
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """How far the comparison is, and the row that is new."""
-
-    fraction: float
-    row: Row | None = None
-
-
-def stream(parameters: Parameters) -> Iterator[Step]:
-    """A row for each mechanism at each d_k, d_k by d_k; the last step has fraction 1.
-
-    Of the parameters, d_k, mechanism, scale rule and soft-cap make no difference: all others do.
+    The d_k, mechanism, scale rule and soft-cap of the parameters are ignored.
     """
     p = replace(parameters, softcap=0.0)
     draws = Draws()
@@ -66,12 +46,12 @@ def stream(parameters: Parameters) -> Iterator[Step]:
             yield Step(1.0 if found and number == len(work) - 1 else done, found and _row(asked, found.columns[0]))
 
 
-def _row(p: Parameters, column: Column) -> Row:
+def _row(p: Parameters, column: Column) -> MechanismRow:
     found = column.measured
     ends = [found[name].value for name in ("logit_min", "logit_max")]
     largest = max((abs(end) for end in ends if end is not None), default=None)
     bound = score_bound(p.mechanism, weights_of(p))
-    return Row(
+    return MechanismRow(
         p.mechanism,
         p.scale,
         column.multiplier,

@@ -1,4 +1,4 @@
-"""What a number format does to attention weights, on a sample of rows: overflow, and weight that goes elsewhere."""
+"""The errors of a number format on a sample of rows: overflow, and misplaced weight."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from ..arrays import FloatArray
 from ..attention.normalise import normalised
 from ..attention.precision import Rounded, losses, low_precision_scores
-from ..attention.scales import SCALE_RULES, Normalise
 from ..attention.scores import Weights, scores
 from ..parameters import Parameters
+from ..scales import SCALE_RULES, Normalise
 from ..statistics.measurement import Estimate
 from .sampling import Draws
 from .scoring import kept_draws, sampled_rows, sides, sink_of, vectors_of
 
-# The sample: entries of scores at most, whole rows spread evenly over a draw, of so many draws.
+# The sample: at most ENTRIES scores, in whole rows spread evenly over each of at most DRAWS draws.
 ENTRIES = 1 << 15
 DRAWS = 8
 _NAMES = ("score_overflow", "naive_exp_overflow", "weight_error")
@@ -26,31 +26,31 @@ _NAMES = ("score_overflow", "naive_exp_overflow", "weight_error")
 
 @dataclass(frozen=True, eq=False)
 class Numerics:
-    """Shares of the sampled rows of each draw; (columns, statistics, draws)."""
+    """The errors of the sampled rows of each draw."""
 
-    shares: FloatArray
+    means: FloatArray  # (columns, statistics, draws) over the rows
 
     def estimates(self, column: int, draws: int) -> Mapping[str, Estimate]:
-        """Of the first so many draws."""
-        seen = self.shares[column, :, :draws]
-        many = seen.shape[1]
-        stderr = seen.std(axis=1, ddof=1) / math.sqrt(many) if many > 1 else np.full(len(seen), math.nan)
+        """Return the statistics of one column from the first `draws` draws."""
+        seen = self.means[column, :, :draws]
+        count = seen.shape[1]
+        stderr = seen.std(axis=1, ddof=1) / math.sqrt(count) if count > 1 else np.full(len(seen), math.nan)
         pairs = zip(_NAMES, seen.mean(axis=1).tolist(), stderr.tolist(), strict=True)
         return {name: Estimate(value, error if math.isfinite(error) else None) for name, value, error in pairs}
 
 
 def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tuple[str, float]]) -> Numerics:
-    """Columns, each a rule and its multiplier, in the format asked for, against float64.
+    """Compare each column, a rule and its multiplier, in the chosen format with the same in float64.
 
-    All components must have been made.
+    `draws` must hold all components.
     """
-    many = min(p.batch, DRAWS)
-    chosen, unseen = sampled_rows(p, ENTRIES // many)
-    q, *others = kept_draws(p, sides(p), draws, slice(0, many))
+    count = min(p.batch, DRAWS)
+    chosen, unseen = sampled_rows(p, ENTRIES // count)
+    q, *others = kept_draws(p, sides(p), draws, slice(0, count))
     q, k = vectors_of(p, [q[:, :, chosen], *others])
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
-    found = np.empty((len(rules), len(_NAMES), many))
-    made: dict[Normalise, tuple[FloatArray, Rounded]] = {}  # scores in float64 and in the format, before the scale
+    found = np.empty((len(rules), len(_NAMES), count))
+    made: dict[Normalise, tuple[FloatArray, Rounded]] = {}  # unscaled scores in float64 and in the format
     for number, (name, c) in enumerate(rules):
         how = SCALE_RULES[name].normalise
         if how not in made:

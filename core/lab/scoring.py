@@ -1,7 +1,8 @@
-"""What scores are made of: components of queries and keys, and what a loss sends back to them."""
+"""Queries, keys and their scores from components: what one-pass and two-pass measurements share."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,32 +11,31 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
-from ..attention.scales import SCALE_RULES, Setting, multiplier
 from ..attention.scores import Weights, draw_weights
 from ..parameters import Parameters
+from ..scales import SCALE_RULES, multiplier
 from ..statistics import tally
 from ..statistics.histogram import Axis
-from .components import score_mean, score_reach, score_std
-from .sampling import CHUNK, WEIGHTS, Draws, Side, chunks, components
+from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
 
-# Bytes of components that are kept for the next key; a larger question makes them anew, draw by draw.
+# The most bytes of components to keep for the next run; larger measurements draw them again, one draw at a time.
 KEPT = 256 << 20
-# Columns by which the scores of such a question grow at a time.
+# Columns added at a time to the scores of such a measurement.
 STRIDE = 8 * CHUNK
-# Standard deviations that the histogram of logits reaches to either side.
+# Half the width of the histogram of logits, in standard deviations.
 _AXIS = 8
 LOSS: tuple[Side, ...] = ("value", "upstream")
 
 
 def columns_of(p: Parameters) -> tuple[str, ...]:
-    """The rules of the columns, unless others are asked for: unscaled, and the chosen one."""
+    """Return the default rules of the columns: unscaled, and the chosen one."""
     return ("none", p.scale)
 
 
-def is_straight(p: Parameters, names: Sequence[str] = ()) -> bool:
-    """Whether the logits under all of these rules are multiples of one dot product, whose law is known beforehand.
+def is_one_pass(p: Parameters, names: Sequence[str] = ()) -> bool:
+    """Return whether logits are multiples of one dot product under these rules, by default those of `columns_of`.
 
-    Without names it is about the usual columns.
+    Its moments are known before anything is drawn.
     """
     return (
         p.mechanism == "dot_product"
@@ -46,50 +46,74 @@ def is_straight(p: Parameters, names: Sequence[str] = ()) -> bool:
 
 
 def rules_of(p: Parameters, names: Sequence[str] = ()) -> list[tuple[str, float]]:
-    """The columns as pairs of a rule's name and its multiplier; ParameterError where a rule has none."""
-    return [(name, multiplier(name, Setting.of(p))) for name in names or columns_of(p)]
+    """Return the columns as pairs of a rule's name and its multiplier; raise ParameterError if a rule has none."""
+    return [(name, multiplier(name, p.setting)) for name in names or columns_of(p)]
 
 
 def empty_tally(p: Parameters, names: Sequence[str] = ()) -> tally.Tally:
-    """What the scores of a straight question are added to; ParameterError as in `rules_of`."""
+    """Return an empty tally for a one-pass measurement; raise ParameterError as `rules_of` does."""
     rules, reach = rules_of(p, names), _AXIS * score_reach(p) or 1.0
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024), sink_of(p))
 
 
 def sink_of(p: Parameters) -> float | None:
-    """The logit of no key, if there is one."""
+    """Return the logit of the sink, if there is one."""
     return p.sink_logit if p.sink == "logit" else None
 
 
+def score_mean(p: Parameters) -> float:
+    """Return the mean of a score q·k."""
+    return p.d_k * (p.mean_q * p.mean_k + p.correlation * p.std_q * p.std_k)
+
+
+def score_std(p: Parameters) -> float:
+    """Return the standard deviation of a score q·k; NaN if it does not exist.
+
+    Per component, with the shared part √|ρ| of both: σ_q²σ_k²(1 + ρ²(m₄ − 2)) + μ_q²σ_k² + μ_k²σ_q² + 2ρσ_qσ_kμ_qμ_k.
+    """
+    rho, spread = p.correlation, p.std_q * p.std_k
+    shared = rho**2 * (LAWS[p.components].fourth_moment(p.degrees_of_freedom) - 2) if rho and spread else 0.0
+    if math.isinf(shared):
+        return math.nan
+    variance = spread**2 * (1 + shared) + (p.mean_q * p.std_k) ** 2 + (p.mean_k * p.std_q) ** 2
+    return math.sqrt(p.d_k * max(variance + 2 * rho * spread * p.mean_q * p.mean_k, 0.0))
+
+
+def score_reach(p: Parameters) -> float:
+    """Return the typical size of a centred score: its standard deviation, or that of normal components if NaN."""
+    std = score_std(p)
+    return score_std(p.with_value("components", "normal")) if math.isnan(std) else std
+
+
 def weights_of(p: Parameters) -> Weights:
-    """What the mechanism has learned: drawn once, the same for all draws of queries and keys."""
+    """Draw the mechanism's learned weights; they are the same for all draws of queries and keys."""
     rng = np.random.default_rng(np.random.SeedSequence(p.seed, spawn_key=(WEIGHTS,)))
     return draw_weights(p.mechanism, p.d_k, rng, p.gain, dtype=dtype_of(p))
 
 
 def dtype_of(p: Parameters) -> npt.DTypeLike:
-    """What scores are computed in; components are drawn in float32."""
+    """Return the dtype of scores; components are always drawn in float32."""
     return np.float64 if p.precision == "float64" else np.float32
 
 
 def sides(p: Parameters) -> tuple[Side, ...]:
-    """What scores are drawn from."""
+    """Return the sides whose components make up the scores."""
     return ("query", "key", "shared") if p.correlation else ("query", "key")
 
 
 def loss_of(p: Parameters) -> Parameters:
-    """The parameters under which values and upstream gradients are drawn: their width is d_v."""
+    """Return the parameters for drawing values and upstream gradients: their width is d_v."""
     return replace(p, d_k=p.d_v)
 
 
 def fits(p: Parameters) -> bool:
-    """Whether all components, those of the loss too, are kept for the next key."""
+    """Return whether all components, including those of the loss, are small enough to keep."""
     return 4 * p.batch * (chunks(p.d_k) + chunks(p.d_v)) * CHUNK * (p.n_queries + p.n_keys) <= KEPT
 
 
 def grow(p: Parameters, draws: Draws, gradients: bool) -> Iterator[float]:
-    """Make what is missing of all components, those of the loss too; yields the part of it that is done."""
+    """Draw all missing components, including those of the loss, and yield the finished fraction."""
     most = 0.9 if gradients else 1.0
     for fraction in draws.grow(p, sides(p)):
         yield most * fraction
@@ -98,21 +122,21 @@ def grow(p: Parameters, draws: Draws, gradients: bool) -> Iterator[float]:
 
 
 def one_draw(p: Parameters, which: tuple[Side, ...], draw: int) -> list[FloatArray]:
-    """Components of one draw, made anew; for each side (1, d_k, vectors)."""
+    """Draw the components of one draw without keeping them; (1, d_k, vectors) for each side."""
     made = [np.concatenate([components(p, side, draw, chunk) for chunk in range(chunks(p.d_k))]) for side in which]
     return [each[np.newaxis, : p.d_k].astype(dtype_of(p), copy=False) for each in made]
 
 
 def kept_draws(p: Parameters, which: tuple[Side, ...], draws: Draws, group: slice) -> list[FloatArray]:
-    """Components of some draws that `draws` has made; for each side (draws, d_k, vectors)."""
+    """Return the kept components of some draws; (draws, d_k, vectors) for each side."""
     return [draws.of(side, group, p.d_k).astype(dtype_of(p), copy=False) for side in which]
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """What scores are made of, so that they come out less their mean: s − E s = qᵀk + of_query + of_key.
+    """The factors of centred scores: s − E s = qᵀk + of_query + of_key.
 
-    of_query is the same for a whole row, so that softmax does not see it; it is never added to the scores.
+    `of_query` is constant over a row, so softmax ignores it; it is never added to the scores.
     """
 
     q: FloatArray  # (draws, d, queries)
@@ -122,9 +146,10 @@ class Factors:
 
 
 def factors_of(p: Parameters, raw: list[FloatArray]) -> Factors:
-    """From standardised components (draws, d, vectors) of queries, keys and, with a correlation, the shared part.
+    """Return the factors of components (draws, d, vectors): queries, keys and, with a correlation, the shared part.
 
-    Means are multiplied out, q = μ_q + σ_q z and k alike, because a large mean would cost the scores their digits.
+    The products with the means, q = μ_q + σ_q z and likewise k, are kept apart: a large mean would cost the scores
+    precision.
     """
     q, k = _correlated(p, raw)
     spread, d = p.std_q * p.std_k, q.shape[1]
@@ -138,20 +163,20 @@ def factors_of(p: Parameters, raw: list[FloatArray]) -> Factors:
 
 
 def vectors_of(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Queries (draws, m, d) and keys (draws, n, d) themselves, from components as `factors_of` takes them."""
+    """Return queries (draws, m, d) and keys (draws, n, d) from the same components as `factors_of`."""
     q, k = _correlated(p, raw)
     q, k = _placed(q, p.mean_q, p.std_q), _placed(k, p.mean_k, p.std_k)
     return q.mT, k.mT
 
 
 def _placed(side: FloatArray, mean: float, std: float) -> FloatArray:
-    """Standardised components with this mean and deviation."""
+    """Give standardised components a mean and a standard deviation."""
     number = side.dtype.type
     return side if (mean, std) == (0, 1) else number(mean) + number(std) * side
 
 
 def _correlated(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Standardised queries and keys (draws, d, vectors), with their part of the shared direction if there is one."""
+    """Return standardised queries and keys (draws, d, vectors), including the shared direction if there is one."""
     q, k = raw[0], raw[1]
     if not p.correlation:
         return q, k
@@ -161,7 +186,7 @@ def _correlated(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, Float
 
 
 def hidden(p: Parameters, rows: slice) -> BoolArray | None:
-    """The keys that some rows may not see; (rows, keys), or None if they see all."""
+    """Return which keys are hidden from some rows: (rows, keys), or None if no key is."""
     if p.mask == "none":
         return None
     first, last = int(rows.start), int(rows.stop)
@@ -169,9 +194,9 @@ def hidden(p: Parameters, rows: slice) -> BoolArray | None:
 
 
 def sampled_rows(p: Parameters, entries: int) -> tuple[npt.NDArray[np.intp], BoolArray | None]:
-    """Queries spread evenly over a draw, with `entries` scores at most or one row; and which keys they may not see.
+    """Return queries spread evenly over a draw, at least one and at most `entries` scores, and their hidden keys.
 
-    The latter is (rows, keys), or None if they see all.
+    The hidden keys are (rows, keys), or None if no key is hidden.
     """
     rows = max(min(entries // p.n_keys, p.n_queries), 1)
     chosen = np.linspace(0, p.n_queries - 1, rows).round().astype(np.intp)
@@ -180,7 +205,7 @@ def sampled_rows(p: Parameters, entries: int) -> tuple[npt.NDArray[np.intp], Boo
 
 
 def gradient_norms(found: LogitGradients, c: float, keys: FloatArray) -> FloatArray:
-    """‖∂L/∂q‖ (rows,) of c times dot products with keys (draws, n, d), few columns at a time where rows are many."""
+    """Return ‖∂L/∂q‖ (rows,) for scores c·q·k with keys (draws, n, d); many rows take a few columns at a time."""
     step = max(tally.BLOCK // len(found.factor), 1)
     if step >= keys.shape[-1]:
         return query_gradient_norms(found, c, keys)

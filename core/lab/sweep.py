@@ -1,10 +1,10 @@
-"""The statistics over a grid of d_k, for little more than the matrix work of its largest.
+"""Measure the statistics over a grid of d_k, for little more than the matrix products of the largest d_k.
 
-Draws are nested, so the scores at one d_k are those at a smaller one plus the products of a few more columns. The
-rows of all draws are cut into lanes, each of which grows its own scores from point to point; a step of a lane is
-one task for the executor. What lanes find at a point is merged in their order, whichever is done first.
+Draws are nested, so the scores at one d_k are those at a smaller one plus the products of the columns between. The
+rows of all draws are cut into parts, each of which grows its scores from point to point; one step of one part is a
+task for the executor. The parts' tallies of a point are merged in a fixed order, whichever is done first.
 
-To stop a sweep is to stop asking for its next step: between steps nothing runs.
+To stop a sweep, stop iterating: nothing runs between steps.
 """
 
 from __future__ import annotations
@@ -13,76 +13,35 @@ import math
 import os
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+from typing import TypeAlias
 
-from ..attention.scales import Setting, multiplier
 from ..blas import one_blas_thread
 from ..errors import InputError
 from ..parameters import FIELD, Parameters, Value
+from ..scales import multiplier
 from ..statistics import tally
 from ..statistics.catalogue import STATISTIC
-from ..statistics.measurement import Column, Measurement
+from ..statistics.measurement import Measurement
 from ..statistics.merge import merge
 from . import experiment
-from .lane import STRIDE, Lane, advance
+from .growing_scores import STRIDE, GrowingScores, advance
+from .results import Point, Step, Target
 from .sampling import Draws
-from .scoring import is_straight
+from .scoring import is_one_pass
 
-# Scores that are held at once, 64 MB of them and as many that are being measured: a larger question is worked on
-# region by region.
+# The most scores held at once, 64 MB, besides those being measured; larger sweeps are processed region by region.
 HELD = 1 << 24
-# Scores of a lane. The least is worth a task; a lane of the most is a short step, and still has rows enough for
-# drawing the keys, which each lane does for itself, to be little beside multiplying them.
+# Scores of a part: at least what is worth a task, at most a short step. Each part draws the keys itself, which costs
+# little if it has many rows.
 LEAST, MOST = 1 << 18, 1 << 22
-LANES = 8  # as many as there are, unless they would be too small or too large
-# Points whose tallies wait at once for the last region, or for further batches: few, so that the first are known
-# soon, and enough that growing the scores again for the next ones is little beside measuring them.
+PARTS = 8  # unless that makes them too small or too large
+# Points measured together if there are several regions or a target: few, so that the first are soon complete, and
+# enough that growing the scores again for the next group costs little beside measuring.
 GROUP = 8
-MOST_DRAWS = int(FIELD["batch"].high)  # that a precision target may ask for
 
-
-@dataclass(frozen=True, eq=False)
-class Point:
-    """What was measured at one d_k and one value of the second axis."""
-
-    measurement: Measurement[Parameters]
-    reached: bool  # whether its standard errors are as small as was asked for; true if nothing was
-
-    @property
-    def parameters(self) -> Parameters:
-        """What was measured; `batch` is the draws that were taken, with which `run` gives the same result."""
-        return self.measurement.subject
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """How far a sweep is, and the points that are new."""
-
-    fraction: float  # of the work done, 0 to 1; what a precision target adds to it is not foreseen
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Target:
-    """A precision to be reached: the standard error of a statistic in every column in which it exists."""
-
-    stderr: float
-    statistic: str = "entropy_fraction"
-    most_draws: int = MOST_DRAWS  # at most so many draws are taken, whether or not it is reached by then
-
-    def __post_init__(self) -> None:
-        accepted = [name for name in STATISTIC if name not in ("logit_min", "logit_max")]
-        if self.statistic not in accepted:
-            raise InputError(f"statistic: {self.statistic!r} has no standard error; one of {', '.join(accepted)} has")
-        if not 0 < self.stderr < math.inf:
-            raise InputError(f"standard error: {self.stderr!r} is not accepted; it takes a number above 0")
-        FIELD["batch"].check(self.most_draws)
-
-    def reached(self, columns: Sequence[Column]) -> bool:
-        """Whether these columns are precise enough."""
-        estimates = [column.measured[self.statistic] for column in columns]
-        return all(e.value is None or (e.stderr is not None and e.stderr <= self.stderr) for e in estimates)
+PointsStep: TypeAlias = Step[tuple[Point, ...]]  # the new points
 
 
 def sweep(
@@ -94,9 +53,9 @@ def sweep(
     executor: Executor | None = None,
     full: bool = False,
 ) -> Iterator[Point]:
-    """The points of `stream`, one by one."""
+    """Return an iterator over the points of `stream`."""
     steps = stream(parameters, d_ks, vary=vary, target=target, executor=executor, full=full)
-    return (point for step in steps for point in step.points)
+    return (point for step in steps for point in step.found)
 
 
 def stream(
@@ -107,18 +66,18 @@ def stream(
     target: Target | None = None,
     executor: Executor | None = None,
     full: bool = False,
-) -> Generator[Step, None, None]:
-    """The steps of a sweep, none of them long: for each value of the second axis in turn, every d_k in rising order.
+) -> Generator[PointsStep, None, None]:
+    """Yield the steps of a sweep: for each value of the second axis in turn, every d_k in rising order.
 
-    vary is the second axis, any other parameter and its values. With a target each point draws further batches until
-    it is precise enough. Without an executor there is a pool of threads while the sweep lasts, and BLAS has one
-    thread; whoever hands an executor over had best see to that, as for `run`. A full sweep has the statistics of
-    gradients and of the number format too, for which nothing nests: each of its points is a run in this thread. So
-    is a sweep whose target is one of those.
+    `vary` is the second axis: another parameter and its values. With a target, each point draws further batches until
+    it is precise enough. Without an executor, a thread pool runs while the sweep lasts, and BLAS is limited to one
+    thread; callers that pass an executor should do the same, as for `run`. With `full`, or if the target needs it,
+    the statistics of gradients and of the number format are measured too; they do not nest, so each point is a
+    separate run in this thread.
 
-    The same arguments give the same numbers, whatever the executor and however many workers it has. A point of
-    another grid, or of `run`, has the same draws and is the same to the precision of float32.
-    Raises InputError, before anything is computed, for what cannot be swept.
+    The numbers depend on neither the executor nor its number of workers. A point of another grid, or of `run`, has
+    the same draws and agrees to the precision of float32. Raise InputError, before anything is computed, if an
+    argument is invalid.
     """
     grid = sorted(set(d_ks))
     questions = _questions(parameters, vary)
@@ -133,29 +92,29 @@ def _questions(parameters: Parameters, vary: tuple[str, Sequence[Value]] | None)
     name, values = vary
     accepted = [other for other in FIELD if other != "d_k"]
     if name not in accepted:
-        raise InputError(f"second axis: {name!r} cannot be varied; it takes one of {', '.join(accepted)}")
+        raise InputError(f"second axis: must be one of {', '.join(accepted)}, not {name!r}")
     if not values:
-        raise InputError(f"second axis: no values of {FIELD[name].label}; it takes {FIELD[name].accepted}")
+        raise InputError(f"second axis: no values of {FIELD[name].label}; a value must be {FIELD[name].accepted}")
     return [parameters.with_value(name, value) for value in values]
 
 
 def _check(grid: list[int], questions: list[Parameters]) -> None:
     if not grid:
-        raise InputError(f"d_k: no values to sweep; it takes {FIELD['d_k'].accepted}")
+        raise InputError(f"d_k: no values to sweep; a value must be {FIELD['d_k'].accepted}")
     for d_k in grid:
         FIELD["d_k"].check(d_k)
         for p in questions:
-            multiplier(p.scale, replace(Setting.of(p), d_k=d_k))
+            multiplier(p.scale, replace(p.setting, d_k=d_k))
 
 
 def nests(parameters: Parameters) -> bool:
-    """Whether the scores at one d_k are part of those at a larger one; otherwise every point is measured alone."""
-    return is_straight(parameters) and parameters.precision == "float32"
+    """Return whether scores can grow from one d_k to the next; otherwise every point is a separate run."""
+    return is_one_pass(parameters) and parameters.precision == "float32"
 
 
 def _stream(
     questions: list[Parameters], grid: list[int], target: Target | None, executor: Executor | None, full: bool
-) -> Generator[Step, None, None]:
+) -> Generator[PointsStep, None, None]:
     if executor is None:
         with one_blas_thread(), ThreadPoolExecutor(os.cpu_count(), "sweep") as pool:
             yield from _stream(questions, grid, target, pool, full)
@@ -167,8 +126,8 @@ def _stream(
             yield replace(step, fraction=(number + step.fraction) / len(questions))
 
 
-def _alone(p: Parameters, grid: list[int], target: Target | None, full: bool) -> Iterator[Step]:
-    """A run for each d_k in this thread; one that is not precise enough is followed by one of twice the draws."""
+def _alone(p: Parameters, grid: list[int], target: Target | None, full: bool) -> Iterator[PointsStep]:
+    """Measure each d_k in a separate run in this thread, with twice the draws until it is precise enough."""
     most_draws = max(target.most_draws, p.batch) if target else p.batch
     draws = Draws()
     for number, d_k in enumerate(grid):
@@ -185,7 +144,7 @@ def _alone(p: Parameters, grid: list[int], target: Target | None, full: bool) ->
             asked = replace(asked, batch=min(2 * asked.batch, most_draws))
 
 
-def _nested(p: Parameters, grid: list[int], target: Target | None, executor: Executor) -> Iterator[Step]:
+def _nested(p: Parameters, grid: list[int], target: Target | None, executor: Executor) -> Iterator[PointsStep]:
     at_once = len(regions(p, slice(0, p.batch))) == 1 and target is None
     size = len(grid) if at_once else GROUP
     groups = [grid[first : first + size] for first in range(0, len(grid), size)]
@@ -194,8 +153,8 @@ def _nested(p: Parameters, grid: list[int], target: Target | None, executor: Exe
             yield replace(step, fraction=(number + step.fraction) / len(groups))
 
 
-def _group(p: Parameters, group: list[int], target: Target | None, executor: Executor) -> Iterator[Step]:
-    """Batch after batch until every point is precise enough; a point comes out after all before it."""
+def _group(p: Parameters, group: list[int], target: Target | None, executor: Executor) -> Iterator[PointsStep]:
+    """Measure batch after batch until every point is precise enough; yield points in order."""
     most_draws = max(target.most_draws, p.batch) if target else p.batch
     kept: dict[int, tally.Tally] = {}
     known: dict[int, Point] = {}
@@ -219,36 +178,38 @@ def _group(p: Parameters, group: list[int], target: Target | None, executor: Exe
 def _batch(
     p: Parameters, draws: slice, d_ks: list[int], kept: dict[int, tally.Tally], executor: Executor
 ) -> Iterator[tuple[float, int | None]]:
-    """Merge these draws into what is kept of each d_k; yields the part done, and a d_k that has them all."""
+    """Merge these draws into the tally of each d_k; yield the finished fraction, and a d_k that is complete."""
     asked, wanted = replace(p, batch=draws.stop), set(d_ks)
     stops = [stop for pair in pairwise([0, *d_ks]) for stop in (*range(pair[0] + STRIDE, pair[1], STRIDE), pair[1])]
     cut = regions(p, draws)
     for number, region in enumerate(cut, 1):
-        lanes = [Lane(asked, *slices) for slices in region]
+        parts = [GrowingScores(asked, *slices) for slices in region]
         for at, stop in enumerate(stops, 1):
-            results = _each(executor, lanes, stop, stop in wanted)
-            lanes = [lane for lane, _ in results]
-            parts = [part for _, part in results if part is not None]
-            if parts:
-                kept[stop] = merge([kept[stop], *parts] if stop in kept else parts)
+            results = _each(executor, parts, stop, stop in wanted)
+            parts = [part for part, _ in results]
+            tallies = [found for _, found in results if found is not None]
+            if tallies:
+                kept[stop] = merge([kept[stop], *tallies] if stop in kept else tallies)
             complete = stop in wanted and number == len(cut)
             yield (number - 1 + at / len(stops)) / len(cut), stop if complete else None
 
 
 def regions(p: Parameters, draws: slice) -> list[list[tuple[slice, slice]]]:
-    """The lanes that are held at once, as their draws and rows."""
+    """Return the regions in turn, each a list of parts (draws, rows) that are held at once."""
     shape = tally.Shape(draws.stop - draws.start, p.n_queries, p.n_keys)
     per_draw = shape.rows * shape.keys
-    size = min(max(LEAST, per_draw, shape.draws * per_draw // LANES), MOST)
-    lanes = [(slice(draws.start + d.start, draws.start + d.stop), rows) for d, rows in tally.blocks(shape, size)]
-    d, rows = lanes[0]
+    size = min(max(LEAST, per_draw, shape.draws * per_draw // PARTS), MOST)
+    parts = [(slice(draws.start + d.start, draws.start + d.stop), rows) for d, rows in tally.blocks(shape, size)]
+    d, rows = parts[0]
     at_once = math.ceil(HELD / ((d.stop - d.start) * (rows.stop - rows.start) * p.n_keys))
-    return [lanes[first : first + at_once] for first in range(0, len(lanes), at_once)]
+    return [parts[first : first + at_once] for first in range(0, len(parts), at_once)]
 
 
-def _each(executor: Executor, lanes: list[Lane], stop: int, wanted: bool) -> list[tuple[Lane, tally.Tally | None]]:
-    """One step of every lane. Whatever happens, nothing is left to run afterwards."""
-    futures = [executor.submit(advance, lane, stop, wanted) for lane in lanes]
+def _each(
+    executor: Executor, parts: list[GrowingScores], stop: int, wanted: bool
+) -> list[tuple[GrowingScores, tally.Tally | None]]:
+    """Run one step of every part; no task is left running, even after an error."""
+    futures = [executor.submit(advance, part, stop, wanted) for part in parts]
     try:
         return [future.result() for future in futures]
     finally:

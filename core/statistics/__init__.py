@@ -1,1 +1,1 @@
-"""How many numbers become few."""
+"""Statistics of scores and weights: sums, estimates, histograms."""

@@ -1,6 +1,6 @@
-"""STATISTICS: the one declaration of every number that is measured.
+"""STATISTICS: the one declaration of every measured number.
 
-The table, the reports, the help and the theory all speak of a statistic by its row here.
+The table, the reports, the help and the theory take a statistic's name, label and definition from its row here.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 
 ONE_HOT = 0.95  # a row is one-hot when its largest weight is above this
 DEAD = 0.01  # a row is dead when the Frobenius norm of its softmax Jacobian is below this
-FAR = 4.0  # standard errors from an exact value beyond which a measured one does not agree with it
-SINK = 0.3  # a head is a sink when the first key holds more than this on average
+FAR = 4.0  # a measured value further than this many standard errors from the exact one disagrees with it
+SINK = 0.3  # a head is a sink when the first key's average weight is above this
 
 
 class Statistic(NamedTuple):
-    """One number: its name in every format, what people call it, what it means and where it comes from."""
+    """One measured number: its name in every format, its label, its definition and its source."""
 
     name: str
     label: str
@@ -23,10 +23,16 @@ class Statistic(NamedTuple):
     formula: str
     definition: str
     source: str
+    short: str = ""  # a label of at most 15 characters, if `label` is longer
+
+    @property
+    def short_label(self) -> str:
+        """A label of at most 15 characters, for rows and columns of tables."""
+        return self.short or self.label
 
     @property
     def optional(self) -> bool:
-        """Whether there are measurements without it, in which it has no row."""
+        """Whether some measurements lack it; in their tables it has no row."""
         return self.group in ("gradient", "numerics")
 
 
@@ -54,8 +60,8 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "logit_excess_kurtosis", "excess kurtosis", "logits", "number", "E(z − E z)⁴ / (Var z)² − 3",
-        "How much heavier than a normal law's the tails are; 6/d_k for normal components. The scale cannot "
-        "change it. It does not exist where all logits are equal.",
+        "How much heavier the tails are than a normal law's; 6/d_k for normal components. The scale does not "
+        "change it. Undefined if all logits are equal.",
         "the variance-gamma law of a dot product",
     ),
     Statistic(
@@ -63,23 +69,23 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "logit_max", "largest", "logits", "number", "max z",
-        "The largest visible logit of all draws; QK-Clip acts on heads where it passes 100.",
+        "The largest visible logit of all draws; QK-Clip rescales heads in which it exceeds 100.",
         "Kimi K2 2025, arXiv 2507.20534 (QK-Clip)",
     ),
     Statistic(
-        "logit_within_3sd", "within ±3σ", "logits", "share", "P(|z − E z| ≤ 3 √Var z)",
+        "logit_within_3sd", "inside ±3σ", "logits", "share", "P(|z − E z| ≤ 3 √Var z)",
         "Share of logits within three standard deviations of their mean: 99.73 % for a normal law.", _LOGITS,
     ),
     Statistic(
         "logit_variance_within_row", "variance in row", "logits", "number", "E Var(z | query)",
-        "Variance of the logits within one query's row, averaged over rows: the only part that softmax sees.",
+        "Variance of the logits within one query's row, averaged over rows: the only part that affects softmax.",
         "softmax(z + a) = softmax(z)",
     ),
     Statistic(
-        "row_mean_share", "invisible share", "logits", "share", "Var(E(z | query)) / Var z",
-        "Share of the logit variance that softmax cannot see: it lies between rows and changes no weight. "
-        "It does not exist where all logits are equal.",
-        "softmax(z + a) = softmax(z)",
+        "row_mean_share", "variance softmax ignores", "logits", "share", "Var(E(z | query)) / Var z",
+        "Share of the logit variance that softmax ignores: it lies between rows and changes no weight. "
+        "Undefined if all logits are equal.",
+        "softmax(z + a) = softmax(z)", short="ignored share",
     ),
     Statistic(
         "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",
@@ -87,7 +93,7 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "entropy_fraction", "entropy / ln n", "attention", "share", "H / ln(visible keys)",
-        "Entropy as a share of its largest possible value. A row with one visible key has none.", _SHANNON,
+        "Entropy as a share of its largest possible value. Undefined for a row with one visible key.", _SHANNON,
     ),
     Statistic(
         "effective_keys", "effective keys", "attention", "keys", "e^H",
@@ -100,7 +106,7 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "one_hot_rows", "one-hot rows", "attention", "share", f"P(max p > {ONE_HOT})",
-        f"Share of rows whose largest weight is above {ONE_HOT}: attention that has become a look-up.",
+        f"Share of rows whose largest weight is above {ONE_HOT}: attention reduced to a look-up.",
         _SATURATION,
     ),
     Statistic(
@@ -109,18 +115,18 @@ STATISTICS: tuple[Statistic, ...] = (
         "number.", "the participation ratio; Hill 1973, diversity of order 2",
     ),
     Statistic(
-        "first_key_weight", "first key", "attention", "share", "p of the first visible key",
-        f"Weight on the first key a query sees. Above {SINK} on average a head is called an attention sink.",
-        "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)",
+        "first_key_weight", "weight on first key", "attention", "share", "p of the first visible key",
+        f"Weight on the first key a query sees. A head whose average is above {SINK} is called an attention sink.",
+        "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)", short="1st-key weight",
     ),
     Statistic(
         "jacobian_norm", "‖J‖_F", "Jacobian", "number", "‖J‖_F, J = diag(p) − p pᵀ",
-        "Frobenius norm of the softmax Jacobian of a row, averaged over rows: how far a change of the logits "
-        "can move the weights. Zero for one-hot rows.", _JACOBIAN,
+        "Frobenius norm of the softmax Jacobian of a row, averaged over rows: how much a change of the logits can "
+        "change the weights. Zero for one-hot rows.", _JACOBIAN,
     ),
     Statistic(
         "jacobian_norm_squared", "‖J‖_F²", "Jacobian", "number", "Σp² − 2Σp³ + (Σp²)²",
-        "Mean over rows of the squared norm.", _JACOBIAN,
+        "Squared norm, averaged over rows.", _JACOBIAN,
     ),
     Statistic(
         "dead_rows", "dead rows", "Jacobian", "share", f"P(‖J‖_F < {DEAD})",
@@ -129,43 +135,45 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "weight_times_complement", "p(1 − p)", "Jacobian", "number", "(1 − Σp²) / visible keys",
-        "Mean of the diagonal of the Jacobian, over the keys of a row and then over rows.", _JACOBIAN,
+        "Diagonal of the Jacobian, averaged over the keys of a row and then over rows.", _JACOBIAN,
     ),
     Statistic(
         "grad_q_median", "median ∂L/∂q", "gradient", "number", "median over rows of ‖∂L/∂q‖",
-        "The gradient that a typical query receives from L = Σ G·O, where G and the values are standard normal and "
-        "d_v wide; taken of at most 256 rows of a draw. Unscaled it vanishes as d_k grows.", _GRADIENT,
+        "The gradient of a typical query for L = Σ G·O, with G and the values standard normal and d_v wide; measured "
+        "on at most 256 rows of a draw. Unscaled it vanishes as d_k grows.", _GRADIENT,
     ),
     Statistic(
         "grad_q_mean", "mean ∂L/∂q", "gradient", "number", "mean over rows of ‖∂L/∂q‖",
-        "The mean over rows, to which a few near-ties may give all.", _GRADIENT,
+        "The mean over rows; a few near-ties may dominate it.", _GRADIENT,
     ),
     Statistic(
         "grad_q_rms", "RMS ∂L/∂q", "gradient", "number", "√(mean of ‖∂L/∂q‖²)",
-        "The root mean square over rows. Unscaled it grows with d_k while the median dies: rare near-ties carry "
-        "everything.", _GRADIENT,
+        "The root mean square over rows. Unscaled it grows with d_k while the median vanishes: rare near-ties "
+        "dominate it.", _GRADIENT,
     ),
     Statistic(
-        "grad_q_top1_share", "in top 1 % rows", "gradient", "share", "Σ‖∂L/∂q‖² of the top 1 % / Σ of all",
-        "How much of the squared gradient the largest one per cent of rows hold, their number rounded up.", _GRADIENT,
+        "grad_q_top1_share", "share of the top 1 % of rows", "gradient", "share",
+        "Σ‖∂L/∂q‖² of the top 1 % / Σ of all",
+        "Share of the total squared gradient that lies in the largest one per cent of rows, their number rounded up.",
+        _GRADIENT, short="top 1 % share",
     ),
     Statistic(
         "score_overflow", "overflow", "numerics", "share", "P(|s| rounds beyond the largest number)",
-        "Share of scores, before the scale, that the number format cannot hold, on a sample of rows: infinite, or "
-        "saturated.",
+        "Share of unscaled scores that overflow the number format, becoming infinite or saturated; measured on a "
+        "sample of rows.",
         _FORMATS,
     ),
     Statistic(
-        "naive_exp_overflow", "naive e^z over", "numerics", "share", "P(z > ln of the largest number)",
-        "Share of logits whose exponential overflows unless the largest of the row is subtracted first: beyond 11.09 "
-        "in float16, 88.72 in float32, on a sample of rows.", _FORMATS,
+        "naive_exp_overflow", "e^z overflows unshifted", "numerics", "share", "P(z > ln of the largest number)",
+        "Share of logits whose exponential overflows unless the row's largest is subtracted first: above 11.09 in "
+        "float16, 88.72 in float32; measured on a sample of rows.", _FORMATS, short="e^z overflows",
     ),
     Statistic(
         "weight_error", "weight error", "numerics", "number", "½ Σ |p − p64|",
-        "Total variation between the weights in this number format and those in float64: how much weight went "
-        "elsewhere or was lost, on a sample of rows.", _FORMATS,
+        "Total variation distance between the weights in this number format and those in float64: how much weight "
+        "was misplaced or lost; measured on a sample of rows.", _FORMATS,
     ),
 )  # fmt: skip
 
-ALWAYS = tuple(statistic for statistic in STATISTICS if not statistic.optional)  # what every measurement has
+ALWAYS = tuple(statistic for statistic in STATISTICS if not statistic.optional)  # in every measurement
 STATISTIC: dict[str, Statistic] = {statistic.name: statistic for statistic in STATISTICS}

@@ -1,4 +1,4 @@
-"""Values counted on the axis of a histogram."""
+"""Counts of values on the axis of a histogram."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .histogram import Axis, Histogram
 
 
 def count(values: FloatArray, axis: Axis) -> Counts:
-    """Counts (bins + 2,) of values on an axis: what lies below it, its bins, what lies above it.
+    """Return the counts (bins + 2,) of values on an axis: below it, in each bin, above it.
 
-    One pass of `bincount` over bin numbers: several times faster than np.histogram, which searches edges. The
-    axis counts as a millionth longer than it is, so that both its ends, rounded, belong to it.
+    One pass of `bincount` over bin numbers is several times faster than np.histogram, which searches edges. The axis
+    is treated as a millionth longer, so that both its ends belong to it after rounding.
     """
     number = values.dtype.type
     per_unit = axis.bins / (axis.high - axis.low) * (1 - 1e-6)
@@ -23,6 +23,6 @@ def count(values: FloatArray, axis: Axis) -> Counts:
 
 
 def histogram(counts: Counts, axis: Axis) -> Histogram:
-    """The histogram of what `count` returned, or of a sum of such counts."""
+    """Return the histogram of counts from `count`, or of a sum of such counts."""
     below, *inside, above = counts.tolist()
     return Histogram(axis, tuple(inside), below, above)

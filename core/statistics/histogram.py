@@ -1,6 +1,6 @@
-"""A histogram that owns its axis, its counts and what fell outside.
+"""A histogram: its axis, its counts and the counts outside the axis.
 
-Whoever draws one needs a few dozen values of it, so it is made of plain numbers: the app shows its first histograms
+It holds plain numbers, because drawing one needs only a few dozen values and the app draws its first histograms
 before NumPy is loaded.
 """
 
@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 
 @dataclass(frozen=True)
 class Axis:
-    """Equal bins from low to high. With `log10` low, high and the values are decimal exponents of what is counted."""
+    """Equal bins from `low` to `high`. With `log10`, these bounds and the values are decimal exponents."""
 
     low: float
     high: float
@@ -23,13 +23,13 @@ class Axis:
     log10: bool = False
 
     def scaled(self, multiplier: float) -> Axis:
-        """The axis of multiplier·x, for a positive multiplier."""
+        """Return the axis of multiplier·x, for a positive multiplier."""
         return Axis(self.low * multiplier, self.high * multiplier, self.bins, self.log10)
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts, one for each bin of an axis, and the counts below and above it."""
+    """Counts for each bin of an axis, and the counts below and above the axis."""
 
     axis: Axis
     counts: Sequence[int]
@@ -38,22 +38,22 @@ class Histogram:
 
     @cached_property
     def total(self) -> int:
-        """Everything that was counted, in and out of the axis."""
+        """The number of values, inside and outside the axis."""
         return self._cumulative[-1] + self.overflow
 
     def __add__(self, other: Histogram) -> Histogram:
-        """The histogram of both sets of values; exact, in whatever order parts are added."""
+        """Return the histogram of both sets of values; exact, whatever the order of additions."""
         if self.axis != other.axis:
             raise ValueError(f"histograms on different axes cannot be added: {self.axis} and {other.axis}")
         counts = tuple(one + two for one, two in zip(self.counts, other.counts, strict=True))
         return Histogram(self.axis, counts, self.underflow + other.underflow, self.overflow + other.overflow)
 
     def scaled(self, multiplier: float) -> Histogram:
-        """The histogram of multiplier·x, for a positive multiplier: the same counts on a stretched axis."""
+        """Return the histogram of multiplier·x, for a positive multiplier: the same counts on a scaled axis."""
         return Histogram(self.axis.scaled(multiplier), self.counts, self.underflow, self.overflow)
 
     def below(self, x: Iterable[float]) -> list[float]:
-        """How many values lie below each x, taken as evenly spread within a bin; in and out of the axis."""
+        """Return the number of values below each x, taking them as evenly spread within a bin."""
         low, high, counts, cumulative = self.axis.low, self.axis.high, self.counts, self._cumulative
         last, per_unit, everything = len(counts) - 1, len(counts) / (high - low), float(self.total)
         found: list[float] = []
@@ -67,11 +67,11 @@ class Histogram:
         return found
 
     def onto(self, edges: Iterable[float]) -> list[float]:
-        """The counts between given increasing edges, parts of a bin in proportion; one less than edges."""
+        """Return the counts between increasing edges, one fewer than edges, splitting bins in proportion."""
         return [above - below for below, above in pairwise(self.below(edges))]
 
     def quantiles(self, shares: Iterable[float]) -> list[float]:
-        """Where the given shares of all counts lie below; an end of the axis for what lies outside it."""
+        """Return the values below which the given shares of all counts lie, clamped to the axis."""
         low, high, counts, cumulative = self.axis.low, self.axis.high, self.counts, self._cumulative
         width = (high - low) / len(counts)
         found: list[float] = []

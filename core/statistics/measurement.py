@@ -1,4 +1,4 @@
-"""What a measurement is: one column of estimates and histograms for each multiplier."""
+"""The result of a measurement: estimates and histograms, one column for each multiplier."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-if TYPE_CHECKING:  # views name these types before NumPy is loaded
+if TYPE_CHECKING:  # views import these types before NumPy is loaded
     from .histogram import Histogram
 
 Subject = TypeVar("Subject")
 HistogramName: TypeAlias = Literal["logits", "weights", "entropy", "jacobian_norm", "gradient"]
-HISTOGRAMS: tuple[HistogramName, ...] = ("logits", "weights", "entropy", "jacobian_norm")  # of every column
+HISTOGRAMS: tuple[HistogramName, ...] = ("logits", "weights", "entropy", "jacobian_norm")  # in every column
 
 
 class Estimate(NamedTuple):
-    """A measured value and its standard error over independent draws; None where it does not exist."""
+    """A measured value and its standard error over independent draws; None if undefined."""
 
     value: float | None
     stderr: float | None
@@ -23,12 +23,12 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Everything measured at one multiplier."""
+    """All statistics and histograms at one multiplier."""
 
-    rule: str  # a name of SCALE_RULES, or "file": the scale that a capture says it used
+    rule: str  # a name of SCALE_RULES, or "file" for the scale in a capture's metadata
     multiplier: float
-    measured: Mapping[str, Estimate]  # by the names of STATISTICS, in their order
-    histograms: Mapping[HistogramName, Histogram]  # "gradient" where gradients are measured
+    measured: Mapping[str, Estimate]  # by name, in the order of STATISTICS
+    histograms: Mapping[HistogramName, Histogram]  # "gradient" if gradients are measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +37,10 @@ class Measurement(Generic[Subject]):
 
     subject: Subject
     draws: int  # independent draws (or texts of a batch) behind every value
-    asked: int  # draws it will have when it is complete
+    asked: int  # draws requested
     columns: tuple[Column, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether all the draws that were asked for are in."""
+        """Whether it contains all the requested draws."""
         return self.draws == self.asked

@@ -1,4 +1,4 @@
-"""Tallies of parts of one question become the tally of all of it."""
+"""Merging tallies of parts of a measurement into one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .tally import Shape, Tally
 
 
 def merge(parts: Iterable[Tally]) -> Tally:
-    """The tally of everything that the parts have seen; there is at least one, and none is changed.
+    """Return the tally of everything in the parts, of which there is at least one; none is changed.
 
-    Parts of different draws merge exactly, in whatever order they come. Parts of one draw, cut between its rows,
-    add up to the last digits of float64, and their counts exactly. A part knows its draws by their numbers: the
-    numbers of later batches go on from those of earlier ones, and the merged shape has as many draws as the largest.
+    Parts of different draws merge exactly, in any order. Parts of one draw, split between its rows, agree to the last
+    digits of float64, and their counts exactly. Draws are identified by number: a later batch continues the numbers
+    of an earlier one, and the merged shape has as many draws as the largest.
     """
     merged: Tally | None = None
     for part in parts:
@@ -36,8 +36,8 @@ def _copy(part: Tally) -> Tally:
 
 
 def _add(merged: Tally, part: Tally) -> Tally:
-    if _question(merged) != _question(part):
-        raise ValueError(f"tallies of different questions cannot be merged: {_question(merged)}, {_question(part)}")
+    if _setup(merged) != _setup(part):
+        raise ValueError(f"tallies of different measurements cannot be merged: {_setup(merged)}, {_setup(part)}")
     merged.shape = Shape(max(merged.shape.draws, part.shape.draws), part.shape.rows, part.shape.keys)
     merged.smallest = min(merged.smallest, part.smallest)
     merged.largest = max(merged.largest, part.largest)
@@ -48,13 +48,13 @@ def _add(merged: Tally, part: Tally) -> Tally:
     return merged
 
 
-def _question(tally: Tally) -> tuple[object, ...]:
-    """What tallies must agree on; a band of NaN agrees with another."""
+def _setup(tally: Tally) -> tuple[object, ...]:
+    """Return what tallies to be merged must have in common; two bands of NaN count as equal."""
     return tally.shape.rows, tally.shape.keys, [*tally.rules], tally.centre, repr(tally.band), tally.axis, tally.sink
 
 
 def _join(one: FloatArray | None, two: FloatArray | None) -> FloatArray | None:
-    """What either has seen of the rows; (rules, draws, rows taken); either may know fewer draws."""
+    """Combine two arrays of norms (rules, draws, rows measured), NaN where unseen; one may have fewer draws."""
     if one is None or two is None:
         return two if one is None else one
     short, long = sorted((one, two), key=lambda norms: norms.shape[1])
@@ -65,7 +65,7 @@ def _join(one: FloatArray | None, two: FloatArray | None) -> FloatArray | None:
 
 
 def _sum(one: Mapping[str, FloatArray], two: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """The sums of both for each draw, in arrays of their own; one may know fewer draws than the other, or no sums."""
+    """Add the sums of each draw into new arrays; one side may have fewer draws than the other, or no sums."""
     none = np.zeros(0)
     return {name: _padded_sum(one.get(name, none), two.get(name, none)) for name in one or two}
 

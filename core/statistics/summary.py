@@ -1,8 +1,8 @@
-"""From rows to sums of each draw, and from sums to estimates with standard errors.
+"""Reduce rows to sums per draw, and sums to estimates with standard errors.
 
-Sums are kept per draw, because draws are what is independent: rows of one draw share its keys. Every statistic
-is a smooth function of sums, so one rule, the delete-one jackknife over draws, gives all standard errors, and
-removes the bias of order 1/draws that squares, roots and ratios of sample means have (Efron & Stein 1981).
+Sums are kept per draw because draws are independent, while rows of one draw share its keys. Every statistic is a
+smooth function of sums, so the delete-one jackknife over draws gives all standard errors, and removes the bias of
+order 1/draws that squares, roots and ratios of sample means have (Efron & Stein 1981).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..attention.softmax import RowStatistics
 from .catalogue import DEAD, ONE_HOT, STATISTICS
 from .measurement import Estimate
 
-GROUPS = 16  # of draws, of which the standard errors of medians leave out one at a time
-_AT_ONCE = 1 << 20  # norms, up to which calls cost more than memory
+GROUPS = 16  # groups of draws that the standard errors of medians leave out one at a time
+_AT_ONCE = 1 << 20  # norms processed at once; beyond, memory costs more than calls
 
 Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,)
 
@@ -33,14 +33,14 @@ class RowMoments:
     """Moments of each row's scores; arrays of shape (draws, rows)."""
 
     visible: FloatArray  # keys that the row sees
-    mean: FloatArray  # less a centre common to all rows
-    m2: FloatArray  # central moments about the row's own mean, population (divided by `visible`)
+    mean: FloatArray  # minus a centre common to all rows
+    m2: FloatArray  # population central moments, about the row's mean
     m3: FloatArray
     m4: FloatArray
 
 
 def sums_of_scores(moments: RowMoments) -> Sums:
-    """What the statistics of logits are made of."""
+    """Return the sums behind the statistics of logits."""
     n, u, m2, m3, m4 = moments.visible, moments.mean, moments.m2, moments.m3, moments.m4
     u2 = u * u
     return {
@@ -55,7 +55,7 @@ def sums_of_scores(moments: RowMoments) -> Sums:
 
 
 def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
-    """What the statistics of attention weights are made of; visible (draws, rows) as in `RowMoments`."""
+    """Return the sums behind the statistics of attention weights; visible (draws, rows) as in `RowMoments`."""
     seen, several = visible > 0, visible > 1
     return {
         "rows": _over_rows(seen),
@@ -75,14 +75,14 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
 
 
 def estimates(sums: Sums, centre: float, multiplier: float, unbiased: bool) -> Mapping[str, Estimate]:
-    """Every statistic of the catalogue that is a function of sums, at one multiplier; the others do not exist.
+    """Return an estimate of every statistic at one multiplier; those that are not a function of sums are missing.
 
-    centre is what scores were less of. With `unbiased` the draws stand for endlessly many more, and the value is
-    free of the bias of order 1/draws; without, it describes just these draws.
+    `centre` is the constant that was subtracted from the scores. With `unbiased`, the estimates are for the
+    population of draws, with the bias of order 1/draws removed; without, they describe only these draws.
     """
     each: FloatArray = np.stack([*sums.values()])
     total = each.sum(axis=1, keepdims=True)
-    # Entry b of each array runs over all draws but draw b, the last one over all draws.
+    # Entry b of each array is the sum over all draws but draw b; the last entry, over all draws.
     left_out: FloatArray = np.hstack([total - each, total])
     with np.errstate(divide="ignore", invalid="ignore"):
         statistics = _statistics(dict(zip(sums, left_out, strict=True)), centre, multiplier)
@@ -92,26 +92,26 @@ def estimates(sums: Sums, centre: float, multiplier: float, unbiased: bool) -> M
 
 
 def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
-    """The gradient's statistics from ‖∂L/∂q‖ (draws, rows).
+    """Return the statistics of gradients from ‖∂L/∂q‖ (draws, rows).
 
-    Medians are no functions of sums: standard errors come from the jackknife that leaves out one of at most GROUPS
-    groups of draws, which is consistent for quantiles too where a group has many rows (Shao & Wu 1989).
+    Medians are not functions of sums: standard errors come from the jackknife that leaves out one of at most GROUPS
+    groups of draws, which is also consistent for quantiles if a group has many rows (Shao & Wu 1989).
     """
     draws = len(norms)
-    many = min(draws, GROUPS)
-    sizes = [draws // many + (group < draws % many) for group in range(many)]
-    group_of = np.repeat(range(many), sizes)
+    groups = min(draws, GROUPS)
+    sizes = [draws // groups + (group < draws % groups) for group in range(groups)]
+    group_of = np.repeat(range(groups), sizes)
     everything = norm_statistics(norms.ravel())
-    at_once = many if many * norms.size <= _AT_ONCE else 1
-    left_out: list[FloatArray] = []  # (statistics, groups) of all other draws
-    for _, alike in groupby(range(many), key=sizes.__getitem__):
+    at_once = groups if groups * norms.size <= _AT_ONCE else 1
+    left_out: list[FloatArray] = []  # (statistics, groups), each of all other groups
+    for _, alike in groupby(range(groups), key=sizes.__getitem__):
         same = [*alike]
         for first in range(0, len(same), at_once):
             some = np.array(same[first : first + at_once])
             stays = group_of != some[:, np.newaxis]
             left = np.broadcast_to(norms, (len(some), *norms.shape))[stays]
             left_out.append(np.stack(norm_statistics(left.reshape(len(some), -1))))
-    spreads = np.sqrt((many - 1) * np.hstack(left_out).var(axis=1))
+    spreads = np.sqrt((groups - 1) * np.hstack(left_out).var(axis=1))
     found: dict[str, Estimate] = {}
     for name, value, spread in zip(everything._fields, everything, spreads.tolist(), strict=True):
         exists = math.isfinite(value)
@@ -121,18 +121,18 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
 
 
 def _over_rows(values: npt.ArrayLike) -> FloatArray:
-    """The sum over the rows of each draw; (draws, rows) -> (draws,)."""
+    """Sum over the rows of each draw: (draws, rows) -> (draws,)."""
     return np.asarray(np.sum(values, axis=1, dtype=np.float64))
 
 
 def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, FloatArray]:
-    """The statistics as functions of sums, whichever draws those sums run over; NaN where one does not exist."""
+    """Compute the statistics from sums over any set of draws; NaN if undefined."""
     c = multiplier
     mean = s["x"] / s["pairs"]
     x2, x3, x4 = s["x2"] / s["pairs"], s["x3"] / s["pairs"], s["x4"] / s["pairs"]
     variance = np.maximum(x2 - mean**2, 0)
     fourth = x4 - mean * (4 * x3 - mean * (6 * x2 - 3 * mean * mean))
-    # Where all scores are equal, rounding leaves a variance near ε·x²: nothing can be divided by it.
+    # If all scores are equal, rounding leaves a variance near ε·x², which must not be a divisor.
     spread = np.where(variance > 1e-12 * x2, variance, np.nan)
     rows = s["rows"]
     values: dict[str, FloatArray] = {
@@ -160,7 +160,7 @@ def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, Float
 
 
 def _jackknife(statistics: Mapping[str, FloatArray], unbiased: bool) -> dict[str, Estimate]:
-    """Estimates from each statistic of all draws but one, in turn, and of all draws; arrays (draws + 1,)."""
+    """Return estimates from arrays (draws + 1,): each statistic without one draw in turn, and of all draws."""
     values = np.stack([*statistics.values()])
     draws = values.shape[1] - 1
     plain, without = values[:, -1], values[:, :-1]

@@ -1,4 +1,4 @@
-"""Mean, spread and extremes of numbers that come in blocks: what a tally must know before it counts them."""
+"""Mean, spread and extremes of numbers that arrive in blocks, which a tally needs in advance."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .histogram import Axis
 
 @dataclass
 class Survey:
-    """What is known of the numbers seen so far."""
+    """Running statistics of the numbers added so far."""
 
     count: int = 0
     low: float = math.inf
     high: float = -math.inf
-    _pilot: float = 0.0  # squares are taken about the first block's mean, so that a large common part costs no digits
-    _total: float = 0.0  # sums of what the numbers are away from it
+    _pilot: float = 0.0  # the first block's mean; sums are taken about it, so that a large mean costs no digits
+    _total: float = 0.0
     _squares: float = 0.0
 
     def add(self, values: FloatArray) -> None:
-        """Take in some numbers, of any shape; none is infinite."""
+        """Add finite numbers of any shape."""
         if not values.size:
             return
         if not self.count:
@@ -36,17 +36,17 @@ class Survey:
 
     @property
     def centre(self) -> float:
-        """The mean; 0 where there is none."""
+        """The mean; 0 if empty."""
         return self._pilot + self._total / self.count if self.count else 0.0
 
     @property
     def std(self) -> float:
-        """The standard deviation, population; NaN where there is none."""
+        """The population standard deviation; NaN if empty."""
         if not self.count:
             return math.nan
         return math.sqrt(max(self._squares / self.count - (self._total / self.count) ** 2, 0.0))
 
     def axis(self, bins: int) -> Axis:
-        """Where everything seen lies, less its mean."""
+        """Return an axis for all numbers added, less their mean."""
         reach = max(self.high - self.centre, self.centre - self.low) * (1 + 1e-6) if self.count else 1.0
         return Axis(-reach or -1.0, reach or 1.0, bins)

@@ -1,7 +1,7 @@
-"""Blocks of scores in, one measurement out, however the blocks were cut.
+"""Add blocks of scores to a tally, and read a measurement from it; the block size does not matter.
 
-A block is worked on in pieces as large as a cache; what is kept of it is a few sums for each draw and the counts
-of its histograms, so that memory grows neither with the number of scores nor with the number of rows.
+A block is processed in cache-sized pieces. The tally keeps only a few sums for each draw and the counts of its
+histograms, so its memory depends neither on the number of scores nor on the number of rows.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from .histogram import Axis, Histogram
 from .measurement import Column, Estimate, HistogramName
 from .summary import RowMoments, Sums, estimates, estimates_of_norms, sums_of_rows, sums_of_scores
 
-Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # some rows
+Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
 
-# Entries of scores that are made at once: a product of matrices wants them large.
+# Entries of scores computed at once: matrix products are most efficient when large.
 BLOCK = 1 << 20
-# Entries worked on at once: with its two companions such a piece stays in a core's second-level cache.
+# Entries processed at once: such a piece and its scratch arrays fit into a core's second-level cache.
 PIECE = 1 << 17
-# Entries that the histograms of logits and of weights count at most, as whole rows spread evenly over all draws:
-# a picture has a few hundred columns, and counting is dearer than everything else done to an entry.
+# The most entries that the histograms of logits and of weights count, in whole rows spread evenly over all draws: a
+# plot has a few hundred columns, and counting an entry costs more than all other work on it.
 COUNTED = 1 << 17
-# Rows of a draw whose gradients are taken at most, spread evenly over it: each costs as much as its scores again.
+# The most rows of a draw whose gradients are computed, spread evenly over it: each costs as much as its scores.
 DIFFERENTIATED = 256
 WEIGHTS = Axis(-12.0, 0.0, 240, log10=True)
-JACOBIAN = Axis(0.0, 0.5, 200)  # ½, of two equal weights, is the largest ‖J‖_F there is
+JACOBIAN = Axis(0.0, 0.5, 200)  # the largest ‖J‖_F is ½, of two equal weights
 GRADIENTS = Axis(-8.0, 4.0, 240, log10=True)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How many scores there are: independent draws, rows of each, keys of each row."""
+    """The number of independent draws, rows of each draw, and keys of each row."""
 
     draws: int
     rows: int
@@ -48,23 +48,23 @@ class Shape:
 
     @property
     def every(self) -> int:
-        """Of how many rows one is counted in the histograms of logits and weights."""
+        """The size of the groups of rows of which the histograms of logits and weights count one row each."""
         return math.ceil(self.draws * self.rows * self.keys / COUNTED)
 
     @property
     def differentiated(self) -> slice:
-        """The rows of a draw whose gradients are taken."""
+        """The rows of a draw whose gradients are computed."""
         step = math.ceil(self.rows / DIFFERENTIATED)
         return slice(step // 2, None, step)
 
 
 @dataclass(eq=False)
 class Tally:
-    """What is kept of the blocks seen so far; `add` fills it, `columns` reads it.
+    """The accumulated sums and counts; `add` fills it, `columns` reads it.
 
-    centre is what has been subtracted from every score; band the half-width of ±3σ about it (NaN where σ does not
-    exist); axis where scores less the centre are counted; rules pairs of a rule's name and its multiplier; sink the
-    logit of no key that takes its share of every row.
+    `centre` has been subtracted from every score; `band` is the half-width of ±3σ about it (NaN if σ does not exist);
+    `axis` counts scores minus the centre; `rules` are pairs of a rule's name and its multiplier; `sink` is the logit
+    of the attention sink.
     """
 
     shape: Shape
@@ -73,13 +73,13 @@ class Tally:
     band: float
     axis: Axis
     sink: float | None = None
-    smallest: float = math.inf  # scores less the centre, as is `largest`
+    smallest: float = math.inf  # score minus the centre, like `largest`
     largest: float = -math.inf
     score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     row_sums: list[dict[str, FloatArray]] = field(init=False)  # for each rule
-    counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # for each rule; those of scores under 0
-    gradient_norms: FloatArray | None = None  # (rules, draws, rows taken) ‖∂L/∂q‖, NaN if unseen; None if not given
-    scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # arrays that pieces are worked on in
+    counts: dict[tuple[HistogramName, int], Counts] = field(init=False)  # by rule; scores under rule 0
+    gradient_norms: FloatArray | None = None  # ‖∂L/∂q‖ (rules, draws, rows measured), NaN if unseen
+    scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # reused by pieces
 
     def __post_init__(self) -> None:
         self.row_sums = [{} for _ in self.rules]
@@ -91,43 +91,43 @@ class Tally:
 
     @property
     def entropies(self) -> Axis:
-        """From 0 to ln n."""
+        """The axis from 0 to ln n."""
         return Axis(0.0, math.log(self.shape.keys) or 1.0, 200)
 
 
 @dataclass(frozen=True, eq=False)
 class Backward:
-    """How a loss L = Σ G∘O reaches the queries of a block."""
+    """The backward pass of a loss L = Σ G∘O to the queries of a block."""
 
     g: FloatArray  # (draws, rows, d_v) ∂L/∂O
     v: FloatArray  # (draws, keys, d_v) values
-    # From ∂L/∂z under a rule, z its logits, of some draws and rows of the block to ‖∂L/∂q‖ of each of these rows.
+    # Called with ∂L/∂z under a rule, the rule's index, draws and rows of the block; returns ‖∂L/∂q‖ of each row.
     query_norms: Callable[[LogitGradients, int, slice, slice], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class _Taken:
-    """The rows of a piece whose gradients are taken."""
+class _GradientRows:
+    """The rows of a piece whose gradients are computed."""
 
-    way: Backward
+    backward: Backward
     draws: slice  # of the block
-    rows: slice  # of each of these draws in the block
-    chosen: Chosen  # these rows among those of the piece, which lie one below the other
+    rows: slice  # of each of these draws
+    chosen: Chosen  # their indices among the rows of the piece
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """What pieces leave of the rows of one block; arrays end in (rows,)."""
+class _RowResults:
+    """Row results of one block, filled piece by piece; arrays end in (rows,)."""
 
     visible: FloatArray
-    largest: FloatArray  # less the centre, with its offset
-    powers: FloatArray  # (4, rows) sums of the first four powers of the scores less the centre
-    sums: FloatArray  # (rules, 5, rows) the row_sums of softmax
-    gradients: FloatArray  # (rules, rows) ‖∂L/∂q‖, NaN where not taken
+    largest: FloatArray  # minus the centre, offset included
+    powers: FloatArray  # (4, rows) sums of the first four powers of the scores minus the centre
+    sums: FloatArray  # (rules, 5, rows) `softmax.row_sums`
+    gradients: FloatArray  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
-    """Slices (draws, rows) that cover every row once, each of about `size` entries: several draws, or part of one."""
+    """Yield slices (draws, rows) that cover every row once, of about `size` entries: several draws or part of one."""
     per_draw = shape.rows * shape.keys
     if per_draw <= size:
         step = size // per_draw
@@ -149,19 +149,19 @@ def add(
     offsets: FloatArray | None = None,
     backward: Backward | None = None,
 ) -> None:
-    """Take in one block.
+    """Add one block.
 
-    scores (draws, rows, keys), less the tally's centre, is overwritten; hidden broadcasts to its shape and marks
-    keys that a row may not see. offsets (draws, rows, 1) is what all scores of a row still lack: softmax does not
-    see it, and it is kept apart because it would cost the scores their digits. backward, of the same draws and rows,
-    is given with every block or with none.
+    `scores` (draws, rows, keys), minus the tally's centre, is overwritten; `hidden` broadcasts to its shape and marks
+    masked keys. `offsets` (draws, rows, 1) is still to be added to all scores of a row: softmax ignores it, and
+    adding it to the scores would cost precision. `backward`, of the same draws and rows, is given with every block or
+    with none.
     """
     block = Shape(*scores.shape)
     if hidden is not None:
         hidden = np.broadcast_to(hidden, scores.shape)
     total = block.draws * block.rows
     rules = len(tally.rules)
-    kept = _Rows(
+    results = _RowResults(
         np.zeros(total),
         np.zeros(total),
         np.zeros((4, total)),
@@ -177,13 +177,13 @@ def add(
         flat = piece.reshape(-1, block.keys)
         flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
         inside[d] += _inside(tally, piece, flat_hidden, own)
-        part = None if backward is None else _taken(tally.shape, backward, d, r, rows.start)
-        _add_piece(tally, kept, at, _counted(tally.shape, *first, len(flat)), flat, flat_hidden, own, part)
-    _reduce(tally, draws, rows, block, kept, inside, offsets, backward is not None)
+        part = None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start)
+        _add_piece(tally, results, at, _counted(tally.shape, *first, len(flat)), flat, flat_hidden, own, part)
+    _reduce(tally, draws, rows, block, results, inside, offsets, backward is not None)
 
 
 def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
-    """The columns of a measurement from the first so many draws, all of whose blocks must be in, and no others'."""
+    """Return the columns of the first `draws` draws; exactly their blocks must have been added."""
     axis = replace(tally.axis, low=tally.axis.low + tally.centre, high=tally.axis.high + tally.centre)
     logits = histogram(tally.counts["logits", 0], axis)
     result: list[Column] = []
@@ -210,58 +210,63 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
     return tuple(result)
 
 
-def _taken(shape: Shape, way: Backward, draws: slice, rows: slice, first: int) -> _Taken | None:
-    """Of these draws and rows of a block, whose first row is `first` of the draw; None where none is taken."""
+def _gradient_rows(shape: Shape, backward: Backward, draws: slice, rows: slice, first: int) -> _GradientRows | None:
+    """Select, from these draws and rows of a block, the rows whose gradients are computed; None if there are none.
+
+    `first` is the number of the block's first row within the draw.
+    """
     start, step = shape.differentiated.start, shape.differentiated.step
     skipped = (start - first - rows.start) % step
-    many = rows.stop - rows.start
-    if skipped >= many:
+    length = rows.stop - rows.start
+    if skipped >= length:
         return None
     chosen: Chosen = slice(skipped, None, step)
     if step > 1 and draws.stop - draws.start > 1:
-        ends = many * np.arange(draws.stop - draws.start, dtype=np.intp)
-        chosen = np.add.outer(ends, np.arange(skipped, many, step, dtype=np.intp)).reshape(-1)
-    return _Taken(way, draws, slice(rows.start + skipped, rows.stop, step), chosen)
+        ends = length * np.arange(draws.stop - draws.start, dtype=np.intp)
+        chosen = np.add.outer(ends, np.arange(skipped, length, step, dtype=np.intp)).reshape(-1)
+    return _GradientRows(backward, draws, slice(rows.start + skipped, rows.stop, step), chosen)
 
 
 def _add_piece(
     tally: Tally,
-    kept: _Rows,
+    results: _RowResults,
     at: int,
     counted: Chosen | None,
     scores: FloatArray,
     hidden: BoolArray | None,
     offsets: FloatArray | None,
-    backward: _Taken | None,
+    gradients: _GradientRows | None,
 ) -> None:
-    """Work on some rows (rows, keys) of a block, the first of which is row `at` of it."""
+    """Process some rows (rows, keys) of a block, starting at row `at` of it."""
     number, rows = scores.dtype.type, slice(at, at + len(scores))
     logits, scratch, weights_gradient = _scratch(tally, scores)
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
-    kept.powers[:, rows] = _power_sums(scores, scratch)
+    results.powers[:, rows] = _power_sums(scores, scratch)
     if counted is not None:
         own = number(0) if offsets is None else offsets.reshape(-1, 1)[counted].astype(scores.dtype)
         tally.counts["logits", 0] += count(_visible(scores[counted] + own, hidden, counted), tally.axis)
     shifted = shift_rows(scores, hidden)
-    kept.visible[rows] = shifted.visible
-    kept.largest[rows] = shifted.largest + (0.0 if offsets is None else offsets.ravel())
+    results.visible[rows] = shifted.visible
+    results.largest[rows] = shifted.largest + (0.0 if offsets is None else offsets.ravel())
     _extremes(tally, shifted, offsets)
     received, some = None, shifted
-    if backward is not None:
-        some = shifted.only(backward.chosen)
+    if gradients is not None:
+        some = shifted.only(gradients.chosen)
         out = weights_gradient[: len(some.below)]
-        received = upstream(backward.way.g[backward.draws, backward.rows], backward.way.v[backward.draws], some, out)
+        backward = gradients.backward
+        g, v = backward.g[gradients.draws, gradients.rows], backward.v[gradients.draws]
+        received = upstream(g, v, some, out)
     for index, (_, multiplier) in enumerate(tally.rules):
         sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
-        kept.sums[index, :, rows] = sums
-        sink = _above_largest(tally, multiplier, kept.largest[rows])
-        if backward is not None and received is not None:
-            chosen, out = backward.chosen, logits[: len(some.below)]
+        results.sums[index, :, rows] = sums
+        sink = _above_largest(tally, multiplier, results.largest[rows])
+        if gradients is not None and received is not None:
+            chosen, out = gradients.chosen, logits[: len(some.below)]
             above = None if sink is None else sink[chosen]
             found = logit_gradients(some, multiplier, received, above, scratch[chosen], out)
-            norms = backward.way.query_norms(found, index, backward.draws, backward.rows)
-            kept.gradients[index, rows][chosen] = norms
+            norms = gradients.backward.query_norms(found, index, gradients.draws, gradients.rows)
+            results.gradients[index, rows][chosen] = norms
         if counted is not None:
             log10_p = scores[counted] * number(multiplier / _LN10)
             others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
@@ -270,7 +275,7 @@ def _add_piece(
 
 
 def _above_largest(tally: Tally, multiplier: float, largest: FloatArray) -> FloatArray | None:
-    """The sink logit less the largest logit of each row, whose score less the centre is given."""
+    """Return the sink logit minus each row's largest logit; `largest` is a score minus the centre."""
     return None if tally.sink is None else tally.sink - multiplier * (tally.centre + largest)
 
 
@@ -279,23 +284,23 @@ def _reduce(
     draws: slice,
     rows: slice,
     block: Shape,
-    kept: _Rows,
+    results: _RowResults,
     inside: FloatArray,
     offsets: FloatArray | None,
     backward: bool,
 ) -> None:
-    """From the rows of a block to sums of its draws, and to the counts of what rows have one of."""
+    """Add the row results of a block to the sums of its draws and to the histograms of rows."""
     shape = (block.draws, block.rows)
-    visible = kept.visible.reshape(shape)
+    visible = results.visible.reshape(shape)
     own = 0.0 if offsets is None else offsets[..., 0].astype(np.float64)
-    moments = _moments(visible, kept.powers.reshape(4, *shape), own)
+    moments = _moments(visible, results.powers.reshape(4, *shape), own)
     _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.shape.draws)
     if not math.isnan(tally.band):
         _accumulate(tally.score_sums, {"inside": inside}, draws, tally.shape.draws)
     seen = visible > 0
     for index, (_, multiplier) in enumerate(tally.rules):
-        sink = _above_largest(tally, multiplier, kept.largest.reshape(shape))
-        found = row_statistics(kept.sums[index].reshape(5, *shape), visible, sink)
+        sink = _above_largest(tally, multiplier, results.largest.reshape(shape))
+        found = row_statistics(results.sums[index].reshape(5, *shape), visible, sink)
         _accumulate(tally.row_sums[index], sums_of_rows(found, visible), draws, tally.shape.draws)
         tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
         tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
@@ -304,7 +309,7 @@ def _reduce(
         if tally.gradient_norms is None:
             whole = (len(tally.rules), tally.shape.draws, len(range(tally.shape.rows)[taken]))
             tally.gradient_norms = np.full(whole, np.nan, np.float32)
-        norms = kept.gradients.reshape(-1, *shape)[..., (taken.start - rows.start) % taken.step :: taken.step]
+        norms = results.gradients.reshape(-1, *shape)[..., (taken.start - rows.start) % taken.step :: taken.step]
         before = len(range(rows.start)[taken])
         tally.gradient_norms[:, draws, before : before + norms.shape[-1]] = norms
 
@@ -319,16 +324,16 @@ def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, total: in
 
 
 def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:
-    """Arrays of a piece's shape, the same memory for every piece: fresh memory costs more than the arithmetic."""
+    """Return arrays of a piece's shape, reusing memory: allocating costs more than the arithmetic."""
     if not tally.scratch or tally.scratch[0].size < like.size:
         tally.scratch = [np.empty(like.size, like.dtype) for _ in range(3)]
     return [each[: like.size].reshape(like.shape) for each in tally.scratch]
 
 
 def _power_sums(scores: FloatArray, squares: FloatArray) -> FloatArray:
-    """Sums of the first four powers of the scores (rows, n), 0 where hidden; shape (4, rows).
+    """Return the sums (4, rows) of the first four powers of the scores (rows, n), 0 where hidden.
 
-    Their own precision is enough, because scores come less their centre and less what a whole row has in common.
+    The scores' own precision is enough, because their centre and their rows' offsets have been subtracted.
     """
     np.multiply(scores, scores, out=squares)
     sums = np.empty((4, len(scores)), scores.dtype)
@@ -340,7 +345,7 @@ def _power_sums(scores: FloatArray, squares: FloatArray) -> FloatArray:
 
 
 def _moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | float) -> RowMoments:
-    """Each row's moments from its power sums (4, draws, rows)."""
+    """Return each row's moments from its power sums (4, draws, rows)."""
     e1, e2, e3, e4 = powers / np.maximum(visible, 1)
     return RowMoments(
         visible=visible,
@@ -352,7 +357,7 @@ def _moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | floa
 
 
 def _extremes(tally: Tally, shifted: ShiftedRows, offsets: FloatArray | None) -> None:
-    """Keep the smallest and the largest visible score."""
+    """Update the smallest and the largest visible score."""
     seen = shifted.visible > 0
     if seen.any():
         own = 0.0 if offsets is None else offsets.ravel()
@@ -361,7 +366,7 @@ def _extremes(tally: Tally, shifted: ShiftedRows, offsets: FloatArray | None) ->
 
 
 def _inside(tally: Tally, scores: FloatArray, hidden: BoolArray | None, offsets: FloatArray | None) -> list[int]:
-    """How many visible scores (draws, rows, n) of each draw lie within the band about the centre."""
+    """Count, for each draw, the visible scores (draws, rows, n) within the band about the centre."""
     if math.isnan(tally.band):
         return [0] * len(scores)
     own = 0.0 if offsets is None else offsets
@@ -373,15 +378,15 @@ def _inside(tally: Tally, scores: FloatArray, hidden: BoolArray | None, offsets:
 
 
 def _visible(values: FloatArray, hidden: BoolArray | None, counted: Chosen) -> FloatArray:
-    """The values (counted rows, n) without those that are hidden."""
+    """Return the values (counted rows, n) without the hidden ones."""
     return values if hidden is None else values[~hidden[counted]]
 
 
 def _counted(shape: Shape, draw: int, row: int, rows: int) -> Chosen | None:
-    """Which of so many rows, from this one on, are counted: of all rows of all draws, one in every group of so many.
+    """Select which of `rows` rows, starting at `row` of `draw`, are counted: one in each group of `Shape.every` rows.
 
-    Its place in the group goes round by the golden ratio, so that under a causal mask every place of a draw has
-    its turn, whatever factors the numbers share.
+    Its position in the group advances by the golden ratio, so that under a causal mask every position is counted in
+    turn, whatever common factors the sizes have.
     """
     if shape.every == 1:
         return slice(None)

@@ -1,3 +1,5 @@
+"""The laws of components, and the mean, standard deviation and reach of their scores."""
+
 import itertools
 import math
 from dataclasses import replace
@@ -5,10 +7,11 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.lab.components import LAWS, score_mean, score_reach, score_std
+from attn_tui.core.lab.sampling import LAWS
+from attn_tui.core.lab.scoring import score_mean, score_reach, score_std
 from attn_tui.core.parameters import ComponentLaw, Parameters
 
-DEGREES = 13  # Student's t then has the moments that the errors below are made of
+DEGREES = 13  # enough for Student's t to have the moments that give the standard errors below
 SIZE = 1 << 18
 
 
@@ -23,7 +26,7 @@ def test_components_have_the_moments_of_their_law(law: ComponentLaw) -> None:
         assert abs((x**power).mean() - moment) <= 4 * stderr + 1e-6, power
 
 
-def test_fourth_moments_are_those_of_the_books() -> None:
+def test_fourth_moments_are_the_known_ones() -> None:
     fourth = {law: LAWS[law].fourth_moment(DEGREES) for law in get_args(ComponentLaw)}
     assert fourth == {"normal": 3, "uniform": 1.8, "laplace": 6, "rademacher": 1, "student_t": pytest.approx(11 / 3)}
     assert LAWS["student_t"].fourth_moment(5) == 9
@@ -37,7 +40,7 @@ def test_rademacher_components_are_signs() -> None:
 @pytest.mark.parametrize("law", get_args(ComponentLaw))
 @pytest.mark.parametrize(("mean_q", "mean_k"), [(0.0, 0.0), (2.0, 0.0), (-1.5, 0.5)])
 @pytest.mark.parametrize(("std_q", "std_k"), [(1.0, 1.0), (0.5, 3.0), (0.0, 1.0), (0.0, 0.0)])
-def test_independent_components_give_the_closed_form(
+def test_scores_of_independent_components_have_the_closed_form(
     law: Any, mean_q: float, mean_k: float, std_q: float, std_k: float
 ) -> None:
     p = Parameters(d_k=48, components=law, mean_q=mean_q, mean_k=mean_k, std_q=std_q, std_k=std_k)
@@ -47,7 +50,7 @@ def test_independent_components_give_the_closed_form(
 
 
 @pytest.mark.parametrize("correlation", [-1.0, -0.5, 0.25, 1.0])
-def test_correlated_normal_components_give_the_closed_form(correlation: float) -> None:
+def test_scores_of_correlated_normal_components_have_the_closed_form(correlation: float) -> None:
     for mean_q, mean_k, std_q, std_k in itertools.product((0.0, 1.5), (0.0, -2.0), (1.0, 0.5), (1.0, 3.0)):
         p = Parameters(d_k=48, mean_q=mean_q, mean_k=mean_k, std_q=std_q, std_k=std_k, correlation=correlation)
         spread = std_q**2 * std_k**2 * (1 + correlation**2) + mean_q**2 * std_k**2 + mean_k**2 * std_q**2
@@ -64,13 +67,13 @@ def test_a_standard_deviation_that_does_not_exist_is_nan() -> None:
 
 
 @pytest.mark.parametrize("side", ["std_q", "std_k"])
-def test_a_side_without_spread_takes_heavy_tails_out_of_a_correlation(side: str) -> None:
+def test_heavy_tails_do_not_matter_if_one_side_has_no_spread(side: str) -> None:
     p = Parameters(components="student_t", degrees_of_freedom=3, correlation=0.5, mean_q=2.0, mean_k=3.0)
     exact = {"std_q": 2.0, "std_k": 3.0}[side] * math.sqrt(p.d_k)  # only the other side varies, with variance 1
     assert score_std(p.with_value(side, 0.0)) == pytest.approx(exact)
 
 
-def test_scores_reach_as_far_as_their_standard_deviation_or_as_those_of_normal_components() -> None:
+def test_the_reach_of_scores_is_their_standard_deviation_or_that_of_normal_components() -> None:
     heavy = Parameters(components="student_t", degrees_of_freedom=3, correlation=0.5, mean_q=2.0, std_k=3.0)
     assert math.isnan(score_std(heavy))
     assert score_reach(heavy) == score_std(replace(heavy, components="normal")) > 0

@@ -1,3 +1,5 @@
+"""Reports and heads as JSON, CSV and Markdown."""
+
 import csv
 import io
 import json
@@ -6,17 +8,19 @@ import re
 from typing import Any
 
 import pytest
-from attn_tui.core.captures.heads import HeadSubject, measure_head, named_rule
-from attn_tui.core.captures.reader import Capture, open_capture, sample_path
+from attn_tui.core.captures.capture import Capture, HeadSubject
+from attn_tui.core.captures.heads import measure_head, named_rule
+from attn_tui.core.captures.reader import CaptureFile, open_capture, sample_path
 from attn_tui.core.export.formats import version
 from attn_tui.core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
 from attn_tui.core.export.report import report_csv, report_json, report_markdown
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.prediction import PredictedColumn, Prediction
-from attn_tui.core.lab.theory import freezing, predict
 from attn_tui.core.parameters import FIELDS, Parameters
-from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
+from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
+from attn_tui.core.theory.freezing import freezing
+from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.prediction import PredictedColumn, Prediction
 
 ODD = Parameters(d_k=7, n_keys=5, n_queries=3, batch=2, scale="custom", multiplier=0.1, mean_q=-0.25, seed=3)
 EXACT = predict(ODD)
@@ -29,26 +33,26 @@ def measurement() -> Measurement[Parameters]:
 
 
 @pytest.fixture(scope="module")
-def capture() -> Capture:
+def capture() -> CaptureFile:
     return open_capture(sample_path())
 
 
 @pytest.fixture(scope="module")
-def heads(capture: Capture) -> list[Measurement[HeadSubject]]:
+def heads(capture: CaptureFile) -> list[Measurement[HeadSubject]]:
     layer = capture.layers[1]
     rules = [named_rule("none", layer), named_rule("file", layer)]
     return [measure_head(capture, layer, head, rules) for head in (0, 1)]
 
 
 def with_estimates(estimate: Estimate) -> tuple[Measurement[Parameters], Prediction]:
-    """A measurement and a theory that hold this everywhere."""
+    """A measurement and a theory with the same value everywhere."""
     column = Column("none", 1.0, dict.fromkeys(NAMES, estimate), {})
     exact = PredictedColumn("none", 1.0, dict.fromkeys(NAMES, estimate.value), freezing(ODD, "none"))
     return Measurement(ODD, 2, 2, (column,)), Prediction(ODD, (exact,))
 
 
 def strict(text: str) -> Any:
-    """What a parser reads that knows no NaN."""
+    """JSON without NaN."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not JSON")
@@ -57,7 +61,7 @@ def strict(text: str) -> Any:
 
 
 def cells(markdown: str) -> list[list[str]]:
-    """The rows of a Markdown table, without the rule under its header."""
+    """The rows of a Markdown table, without the line under its header."""
     lines = [line for line in markdown.splitlines() if line.startswith("|")]
     table = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
     assert len({len(row) for row in table}) == 1
@@ -100,7 +104,7 @@ def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[M
 
 
 @pytest.mark.parametrize("number", [None, math.nan, math.inf, -math.inf])
-def test_what_does_not_exist_is_absent_in_every_format(number: float | None) -> None:
+def test_missing_values_are_absent_in_every_format(number: float | None) -> None:
     result = with_estimates(Estimate(number, number))
     absent = {"value": None, "stderr": None}
     column = strict(report_json(*result))["columns"][0]
@@ -111,7 +115,7 @@ def test_what_does_not_exist_is_absent_in_every_format(number: float | None) -> 
     assert {cell for row in cells(report_markdown(*result))[1:] for cell in row[1:]} <= {"", "—"}
 
 
-def test_a_value_without_error_stands_alone() -> None:
+def test_a_value_without_standard_error_is_shown_alone() -> None:
     result = with_estimates(Estimate(0.5, None))
     values = {row[0]: row[1:] for row in cells(report_markdown(*result))[1:]}
     assert values["entropy"] == ["0.5", "0.5"]
@@ -120,7 +124,7 @@ def test_a_value_without_error_stands_alone() -> None:
     assert (row["value"], row["stderr"]) == ("0.5", "")
 
 
-def test_csv_is_tidy_and_says_what_json_says(measurement: Measurement[Parameters]) -> None:
+def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) -> None:
     text = report_csv(measurement, EXACT)
     assert "\r" not in text
     assert text.endswith("\n")
@@ -139,22 +143,11 @@ def test_csv_is_tidy_and_says_what_json_says(measurement: Measurement[Parameters
         assert (float(row["theory"]) if row["theory"] else None) == column["theory"][row["statistic"]]
 
 
-def test_csv_of_heads_is_tidy_and_says_what_json_says(
-    capture: Capture, heads: list[Measurement[HeadSubject]]
-) -> None:
+def test_csv_of_heads_is_tidy_and_agrees_with_json(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
     rows = list(csv.DictReader(io.StringIO(inspect_csv(heads))))
     entries = strict(inspect_json(capture, heads))["heads"]
-    assert list(rows[0]) == [
-        "layer",
-        "layer_name",
-        "head",
-        "d_k",
-        "scale",
-        "multiplier",
-        "statistic",
-        "value",
-        "stderr",
-    ]
+    names = "layer layer_name head d_k scale multiplier statistic value stderr"
+    assert list(rows[0]) == names.split()
     assert len(rows) == len(NAMES) * len(entries)
     for number, row in enumerate(rows):
         entry = entries[number // len(NAMES)]
@@ -163,7 +156,7 @@ def test_csv_of_heads_is_tidy_and_says_what_json_says(
         assert (float(row["value"]) if row["value"] else None) == value
 
 
-def test_markdown_says_what_json_says(measurement: Measurement[Parameters]) -> None:
+def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Parameters]) -> None:
     text = report_markdown(measurement, EXACT)
     assert text.startswith(
         "Parameters: d_k 7, keys 5, queries 3, batch 2, d_v 64, scale custom, multiplier 0.1, mask none"
@@ -202,14 +195,10 @@ def test_markdown_of_one_head_names_it(capture: Capture, heads: list[Measurement
     assert cells(text)[0] == ["", "unscaled × 1", "the file's × 0.1768"]
 
 
-def test_spelling_reaches_every_cell(measurement: Measurement[Parameters]) -> None:
+def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Parameters]) -> None:
     def ascii_only(text: str) -> str:
         return text.replace("‖", "||").encode("ascii", "replace").decode()
 
     text = report_markdown(measurement, EXACT, ascii_only)
     assert text.isascii()
     assert any(row[0] == r"\|\|J\|\|_F" for row in cells(text))
-
-
-def test_every_statistic_has_its_place() -> None:
-    assert set(NAMES) == set(STATISTIC)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import textbook
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.theory import predict
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.theory.predict import predict
+from simulation import draw_vectors
 
 QUESTION = Parameters(d_k=9, n_keys=13, n_queries=11, batch=4, d_v=5)
 EXACT: dict[str, dict[str, Any]] = {
@@ -30,24 +31,12 @@ EXACT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", EXACT.values(), ids=EXACT)
-def test_the_exact_gradient_is_that_of_a_simulation(change: dict[str, Any]) -> None:
+def test_the_exact_gradient_agrees_with_a_simulation(change: dict[str, Any]) -> None:
     p, draws = replace(QUESTION, **change), 8_000
     rng = np.random.default_rng(0)
-
-    def drawn(vectors: int) -> Any:
-        shape = (draws, vectors, p.d_k)
-        if p.components == "laplace":
-            return rng.laplace(0, math.sqrt(0.5), shape)
-        return (
-            rng.uniform(-math.sqrt(3), math.sqrt(3), shape) if p.components == "uniform" else rng.normal(size=shape)
-        )
-
-    own, shared = math.sqrt(1 - abs(p.correlation)), math.sqrt(abs(p.correlation)) * drawn(1)
-    q = p.mean_q + p.std_q * (own * drawn(1) + shared)
-    k = p.mean_k + p.std_k * (own * drawn(p.n_keys) + math.copysign(1, p.correlation) * shared)
-    received = np.einsum(
-        "dv,dnv->dn", rng.standard_normal((draws, p.d_v)), rng.standard_normal((draws, p.n_keys, p.d_v))
-    )
+    q, k = draw_vectors(p, rng, draws, 1, p.n_keys)
+    g, v = rng.standard_normal((draws, p.d_v)), rng.standard_normal((draws, p.n_keys, p.d_v))
+    received = np.einsum("dv,dnv->dn", g, v)
     row = np.arange(draws) % p.n_queries if p.mask == "causal" else np.full(draws, p.n_keys)
     seen = np.arange(p.n_keys) <= row[:, None]
     for column in predict(p).columns:
@@ -67,12 +56,12 @@ def test_the_exact_gradient_is_that_of_a_simulation(change: dict[str, Any]) -> N
     [{"components": "uniform"}, {"sink": "logit"}, {"softcap": 9.0}, {"mechanism": "cosine"}, {"scale": "rms_none"}],
     ids=str,
 )
-def test_a_gradient_without_an_exact_value_has_none(change: dict[str, Any]) -> None:
+def test_some_gradients_have_no_exact_value(change: dict[str, Any]) -> None:
     assert predict(replace(QUESTION, **change)).columns[1].values["grad_q_rms"] is None
 
 
 @pytest.mark.parametrize("change", [{"n_keys": 1}, {"std_k": 0.0, "mean_k": 3.0}, {"correlation": -1.0}], ids=str)
-def test_where_keys_are_alike_no_gradient_is_both_exact_and_measured(change: dict[str, Any]) -> None:
+def test_with_equal_keys_the_exact_and_the_measured_gradient_are_zero(change: dict[str, Any]) -> None:
     p = replace(QUESTION, **change)
     for measured, exact in zip(run(p).columns, predict(p).columns, strict=True):
         assert exact.values["grad_q_rms"] == 0

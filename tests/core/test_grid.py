@@ -1,8 +1,10 @@
+"""The texts of grids of d_k, and of the values of a second axis."""
+
 import itertools
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.lab.grid import parse_grid, parse_values
+from attn_tui.core.grid import parse_grid, parse_values
 from attn_tui.core.parameters import FIELD
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,40 +45,15 @@ def test_a_log_grid_holds_both_ends_and_grows_evenly(one: int, other: int, count
 
 
 SHAPES = [
-    "",
-    " ",
-    ",",
-    "1,",
-    ":5",
-    "1:",
-    "1:64:",
-    "1:64:log",
-    "1:2:3:4",
-    "-4",
-    "16.5",
-    "1e3",
-    "all",
-    "log0",
-    "1_000",
-    "٣",
-]
+    "", " ", ",", "1,", ":5", "1:", "1:64:", "1:64:log", "1:2:3:4", "-4", "16.5", "1e3", "all", "log0", "1_000", "٣",
+]  # fmt: skip
 BOUNDS = [
-    "0",
-    "5:1",
-    "1:1e9",
-    "20000",
-    "1:16385",
-    "9" * 40,
-    "1:64:0",
-    "1:64:log0",
-    "1:64:log1",
-    "1:64:log99999",
-    "1:5\n7",
-]
+    "0", "5:1", "1:1e9", "20000", "1:16385", "9" * 40, "1:64:0", "1:64:log0", "1:64:log1", "1:64:log99999", "1:5\n7",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", SHAPES + BOUNDS)
-def test_bad_grids_get_one_clear_line(text: str) -> None:
+def test_an_invalid_grid_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(InputError) as error:
         parse_grid(text)
     message = str(error.value)
@@ -93,7 +70,7 @@ def test_a_grid_has_the_bounds_of_its_field() -> None:
             parse_grid(text, FIELD["seed"])
 
 
-def test_a_second_axis_takes_what_its_field_takes() -> None:
+def test_a_second_axis_accepts_what_its_field_accepts() -> None:
     assert parse_values("64:256:64", FIELD["n_keys"]) == (64, 128, 192, 256)
     assert parse_values("sqrt_d_k, none", FIELD["scale"]) == ("sqrt_d_k", "none")
     assert parse_values("0.5,-0.5,0.5", FIELD["correlation"]) == (0.5, -0.5)

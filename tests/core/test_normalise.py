@@ -1,24 +1,16 @@
-"""Normalised queries and keys: sizes, golden scores, and how the rules relate."""
+"""Normalised queries and keys: their sizes, their scores and the backward pass."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from attn_tui.core.attention.normalise import normalised, normalised_backward
-from attn_tui.core.attention.scales import SCALE_RULES, Normalise, Setting, multiplier
+from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
+from golden import cases, reference
 
-GOLDEN = np.load(Path(__file__).parents[1] / "data" / "golden.npz")
-COSINES = [
-    c["case"] for c in json.loads(str(GOLDEN["manifest"])) if c["case"].startswith("cosine") and "_t1" in c["case"]
-]
+COSINES = [case for case in cases("cosine") if "_t1" in case["case"]]
+(RMS,) = cases("qknorm_rms")
 KINDS: tuple[Normalise, ...] = ("rms", "layer_norm", "l2")
-
-
-def field(case: str, name: str) -> Any:
-    value = GOLDEN[f"{case}.{name}"]
-    return GOLDEN[str(value)[1:]] if value.dtype.kind == "U" else value
 
 
 def draw(*shape: int, dtype: str = "float64") -> Any:
@@ -26,7 +18,7 @@ def draw(*shape: int, dtype: str = "float64") -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_vectors_come_out_with_the_size_that_is_said(dtype: str) -> None:
+def test_normalised_vectors_have_the_size_of_their_kind(dtype: str) -> None:
     x = draw(3, 4, 10, dtype=dtype)
     tolerance = 1e-6 if dtype == "float32" else 1e-14
     assert normalised(x, "none") is x
@@ -49,7 +41,7 @@ def test_the_size_of_a_vector_does_not_matter(how: Normalise, factor: float) -> 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("how", KINDS)
-def test_what_has_no_direction_becomes_zero(how: Normalise, dtype: str) -> None:
+def test_a_vector_without_direction_becomes_zero(how: Normalise, dtype: str) -> None:
     flat = np.full((1, 7), 0.1, dtype)
     assert np.array_equal(normalised(np.zeros((2, 7), dtype), how), np.zeros((2, 7)))
     if how == "layer_norm":
@@ -59,21 +51,21 @@ def test_what_has_no_direction_becomes_zero(how: Normalise, dtype: str) -> None:
         assert (normalised(flat, how) > 0).all()
 
 
-@pytest.mark.parametrize("case", COSINES)
-def test_cosines_are_the_reference_s(case: str) -> None:
-    q, k = (normalised(field(case, side), "l2") for side in "qk")
-    assert np.allclose(q @ k.mT, field(case, "raw"), rtol=1e-12, atol=1e-12)
+@pytest.mark.parametrize("case", COSINES, ids=lambda case: case["case"])
+def test_cosines_agree_with_references(case: dict[str, Any]) -> None:
+    q, k = (normalised(reference(case, side), "l2") for side in "qk")
+    assert np.allclose(q @ k.mT, reference(case, "raw"), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(0.0, 2e-5), (1e-6, 1e-12)])
-def test_rms_scores_are_the_reference_s_with_its_epsilon(epsilon: float, tolerance: float) -> None:
-    q, k = (normalised(field("qknorm_rms", side), "rms", epsilon) * field("qknorm_rms", f"g{side}") for side in "qk")
-    expected = field("qknorm_rms", "raw")
+def test_rms_scores_agree_with_references_up_to_epsilon(epsilon: float, tolerance: float) -> None:
+    q, k = (normalised(reference(RMS, side), "rms", epsilon) * reference(RMS, f"g{side}") for side in "qk")
+    expected = reference(RMS, "raw")
     assert np.allclose(q @ k.mT, expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("how", KINDS)
-def test_an_epsilon_tells_only_where_vectors_are_as_small(how: Normalise) -> None:
+def test_epsilon_matters_only_for_small_vectors(how: Normalise) -> None:
     x = draw(5, 16)
     assert np.allclose(normalised(x, how, 1e-6), normalised(x, how), rtol=1e-6, atol=1e-6)
     small = normalised(1e-9 * x, how, 1e-6)
@@ -83,7 +75,7 @@ def test_an_epsilon_tells_only_where_vectors_are_as_small(how: Normalise) -> Non
 @pytest.mark.parametrize("how", ["none", *KINDS])
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3])
 @pytest.mark.parametrize("size", [1.0, 1e-2, 1e-5])
-def test_the_way_back_is_the_derivative(how: Normalise, epsilon: float, size: float) -> None:
+def test_the_backward_pass_agrees_with_finite_differences(how: Normalise, epsilon: float, size: float) -> None:
     rng = np.random.default_rng(1)
     x, upstream, direction = (rng.standard_normal((3, 6)) for _ in range(3))
     x, step = size * x, 1e-5 * size
@@ -97,7 +89,7 @@ def test_the_way_back_is_the_derivative(how: Normalise, epsilon: float, size: fl
 
 @pytest.mark.parametrize("how", KINDS)
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6])
-def test_no_vector_is_too_small_for_the_way_back(how: Normalise, epsilon: float) -> None:
+def test_no_vector_is_too_small_for_the_backward_pass(how: Normalise, epsilon: float) -> None:
     tiny = np.array([[0.0, 0.0], [1e-30, -1e-30], [1e-13, 0.0], [2.0, 2.0]], np.float32)
     with np.errstate(all="raise", under="ignore"):
         back = normalised_backward(np.ones_like(tiny), tiny, how, epsilon)

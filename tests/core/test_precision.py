@@ -1,9 +1,10 @@
-"""Rounding against the numbers of each format, and attention in a format against attention by hand."""
+"""Rounding to number formats, attention in these formats, and what it loses."""
 
 import math
 import subprocess
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -32,18 +33,18 @@ def dtype_of(name: str) -> Any:
 
 
 @every_format
-def test_the_declaration_is_what_the_library_of_the_format_says(name: str) -> None:
-    form, info = FORMATS[name], ml_dtypes.finfo(dtype_of(name))
+def test_declared_formats_agree_with_ml_dtypes(name: str) -> None:
+    form, info = FORMATS[name], cast(Any, ml_dtypes).finfo(dtype_of(name))
     assert (form.name, form.bits, form.mantissa, form.min_exponent) == (name, info.bits, info.nmant, info.minexp)
     assert form.largest == float(info.max)
 
 
-def test_limits_of_the_naive_exponential_are_those_that_are_known() -> None:
+def test_limits_of_the_naive_exponential_are_the_known_ones() -> None:
     limits = {
         "float16": 11.09, "bfloat16": 88.72, "float32": 88.72, "float8_e5m2": 10.96, "float8_e4m3fn": 6.10,
         "float64": 709.78,
     }  # fmt: skip
-    assert {name: round(form.exp_limit, 2) for name, form in FORMATS.items()} == limits
+    assert {name: round(FORMATS[name].exp_limit, 2) for name in limits} == limits
     for form in FORMATS.values():
         assert math.exp(form.exp_limit * (1 - 1e-12)) <= form.largest
 
@@ -59,7 +60,7 @@ def all_numbers(name: str) -> Any:
 
 
 def nearest(x: float, numbers: Any, even: Any) -> float:
-    """The number of a format that is nearest to x, of two the even one; x lies between the least and the largest."""
+    """The number of a format nearest to x, the even one of two; x is between the smallest and the largest."""
     above = int(np.searchsorted(numbers, x))
     if numbers[above] == x:
         return x
@@ -93,7 +94,7 @@ def test_rounding_twice_is_rounding_once(name: str) -> None:
     assert np.array_equal(round_to(once, name).values, once)
 
 
-def test_float64_and_float32_keep_the_numbers_that_they_have() -> None:
+def test_rounding_to_the_format_an_array_has_keeps_the_array() -> None:
     x = np.random.default_rng(0).normal(size=100)
     single = x.astype(np.float32)
     assert round_to(x, "float64").values is x
@@ -116,7 +117,7 @@ def test_float64_and_float32_keep_the_numbers_that_they_have() -> None:
         ("float32", 3.4028235e38, math.inf, math.inf),
     ],
 )
-def test_what_rounds_beyond_the_largest_number_overflows(
+def test_numbers_that_round_beyond_the_largest_one_overflow(
     name: str, holds: float, overflows: float, becomes: float
 ) -> None:
     found = round_to(np.array([holds, overflows, -holds, -overflows], np.float32), name)
@@ -125,28 +126,27 @@ def test_what_rounds_beyond_the_largest_number_overflows(
 
 
 @every_format
-def test_a_single_number_is_rounded_as_any(name: str) -> None:
+def test_a_single_number_is_rounded_like_an_array(name: str) -> None:
     assert round_to(np.array(0.3), name).values == round_to(np.array([0.3]), name).values[0]
 
 
 @every_format
-def test_what_is_no_number_stays_none_and_counts(name: str) -> None:
+def test_nan_stays_nan_and_counts_as_overflow(name: str) -> None:
     found = round_to(np.array([np.nan, 1.0]), name)
     assert np.isnan(found.values).tolist() == [True, False]
     assert found.overflow.tolist() == [True, False]
 
 
-def test_an_unknown_format_is_named_with_those_that_are_known() -> None:
-    for ask in (number_format, lambda name: round_to(np.ones(1), name)):
-        with pytest.raises(
-            InputError, match="'fp16' is not known; choose one of float64, float32, float16, bfloat16"
-        ):
-            ask("fp16")
+def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
+    functions: list[Callable[[str], Any]] = [number_format, lambda name: round_to(np.ones(1), name)]
+    for function in functions:
+        with pytest.raises(InputError, match=r"must be one of float64, float32, float16, bfloat16, .*, not 'fp16'"):
+            function("fp16")
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @of_few_bits
-def test_scores_are_made_of_rounded_inputs_and_rounded(name: str, mechanism: Mechanism) -> None:
+def test_inputs_and_scores_are_rounded(name: str, mechanism: Mechanism) -> None:
     rng = np.random.default_rng(0)
     q, k = (rng.standard_normal((5, 16), dtype=np.float32) for _ in range(2))
     weights = draw_weights(mechanism, 16, rng, gain=4.0)
@@ -158,14 +158,14 @@ def test_scores_are_made_of_rounded_inputs_and_rounded(name: str, mechanism: Mec
     assert 2.0 ** -(FORMATS[name].mantissa + 4) < error < 2.0 ** -(FORMATS[name].mantissa - 2)
 
 
-def test_a_dot_product_in_bfloat16_is_the_one_made_by_hand() -> None:
+def test_a_dot_product_in_bfloat16_by_hand() -> None:
     q, k = np.array([[1.0, 1.0, 2.0**-9]]), np.array([[1.0, 2.0**-8, 1.0]])
-    # 1 + 2⁻⁸ + 2⁻⁹ in float32; in bfloat16 neighbours of 1 are 2⁻⁷ apart, and ¾ of that is nearer to the next.
+    # In float32 it is 1 + 2⁻⁸ + 2⁻⁹; in bfloat16 the next number above 1 is 1 + 2⁻⁷, and ¾ of that is nearer to it.
     assert low_precision_scores(q, k, "bfloat16").values.tolist() == [[1 + 2.0**-7]]
 
 
-def test_everything_that_enters_a_score_is_rounded_before() -> None:
-    """Three times 85 (1 + 3·2⁻¹⁰) is 255.75, which would become 256; but 1 + 3·2⁻¹⁰ has become 1 before."""
+def test_queries_keys_weights_and_sinks_are_rounded_before_they_are_used() -> None:
+    """Three times 85 (1 + 3·2⁻¹⁰) is 255.75 and would become 256; but 1 + 3·2⁻¹⁰ is rounded to 1 before."""
     more, one, many = np.array([[1 + 3 * 2.0**-10]]), np.array([[1.0]]), np.array([[85.0]])
     rows = [np.tile(each, (1, 3)) for each in (more, many)]
     assert (rows[0] @ rows[1].T)[0, 0] > 255.5
@@ -188,9 +188,9 @@ def test_weights_are_numbers_of_the_format(name: str) -> None:
     assert low_precision_weights(np.zeros(3, np.float32), "float8_e4m3fn").tolist() == [0.34375] * 3
 
 
-def test_sums_in_float32_keep_what_the_format_alone_would_lose() -> None:
+def test_sums_are_made_in_float32() -> None:
     ones = np.ones((1, 4096))
-    assert low_precision_scores(ones, ones, "bfloat16").values.tolist() == [[4096.0]]  # 1 by 1, it would stop at 256
+    assert low_precision_scores(ones, ones, "bfloat16").values.tolist() == [[4096.0]]  # bfloat16 sums stop at 256
 
 
 def report(q: Any, k: Any, name: str, **how: Any) -> Any:
@@ -209,15 +209,15 @@ def test_float64_loses_nothing() -> None:
 def test_fewer_bits_lose_more() -> None:
     rng = np.random.default_rng(0)
     q, k = rng.standard_normal((64, 64)), rng.standard_normal((128, 64))
-    error = {name: report(q, k, name).weight_error.mean() for name in FORMATS}
     order = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
+    error = {name: report(q, k, name).weight_error.mean() for name in order}
     assert sorted(error, key=lambda name: error[name]) == order
     assert error["float32"] < 1e-5
     assert 1e-4 < error["float16"] < error["bfloat16"] / 4 < 0.05
 
 
 @given(st.sampled_from(FEW_BITS), st.floats(0.01, 1), st.sampled_from([None, 5.0]), st.booleans(), st.integers(0, 99))
-def test_the_error_of_weights_is_their_total_variation(
+def test_weight_error_is_total_variation(
     name: str, multiplier: float, cap: float | None, sink: bool, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -233,12 +233,12 @@ def test_the_error_of_weights_is_their_total_variation(
 
     p, rounded = weights(q @ k.mT), round_to(weights(low), name).values
     expected = np.abs(p - rounded).sum(axis=-1) / 2
-    # float32 for float64 in the softmax moves a weight that lies between two numbers to the other one.
+    # A softmax in float32 may move a weight between two numbers to the other one.
     assert found.weight_error == pytest.approx(expected, abs=2 * 2.0 ** -FORMATS[name].mantissa / 4)
     assert np.all(found.weight_error[hidden.all(axis=-1)] == 0)
 
 
-def test_scores_and_exponentials_that_overflow_are_counted_where_they_are_seen() -> None:
+def test_only_visible_overflows_are_counted() -> None:
     q = np.array([[300.0], [1.0], [-300.0]])
     k = np.array([[300.0], [1.0], [11.0], [0.0]])
     found = report(q, k, "float16")
@@ -258,7 +258,7 @@ def test_a_row_with_an_infinite_score_has_no_weights_left() -> None:
     with np.errstate(all="raise", under="ignore"):
         found = report(q, k, "float16")
         assert np.isnan(low_precision_weights(low_precision_scores(q, k, "float16").values, "float16")[0]).all()
-    assert found.weight_error.tolist() == [1, pytest.approx(0)]  # −∞ is a weight of 0, which it is
+    assert found.weight_error.tolist() == [1, pytest.approx(0)]  # the score −∞ has weight 0, as it should
     assert report(q, k, "bfloat16").weight_error == pytest.approx(0)
 
 
@@ -274,7 +274,7 @@ def test_a_saturated_score_still_has_weights() -> None:
     q, k = np.array([[30.0]]), np.array([[30.0], [20.0], [0.0]])
     found = report(q, k, "float8_e4m3fn")
     assert found.score_overflow.tolist() == [2]
-    assert found.weight_error.tolist() == [0.5]  # 900 and 600 have become the same
+    assert found.weight_error.tolist() == [0.5]  # 900 and 600 become the same number
 
 
 def test_a_soft_cap_keeps_exponentials_from_overflowing() -> None:
@@ -283,37 +283,31 @@ def test_a_soft_cap_keeps_exponentials_from_overflowing() -> None:
     assert report(q, k, "float16", softcap=10.0).exp_overflow.tolist() == [0]
 
 
-def test_overflow_of_naive_exponentials_is_as_frequent_as_theory_says() -> None:
-    """d 64, float16: P(q·k > 11.09) is .082 for normal components."""
+def test_naive_exponentials_overflow_as_often_as_the_law_of_scores_predicts() -> None:
+    """At d_k 64 the share of scores beyond float16's 11.09 is 0.082 for normal components."""
     rng = np.random.default_rng(0)
     q, k = rng.standard_normal((200, 16, 64)), rng.standard_normal((200, 32, 64))
     each = report(q, k, "float16").exp_overflow.mean(axis=1) / 32
     assert each.mean() == pytest.approx(0.082, abs=4 * each.std() / math.sqrt(200) + 5e-4)
 
 
-def test_losses_take_scores_that_were_rounded_elsewhere() -> None:
-    exact = np.array([[1.0, 2.0]])
-    found = losses(exact, Rounded(np.array([[1.0, np.inf]], np.float32), np.array([[False, True]])), "float16")
+@pytest.mark.parametrize("overflow", [math.inf, math.nan])
+def test_losses_take_scores_that_were_rounded_elsewhere(overflow: float) -> None:
+    rounded = Rounded(np.array([[1.0, overflow]], np.float32), np.array([[False, True]]))
+    found = losses(np.array([[1.0, 2.0]]), rounded, "float16")
     assert [each.tolist() for each in found] == [[1], [1], [1]]
-    none = losses(exact, Rounded(np.array([[1.0, np.nan]], np.float32), np.array([[False, True]])), "float16")
-    assert [each.tolist() for each in none] == [[1], [1], [1]]
 
 
-def test_ml_dtypes_is_loaded_only_when_a_format_needs_it() -> None:
-    code = (
-        "import sys, numpy as np\n"
-        "from attn_tui.core.attention.precision import round_to\n"
-        "loaded = []\n"
-        "for name in ('float64', 'float32', 'float16', 'bfloat16'):\n"
-        "    round_to(np.ones(3), name)\n"
-        "    loaded.append('ml_dtypes' in sys.modules)\n"
-        "print(loaded)\n"
-    )
+def test_formats_load_neither_numpy_nor_ml_dtypes_before_they_need_them() -> None:
+    code = """if True:
+        import sys, attn_tui.core.attention.formats
+        loaded = ["numpy" in sys.modules]
+        import numpy as np
+        from attn_tui.core.attention.precision import round_to
+        for name in ("float64", "float32", "float16", "bfloat16"):
+            round_to(np.ones(3), name)
+            loaded.append("ml_dtypes" in sys.modules)
+        print(loaded)
+    """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "[False, False, False, True]"
-
-
-def test_formats_are_declared_without_numpy() -> None:
-    code = "import sys, attn_tui.core.attention.formats\nprint('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == "[False, False, False, False, True]"

@@ -1,23 +1,24 @@
-"""Softmax of n independent normal logits: against adaptive quadrature, identities, limits and simulation."""
+"""Expectations of the softmax of n normal logits agree with quadrature, identities, limits and a simulation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from attn_tui.core.lab import curves as curves_module
-from attn_tui.core.lab.curves import causal_lengths, curves
-from attn_tui.core.lab.kept import KEPT_CURVES, curves_to_make
-from attn_tui.core.lab.quadrature import Expectations, expectations
 from attn_tui.core.parameters import FIELD, Parameters
-from scipy import integrate, special, stats
+from attn_tui.core.theory import curves as curves_module
+from attn_tui.core.theory.curves import KEPT_CURVES, causal_lengths, curves
+from attn_tui.core.theory.quadrature import Expectations, expectations
 
+# These have no type stubs.
+integrate, special, stats = (import_module(f"scipy.{name}") for name in ("integrate", "special", "stats"))
 SCALES = (0.0, 1e-4, 0.05, 0.3, 0.7, 0.999, 1.0, 1.7, 3.0, 5.5, 9.0, 25.0, 64.0, 1e3, 1e6)
 COUNTS = (2, 3, 10, 128, 1024, 10_000, 1_000_000)
-# The name of each expectation as a curve, and as `expectations` has it.
+# The names of expectations: of curves, and in `expectations`.
 NAMES = {
     "entropy": "entropy",
     "max_weight": "max_weight",
@@ -35,8 +36,11 @@ def exact(n: float, s: float) -> Expectations:
 
 def largest_of(n: int) -> float:
     """E of the largest of n standard normals."""
-    density = stats.norm.pdf
-    return integrate.quad(lambda z: z * n * density(z) * stats.norm.cdf(z) ** (n - 1), -10, 12, epsabs=1e-13)[0]
+
+    def integrand(z: float) -> float:
+        return z * n * stats.norm.pdf(z) * stats.norm.cdf(z) ** (n - 1)
+
+    return integrate.quad(integrand, -10, 12, epsabs=1e-13)[0]
 
 
 @pytest.mark.parametrize("n", COUNTS)
@@ -46,7 +50,7 @@ def test_weights_sum_to_one(n: int) -> None:
 
 
 @pytest.mark.parametrize("s", [0.28, 0.3, 0.33, 0.36, 0.45, 0.49, 0.5, 0.7, 1.3, 4.6, 4.8, 30.0, 900.0, 1e5])
-def test_one_of_two_keys_has_all_the_weight_as_often_as_their_logits_are_that_far_apart(s: float) -> None:
+def test_the_share_of_one_hot_rows_of_two_keys_has_a_closed_form(s: float) -> None:
     assert exact(2, s).one_hot[0] == pytest.approx(math.erfc(math.log(19) / (2 * s)), abs=1e-10)
 
 
@@ -79,11 +83,12 @@ def test_two_keys_agree_with_adaptive_quadrature(s: float) -> None:
     assert e.jacobian_along_logits[0] == pytest.approx(mean(along), abs=1e-11, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "tolerance"), [(2, 1e-11), (128, 1e-11), (10_000, 1e-10), (1_000_000, 1e-8)])
 def test_entropy_follows_from_squared_weights(n: int, tolerance: float) -> None:
     """d/ds E ln Z = E Σ p z = s(1 − E Σp²) by Stein's lemma, and E H = E ln Z − s²(1 − E Σp²).
 
-    So the entropy, up to s = 64, is an integral of another expectation.
+    So the entropy is an integral of another expectation; checked up to s = 64.
     """
     nodes, weights = np.polynomial.legendre.leggauss(24)
     log_z, edges = math.log(n), [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 18, 25, 40, 64]
@@ -92,7 +97,7 @@ def test_entropy_follows_from_squared_weights(n: int, tolerance: float) -> None:
             s = (low + high) / 2 + (high - low) / 2 * node
             log_z += weight * (high - low) / 2 * s * (1 - exact(n, s).sum_squared_weights[0])
         e = exact(n, high)
-        # E ln Z grows to hundreds: its own rounding is multiplied by s².
+        # E ln Z grows to hundreds, and the rounding of Σp² is multiplied by s².
         assert e.entropy[0] == pytest.approx(
             log_z - high**2 * (1 - e.sum_squared_weights[0]), abs=tolerance * (1 + high**2 / 100)
         )
@@ -100,7 +105,7 @@ def test_entropy_follows_from_squared_weights(n: int, tolerance: float) -> None:
 
 @pytest.mark.parametrize("n", [3, 10, 128])
 @pytest.mark.parametrize("s", [0.4, 1.0, 3.0, 8.0, 40.0])
-def test_simulation(n: int, s: float) -> None:
+def test_expectations_agree_with_a_simulation(n: int, s: float) -> None:
     rows = 40_000
     z = np.random.default_rng(n).standard_normal((rows, n))
     x = s * z
@@ -123,7 +128,7 @@ def test_simulation(n: int, s: float) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 10, 1024, 1_000_000])
-def test_equal_logits_and_the_first_order_beside_them(n: int) -> None:
+def test_equal_logits_and_the_first_order_around_them(n: int) -> None:
     e = exact(n, 0.0)
     assert e.entropy[0] == pytest.approx(math.log(n), abs=1e-13)
     assert e.max_weight[0] == pytest.approx(1 / n)
@@ -138,7 +143,7 @@ def test_equal_logits_and_the_first_order_beside_them(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 10, 1024, 10_000])
-def test_far_beyond_freezing_only_near_ties_are_left(n: int) -> None:
+def test_far_beyond_freezing_only_near_ties_matter(n: int) -> None:
     """The two largest logits are within dx of each other with probability E max · dx/s."""
     s, largest = 1e6, largest_of(n)
     e = exact(n, s)
@@ -148,7 +153,7 @@ def test_far_beyond_freezing_only_near_ties_are_left(n: int) -> None:
     assert s * (1 - e.one_hot[0]) == pytest.approx(math.log(19) * largest, rel=1e-3)
 
 
-def test_many_counts_at_once_are_each_of_them_alone() -> None:
+def test_several_numbers_of_keys_at_once_agree_with_each_alone() -> None:
     counts = np.array([2.0, 3.5, 40.0, 8192.0])
     for s in (0.2, 1.5, 6.0, 300.0):
         together = expectations(counts, s)
@@ -162,7 +167,7 @@ def test_many_counts_at_once_are_each_of_them_alone() -> None:
     ("n", "tolerance"),
     [(2, 1e-10), (10, 1e-10), (100, 1e-10), (256, 1e-10), (300, 1e-10), (8192, 1e-10), (1_000_000, 1e-9)],
 )
-def test_curves_are_the_quadrature(n: int, tolerance: float) -> None:
+def test_curves_agree_with_the_quadrature(n: int, tolerance: float) -> None:
     scales = np.concatenate([SCALES, np.exp(np.random.default_rng(7).uniform(math.log(0.01), math.log(1e4), 40))])
     found = curves(n, 1, "none").at(scales)
     assert ("one_hot_rows" in found) == (n <= 10_000)
@@ -176,7 +181,7 @@ def test_curves_are_the_quadrature(n: int, tolerance: float) -> None:
         assert found["weight_times_complement"][index] == pytest.approx(complement, abs=tolerance)
 
 
-def test_a_single_key_holds_everything() -> None:
+def test_a_single_key_has_all_the_weight() -> None:
     found = curves(1, 1, "none").at(np.array([0.0, 1.0, 1e9]))
     assert "entropy_fraction" not in found
     for name, values in found.items():
@@ -184,7 +189,7 @@ def test_a_single_key_holds_everything() -> None:
 
 
 @pytest.mark.parametrize(("n_keys", "n_queries"), [(1, 5), (5, 1), (2, 3), (40, 40), (12, 60), (300, 30)])
-def test_causal_curves_average_over_what_rows_see(n_keys: int, n_queries: int) -> None:
+def test_causal_curves_average_over_the_visible_keys_of_rows(n_keys: int, n_queries: int) -> None:
     lengths = causal_lengths(n_keys, n_queries)
     assert list(lengths) == [min(i + 1, n_keys) for i in range(n_queries)]
     scales = np.array([0.0, 0.5, 2.0, 5.0, 50.0])
@@ -203,16 +208,16 @@ def test_causal_curves_average_over_what_rows_see(n_keys: int, n_queries: int) -
             assert found["entropy_fraction"][index] == pytest.approx(fraction, abs=3e-9)
 
 
-def test_the_curves_in_the_file_are_those_that_are_made() -> None:
-    kept, anew = np.load(curves_module._FILE), curves_module.made_anew()
-    assert kept.shape == anew.shape
-    for statistic, name in enumerate(curves_module._NAMES):
-        # Processors round sums in other orders: 1.4e-13 apart has been seen; one-hot shares lose n² roundings.
+def test_the_curves_in_the_file_are_up_to_date() -> None:
+    kept, made = np.load(curves_module.FILE), curves_module.make_curves()
+    assert kept.shape == made.shape
+    for statistic, name in enumerate(curves_module.NAMES):
+        # Processors sum in different orders: differences of 1.4e-13 occur. One-hot shares add up n² roundings.
         allowed = 2e-9 if name == "one_hot_rows" else 1e-12
-        np.testing.assert_allclose(kept[..., statistic], anew[..., statistic], rtol=0, atol=allowed, err_msg=name)
+        np.testing.assert_allclose(kept[..., statistic], made[..., statistic], rtol=0, atol=allowed, err_msg=name)
 
 
-def test_curves_are_kept_for_every_number_of_keys_that_a_key_press_leads_to() -> None:
+def test_curves_are_stored_for_every_number_of_keys_reached_by_stepping() -> None:
     n_keys = FIELD["n_keys"]
     reached = [Parameters().n_keys]
     while reached[-1] != n_keys.low:
@@ -221,7 +226,3 @@ def test_curves_are_kept_for_every_number_of_keys_that_a_key_press_leads_to() ->
     while reached[-1] != n_keys.high:
         reached.append(int(n_keys.stepped(reached[-1], 1)))
     assert tuple(reached) == (1, *KEPT_CURVES)
-    assert [curves_to_make(Parameters(n_keys=each)) for each in reached] == [None] * len(reached)
-    assert curves_to_make(Parameters(n_keys=100)) == 100
-    assert curves_to_make(Parameters(n_keys=100, mask="causal")) is None
-    assert curves_to_make(Parameters(n_keys=100, components="uniform")) is None

@@ -1,4 +1,4 @@
-"""The lean way to ‖∂L/∂q‖ against the exact one, and where that has too few digits, against longer numbers."""
+"""Norms of ∂L/∂q computed row by row agree with exact gradients, and with longer numbers for one-hot rows."""
 
 import math
 from typing import Any
@@ -8,10 +8,10 @@ import pytest
 from attn_tui.core.attention.gradients import gradients, norm_statistics
 from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
-from attn_tui.core.attention.scales import Normalise
 from attn_tui.core.attention.scores import MECHANISMS, Mechanism, draw_weights, scores
 from attn_tui.core.attention.softmax import ShiftedRows, logits_below, row_sums, shift_rows
 from attn_tui.core.attention.variant import Variant
+from attn_tui.core.scales import Normalise
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +31,7 @@ def shift(raw: Any, hidden: Any = None) -> ShiftedRows:
     st.integers(0, 2**32 - 1), st.integers(1, 9), st.floats(0.01, 30), st.floats(0, 1), st.booleans(),
     st.one_of(st.none(), st.floats(-60, 60)),
 )  # fmt: skip
-def test_norms_are_those_of_the_exact_gradients(
+def test_norms_agree_with_exact_gradients(
     seed: int, n: int, multiplier: float, hide: float, reuse: bool, sink: float | None
 ) -> None:
     q, k, v, g = draw(seed, n=n)
@@ -53,9 +53,7 @@ def test_norms_are_those_of_the_exact_gradients(
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("normalise", ["none", "rms", "layer_norm", "l2"])
-def test_norms_of_every_mechanism_are_those_of_the_exact_gradients(
-    mechanism: Mechanism, normalise: Normalise
-) -> None:
+def test_norms_of_every_mechanism_agree_with_exact_gradients(mechanism: Mechanism, normalise: Normalise) -> None:
     q, k, v, g = draw(1, d=8)
     weights = draw_weights(mechanism, 8, np.random.default_rng(2), gain=3.0)
     variant = Variant(mechanism, weights, normalise, scale=0.7)
@@ -67,7 +65,7 @@ def test_norms_of_every_mechanism_are_those_of_the_exact_gradients(
     assert norms == pytest.approx(np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10)
 
 
-def test_slopes_of_a_soft_cap_are_the_callers() -> None:
+def test_the_caller_multiplies_by_the_slopes_of_a_soft_cap() -> None:
     q, k, v, g = draw(1)
     raw, cap, multiplier = q @ k.mT, 2.0, 1.5
     capped = cap * np.tanh(multiplier * raw / cap)
@@ -80,7 +78,7 @@ def test_slopes_of_a_soft_cap_are_the_callers() -> None:
     )
 
 
-def test_a_multiplier_may_be_one_for_each_row() -> None:
+def test_each_row_may_have_its_own_multiplier() -> None:
     q, k, v, g = draw(1)
     temperatures = np.array([[0.5], [1.0], [2.0], [3.0]])
     shifted = shift(temperatures * (q @ k.mT))
@@ -91,7 +89,7 @@ def test_a_multiplier_may_be_one_for_each_row() -> None:
 
 
 def long_norms(below: Any, multiplier: float, a: Any, k: Any) -> Any:
-    """‖∂L/∂q‖ of rows by definition, in the longest floating-point numbers there are, from differences only."""
+    """‖∂L/∂q‖ of rows by definition, in long doubles."""
     below, a, k = (each.astype(np.longdouble) for each in (below, a, k))
     p = np.exp(multiplier * below)
     p /= p.sum(axis=1, keepdims=True)
@@ -101,8 +99,8 @@ def long_norms(below: Any, multiplier: float, a: Any, k: Any) -> Any:
 
 @pytest.mark.parametrize("reuse", [False, True])
 @pytest.mark.parametrize("d", [16, 256, 4096, 16384])
-def test_rows_that_are_almost_one_hot_keep_their_digits_in_float32(d: int, reuse: bool) -> None:
-    """Norms from 1 to 1e-38 and less; scores as they are in float32 stand for themselves."""
+def test_almost_one_hot_rows_keep_their_digits_in_float32(d: int, reuse: bool) -> None:
+    """Norms go down to 1e-38 and less; the float32 scores count as exact."""
     rng = np.random.default_rng(d)
     m, n, width = 40, 12, 8
     raw = (math.sqrt(d) * rng.standard_normal((m, n))).astype(np.float32)
@@ -120,8 +118,8 @@ def test_rows_that_are_almost_one_hot_keep_their_digits_in_float32(d: int, reuse
         assert np.median(found) < 1e-12
 
 
-def test_a_one_hot_row_with_a_sink_loses_to_the_sink_what_it_loses() -> None:
-    """One key far above the others and the sink above those: the gradient is that of key against sink alone."""
+def test_a_one_hot_row_competes_with_the_sink_alone() -> None:
+    """One key is far above the others and the sink between them: only the key and the sink matter."""
     gap = 60.0
     below = np.array([[0.0, -2000.0]])
     shifted = shift_rows(below.copy())
@@ -132,7 +130,7 @@ def test_a_one_hot_row_with_a_sink_loses_to_the_sink_what_it_loses() -> None:
     assert query_gradient_norms(found, 1.0, k)[0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_what_is_hidden_does_not_cost_a_one_hot_row_its_digits() -> None:
+def test_hidden_keys_do_not_cost_a_one_hot_row_its_digits() -> None:
     shifted = shift_rows(np.array([[80.0, 500.0, 20.0]], np.float32), np.array([[False, True, False]]))
     v, k, g = (np.array(x, np.float32) for x in ([[3.0], [7.0], [1.0]], [[1.0], [9.0], [5.0]], [[1.0]]))
     found = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
@@ -140,7 +138,7 @@ def test_what_is_hidden_does_not_cost_a_one_hot_row_its_digits() -> None:
 
 
 @pytest.mark.parametrize("sink", [None, -1000.0, 0.0, 1000.0])
-def test_rows_without_a_choice_have_no_gradient_but_from_a_sink(sink: float | None) -> None:
+def test_rows_with_one_visible_key_have_a_gradient_only_with_a_sink(sink: float | None) -> None:
     scores_of_rows = np.array([[5.0, 1.0, 2.0], [5.0, 1.0, 2.0]])
     hidden = np.array([[True, True, True], [True, False, True]])
     shifted = shift_rows(scores_of_rows, hidden)
@@ -153,7 +151,7 @@ def test_rows_without_a_choice_have_no_gradient_but_from_a_sink(sink: float | No
     assert (norms[1] > 0.01) == (sink == 0)
 
 
-def test_memory_that_is_lent_changes_no_number() -> None:
+def test_gradients_in_given_memory_are_the_same() -> None:
     q, k, v, g = (each.astype(np.float32) for each in draw(3, draws=3, m=8, n=16))
     shifted = shift(q @ k.mT)
     alone = logit_gradients(shifted, 0.5, upstream(g, v, shifted))
@@ -168,8 +166,8 @@ def test_memory_that_is_lent_changes_no_number() -> None:
 
 
 @pytest.mark.parametrize(("multiplier", "median"), [(0.125, 1.0), (1.0, 7.7)])
-def test_medians_are_what_was_measured_once(multiplier: float, median: float) -> None:
-    """At n 128, d 64, d_v 64, in float32: about 1 when scaled, and more when not."""
+def test_medians_have_not_changed(multiplier: float, median: float) -> None:
+    """With 128 keys, d_k 64 and d_v 64 in float32: about 1 if scaled, and larger if not."""
     q, k, v, g = (each.astype(np.float32) for each in draw(5, draws=64, m=32, n=128, d=64, d_v=64))
     shifted = shift(q @ k.mT)
     of_logits = logit_gradients(shifted, multiplier, upstream(g, v, shifted))

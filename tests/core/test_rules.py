@@ -1,22 +1,24 @@
-"""Every scale rule on one question, and mechanisms over d_k: each number is the lab's own."""
+"""The comparison of scale rules and of mechanisms: every number is what a single run measures."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from attn_tui.core.attention.additive import AdditiveWeights
-from attn_tui.core.attention.scales import SCALE_RULES
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab import mechanisms, rule_curves, rules
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.rule_rows import MEASURED, RULES, SORTABLE, Order, Row
+from attn_tui.core.lab.results import MEASURED, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, Step
 from attn_tui.core.lab.scoring import weights_of
-from attn_tui.core.lab.theory import predict
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.theory.predict import predict
 
+AnyStep = TypeVar("AnyStep", bound=Step[Any])
 SMALL = Parameters(d_k=8, n_keys=12, n_queries=6, batch=4, d_v=8)
 QUESTIONS = {
     "as usual": SMALL,
@@ -31,28 +33,30 @@ every_question = pytest.mark.parametrize("p", QUESTIONS.values(), ids=QUESTIONS)
 
 @pytest.fixture(autouse=True, scope="module")
 def short_grids() -> Iterator[None]:
-    """Few d_k, so that tests are quick."""
+    """Few d_k, to keep the tests short."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rule_curves, "LAST", 128)
         patch.setattr(mechanisms, "D_KS", (16, 64, 256))
         yield
 
 
-def measured(p: Parameters) -> dict[str, Row]:
-    steps = list(rules.stream(p))
-    rows = [row for step in steps for row in step.rows]
-    assert sorted(row.rule for row in rows) == sorted(RULES)
-    fractions = [step.fraction for step in steps]
+def complete(steps: Iterable[AnyStep]) -> list[AnyStep]:
+    """All steps of some work, whose progress rises to 1."""
+    found = list(steps)
+    fractions = [step.fraction for step in found]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1
+    return found
+
+
+def measured(p: Parameters) -> dict[str, RuleRow]:
+    rows = [row for step in complete(rules.stream(p)) for row in step.found]
+    assert sorted(row.rule for row in rows) == sorted(SCALE_RULES)
     return {row.rule: row for row in rows}
 
 
 def numbers(found: Estimate) -> list[float]:
     return [math.nan if number is None else number for number in found]
-
-
-# Rows
 
 
 @every_question
@@ -71,21 +75,17 @@ def test_each_row_is_what_a_run_with_its_rule_measures(p: Parameters) -> None:
 
 def test_a_rule_without_a_multiplier_says_why() -> None:
     found = measured(QUESTIONS["too small"])
-    faults = {rule: row.fault for rule, row in found.items() if row.fault}
-    assert faults == {
-        "log_d_k": "1/ln d_k has no value at d_k = 1",
-        "ssmax": "0.43 ln n/√d_k is 0 at d_k = 1, keys = 1",
-        "log512_n": "log₅₁₂ n/√d_k is 0 at d_k = 1, keys = 1",
-        "cosine_log2_n": "log₂(n² − n)·cos(q, k) has no value at keys = 1",
-    }
+    assert "has no value at d_k = 1" in found["log_d_k"].fault
+    assert "keys = 1" in found["ssmax"].fault
+    assert not found["sqrt_d_k"].fault
 
 
-def test_the_chosen_rule_makes_no_difference() -> None:
+def test_the_chosen_rule_does_not_matter() -> None:
     one, other = measured(SMALL), measured(replace(SMALL, scale="rms_none"))
-    assert all(one[rule].measured == other[rule].measured for rule in RULES)
+    assert all(one[rule].measured == other[rule].measured for rule in SCALE_RULES)
 
 
-def test_what_overflows_is_what_the_number_format_cannot_hold() -> None:
+def test_only_scores_beyond_the_number_format_overflow() -> None:
     found = measured(replace(SMALL, precision="float16", std_q=100.0, std_k=100.0))
     plain, normalised = found["none"].value("score_overflow"), found["cosine_10"].value("score_overflow")
     assert plain is not None
@@ -93,11 +93,8 @@ def test_what_overflows_is_what_the_number_format_cannot_hold() -> None:
     assert normalised == 0
 
 
-# Order
-
-
-def row(rule: str, multiplier: float | None, entropy: float | None = None) -> Row:
-    return Row(rule, multiplier, {"entropy_fraction": Estimate(entropy, None)})
+def row(rule: str, multiplier: float | None, entropy: float | None = None) -> RuleRow:
+    return RuleRow(rule, multiplier, {"entropy_fraction": Estimate(entropy, None)})
 
 
 ROWS = [
@@ -121,28 +118,23 @@ ROWS = [
     ],
     ids=str,
 )
-def test_the_largest_come_first_equal_ones_as_declared_and_missing_ones_last(order: Order, names: str) -> None:
+def test_rows_are_sorted_by_value_then_as_declared_with_missing_values_last(order: Order, names: str) -> None:
     assert [each.rule for each in order.of(ROWS)] == names.split()
     assert [each.rule for each in order.of(ROWS[::-1])] == names.split()
 
 
-def test_there_is_no_order_by_what_is_not_compared() -> None:
+def test_rows_cannot_be_sorted_by_other_statistics() -> None:
     assert ("rule", "multiplier", *MEASURED) == SORTABLE
-    with pytest.raises(InputError, match="'jacobian_norm' is not accepted; it takes one of rule, multiplier"):
+    with pytest.raises(InputError, match="must be one of rule, multiplier"):
         Order("jacobian_norm")
 
 
-# Curves
-
-
-def curves_of(p: Parameters) -> rule_curves.Curves:
-    steps = list(rule_curves.stream(p))
-    fractions = [step.fraction for step in steps]
-    assert fractions == sorted(fractions)
-    found = steps[-1].curves
+def curves_of(p: Parameters) -> RuleCurves:
+    *_, before, last = complete(rule_curves.stream(p))
+    found = last.found
     assert found is not None
-    assert (steps[-1].fraction, steps[-2].curves) == (1, None)
-    assert set(found.values) == set(RULES)
+    assert before.found is None
+    assert set(found.values) == set(SCALE_RULES)
     return found
 
 
@@ -168,7 +160,7 @@ def test_curves_lie_near_their_exact_values() -> None:
             assert value == pytest.approx(exact, abs=0.06)
 
 
-def test_curves_keep_what_they_do_not_depend_on_and_miss_what_has_no_multiplier() -> None:
+def test_curves_depend_neither_on_d_k_nor_on_the_chosen_rule() -> None:
     one = curves_of(SMALL)
     other = curves_of(replace(SMALL, d_k=77, scale="none"))
     assert one.values == other.values
@@ -179,28 +171,21 @@ def test_curves_keep_what_they_do_not_depend_on_and_miss_what_has_no_multiplier(
     ("changes", "last"),
     [({}, 4096), ({"n_keys": 8192}, 1024), ({"mechanism": "additive"}, 1024), ({"mechanism": "cosine"}, 4096)],
 )
-def test_curves_end_where_they_would_become_dear(
-    changes: dict[str, object], last: int, monkeypatch: pytest.MonkeyPatch
+def test_curves_end_before_they_become_expensive(
+    changes: dict[str, Any], last: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rule_curves, "LAST", 4096)
-    d_ks = rule_curves.grid(replace(SMALL, **changes))  # type: ignore[arg-type]
+    d_ks = rule_curves.grid(replace(SMALL, **changes))
     assert d_ks == tuple(2**power for power in range(2, last.bit_length()))
 
 
-# Mechanisms
-
-
 @pytest.fixture(scope="module")
-def compared() -> list[mechanisms.Row]:
+def compared() -> list[MechanismRow]:
     p = replace(SMALL, softcap=3.0, scale="d_k", mechanism="bilinear", gain=2.0)
-    steps = list(mechanisms.stream(p))
-    fractions = [step.fraction for step in steps]
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == 1
-    return [step.row for step in steps if step.row]
+    return [step.found for step in complete(mechanisms.stream(p)) if step.found]
 
 
-def test_each_mechanism_is_what_a_run_measures(compared: list[mechanisms.Row]) -> None:
+def test_each_mechanism_is_what_a_run_measures(compared: list[MechanismRow]) -> None:
     assert [(r.d_k, r.mechanism, r.rule) for r in compared] == [
         (d_k, *each) for d_k in mechanisms.D_KS for each in mechanisms.COMPARED
     ]
@@ -215,7 +200,7 @@ def test_each_mechanism_is_what_a_run_measures(compared: list[mechanisms.Row]) -
         assert found.largest == pytest.approx(size, rel=1e-5)
 
 
-def test_scores_keep_to_their_bounds_and_additive_ones_are_not_bounded_by_1(compared: list[mechanisms.Row]) -> None:
+def test_scores_stay_within_their_bounds(compared: list[MechanismRow]) -> None:
     for found in compared:
         if found.mechanism in ("dot_product", "bilinear"):
             assert found.bound is None
@@ -232,13 +217,8 @@ def test_scores_keep_to_their_bounds_and_additive_ones_are_not_bounded_by_1(comp
         assert found.largest > 1
 
 
-def test_the_bound_of_additive_scores_grows_like_the_root_of_d_k(compared: list[mechanisms.Row]) -> None:
+def test_the_bound_of_additive_scores_grows_like_the_root_of_d_k(compared: list[MechanismRow]) -> None:
     bounds = {found.d_k: found.bound for found in compared if found.mechanism == "additive"}
     for d_k, bound in bounds.items():
         expected, spread = 2 * math.sqrt(2 * d_k / math.pi), 2 * math.sqrt(1 - 2 / math.pi)
         assert bound == pytest.approx(expected, abs=4 * spread)
-
-
-def test_every_rule_is_compared() -> None:
-    assert tuple(SCALE_RULES) == RULES
-    assert len(RULES) == 29

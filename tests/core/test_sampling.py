@@ -1,3 +1,5 @@
+"""Random components: nested in d_k, determined by the seed, and made in small steps."""
+
 import itertools
 from dataclasses import replace
 from typing import Any
@@ -7,7 +9,7 @@ import pytest
 from attn_tui.core.lab import sampling
 from attn_tui.core.lab.sampling import CHUNK, Draws, Side, chunks, components, vectors
 from attn_tui.core.parameters import Parameters
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 P = Parameters(n_queries=5, n_keys=3, batch=4)
@@ -15,7 +17,7 @@ SIDES: tuple[Side, ...] = ("query", "key", "shared")
 
 
 def grown(p: Parameters, draws: Draws | None = None) -> dict[Side, Any]:
-    """Copies of all components of p, made in full."""
+    """Copies of all components of p."""
     draws = draws or Draws()
     for _ in draws.grow(p, SIDES):
         pass
@@ -27,23 +29,17 @@ def assert_equal(one: dict[Side, Any], two: dict[Side, Any]) -> None:
         assert np.array_equal(one[side], two[side]), side
 
 
-def test_each_side_has_its_vectors() -> None:
+def test_the_shapes_of_each_side() -> None:
     shapes = {side: values.shape for side, values in grown(P).items()}
     assert shapes == {"query": (4, 64, 5), "key": (4, 64, 3), "shared": (4, 64, 1)}
     assert {side: vectors(P, side) for side in SIDES} == {"query": 5, "key": 3, "shared": 1}
 
 
-def test_chunks_are_as_many_as_hold_all_components() -> None:
+def test_the_number_of_chunks() -> None:
     assert [chunks(d_k) for d_k in (1, CHUNK, CHUNK + 1, 200, 16_384)] == [1, 1, 2, 4, 256]
 
 
-@pytest.mark.parametrize("d_k", [1, 63, 64, 65, 128, 200])
-def test_a_wider_question_shares_its_first_components(d_k: int) -> None:
-    wide = grown(replace(P, d_k=512))
-    assert_equal(grown(replace(P, d_k=d_k)), {side: values[:, :d_k] for side, values in wide.items()})
-
-
-def test_every_seed_side_draw_and_chunk_is_a_stream_of_its_own() -> None:
+def test_every_seed_side_draw_and_chunk_has_a_separate_stream() -> None:
     square = replace(P, n_queries=7, n_keys=7)
     chunks = [
         components(replace(square, seed=seed), side, draw, chunk)
@@ -54,20 +50,21 @@ def test_every_seed_side_draw_and_chunk_is_a_stream_of_its_own() -> None:
 
 
 def test_numbers_are_the_same_on_every_machine() -> None:
-    """Integers are exact everywhere, so the signs of one law pin the generator and how it is seeded."""
+    """Signs are exact on every machine, so they fix the generator and its seeding."""
     signs = components(replace(P, components="rademacher", seed=7), "key", 2, 1)[:4]
     assert signs.tolist() == [[-1, 1, -1], [-1, -1, -1], [-1, 1, 1], [-1, 1, -1]]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=6))
-def test_growing_never_changes_what_is_there(widths: list[int]) -> None:
+@example([1, 63, 64, 65, 128, 200])
+@example([200, 128, 65, 64, 63, 1])
+def test_narrower_vectors_are_the_first_components_of_wider_ones(widths: list[int]) -> None:
     draws, fresh = Draws(), grown(replace(P, d_k=300))
     for d_k in widths:
         assert_equal(grown(replace(P, d_k=d_k), draws), {side: values[:, :d_k] for side, values in fresh.items()})
 
 
-def test_what_has_been_made_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_components_are_not_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = Draws()
     grown(replace(P, d_k=130), draws)
     monkeypatch.setattr(sampling, "components", None)
@@ -78,7 +75,7 @@ def test_what_has_been_made_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "change", [{"seed": 1}, {"components": "uniform"}, {"n_keys": 4}, {"n_queries": 6}, {"batch": 5}]
 )
-def test_another_question_starts_anew_and_leaves_no_trace(change: dict[str, Any]) -> None:
+def test_other_parameters_start_over_and_leave_no_trace(change: dict[str, Any]) -> None:
     draws, other = Draws(), replace(P, **change)
     first = grown(P, draws)
     assert_equal(grown(other, draws), grown(other))
@@ -86,12 +83,34 @@ def test_another_question_starts_anew_and_leaves_no_trace(change: dict[str, Any]
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 12, 13, 40])  # 12 in each chunk
-def test_work_that_is_dropped_midway_does_no_harm(steps: int) -> None:
+def test_growth_dropped_halfway_does_no_harm(steps: int) -> None:
     draws, wide = Draws(), replace(P, d_k=300)
     for _ in itertools.islice(draws.grow(wide, SIDES), steps):
         pass
     assert_equal(grown(replace(P, d_k=100), draws), grown(replace(P, d_k=100)))
     assert_equal(grown(wide, draws), grown(wide))
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [(130, 18), (450, 99), (130, 99)],
+        [(130, 18), (450, 20), (130, 99), (450, 99)],
+        [(130, 18), (200, 99), (450, 1), (130, 99), (450, 99)],
+    ],
+    ids=str,
+)
+def test_callers_can_grow_by_turns(turns: list[tuple[int, int]]) -> None:
+    """Each turn is a d_k and a number of steps towards it."""
+    draws, fresh = Draws(), grown(replace(P, d_k=450))
+    growing = {d_k: draws.grow(replace(P, d_k=d_k), SIDES) for d_k, _ in turns}
+    complete: set[int] = set()
+    for d_k, steps in turns:
+        if len([*itertools.islice(growing[d_k], steps)]) < steps:
+            complete.add(d_k)
+        for side, known in itertools.product(SIDES, complete):
+            assert np.array_equal(draws.of(side, slice(0, P.batch), known), fresh[side][:, :known])
+    assert complete == {*growing}
 
 
 def test_progress_rises_to_one() -> None:
@@ -102,7 +121,7 @@ def test_progress_rises_to_one() -> None:
 
 
 def test_no_step_makes_more_than_one_chunk_of_one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that work on thousands of draws can be dropped as soon as that on a few."""
+    """So that work on thousands of draws can be dropped as quickly as work on a few."""
     made: list[int] = []
 
     def counted(p: Parameters, side: Side, draw: int, chunk: int) -> Any:

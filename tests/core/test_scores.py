@@ -1,6 +1,7 @@
+"""Scores of every mechanism, their weights and their bounds."""
+
 import itertools
 import math
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from attn_tui.core.attention.scores import (
 from attn_tui.core.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
+from memory import peak_memory
 
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 
@@ -31,7 +33,7 @@ def weights_for(mechanism: Mechanism, d_k: int, **options: Any) -> Any:
 
 
 def one_score(q: Any, k: Any, mechanism: Mechanism, weights: Any) -> float:
-    """The score of one query and one key, as its formula is written."""
+    """The score of one query and one key by its formula."""
     if isinstance(weights, AdditiveWeights):
         hidden = [
             math.tanh(float(weights.w_q[:, unit] @ q + weights.w_k[:, unit] @ k + weights.bias[unit]))
@@ -46,7 +48,7 @@ def one_score(q: Any, k: Any, mechanism: Mechanism, weights: Any) -> float:
 
 @every_mechanism
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 6), st.integers(1, 7), st.floats(0.01, 100))
-def test_a_score_is_what_its_formula_says(
+def test_a_score_agrees_with_its_formula(
     mechanism: Mechanism, batch: int, m: int, n: int, d: int, size: float
 ) -> None:
     q, k = size * normal(1, batch, m, d), normal(2, batch, n, d)
@@ -85,14 +87,14 @@ def test_a_query_head_reads_the_key_head_of_its_group(mechanism: Mechanism, head
 @pytest.mark.parametrize(
     ("q", "k", "message"),
     [
-        ((12, 4, 8), (5, 6, 8), "12 query heads cannot share 5 key heads; a multiple of 5 can"),
+        ((12, 4, 8), (5, 6, 8), "12 query heads cannot share 5 key heads; must be a multiple of 5"),
         ((2, 4, 3, 8), (1, 4, 3, 8), "may differ in heads"),
         ((4, 3, 8), (3, 8), "may differ in heads"),
-        ((8,), (3, 8), "two axes at least"),
-        ((3, 8), (3, 4), "queries are 8 wide and keys 4; dot_product attention takes 8 and 8 here"),
+        ((8,), (3, 8), "at least two axes"),
+        ((3, 8), (3, 4), "queries are 8 wide and keys 4; dot_product attention needs 8 and 8 here"),
     ],
 )
-def test_sizes_that_do_not_fit_are_named(q: Any, k: Any, message: str) -> None:
+def test_sizes_that_do_not_fit_are_refused(q: tuple[int, ...], k: tuple[int, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         scores(np.ones(q), np.ones(k))
 
@@ -100,21 +102,22 @@ def test_sizes_that_do_not_fit_are_named(q: Any, k: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "weights", "message"),
     [
-        ("bilinear", None, "bilinear attention takes BilinearWeights, not no weights"),
-        ("cosine", BilinearWeights(np.eye(8)), "cosine attention takes no weights, not BilinearWeights"),
-        ("bilinear", BilinearWeights(np.ones((8, 5))), "keys 8; bilinear attention takes 8 and 5 here"),
-        ("additive", weights_for("additive", 4), "queries are 8 wide and keys 8; additive attention takes 4 and 4"),
-        ("multiplicative", None, "choose one of dot_product, additive, cosine, bilinear"),
+        ("bilinear", None, "bilinear attention needs BilinearWeights, not no weights"),
+        ("cosine", BilinearWeights(np.eye(8)), "cosine attention needs no weights, not BilinearWeights"),
+        ("bilinear", BilinearWeights(np.ones((8, 5))), "keys 8; bilinear attention needs 8 and 5 here"),
+        ("additive", weights_for("additive", 4), "queries are 8 wide and keys 8; additive attention needs 4 and 4"),
+        ("multiplicative", None, "must be one of dot_product, additive, cosine, bilinear, not 'multiplicative'"),
     ],
 )
-def test_weights_that_do_not_fit_are_named(mechanism: Any, weights: Any, message: str) -> None:
+def test_weights_that_do_not_fit_are_refused(mechanism: Any, weights: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         scores(np.ones((3, 8)), np.ones((3, 8)), mechanism, weights)
 
 
-def test_an_unknown_mechanism_has_no_weights_to_draw() -> None:
-    with pytest.raises(InputError, match="mechanism 'dot' is not known"):
-        draw_weights("dot", 4, np.random.default_rng(0))  # type: ignore[arg-type]
+def test_weights_of_an_unknown_mechanism_are_refused() -> None:
+    unknown: Any = "dot"
+    with pytest.raises(InputError, match=r"mechanism: must be one of .*, not 'dot'"):
+        draw_weights(unknown, 4, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1000])
@@ -127,20 +130,13 @@ def test_additive_scores_do_not_depend_on_blocks(block: int, monkeypatch: pytest
 
 def test_additive_scores_never_hold_the_hidden_units_of_all_pairs() -> None:
     q, k, weights = normal(1, 64, 16), normal(2, 64, 16), weights_for("additive", 16, hidden_units=512)
-    scores(q, k, "additive", weights)
-    tracemalloc.start()
-    try:
-        scores(q, k, "additive", weights)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 64 * 64 * 512 * 8 / 4
+    assert peak_memory(lambda: scores(q, k, "additive", weights)) < 64 * 64 * 512 * 8 / 4
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 30.0, 44.0, 50.0, 400.0, 1e6])
-def test_hidden_units_saturate_without_faults(dtype: str, size: float) -> None:
-    """Sums that cancel, sums that do not, and each of them far beyond what an exponential can hold."""
+def test_hidden_units_saturate_without_warnings(dtype: str, size: float) -> None:
+    """Some sums cancel and some do not; the largest are far beyond the range of an exponential."""
     signs = np.array([[1.0], [-1.0], [0.5]], dtype)
     one = np.ones((1, 1), dtype)
     weights = AdditiveWeights(one, one, np.zeros(1, dtype), np.ones(1, dtype))
@@ -159,7 +155,7 @@ def test_weights_of_one_seed_are_the_same() -> None:
 
 
 def test_weights_are_nested() -> None:
-    """What is drawn at one width is, but for its factor, a corner of what is drawn at a larger one."""
+    """The weights of one width are, up to a factor, a corner of those of a larger width."""
     small, large = (draw_weights("additive", d, np.random.default_rng(1)) for d in (8, 18))
     assert isinstance(small, AdditiveWeights)
     assert isinstance(large, AdditiveWeights)
@@ -195,8 +191,8 @@ def test_the_gain_multiplies_the_score(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize("d", [4, 64])
 @pytest.mark.parametrize("mechanism", ["dot_product", "bilinear", "additive"])
-def test_scores_at_gain_one_have_the_variance_that_is_promised(mechanism: Mechanism, d: int) -> None:
-    """Over weights, queries and keys; each draw of weights is one sample of E score²."""
+def test_scores_at_gain_one_have_their_stated_variance(mechanism: Mechanism, d: int) -> None:
+    """Each draw of weights, queries and keys is one sample of E score²."""
     draws, rng = 200, np.random.default_rng(5)
     squares = np.empty(draws)
     for draw in range(draws):
@@ -213,6 +209,7 @@ def test_scores_at_gain_one_have_the_variance_that_is_promised(mechanism: Mechan
 
 def test_additive_scores_are_bounded_by_the_sum_of_v_and_reach_it() -> None:
     weights = weights_for("additive", 64, gain=8.0)
+    assert isinstance(weights, AdditiveWeights)
     bound = score_bound("additive", weights)
     assert bound == pytest.approx(np.abs(weights.v).sum())
     assert bound == pytest.approx(8 * math.sqrt(2 * 64 / math.pi), rel=0.2)
@@ -223,7 +220,7 @@ def test_additive_scores_are_bounded_by_the_sum_of_v_and_reach_it() -> None:
     assert scores(towards, 0 * k[:1], "additive", weights)[0, 0] == pytest.approx(bound)
 
 
-def test_bounds_of_the_other_mechanisms() -> None:
+def test_the_bounds_of_the_other_mechanisms() -> None:
     assert score_bound("cosine") == 1
     assert score_bound("dot_product") == math.inf
     assert score_bound("bilinear", weights_for("bilinear", 4)) == math.inf

@@ -1,3 +1,5 @@
+"""Softmax by rows: weights, their statistics, sinks and soft-caps."""
+
 from typing import Any
 
 import numpy as np
@@ -18,24 +20,19 @@ from hypothesis.extra import numpy as stn
 
 EITHER = pytest.mark.parametrize("dtype", ["float32", "float64"])
 NAMES = (
-    "entropy",
-    "max_weight",
-    "sum_squared_weights",
-    "complement",
-    "first_key_weight",
-    "jacobian_norm_squared",
-)
+    "entropy", "max_weight", "sum_squared_weights", "complement", "first_key_weight", "jacobian_norm_squared",
+)  # fmt: skip
 
 
 def statistics(scores: Any, hidden: Any = None, multiplier: float = 1.0, dtype: str = "float64") -> RowStatistics:
-    """The statistics of softmax(multiplier · scores), any floating-point fault but underflow being an error."""
+    """The statistics of softmax(multiplier · scores); any floating-point warning but underflow is an error."""
     with np.errstate(all="raise", under="ignore"):
         shifted = shift_rows(np.array(scores, dtype), None if hidden is None else np.array(hidden))
         return row_statistics(row_sums(logits_below(shifted, multiplier), shifted), shifted.visible)
 
 
 def by_definition(scores: Any, hidden: Any, multiplier: float) -> dict[str, float]:
-    """The statistics of one row, one formula each, in the longest floating-point numbers there are."""
+    """The statistics of one row by their definitions, in long doubles."""
     logits = multiplier * np.array(scores, np.longdouble)[~np.array(hidden)]
     weights = np.exp(logits - logits.max())
     weights /= weights.sum()
@@ -61,7 +58,7 @@ rows_of_scores = st.integers(1, 12).flatmap(
 
 
 @given(rows_of_scores)
-def test_a_row_is_what_its_definition_says(case: tuple[Any, Any, float]) -> None:
+def test_row_statistics_agree_with_their_definitions(case: tuple[Any, Any, float]) -> None:
     scores, hidden, multiplier = case
     rows = statistics([scores], [hidden], multiplier)
     for name, expected in by_definition(scores, hidden, multiplier).items():
@@ -78,17 +75,15 @@ def test_hidden_scores_have_no_influence(case: tuple[Any, Any, float], other: fl
 
 
 @EITHER
-def test_one_visible_key_takes_all_the_weight(dtype: str) -> None:
-    for rows in (
-        statistics([[3.0], [-1e4], [0.0]], dtype=dtype),
-        statistics([[7.0, 2.0, -1.0]], [[True, False, True]], dtype=dtype),
-    ):
-        assert np.all(rows.entropy == 0)
-        assert np.all(rows.max_weight == 1)
-        assert np.all(rows.sum_squared_weights == 1)
-        assert np.all(rows.complement == 0)
-        assert np.all(rows.first_key_weight == 1)
-        assert np.all(rows.jacobian_norm_squared == 0)
+@pytest.mark.parametrize(
+    ("scores", "hidden"), [([[3.0], [-1e4], [0.0]], None), ([[7.0, 2.0, -1.0]], [[True, False, True]])]
+)
+def test_one_visible_key_takes_all_the_weight(dtype: str, scores: Any, hidden: Any) -> None:
+    rows = statistics(scores, hidden, dtype=dtype)
+    for name in NAMES:
+        assert np.all(getattr(rows, name) == (name in ("max_weight", "sum_squared_weights", "first_key_weight"))), (
+            name
+        )
 
 
 @EITHER
@@ -113,7 +108,7 @@ def test_a_row_that_sees_no_key_is_all_zeros(dtype: str) -> None:
 
 @EITHER
 @pytest.mark.parametrize("multiplier", [1.0, 0.125, 1e-6, 1000.0])
-def test_logits_of_ten_thousand_are_as_good_as_any(dtype: str, multiplier: float) -> None:
+def test_logits_of_ten_thousand_cause_no_overflow(dtype: str, multiplier: float) -> None:
     rows = statistics([[1e4, -1e4, 0], [-1e4, 1e4, 1e4], [-1e4, -1e4, -1e4]], None, multiplier, dtype)
     if multiplier >= 0.125:
         assert rows.max_weight == pytest.approx([1, 1 / 2, 1 / 3])
@@ -132,7 +127,7 @@ def test_keys_far_below_the_largest_add_nothing_to_float32(multiplier: float) ->
 
 @EITHER
 @pytest.mark.parametrize("multiplier", [1.0, 0.125, 1000.0])
-def test_logits_end_where_a_weight_stops_to_count(dtype: str, multiplier: float) -> None:
+def test_logits_are_clipped_below_which_a_weight_no_longer_counts(dtype: str, multiplier: float) -> None:
     shifted = shift_rows(np.array([[0.0, -1.0, -1e6]], dtype))
     below = np.array([0.0, -1.0, -1e6], dtype) * np.array(multiplier, dtype)
     logits = logits_below(shifted, multiplier)[0]
@@ -143,19 +138,19 @@ def test_logits_end_where_a_weight_stops_to_count(dtype: str, multiplier: float)
     assert np.all(1 + np.exp(logits[clipped]) == 1)
 
 
-def test_an_almost_one_hot_row_keeps_the_digits_of_what_is_left() -> None:
-    gap = 40.0  # 1 − max p is 4e-18, which 1 − p in float64 would lose
+def test_an_almost_one_hot_row_keeps_the_digits_of_its_complement() -> None:
+    gap = 40.0  # 1 − max p is 4e-18, which a subtraction in float64 makes 0
     rows = statistics([[0.0, -gap, -gap]])
     assert rows.complement[0] == pytest.approx(4 * np.exp(-gap), rel=1e-12)
     assert rows.jacobian_norm_squared[0] == pytest.approx(6 * np.exp(-2 * gap), rel=1e-12)
 
 
-def test_the_first_key_is_the_first_that_is_seen() -> None:
+def test_the_first_key_is_the_first_visible_one() -> None:
     rows = statistics([[5.0, 0.0, 0.0]], [[True, False, False]])
     assert rows.first_key_weight[0] == 0.5
 
 
-def test_shifting_reports_what_each_row_sees() -> None:
+def test_shifting_reports_the_range_and_the_visible_keys_of_each_row() -> None:
     shifted = shift_rows(
         np.array([[3.0, 9.0, -1.0], [4.0, 5.0, 6.0], [1.0, 1.0, 1.0]]),
         np.array([[False, True, False], [False, False, False], [True, True, True]]),
@@ -167,7 +162,7 @@ def test_shifting_reports_what_each_row_sees() -> None:
     assert shifted.lowest == -4
 
 
-def test_memory_that_is_lent_changes_no_number() -> None:
+def test_sums_in_given_memory_are_the_same() -> None:
     scores = np.random.default_rng(0).normal(size=(5, 9))
     shifted = shift_rows(scores)
     alone = row_sums(logits_below(shifted, 0.5), shifted)
@@ -192,7 +187,7 @@ def test_a_sink_is_one_more_logit_whose_weight_is_dropped(case: tuple[Any, float
 
 
 @given(rows_with_a_sink)
-def test_statistics_of_a_row_with_a_sink_are_what_its_weights_say(case: tuple[Any, float]) -> None:
+def test_statistics_of_a_row_with_a_sink_agree_with_its_weights(case: tuple[Any, float]) -> None:
     (scores, hidden, multiplier), sink = case
     with np.errstate(all="raise", under="ignore"):
         shifted = shift_rows(scores[np.newaxis].copy(), hidden[np.newaxis])
@@ -244,7 +239,7 @@ def test_softmax_of_a_row_that_sees_no_key_is_zero(sink: float | None) -> None:
 
 
 @EITHER
-def test_softmax_takes_logits_of_any_size(dtype: str) -> None:
+def test_softmax_accepts_logits_of_any_size(dtype: str) -> None:
     with np.errstate(all="raise", under="ignore"):
         weights = softmax(np.array([[1e5, 0.0, -1e5], [-1e5, -1e5, -2e5]], dtype))
     assert weights.dtype == dtype
@@ -262,14 +257,14 @@ def test_soft_capped_logits_keep_their_order_within_the_cap(dtype: str) -> None:
     assert softcap(logits, 1e6)[2:6] == pytest.approx(logits[2:6], rel=1e-6)
 
 
-def test_soft_capping_can_take_place_where_the_logits_are() -> None:
+def test_soft_capping_may_overwrite_the_logits() -> None:
     logits = np.array([-3.0, 0.0, 5.0])
     expected = softcap(logits, 2.0)
     assert softcap(logits, 2.0, out=logits) is logits
     assert np.array_equal(logits, expected)
 
 
-def test_some_of_the_rows_are_those_rows() -> None:
+def test_shifted_rows_can_be_selected() -> None:
     scores = np.random.default_rng(0).normal(size=(6, 5))
     hidden = np.arange(5) > np.arange(6)[:, np.newaxis]
     some = shift_rows(scores.copy(), hidden).only(slice(1, None, 2))

@@ -1,3 +1,5 @@
+"""Tallies of scores: the same numbers whatever the blocks, and histograms of every visible pair."""
+
 import math
 from typing import Any
 
@@ -8,9 +10,10 @@ from attn_tui.core.attention.row_gradients import LogitGradients
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.histogram import Axis
-from attn_tui.core.statistics.measurement import HISTOGRAMS, Column
+from attn_tui.core.statistics.measurement import Column, HistogramName
 from hypothesis import given
 from hypothesis import strategies as st
+from measurements import assert_equal
 
 RULES = [("none", 1.0), ("sqrt_d_k", 0.25)]
 AXIS = Axis(-32.0, 32.0, 128)
@@ -43,16 +46,7 @@ def measured(
 
 
 def assert_same(one: tuple[Column, ...], two: tuple[Column, ...]) -> None:
-    for a, b in zip(one, two, strict=True):
-        assert (a.rule, a.multiplier) == (b.rule, b.multiplier)
-        for name in a.measured:
-            for left, right in zip(a.measured[name], b.measured[name], strict=True):
-                assert left == (None if right is None else pytest.approx(right, rel=1e-12, abs=1e-12)), name
-        for which in HISTOGRAMS:
-            left, right = a.histograms[which], b.histograms[which]
-            assert left.axis == right.axis
-            assert [*left.counts] == [*right.counts], which
-            assert (left.underflow, left.overflow) == (right.underflow, right.overflow)
+    assert_equal(one, two, 1e-12)
 
 
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(1, 9), st.integers(1, 500))
@@ -86,33 +80,17 @@ def test_thinned_counts_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPa
     assert_same(measured(scores), whole)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_histograms_count_everything_that_is_visible(causal: bool) -> None:
-    scores = some_scores()
-    hidden = np.broadcast_to(np.arange(7) > np.arange(6)[:, np.newaxis], scores.shape) if causal else None
-    pairs = scores.size if hidden is None else np.count_nonzero(~hidden)
-    for column in measured(scores, hidden):
-        totals = {name: column.histograms[name].total for name in HISTOGRAMS}
-        assert totals == {"logits": pairs, "weights": pairs, "entropy": 30, "jacobian_norm": 30}
-
-
 def test_histograms_are_those_of_the_values() -> None:
     scores = some_scores()
     for column in measured(scores):
         logits = column.multiplier * scores
         weights = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
         entropy = -(weights * np.log(weights)).sum(axis=-1)
-        for name, values in (("logits", logits), ("weights", np.log10(weights)), ("entropy", entropy)):
+        of_rows: dict[HistogramName, Any] = {"logits": logits, "weights": np.log10(weights), "entropy": entropy}
+        for name, values in of_rows.items():
             axis = column.histograms[name].axis
             expected, _ = np.histogram(values, axis.bins, (axis.low, axis.high))
             assert [*column.histograms[name].counts] == expected.tolist(), name
-
-
-@pytest.mark.parametrize("keys", [1, 2, 3, 7, 128])
-def test_uniform_rows_lie_on_the_axes(keys: int) -> None:
-    for column in measured(np.zeros((2, 3, keys))):
-        for name in HISTOGRAMS:
-            assert (column.histograms[name].underflow, column.histograms[name].overflow) == (0, 0), name
 
 
 def test_one_hot_weights_lie_on_the_axis() -> None:
@@ -126,7 +104,7 @@ def test_one_hot_weights_lie_on_the_axis() -> None:
 def test_thinning_counts_every_place_of_a_draw_alike(
     monkeypatch: pytest.MonkeyPatch, draws: int, rows: int, every: int
 ) -> None:
-    """A row's place in its draw must not decide whether it is counted: it decides how many keys a causal row sees."""
+    """Under a causal mask the place of a row decides how many keys it sees, so all places must be counted."""
     monkeypatch.setattr(tally, "COUNTED", max(draws * rows // every, 1))
     places = np.arange(rows, dtype=float)
     kept = empty((draws, rows, 1), axis=Axis(-0.5, rows - 0.5, rows))
@@ -138,16 +116,6 @@ def test_thinning_counts_every_place_of_a_draw_alike(
     assert total < 8 or np.average((places - mean) ** 2, weights=counts) >= places.var() / 2
 
 
-def test_thinned_histograms_of_causal_rows_resemble_complete_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = np.random.default_rng(0).normal(size=(16, 64, 64))
-    causal = np.arange(64) > np.arange(64)[:, np.newaxis]
-    complete = measured(scores, causal)[0].histograms["weights"]
-    monkeypatch.setattr(tally, "COUNTED", scores.size // 64)
-    thinned = measured(scores, causal)[0].histograms["weights"]
-    assert thinned.total == pytest.approx(complete.total / 64, rel=0.5)
-    assert thinned.quantiles([0.5]) == pytest.approx(complete.quantiles([0.5]), abs=0.5)
-
-
 def test_a_partial_result_is_that_of_its_own_draws() -> None:
     scores = some_scores()
     kept = empty(scores.shape)
@@ -156,7 +124,7 @@ def test_a_partial_result_is_that_of_its_own_draws() -> None:
     assert_same(tally.columns(kept, 3, unbiased=True), measured(scores[:3]))
 
 
-def test_a_centre_is_only_a_matter_of_precision() -> None:
+def test_the_centre_changes_only_the_precision() -> None:
     scores = some_scores()
     kept = tally.Tally(tally.Shape(*scores.shape), RULES, 3.0, 12.0, Axis(AXIS.low - 3, AXIS.high - 3, AXIS.bins))
     tally.add(kept, slice(0, 5), slice(0, 6), scores - 3)
@@ -170,7 +138,9 @@ def test_a_centre_is_only_a_matter_of_precision() -> None:
 
 @EITHER_MASK
 @pytest.mark.parametrize("piece", [7, 42, 1000])
-def test_what_a_row_has_in_common_may_come_apart(monkeypatch: pytest.MonkeyPatch, hidden: Any, piece: int) -> None:
+def test_offsets_of_rows_may_be_given_apart_from_the_scores(
+    monkeypatch: pytest.MonkeyPatch, hidden: Any, piece: int
+) -> None:
     scores = some_scores()
     offsets = np.random.default_rng(1).normal(0, 8, (5, 6, 1))
     whole = measured(scores + offsets, hidden)
@@ -178,8 +148,8 @@ def test_what_a_row_has_in_common_may_come_apart(monkeypatch: pytest.MonkeyPatch
     assert_same(measured(scores, hidden, offsets=offsets), whole)
 
 
-def test_what_a_row_has_in_common_costs_the_rest_no_digits() -> None:
-    """In float32 a score near 10⁸ is known to 8: only apart from it do the others still differ."""
+def test_offsets_of_rows_cost_the_scores_no_digits() -> None:
+    """A float32 score near 10⁸ is precise to 8: the differences survive only if the offset is given apart."""
     scores, offsets = some_scores().astype("float32"), np.full((5, 6, 1), 1e8)
     apart, alone = measured(scores, offsets=offsets), measured(scores)
     for one, two in zip(apart, alone, strict=True):
@@ -188,7 +158,7 @@ def test_what_a_row_has_in_common_costs_the_rest_no_digits() -> None:
         assert one.measured["logit_mean"].value == pytest.approx(1e8 * one.multiplier, rel=1e-6)
 
 
-def test_what_is_kept_does_not_grow_with_the_rows() -> None:
+def test_memory_does_not_depend_on_the_number_of_rows() -> None:
     def kept_bytes(rows: int) -> int:
         kept = empty((2, rows, 5))
         for draws, some in tally.blocks(kept.shape, 1000):
@@ -203,7 +173,7 @@ def test_what_is_kept_does_not_grow_with_the_rows() -> None:
 
 
 @given(st.integers(1, 4096), st.integers(1, 8192), st.integers(1, 8192))
-def test_only_so_many_entries_are_counted_and_all_where_there_are_few(draws: int, rows: int, keys: int) -> None:
+def test_the_number_of_counted_entries_is_limited(draws: int, rows: int, keys: int) -> None:
     every = tally.Shape(draws, rows, keys).every
     assert draws * rows * keys / every <= tally.COUNTED
     assert every == 1 or draws * rows * keys > tally.COUNTED
@@ -214,15 +184,9 @@ def test_without_a_band_there_is_no_share_within_it() -> None:
     assert unscaled.measured["logit_within_3sd"] == (None, None)
 
 
-def test_draws_may_be_as_wide_as_one_key_or_one_row() -> None:
-    for shape in ((2, 1, 1), (3, 1, 5), (3, 5, 1)):
-        for column in measured(some_scores(*shape)):
-            assert column.measured["entropy"].value is not None
-
-
 @EITHER_MASK
 @pytest.mark.parametrize(("most", "piece"), [(6, 300), (6, 9), (3, 300), (3, 84), (3, 14), (2, 7), (1, 42), (1, 21)])
-def test_gradients_are_those_of_rows_spread_evenly_however_the_blocks_are_cut(
+def test_gradients_are_measured_on_evenly_spaced_rows_whatever_the_blocks(
     monkeypatch: pytest.MonkeyPatch, hidden: Any, most: int, piece: int
 ) -> None:
     monkeypatch.setattr(tally, "DIFFERENTIATED", most)
@@ -242,6 +206,7 @@ def test_gradients_are_those_of_rows_spread_evenly_however_the_blocks_are_cut(
     taken = range(rows)[kept.shape.differentiated]
     assert 1 <= len(taken) <= most
     assert seen == {(draw, row) for draw in range(draws) for row in taken}
+    assert kept.gradient_norms is not None
     for (_, multiplier), found in zip(RULES, kept.gradient_norms, strict=True):
         z = multiplier * scores if hidden is None else np.where(hidden, -np.inf, multiplier * scores)
         p = np.exp(z) / np.maximum(np.exp(z).sum(axis=-1, keepdims=True), 1e-300)  # a dead row has no weights

@@ -1,6 +1,6 @@
-"""The lab's measurement once more, from textbook formulas: whole arrays, float64, every Jacobian written out.
+"""The lab's measurement again, from textbook formulas: whole arrays in float64 with every Jacobian written out.
 
-Nothing of it comes from the lab but the numbers that are drawn: standardised components and mechanisms' weights.
+Only the random numbers come from the lab: standardised components and the weights of mechanisms.
 """
 
 import math
@@ -16,7 +16,7 @@ from attn_tui.core.parameters import Parameters
 
 Array: TypeAlias = Any
 
-# What a rule does to each query and key, and its multiplier, from d_k and n.
+# How a rule normalises each query and key, and its multiplier as a function of d_k and n.
 RULES: dict[str, tuple[str, Callable[[int, int], float]]] = {
     "none": ("none", lambda d, n: 1.0),
     "sqrt_d_k": ("none", lambda d, n: d**-0.5),
@@ -34,7 +34,7 @@ LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57_344.0, "float16": 65_504.0,
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Every number on the way through one column; B draws, m queries, n keys."""
+    """All numbers of one column; B draws, m queries, n keys."""
 
     raw: Array  # (B, m, n) scores
     z: Array  # (B, m, n) logits
@@ -89,7 +89,7 @@ def mechanism(q: Array, k: Array, p: Parameters, w: Any) -> tuple[Array, Array]:
 
 
 def weights(p: Parameters, round_each: Callable[[Array], Array] = lambda x: x) -> Any:
-    """What the mechanism has learned, in float64; None where it has nothing."""
+    """The weights of the mechanism in float64; None if it has none."""
     found = weights_of(p)
     if found is not None:
         found = type(found)(**{name: round_each(np.float64(each)) for name, each in vars(found).items()})
@@ -97,9 +97,9 @@ def weights(p: Parameters, round_each: Callable[[Array], Array] = lambda x: x) -
 
 
 def cast(x: Array, name: str) -> tuple[Array, Array]:
-    """Numbers of a format as its library makes them of float32, and where they are beyond the largest.
+    """Numbers rounded to a format by its library, and where they are beyond its largest number.
 
-    Those are ±∞, or ±largest in a format of 8 bits.
+    Those become ±∞, or ±largest in a format of 8 bits.
     """
     if name not in LARGEST:
         return x, np.full(x.shape, False)
@@ -107,17 +107,18 @@ def cast(x: Array, name: str) -> tuple[Array, Array]:
         y = x.astype(np.float32).astype(getattr(ml_dtypes, name, name)).astype(np.float64)
     beyond = ~np.isfinite(y)
     largest = LARGEST[name] if name.startswith("float8") else np.inf
-    return np.where(beyond & ~np.isnan(x), np.copysign(largest, x), y), beyond
+    np.copyto(y, np.copysign(largest, x), where=beyond & ~np.isnan(x))
+    return y, beyond
 
 
 def rounded_scores(a: Array, b: Array, p: Parameters) -> tuple[Array, Array]:
-    """Scores (B, m, n) of rounded inputs, rounded, and where that overflows."""
+    """Rounded scores (B, m, n) of rounded inputs, and where they overflow."""
     learned = weights(p, lambda x: cast(x, p.precision)[0])
     return cast(mechanism(cast(a, p.precision)[0], cast(b, p.precision)[0], p, learned)[0], p.precision)
 
 
 def losses(p: Parameters, rule: str) -> dict[str, Array]:
-    """What each row (B, m) loses to the number format, by the names of the catalogue."""
+    """The losses of each row (B, m) to the number format, by the names of the catalogue."""
     q, k, _, _ = inputs(p)
     how, multiplier = RULES[rule]
     a, b = unit(q, how)[0], unit(k, how)[0]
@@ -148,9 +149,9 @@ def visible_to(p: Parameters) -> Array:
 
 
 def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array] | None = None) -> Attention:
-    """One column: normalise → score → scale → soft-cap → mask → softmax, and the way back from L = Σ G∘O to q.
+    """One column: normalise → score → scale → soft-cap → mask → softmax, and back from L = Σ G∘O to q.
 
-    Of the inputs that are given, or those that are drawn.
+    The inputs are drawn unless they are given.
     """
     q, k, v, g = given or inputs(p)
     how, multiplier = RULES[rule]
@@ -166,7 +167,7 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
     seen = visible_to(p)
     shares, of_sink = softmax(z, seen, p.sink_logit if p.sink == "logit" else None)
     eye = np.eye(p.n_keys)
-    complement = shares @ (1 - eye) + of_sink  # 1 − p, which as a difference would lose its digits
+    complement = shares @ (1 - eye) + of_sink  # 1 − p, which would lose its digits as a difference
     jacobian = (shares * complement)[..., None] * eye - shares[..., :, None] * shares[..., None, :] * (1 - eye)
     d_z = np.einsum("bmij,bmj->bmi", jacobian, g @ v.mT)
     d_a = np.einsum("bmn,bmnd->bmd", d_z * along, slopes)
@@ -174,7 +175,7 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
 
 
 def softmax(z: Array, seen: Array, sink: float | None) -> tuple[Array, Array]:
-    """Weights of the keys that are seen, 0 for others, and the share that a sink takes, with an axis of 1."""
+    """Weights of the visible keys, 0 for others, and the weight of the sink, with an axis of 1."""
     none = -np.inf if sink is None else sink
     largest = np.maximum(np.where(seen, z, -np.inf).max(axis=-1, keepdims=True), none)
     e = np.exp(np.where(seen, z - largest, -np.inf))
@@ -184,7 +185,7 @@ def softmax(z: Array, seen: Array, sink: float | None) -> tuple[Array, Array]:
 
 
 def statistics(of: Attention, band: tuple[float, float]) -> dict[str, float]:
-    """The catalogue's statistics of logits and weights over some draws; band is the mean and σ that ±3σ is about."""
+    """The catalogue's statistics of logits and weights over some draws; band is the mean and σ of ±3σ."""
     z, p, visible = of.z[:, of.seen], of.p, of.seen.sum(axis=-1)
     entropy = -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=-1)
     squares = np.sum(of.jacobian**2, axis=(-2, -1))
@@ -192,7 +193,7 @@ def statistics(of: Attention, band: tuple[float, float]) -> dict[str, float]:
     in_rows = np.sum((of.z - row_means[..., None]) ** 2, axis=-1, where=of.seen) / visible
     several = visible > 1
     within = np.sum(in_rows * visible) / np.sum(np.broadcast_to(visible, in_rows.shape))
-    found = {
+    found: dict[str, Any] = {
         "logit_mean": z.mean(),
         "logit_variance": z.var(),
         "logit_std": z.std(),
@@ -216,10 +217,9 @@ def statistics(of: Attention, band: tuple[float, float]) -> dict[str, float]:
 
 
 def estimates(of: Attention, band: tuple[float, float]) -> dict[str, tuple[float, float | None]]:
-    """Values and standard errors by the jackknife that leaves out one draw, which also takes the bias out of values.
+    """Values without bias and standard errors, by the jackknife that leaves out one draw.
 
-    Extremes have no standard error. Those of the gradient are of all rows as they are, and keep their bias. Its norms
-    are numbers of float32.
+    Extremes have no standard error. Statistics of the gradient keep their bias, and its norms are float32.
     """
     draws = len(of.z)
     whole = statistics(of, band)

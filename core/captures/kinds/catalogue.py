@@ -1,0 +1,51 @@
+"""KINDS: the file formats of captures. To add one, add a module with `contents` here, and a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from ..files import CaptureError, Identity, opened, plain
+
+if TYPE_CHECKING:
+    from ..stored import Contents
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One file format: its extension, a test of the first bytes, and the module that reads it."""
+
+    ending: str
+    begins: Callable[[bytes], bool]
+    module: str
+
+    def contents(self, stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+        """Return what the open file declares, reading headers and metadata only."""
+        found: Contents = import_module(f".{self.module}", __package__).contents(stream, path, identity)
+        return found
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(".safetensors", lambda start: start[8:9] == b"{", "safetensors"),
+    Kind(".npz", lambda start: start.startswith((b"PK\x03\x04", b"PK\x05\x06")), "npz"),
+    Kind(".npy", lambda start: start.startswith(b"\x93NUMPY"), "npy"),
+)
+ENDINGS = " or ".join([", ".join(kind.ending for kind in KINDS[:-1]), KINDS[-1].ending])
+_START = 16  # bytes that identify a format
+
+
+def contents(path: Path) -> Contents:
+    """Return what a file declares; its format is recognised by its first bytes, else by its extension."""
+    with opened(path) as (stream, identity):
+        start = stream.read(_START)
+        for kind in KINDS:
+            if kind.begins(start):
+                return kind.contents(stream, path, identity)
+        for kind in KINDS:
+            if start and path.suffix.lower() == kind.ending:
+                return kind.contents(stream, path, identity)
+    fault = "not a file of tensors" if start else "the file is empty"
+    raise CaptureError(f"{plain(path)}: {fault}; must be a {ENDINGS} file")

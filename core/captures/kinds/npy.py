@@ -1,0 +1,92 @@
+"""Read what a .npy file declares in its header.
+
+The header is parsed here, because NumPy evaluates it as Python; nothing here can unpickle anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..files import CaptureError, Identity, opened, plain, quoted
+from ..naming import masks_beside, partner
+from ..stored import Contents, Contiguous, Stored
+
+_MAGIC = b"\x93NUMPY"
+_LONGEST_HEADER = 1 << 16  # bytes; only headers of structured types are longer
+
+
+def _array(stream: BinaryIO, path: Path, identity: Identity) -> Contiguous:
+    stream.seek(0)
+    array = npy_header(stream, path, path.name.removesuffix(".npy"))
+    if array.offset + array.nbytes > identity.size:
+        raise CaptureError(f"{plain(path)}: ends before its last element: the file is truncated")
+    return array
+
+
+def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+    """Return q and k: both stacked in one array, or one of them and, from adjacent files, the other and a mask."""
+    array = _array(stream, path, identity)
+    ending = path.name.removeprefix(array.name)
+    arrays: dict[str, Stored] = {array.name: array}
+    files = [(path, identity)]
+    notes: list[str] = []
+    other = partner(array.name)
+    if other is not None:
+        for name in (other, *masks_beside(array.name)):
+            beside = path.with_name(name + ending)
+            if os.path.lexists(beside):
+                with opened(beside) as (other_stream, found):
+                    arrays[name] = _array(other_stream, beside, found)
+                    files.append((beside, found))
+                notes.append(f"{quoted(beside.name)} is read as well")
+        return Contents(arrays, {}, tuple(files), tuple(notes))
+    if len(array.shape) not in (3, 4, 5) or array.shape[0] != 2 or array.fortran:
+        raise CaptureError(
+            f"{array.where} of shape {array.shown} cannot hold both q and k; must be an array of shape [2, …] in C "
+            "order (q, then k), or a pair of files such as q.npy and k.npy"
+        )
+    q = replace(array, name="q", shape=array.shape[1:])
+    return Contents({"q": q, "k": replace(q, name="k", offset=q.offset + q.nbytes)}, {}, tuple(files))
+
+
+def npy_header(stream: BinaryIO, path: Path, name: str) -> Contiguous:
+    """Return the array that a .npy header declares; its offset counts from the start of the header."""
+    where = f"{plain(path)}: array {quoted(name)}"
+    start = stream.read(8)
+    width, pattern = (2, "<H") if start[6:7] == b"\x01" else (4, "<I")
+    length = stream.read(width)
+    if not start.startswith(_MAGIC) or len(length) < width:
+        raise CaptureError(f"{where} has no .npy header: the file is damaged or truncated")
+    size = int(struct.unpack(pattern, length)[0])
+    header = stream.read(min(size, _LONGEST_HEADER))
+    descr = re.search(rb"""['"]descr['"]\s*:\s*(?:['"]([^'"]{1,32})['"]|[\[(])""", header)
+    order = re.search(rb"""['"]fortran_order['"]\s*:\s*(True|False)""", header)
+    shape = re.search(rb"""['"]shape['"]\s*:\s*\(([\d,\sL]*)\)""", header)
+    lengths = [] if shape is None else re.findall(rb"\d+", shape[1])
+    if len(header) < size or not (descr and order and shape) or any(len(n) > 18 for n in lengths):
+        raise CaptureError(f"{where} has a damaged .npy header")
+    dtype, stored = _type((descr[1] or b"structured").decode("latin-1"))
+    offset = len(start) + width + size
+    return Contiguous(path, name, dtype, stored, tuple(map(int, lengths)), order[1] == b"True", offset=offset)
+
+
+def _type(descr: str) -> tuple[str, np.dtype[Any] | None]:
+    """Return the name and the NumPy type of a header's dtype description; None for an unsupported type."""
+    if re.fullmatch(r"[<>|=]?O\d*", descr):
+        return "object", None
+    if re.fullmatch(r"[<>|=]?V\d+", descr):
+        return "void", None  # NumPy saves bfloat16 and float8 like this
+    if re.fullmatch(r"[<>|=]?[?biufcSU]\d{0,8}", descr):
+        try:
+            stored = np.dtype(descr)
+        except (TypeError, ValueError):
+            return descr, None
+        return stored.name, stored
+    return descr, None

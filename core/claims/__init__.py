@@ -1,0 +1,1 @@
+"""Claims about √d_k, and the measurements that test them."""

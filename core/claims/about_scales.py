@@ -1,0 +1,151 @@
+"""Claims about scales other than 1/√d_k, and about how 1/√d_k compares with them."""
+
+from __future__ import annotations
+
+import math
+
+from ..parameters import Parameters
+from .claim import Claim, Figure, at_least, value
+from .examine import lab, precise, trial, trial_part
+from .trials import cosine, most_responsive
+
+_UNIFORM = at_least(0.99, "nearly 1, at least 0.99")
+_TOO_WIDE = at_least(1.1, "clearly above 1")
+_FROZEN = at_least(3.12, "at least 3.12, where softmax over 128 keys freezes")
+
+
+def _custom(d_k: int, multiplier: float) -> Parameters:
+    return precise(d_k, scale="custom", multiplier=multiplier)
+
+
+SCALES: tuple[Claim, ...] = (
+    Claim(
+        "like-cosine",
+        "Dividing by √d_k has the same effect as cosine similarity, which divides by the lengths of the vectors.",
+        "study note 001",
+        "A vector of d_k unit-variance components is about √d_k long, and there are two of them: the cosine divides "
+        "by |q||k| ≈ d_k. Cosines of random vectors have standard deviation 1/√d_k and their softmax is almost "
+        "uniform, which is why cosine attention multiplies them by a temperature.",
+        Parameters(scale="d_k"),
+        (
+            Figure(
+                "standard deviation of cosines at d_k 64", value(1, within=0.05), trial_part("std", cosine, 64, 128)
+            ),
+            Figure(
+                "entropy of their softmax minus that of q·k/√d_k, 128 keys",
+                value(0, within=0.05),
+                trial_part("entropy", cosine, 64, 128),
+            ),
+        ),
+    ),
+    Claim(
+        "dk-overscales",
+        "Dividing by d_k scales too much: weights become nearly uniform.",
+        "study notes 002, 003",
+        "The logits have standard deviation 1/√d_k, so each weight e^z/Σe^z differs from 1/n by about that fraction "
+        "of it. The entropy falls short of ln n by half the logits' variance, 1/(2·d_k). muP uses 1/d_k on purpose: "
+        "it expects training to align queries and keys, which makes scores grow like d_k.",
+        Parameters(scale="d_k"),
+        (
+            Figure(
+                "variance of logits at d_k 64",
+                value(1 / 64, words="1/64"),
+                lab("logit_variance", precise(64, scale="d_k"), scaled=True),
+            ),
+            *(
+                Figure(
+                    f"entropy / ln n at d_k {d}, 128 keys",
+                    _UNIFORM,
+                    lab("entropy_fraction", precise(d, scale="d_k"), scaled=True),
+                )
+                for d in (16, 64, 512)
+            ),
+        ),
+    ),
+    Claim(
+        "log-underscales",
+        "Dividing by log d_k scales too little: scores stay too large, and softmax saturates.",
+        "study note 002",
+        "The remaining standard deviation, √d_k/log d_k, grows without bound and eventually freezes softmax, but it "
+        "grows slowly. The base-2 logarithm equals the square root at d_k 4 and 16 and is larger between them; at 64 "
+        "it leaves a standard deviation of 1.33.",
+        Parameters(d_k=4096, scale="log_d_k", batch=8),
+        (
+            *(
+                Figure(
+                    f"standard deviation of logits at d_k {d}, divided by log₂ d_k",
+                    _TOO_WIDE,
+                    lab("logit_std", _custom(d, 1 / math.log2(d)), scaled=True),
+                )
+                for d in (16, 64)
+            ),
+            *(
+                Figure(
+                    f"standard deviation of logits at d_k 4096, divided by {name} d_k",
+                    _FROZEN,
+                    lab("logit_std", _custom(4096, 1 / divisor), scaled=True),
+                    in_the_limit=True,
+                )
+                for name, divisor in (("log₂", math.log2(4096)), ("ln", math.log(4096)))
+            ),
+        ),
+        limit="as d_k grows",
+    ),
+    Claim(
+        "half-scale",
+        "Dividing by 2√d_k gives variance ¼, which makes attention ineffective.",
+        "study note 003",
+        "The variance is ¼: half the standard deviation. But with logits of standard deviation ½, a weight is still "
+        "e times another whose logit is two standard deviations lower, and the entropy is only an eighth of a nat "
+        "below ln n. This is a temperature of 2, not the nearly uniform weights of 1/d_k.",
+        Parameters(n_keys=10, scale="two_sqrt_d_k"),
+        (
+            Figure(
+                "variance of logits at d_k 64",
+                value(0.25),
+                lab("logit_variance", precise(64, scale="two_sqrt_d_k"), scaled=True),
+            ),
+            *(
+                Figure(
+                    f"entropy / ln n at d_k 64, {n} keys",
+                    _UNIFORM,
+                    lab("entropy_fraction", precise(64, n, scale="two_sqrt_d_k"), scaled=True),
+                )
+                for n in (10, 128)
+            ),
+        ),
+    ),
+    Claim(
+        "sqrt-optimal",
+        "1/√d_k is the theoretical optimum, since it makes the variance exactly 1.",
+        "study note 002",
+        "It does make the variance 1, but 1 is not optimal. Softmax responds most to its logits, measured by "
+        "E‖J‖_F², at a larger standard deviation, which increases with the number of keys: in long rows it has "
+        "already begun to freeze there. What 1/√d_k provides is the same starting point for every width, from which "
+        "training adjusts the scores.",
+        Parameters(n_keys=10),
+        (
+            *(
+                Figure(f"variance of logits at d_k {d}", value(1), lab("logit_variance", precise(d), scaled=True))
+                for d in (64, 512)
+            ),
+            *(
+                Figure(
+                    f"logit standard deviation with the largest E‖J‖_F², {n} keys",
+                    value(1, within=0.05),
+                    trial(most_responsive, 64, n),
+                )
+                for n in (10, 128, 1024)
+            ),
+        ),
+    ),
+    Claim(
+        "train-equals-inference",
+        "The scale must be the same in training and at inference.",
+        "study note 002",
+        "The model was trained with its scale: a different one at inference multiplies every learned logit. How much "
+        "harm that does, and whether a slightly different scale helps at other lengths, can only be seen in a "
+        "trained model.",
+        untestable="The claim is about trained models; no model is trained here.",
+    ),
+)

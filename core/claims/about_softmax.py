@@ -1,0 +1,218 @@
+"""Claims about attention weights and their gradients, unscaled and scaled by 1/√d_k."""
+
+from __future__ import annotations
+
+import math
+
+from ..parameters import Parameters
+from .claim import UNCLAIMED, Bounds, Claim, Figure, at_least, at_most, value
+from .examine import difference, lab, precise, trial, trial_part
+from .trials import (
+    first_or_last,
+    gradient_growth,
+    largest_of_matrix,
+    live_entries,
+    softmax_example,
+)
+
+_UNSCALED = (-24.0, -10.0, 0.0, 10.0, 24.0)
+_SCALED = (-3.0, -1.0, 0.0, 1.0, 3.0)
+_TEN = Parameters(n_keys=10, n_queries=10, batch=512)
+
+
+def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: int) -> tuple[Figure, ...]:
+    """Return a figure for each weight of a row, claimed to this number of decimals."""
+    return tuple(
+        Figure(
+            f"weight of {logit:g}".replace("-", "−"),
+            value(weight, within=0.5 * 10**-decimals),
+            trial_part(str(place), softmax_example, *logits),
+        )
+        for place, (logit, weight) in enumerate(zip(logits, claimed, strict=True))
+    )
+
+
+def _exponent(label: str, claimed: Bounds, column: str, first: int, last: int) -> Figure:
+    """Return the exponent of d_k with which a norm of ∂L/∂q grows from d_k `first` to `last`."""
+    part = trial_part(column, gradient_growth, first, last, 10, 64)
+    return Figure(f"exponent of d_k from {first} to {last}, {label}", claimed, part)
+
+
+_INVERSE = value(-1, within=0.1)
+_CONSTANT = value(0, within=0.05, words="0 (constant)")
+
+SOFTMAX: tuple[Claim, ...] = (
+    Claim(
+        "softmax-unscaled-example",
+        "softmax(−24, −10, 0, 10, 24) is about (0, 0, 0, 0, 1).",
+        "study note 000",
+        "The ratio of two weights is e to the difference of their logits, and the largest two differ by 14: the "
+        "second weight is e⁻¹⁴ of the first, less than a millionth. Such differences are common among scores with a "
+        "standard deviation of 8.",
+        Parameters(n_keys=5),
+        _weights(_UNSCALED, (0, 0, 0, 0, 1), 5),
+    ),
+    Claim(
+        "softmax-scaled-example",
+        "softmax(−3, −1, 0, 1, 3) = (0.012, 0.089, 0.243, 0.661, 0.995).",
+        "study note 000",
+        "These five add up to 2, but attention weights add up to 1: they are not the softmax of any scores. The "
+        "largest weight is e³ over the sum of all five exponentials, 20.09/24.22 = 0.829.",
+        Parameters(n_keys=5),
+        (
+            *_weights(_SCALED, (0.012, 0.089, 0.243, 0.661, 0.995), 3),
+            Figure("their sum", value(2, within=0.0005), trial_part("sum", softmax_example, *_SCALED)),
+        ),
+    ),
+    Claim(
+        "scaled-derivative",
+        "Scaled, the derivative p(1 − p) of every weight stays above 0.01.",
+        "study note 000",
+        "p(1 − p) is less than p, and weights add up to 1: whatever the scale, fewer than 100 of a row's derivatives "
+        "can be above 0.01. With 10 keys nearly all are. With 1024 a typical weight is a thousandth, and even fewer "
+        "are above 0.01 scaled than unscaled, where a row has at least a few larger weights.",
+        Parameters(n_keys=10),
+        (
+            Figure(
+                "smallest p(1 − p) of the note's own example",
+                at_least(0.01),
+                trial_part("least p(1 − p)", softmax_example, *_SCALED),
+            ),
+            *(
+                Figure(
+                    f"share above 0.01, scaled, {n} keys", value(1, words="all"), trial(live_entries, 64, n, 1 / 8)
+                )
+                for n in (10, 1024)
+            ),
+            *(
+                Figure(f"share above 0.01, unscaled, {n} keys", UNCLAIMED, trial(live_entries, 64, n, 1.0))
+                for n in (10, 1024)
+            ),
+        ),
+    ),
+    Claim(
+        "entropy-table",
+        "At d_k 16, 64 and 256 the entropy of a row is 2.1, 0.8 and 0.2 unscaled, and always 2.3 scaled.",
+        "study note 000",
+        "The direction is right, the figures are not. The note's code has 10 keys, so 2.3 = ln 10 is the entropy of "
+        "equal weights, and weights under 1/√d_k are not equal. Unscaled, the entropy at d_k 16 is far lower than "
+        "claimed, and then falls only like 1/√d_k: four times the width halves it.",
+        _TEN,
+        tuple(
+            Figure(
+                f"entropy at d_k {d}, {'scaled' if scaled else 'unscaled'}, 10 keys",
+                value(claimed, within=0.05),
+                lab("entropy", _TEN.with_value("d_k", d), scaled),
+            )
+            for scaled, column in ((False, (2.1, 0.8, 0.2)), (True, (2.3, 2.3, 2.3)))
+            for d, claimed in zip((16, 64, 256), column, strict=True)
+        ),
+    ),
+    Claim(
+        "gradient-inverse-dk",
+        "Unscaled, the norm of ∂L/∂Q falls like 1/d_k; scaled, it is constant.",
+        "study note 000",
+        "Unscaled, the norm does not follow a single power of d_k. The typical row becomes one-hot and its gradient "
+        "vanishes, eventually like an exponential of −√d_k. But a few rows are near ties between two keys: their "
+        "gradients grow with the keys and dominate the norm of the whole matrix, which grows, eventually like d_k^¼. "
+        "Scaled, both are constant for values of a given width.",
+        _TEN,
+        (
+            _exponent("unscaled, root mean square", _INVERSE, "unscaled RMS", 16, 32),
+            _exponent("unscaled, root mean square", _INVERSE, "unscaled RMS", 128, 256),
+            _exponent("unscaled, median row", _INVERSE, "unscaled median", 16, 32),
+            _exponent("unscaled, median row", _INVERSE, "unscaled median", 128, 256),
+            _exponent("scaled, root mean square", _CONSTANT, "scaled RMS", 16, 32),
+            _exponent("scaled, root mean square", _CONSTANT, "scaled RMS", 128, 256),
+            _exponent("scaled, median row", _CONSTANT, "scaled median", 128, 256),
+        ),
+    ),
+    Claim(
+        "max-weight-example",
+        "The largest weight of a 10 × 10 matrix at d_k 16, 64 and 256 is 0.342, 0.891 and 0.998 unscaled, "
+        "and 0.289, 0.276 and 0.301 scaled.",
+        "study note 000",
+        "The code printed beside these figures does not produce them. It takes the largest of all hundred weights; "
+        "already at d_k 16 one of the ten rows is almost one-hot, and even scaled, one of them usually puts half of "
+        "its weight on one key.",
+        Parameters(d_k=16, n_keys=10, n_queries=10),
+        tuple(
+            Figure(
+                f"largest weight at d_k {d}, {'scaled' if scaled else 'unscaled'}, mean of many runs",
+                value(claimed, within=0.05),
+                trial(largest_of_matrix, d, 10, 1 / math.sqrt(d) if scaled else 1.0),
+            )
+            for scaled, column in ((False, (0.342, 0.891, 0.998)), (True, (0.289, 0.276, 0.301)))
+            for d, claimed in zip((16, 64, 256), column, strict=True)
+        ),
+    ),
+    Claim(
+        "unscaled-one-hot",
+        "Unscaled, rows become one-hot as d_k grows; scaled, they do not change.",
+        "study notes 000, 001",
+        "The gap between the largest two scores of a row is proportional to their standard deviation √d_k: "
+        "eventually it is so large that one key holds nearly all the weight. Scaled, the standard deviation is 1 at "
+        "any width, and d_k changes only how close to normal the scores are.",
+        Parameters(d_k=4096, n_keys=10, n_queries=16, batch=16),
+        (
+            Figure(
+                "one-hot rows at d_k 4096, unscaled, 10 keys",
+                at_least(0.9, "nearly all, at least 0.9"),
+                lab("one_hot_rows", precise(4096, 10)),
+            ),
+            *(
+                Figure(
+                    f"one-hot rows at d_k {more} minus those at {d}, unscaled",
+                    at_least(0.02, "more, by at least 0.02"),
+                    difference(lab("one_hot_rows", precise(more, 10)), lab("one_hot_rows", precise(d, 10, seed=1))),
+                )
+                for d, more in ((16, 256), (256, 4096))
+            ),
+            Figure(
+                "one-hot rows at d_k 4096, scaled",
+                at_most(0.01, "hardly any, at most 0.01"),
+                lab("one_hot_rows", precise(4096, 10), scaled=True),
+            ),
+            Figure(
+                "scaled entropy at d_k 4096 minus that at 16",
+                value(0, within=0.02),
+                difference(lab("entropy", precise(4096, 10), True), lab("entropy", precise(16, 10, seed=1), True)),
+            ),
+        ),
+    ),
+    Claim(
+        "first-last-token",
+        "Unscaled, attention concentrates on the first or the last token.",
+        "study note 001",
+        "It concentrates, but on a random key: nothing in independent queries and keys distinguishes one position. "
+        "In trained models the first token often does attract weight (an attention sink), but that is learned, and "
+        "also happens with the scale.",
+        Parameters(d_k=512),
+        tuple(
+            Figure(
+                f"{words} the first or last of {n} keys",
+                at_least(0.5, "most"),
+                trial_part(part, first_or_last, 512, n),
+            )
+            for n in (10, 128)
+            for words, part in (("rows whose largest weight is on", "largest"), ("weight on", "weight"))
+        ),
+    ),
+    Claim(
+        "long-sequences",
+        "Without the scale, long sequences suffer more.",
+        "study note 002",
+        "For saturation, the opposite is true. With more keys the largest scores lie closer together, so at the same "
+        "d_k the largest weight of a longer row is smaller. The standard deviation that freezes softmax, √(2 ln n), "
+        "also grows with the length.",
+        Parameters(n_keys=1024),
+        tuple(
+            Figure(
+                f"largest weight with {more} keys minus that with {n}, d_k 64, unscaled",
+                at_least(0, "more"),
+                difference(lab("max_weight", precise(64, more)), lab("max_weight", precise(64, n, seed=1))),
+            )
+            for n, more in ((10, 128), (128, 1024))
+        ),
+    ),
+)

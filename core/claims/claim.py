@@ -1,0 +1,105 @@
+"""Claims: statements about √d_k, each with the figures that test it.
+
+A claim is data: quantities, the bounds claimed for each, and a source to read each from. This module does not need
+NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ..parameters import Parameters
+from ..statistics.measurement import Estimate
+
+Verdict = Literal["holds", "holds in the limit", "does not hold", "not testable here"]
+
+
+class Reading(NamedTuple):
+    """A quantity: the measured value, and the exact one if it is known."""
+
+    measured: Estimate | None
+    exact: float | None = None
+
+
+Source: TypeAlias = Callable[[Any], Reading]  # takes the Results of `examine`
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The bounds, both inclusive, that a claim puts on a quantity."""
+
+    low: float
+    high: float
+    words: str  # the bounds in words, as the claim puts them
+
+
+def value(number: float, within: float = 0.0, words: str = "") -> Bounds:
+    """Return the bounds `number` ± `within`, the tolerance that the claim leaves open."""
+    return Bounds(number - within, number + within, words or f"{number:.10g}")
+
+
+def at_least(low: float, words: str = "") -> Bounds:
+    """Return the bounds from `low` up."""
+    return Bounds(low, math.inf, words or f"at least {low:.10g}")
+
+
+def at_most(high: float, words: str = "") -> Bounds:
+    """Return the bounds up to `high`."""
+    return Bounds(-math.inf, high, words or f"at most {high:.10g}")
+
+
+UNCLAIMED = Bounds(-math.inf, math.inf, "nothing")  # for a figure shown only for comparison
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One quantity of a claim: its claimed bounds and where to read it."""
+
+    label: str
+    claimed: Bounds
+    source: Source
+    in_the_limit: bool = False  # whether it shows the claim's limiting case
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement about √d_k."""
+
+    id: str
+    statement: str  # paraphrased
+    source: str  # where it is made
+    why: str  # why it is true or false
+    parameters: Parameters | None = None  # those that show it in the Lab
+    figures: tuple[Figure, ...] = ()  # empty if it cannot be tested
+    limit: str = ""  # the limit in which it holds, if it does not always: "as d_k grows"
+    untestable: str = ""  # why it cannot be tested here
+    timed: bool = False  # whether it measures times, which other work would disturb
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One figure of a claim: the claimed, measured and exact values."""
+
+    label: str
+    claimed: str  # in words: "64", "at least 0.99"
+    measured: Estimate | None
+    exact: float | None
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of testing a claim."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    reason: str  # one line
+
+
+def without_figures(claim: Claim) -> Claim:
+    """Return the claim without its figures, whose sources cannot be sent to another process."""
+    return replace(claim, figures=())

@@ -1,0 +1,136 @@
+"""Test a claim: read its figures and derive the verdict from them.
+
+Verdicts are never stored: changing a claimed figure changes the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from ..lab.experiment import run
+from ..lab.sampling import Draws
+from ..parameters import Parameters
+from ..statistics.catalogue import FAR
+from ..statistics.measurement import Estimate, Measurement
+from ..theory.predict import predict
+from ..theory.prediction import Prediction
+from .claim import UNCLAIMED, Bounds, Claim, Finding, Outcome, Reading, Source, Verdict
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Results:
+    """The cached results for one claim, so that work shared by several figures is done once."""
+
+    _draws: Draws = field(default_factory=Draws)
+    _cache: dict[tuple[Any, ...], Any] = field(default_factory=dict[tuple[Any, ...], Any])
+
+    def cached(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return `function(*arguments)`, from the cache if possible; the arguments must be hashable."""
+        key = (function, *arguments)
+        if key not in self._cache:
+            self._cache[key] = function(*arguments)
+        return self._cache[key]
+
+    def measure(self, p: Parameters) -> Measurement[Parameters]:
+        """Return the Lab's measurement."""
+        return self.cached(run, p, self._draws, False)
+
+    def predict(self, p: Parameters) -> Prediction:
+        """Return the Lab's prediction."""
+        return self.cached(predict, p)
+
+
+def lab(statistic: str, p: Parameters, scaled: bool = False) -> Source:
+    """Read a statistic from the Lab's unscaled column, or from the scaled one."""
+
+    def read(results: Results) -> Reading:
+        column = int(scaled)
+        measured = results.measure(p).columns[column].measured[statistic]
+        return Reading(measured, results.predict(p).columns[column].values[statistic])
+
+    return read
+
+
+def precise(d_k: int, n_keys: int = 128, **others: int | float | str) -> Parameters:
+    """Return parameters with enough draws for three digits within a tenth of a second or two."""
+    rows = max(8, min(64, 2**22 // (32 * max(d_k, n_keys))))
+    return replace(Parameters(d_k, n_keys, rows, batch=32), **others)
+
+
+def trial(function: Callable[..., Reading], *arguments: Any) -> Source:
+    """Read the result of a measurement that the Lab does not make."""
+    return lambda results: results.cached(function, *arguments)
+
+
+def trial_part(part: str, function: Callable[..., Mapping[str, Reading]], *arguments: Any) -> Source:
+    """Read one of several results of such a measurement."""
+    return lambda results: results.cached(function, *arguments)[part]
+
+
+def difference(one: Source, other: Source) -> Source:
+    """Read `one` minus `other`, two quantities that are measured independently."""
+
+    def read(results: Results) -> Reading:
+        (a, exact_a), (b, exact_b) = one(results), other(results)
+        exact = exact_a - exact_b if exact_a is not None and exact_b is not None else None
+        if a is None or b is None or a.value is None or b.value is None:
+            return Reading(None, exact)
+        return Reading(Estimate(a.value - b.value, math.hypot(a.stderr or 0.0, b.stderr or 0.0)), exact)
+
+    return read
+
+
+def examine(claim: Claim) -> Outcome:
+    """Test a claim; its findings are in the order of its figures."""
+    results = Results()
+    readings = [figure.source(results) for figure in claim.figures]
+    findings = tuple(
+        Finding(figure.label, figure.claimed.words, *reading, agrees(figure.claimed, reading))
+        for figure, reading in zip(claim.figures, readings, strict=True)
+    )
+    return Outcome(claim, findings, *_verdict(claim, findings))
+
+
+def agrees(claimed: Bounds, reading: Reading) -> bool:
+    """Return whether the bounds hold for the exact value, and for the measured one up to FAR standard errors."""
+    measured, exact = reading
+    values: list[tuple[float, float]] = []  # each with its tolerance
+    if exact is not None:
+        values.append((exact, 1e-9 * max(abs(exact), 1)))
+    if measured is not None and measured.value is not None:
+        values.append((measured.value, FAR * (measured.stderr or 0.0) + 1e-5 * abs(measured.value)))
+    return bool(values) and all(claimed.low - slack <= found <= claimed.high + slack for found, slack in values)
+
+
+def _verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[Verdict, str]:
+    """Return the verdict and its reason in one line."""
+    if not findings:
+        return "not testable here", claim.untestable
+    claimed = sum(figure.claimed != UNCLAIMED for figure in claim.figures)
+    off = [finding for finding in findings if not finding.agrees]
+    if not off:
+        return "holds", "Measurement and theory agree with the claim."
+    example = _example(off[0])
+    limits = [finding for figure, finding in zip(claim.figures, findings, strict=True) if figure.in_the_limit]
+    if limits and all(finding.agrees for finding in limits):
+        return "holds in the limit", f"True {claim.limit}, but not in general: {example}."
+    return "does not hold", f"{_count(len(off), claimed)}: {example}."
+
+
+def _count(off: int, claimed: int) -> str:
+    """Describe how many of the claimed figures are off."""
+    return f"{off} of {claimed} figures {'is' if off == 1 else 'are'} off" if claimed > 1 else "The figure is off"
+
+
+def _example(finding: Finding) -> str:
+    """Describe how one figure is off."""
+    found = finding.exact
+    if found is None and finding.measured is not None:
+        found = finding.measured.value
+    correction = "it cannot be measured" if found is None else f"it is {found:.4g}".replace("-", "−")
+    return f"the claim says {finding.claimed} for {finding.label}; {correction}"

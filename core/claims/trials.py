@@ -1,0 +1,256 @@
+"""Measurements for claims that the Lab does not make, each with its own reproducible random numbers.
+
+As everywhere, ± is a standard error over independent draws of queries and keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray
+from ..attention.softmax import logits_below, row_statistics, row_sums, shift_rows
+from ..parameters import Parameters
+from ..statistics.measurement import Estimate
+from ..theory.predict import predict
+from ..theory.quadrature import normal_cdf
+from ..theory.query_norm import norm_nodes
+from .claim import Reading
+
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38, "float32": 3.4028e38}  # the largest finite numbers
+_SEVEN = np.arange(-3.0, 4.0)
+
+
+def mean_over_draws(each: npt.ArrayLike) -> Estimate:
+    """Return the mean of `each`, one value per draw, and its standard error."""
+    values = np.asarray(each, dtype=np.float64)
+    return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values)))
+
+
+def jackknife(statistic: Callable[[FloatArray], float], each: FloatArray) -> Estimate:
+    """Return a statistic of a curve's mean over draws; `each` has shape (draws, points)."""
+    draws = len(each)
+    total = each.sum(axis=0)
+    without = np.array([statistic((total - one) / (draws - 1)) for one in each])
+    return Estimate(statistic(total / draws), math.sqrt((draws - 1) * float(without.var())))
+
+
+def distance_from_normal(d_k: int) -> Reading:
+    """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), at the maximum that theory gives."""
+    x = np.linspace(0.01, 4, 400)
+    r, weights = norm_nodes(d_k, 0.0)  # given the query, a score is N(0, |q|²)
+    gaps = normal_cdf(np.multiply.outer(x, math.sqrt(d_k) / r)) @ weights - normal_cdf(x)
+    at = int(np.abs(gaps).argmax())
+    scores = _scores(_rng(1, d_k), 64, 64, 128, d_k)
+    inside = (np.abs(scores) <= x[at] * math.sqrt(d_k)).mean(axis=(1, 2))
+    normal = math.erf(x[at] / math.sqrt(2))
+    return Reading(mean_over_draws(math.copysign(0.5, gaps[at]) * (inside - normal)), abs(float(gaps[at])))
+
+
+def rows_within(d_k: int, n_keys: int, deviations: float) -> Reading:
+    """Measure the share of rows all of whose scores are within `deviations` standard deviations of 0."""
+    bound = deviations * math.sqrt(d_k)
+    r, weights = norm_nodes(d_k, 0.0)
+    exact = float(weights @ (1 - 2 * normal_cdf(-bound / r)) ** n_keys)
+    scores = _scores(_rng(2, d_k, n_keys), 64, 64, n_keys, d_k)
+    return Reading(mean_over_draws((np.abs(scores).max(axis=2) <= bound).mean(axis=1)), exact)
+
+
+def softmax_example(*logits: float) -> Mapping[str, Reading]:
+    """Compute the weights of one row, named by position from 0, their sum and the smallest p(1 − p)."""
+    weights = _softmax(np.array(logits))
+    found = {str(position): float(weight) for position, weight in enumerate(weights)}
+    found |= {"sum": float(weights.sum()), "least p(1 − p)": float((weights * (1 - weights)).min())}
+    return {name: Reading(None, number) for name, number in found.items()}
+
+
+def live_entries(d_k: int, n_keys: int, multiplier: float) -> Reading:
+    """Measure the share of weights with p(1 − p) above 0.01."""
+    weights = _softmax(multiplier * _scores(_rng(3, d_k, n_keys), 64, 32, n_keys, d_k))
+    return Reading(mean_over_draws((weights * (1 - weights) > 0.01).mean(axis=(1, 2))))
+
+
+def largest_of_matrix(d_k: int, size: int, multiplier: float) -> Reading:
+    """Measure the largest weight of a `size` × `size` matrix."""
+    weights = _softmax(multiplier * _scores(_rng(4, d_k), 2048, size, size, d_k))
+    return Reading(mean_over_draws(weights.max(axis=(1, 2))))
+
+
+def std_of_one_run(d_k: int, batch: int, tokens: int, tolerance: float) -> Mapping[str, Reading]:
+    """Measure the standard deviation of the few scores that one run prints.
+
+    Scores are uncorrelated, so its square has expectation d_k exactly.
+    """
+    groups, runs = 20, 100
+    scores = _scores(_rng(5), groups * runs * batch, tokens, tokens, d_k)
+    stds = scores.reshape(groups, runs, -1).std(axis=2, ddof=1)
+    near = np.abs(stds - math.sqrt(d_k)) <= tolerance
+    squares = np.square(stds).mean(axis=1, keepdims=True)
+    return {
+        "near": Reading(mean_over_draws(near.mean(axis=1))),
+        "unscaled": Reading(jackknife(_root, squares), math.sqrt(d_k)),
+        "scaled": Reading(jackknife(_root, squares / d_k), 1.0),
+    }
+
+
+def first_or_last(d_k: int, n_keys: int) -> Mapping[str, Reading]:
+    """Measure how often the largest weight, and how much weight, is on the first or the last key."""
+    scores = _scores(_rng(6, n_keys), 64, 64, n_keys, d_k)
+    largest, weights = scores.argmax(axis=2), _softmax(scores)
+    found = {
+        "largest": ((largest == 0) | (largest == n_keys - 1)).mean(axis=1),
+        "weight": (weights[:, :, 0] + weights[:, :, -1]).mean(axis=1),
+    }
+    return {name: Reading(mean_over_draws(each), 2 / n_keys) for name, each in found.items()}
+
+
+def cosine(d_k: int, n_keys: int) -> Mapping[str, Reading]:
+    """Measure attention by cosine similarity: the standard deviation of its logits and its additional entropy."""
+    rng = _rng(7)
+    q, k = (rng.standard_normal((64, count, d_k), dtype=np.float32) for count in (64, n_keys))
+    lengths = np.linalg.norm(q, axis=2)[:, :, np.newaxis] * np.linalg.norm(k, axis=2)[:, np.newaxis, :]
+    scores = q @ k.mT
+    cosines = scores / lengths
+    entropies = [_entropies(each).mean(axis=1) for each in (cosines, scores / math.sqrt(d_k))]
+    # The mean square of one coordinate of a unit vector is 1/d_k, whatever the law of the vector's length.
+    squares = np.square(cosines).mean(axis=(1, 2), dtype=np.float64)[:, np.newaxis]
+    return {
+        "std": Reading(jackknife(_root, squares), 1 / math.sqrt(d_k)),
+        "entropy": Reading(mean_over_draws(entropies[0] - entropies[1])),
+    }
+
+
+def most_responsive(d_k: int, n_keys: int) -> Reading:
+    """Measure the logit standard deviation that maximises E‖J‖_F², where weights respond most to their logits."""
+    draws, rows = 32, max(32, 4096 // n_keys)
+    scores = _scores(_rng(8, n_keys), draws, rows, n_keys, d_k)
+    shifted = shift_rows(scores.reshape(-1, n_keys))
+    grid = np.log(np.geomspace(0.8, 9, 20))
+    curve = np.empty((draws, len(grid)))
+    for index, c in enumerate((np.exp(grid) / math.sqrt(d_k)).tolist()):
+        found = row_statistics(row_sums(logits_below(shifted, c), shifted), shifted.visible)
+        curve[:, index] = found.jacobian_norm_squared.reshape(draws, rows).mean(axis=1)
+
+    def peak(mean: FloatArray) -> float:
+        top = min(max(int(mean.argmax()), 3), len(grid) - 4)
+        near = mean[top - 3 : top + 4]  # the least-squares parabola through these seven points
+        slope, bend = float(_SEVEN @ near) / 28, float((_SEVEN**2 - 4) @ near) / 84
+        return math.exp(float(grid[top] - slope / (2 * bend) * (grid[1] - grid[0])))
+
+    def exact(log_std: float) -> float:
+        p = Parameters(d_k, n_keys, scale="custom", multiplier=math.exp(log_std) / math.sqrt(d_k))
+        return predict(p).columns[1].values["jacobian_norm_squared"] or 0.0
+
+    return Reading(jackknife(peak, curve), math.exp(_highest(exact, float(grid[0]), float(grid[-1]))))
+
+
+def exp_overflow(d_k: int, number_format: str, subtract_largest: bool) -> Reading:
+    """Measure the share of unscaled scores whose exponential is infinite in a number format."""
+    dtype = np.dtype(getattr(ml_dtypes, number_format, number_format))
+    scores = _scores(_rng(9), 64, 64, 128, d_k)
+    if subtract_largest:
+        scores -= scores.max(axis=2, keepdims=True)
+    with np.errstate(over="ignore"):
+        infinite = np.isinf(np.exp(scores.astype(dtype)))
+    r, weights = norm_nodes(d_k, 0.0)
+    bound = math.log(_LARGEST[number_format])
+    exact = 0.0 if subtract_largest else float(weights @ normal_cdf(-bound / r))
+    return Reading(mean_over_draws(infinite.mean(axis=(1, 2))), exact)
+
+
+def gradient_growth(first: int, last: int, tokens: int, d_v: int) -> Mapping[str, Reading]:
+    """Measure the exponents of d_k with which ‖∂L/∂q‖ grows between two widths, for L = Σ G∘O with G, V ~ N(0, 1)."""
+    groups, draws = 24, 100
+    logs: dict[str, list[FloatArray]] = {}
+    for d_k in (first, last):
+        rng = _rng(10, d_k)
+        shape = (groups * draws, tokens)
+        q, k = (rng.standard_normal((*shape, d_k), dtype=np.float32) for _ in range(2))
+        g, v = (rng.standard_normal((*shape, d_v), dtype=np.float32) for _ in range(2))
+        for column, c in (("unscaled", 1.0), ("scaled", 1 / math.sqrt(d_k))):
+            squares = np.square(query_gradients(q, k, v, g, c)).sum(axis=2, dtype=np.float64).reshape(groups, -1)
+            logs.setdefault(f"{column} RMS", []).append(np.log(squares.mean(axis=1)) / 2)
+            logs.setdefault(f"{column} median", []).append(np.log(np.median(squares, axis=1)) / 2)
+    octaves = math.log(last / first)
+    return {name: Reading(mean_over_draws((high - low) / octaves)) for name, (low, high) in logs.items()}
+
+
+def query_gradients(q: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray, multiplier: float) -> FloatArray:
+    """Return ∂L/∂Q of L = Σ G∘softmax(c·QKᵀ)V: c·(P∘(A − rowsum(P∘A)))K with A = GVᵀ."""
+    p, a = _softmax(multiplier * (q @ k.mT)), g @ v.mT
+    return multiplier * (p * (a - (p * a).sum(axis=-1, keepdims=True))) @ k
+
+
+def additive(d: int, v_std: float) -> Mapping[str, Reading]:
+    """Measure additive scores vᵀ tanh(W₁q + W₂k) with d hidden units and W ~ N(0, 1/d).
+
+    Return their standard deviation within a row, and the share of scores in [−1, 1].
+    """
+    rng, draws, queries, keys = _rng(11, d), 24, 16, 64
+    variance, inside = np.empty(draws), np.empty(draws)
+    for draw in range(draws):
+        w1, w2 = (rng.standard_normal((d, d), dtype=np.float32) / np.float32(math.sqrt(d)) for _ in range(2))
+        q, k = (rng.standard_normal((count, d), dtype=np.float32) for count in (queries, keys))
+        v = rng.standard_normal(d, dtype=np.float32) * np.float32(v_std)
+        scores = np.tanh((q @ w1)[:, np.newaxis] + (k @ w2)) @ v
+        variance[draw] = scores.var(axis=1, ddof=1).mean()
+        inside[draw] = (np.abs(scores) <= 1).mean()
+    return {
+        "std": Reading(jackknife(_root, variance[:, np.newaxis])),
+        "inside": Reading(mean_over_draws(inside)),
+    }
+
+
+def weights_of_attention(d_model: int, d_k: int, heads: int, output: bool) -> Reading:
+    """Count the entries of W_Q, W_K and W_V of all heads and, with `output`, of W_O; biases are not counted."""
+    shapes = [(d_model, d_k)] * (3 * heads) + [(heads * d_k, d_model)] * output
+    return Reading(None, float(sum(math.prod(shape) for shape in shapes)))
+
+
+def _root(mean: FloatArray) -> float:
+    return math.sqrt(float(mean[0]))
+
+
+def _rng(*trial: int) -> np.random.Generator:
+    """Return the random generator of one trial: the same in every run, and separate from other trials'."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(0, spawn_key=trial)))
+
+
+def _scores(rng: np.random.Generator, draws: int, queries: int, keys: int, d_k: int) -> FloatArray:
+    """Return unscaled scores (draws, queries, keys) of standard normal queries and keys."""
+    q, k = (rng.standard_normal((draws, count, d_k), dtype=np.float32) for count in (queries, keys))
+    return q @ k.mT
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    """Return attention weights over the last axis."""
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def _entropies(logits: FloatArray) -> FloatArray:
+    """Return the entropy of each row of logits (draws, rows, n)."""
+    weights = _softmax(logits)
+    return -(weights * np.log(np.maximum(weights, 1e-30))).sum(axis=2, dtype=np.float64)
+
+
+def _highest(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return the argument that maximises a unimodal function, by golden-section search."""
+    golden = (math.sqrt(5) - 1) / 2
+    one, other = high - golden * (high - low), low + golden * (high - low)
+    at_one, at_other = function(one), function(other)
+    while high - low > 1e-4:
+        if at_one > at_other:
+            high, other, at_other = other, one, at_one
+            one = high - golden * (high - low)
+            at_one = function(one)
+        else:
+            low, one, at_one = one, other, at_other
+            other = low + golden * (high - low)
+            at_other = function(other)
+    return (low + high) / 2

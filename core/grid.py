@@ -1,0 +1,62 @@
+"""Grids as typed: `16,64,256`, `1:512`, `1:512:8`, `1:4096:log24`, or several of these joined by commas."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+
+from .errors import InputError
+from .parameters import FIELD, Field, Value, format_bound
+
+MOST = 16_384  # values in one grid
+_PART = re.compile(r"\s*(\d{1,10})\s*(?::\s*(\d{1,10})\s*(?::\s*(log)?\s*(\d{1,10})\s*)?)?", re.ASCII)
+
+
+def parse_grid(text: str, field: Field = FIELD["d_k"]) -> tuple[int, ...]:
+    """Return the whole numbers of a grid, sorted and unique; raise InputError, one line, if it is invalid.
+
+    `a:b` includes both ends, `a:b:step` is every step-th number from a on, and `a:b:logN` is N numbers from a to b,
+    spaced by equal factors and rounded to whole numbers; the first few may coincide, leaving fewer than N.
+    """
+    values: set[int] = set()
+    for part in text.split(","):
+        values.update(_part(part, field))
+        if len(values) > MOST:
+            raise _invalid(text, f"has more than {MOST} values", field)
+    return tuple(sorted(values))
+
+
+def parse_values(text: str, field: Field) -> tuple[Value, ...]:
+    """Return the values of a second axis: a grid of whole numbers, or a list of numbers or choices in given order."""
+    if field.kind == "integer":
+        return parse_grid(text, field)
+    return tuple(dict.fromkeys(field.parse(part) for part in text.split(",")))
+
+
+def _part(text: str, field: Field) -> range | list[int]:
+    match = _PART.fullmatch(text)
+    if match is None:
+        raise _invalid(text, "is not a grid", field)
+    first, last, log, third = match.group(1), match.group(2) or match.group(1), match.group(3), match.group(4)
+    low, high = int(first), int(last)
+    if low < field.low or high > field.high:
+        raise _invalid(text, "is out of range", field)
+    if high < low:
+        raise _invalid(text, "ends below its start", field)
+    count = int(third or 1)
+    if log:
+        if low < 1 or not 2 <= count <= MOST:
+            raise _invalid(text, f"must start at 1 or more and have log2 to log{MOST}", field)
+        return [round(low * (high / low) ** (at / (count - 1))) for at in range(count)]
+    if count < 1:
+        raise _invalid(text, "has a step of 0", field)
+    if (high - low) // count >= MOST:
+        raise _invalid(text, f"has more than {MOST} values", field)
+    return range(low, high + 1, count)
+
+
+def _invalid(text: str, reason: str, field: Field) -> InputError:
+    return InputError(
+        f"{field.label}: {reprlib.repr(text)} {reason}; a grid is whole numbers from {field.low:.0f} to "
+        f"{format_bound(field.high)} such as 16,64,256 or 1:512 or 1:512:8 or 1:4096:log24"
+    )

@@ -1,0 +1,141 @@
+"""Results of the lab other than a measurement, as plain values; this module does not need NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ..errors import InputError, ParameterError
+from ..parameters import FIELD, MechanismName, Parameters, ScaleName
+from ..scales import SCALE_RULES, multiplier
+from ..statistics.catalogue import STATISTIC
+from ..statistics.measurement import Column, Estimate, Measurement
+
+RULES = tuple(SCALE_RULES)  # in catalogue order
+# The statistics by which rules are compared.
+MEASURED = ("logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "score_overflow")
+SORTABLE = ("rule", "multiplier", *MEASURED)
+SETTINGS = ("layer", "position", "context_factor", "multiplier")  # the parameters that only some rules depend on
+# The parameters that the comparison of mechanisms ignores.
+NOT_OF_MECHANISMS = ("d_k", "mechanism", "scale", *SETTINGS, "softcap", "d_v")
+
+
+Found = TypeVar("Found", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Generic[Found]):
+    """The progress of some work, and what it has found since the previous step."""
+
+    fraction: float  # of the work done, 0 to 1
+    found: Found
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The measurement at one d_k and one value of the second axis."""
+
+    measurement: Measurement[Parameters]
+    reached: bool  # whether it reaches the target; true without one
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters measured; `batch` is the number of draws, so `run` gives the same result."""
+        return self.measurement.subject
+
+
+@dataclass(frozen=True)
+class Target:
+    """The largest acceptable standard error of a statistic, in every column in which it exists."""
+
+    stderr: float
+    statistic: str = "entropy_fraction"
+    most_draws: int = int(FIELD["batch"].high)  # the limit of draws, even if the target is not reached
+
+    def __post_init__(self) -> None:
+        accepted = [name for name in STATISTIC if name not in ("logit_min", "logit_max")]
+        if self.statistic not in accepted:
+            reason = f"must be one with a standard error: {', '.join(accepted)}; not {self.statistic!r}"
+            raise InputError(f"statistic: {reason}")
+        if not 0 < self.stderr < math.inf:
+            raise InputError(f"standard error: must be a number above 0, not {self.stderr!r}")
+        FIELD["batch"].check(self.most_draws)
+
+    def reached(self, columns: Sequence[Column]) -> bool:
+        """Return whether these columns are precise enough."""
+        estimates = [column.measured[self.statistic] for column in columns]
+        return all(e.value is None or (e.stderr is not None and e.stderr <= self.stderr) for e in estimates)
+
+
+@dataclass(frozen=True, eq=False)
+class RuleRow:
+    """The measurement of one rule, or the reason why it has no multiplier."""
+
+    rule: str  # a name of SCALE_RULES
+    multiplier: float | None
+    measured: Mapping[str, Estimate]  # by the names of STATISTICS; empty without a multiplier
+    fault: str = ""
+
+    def estimate(self, name: str) -> Estimate:
+        """Return an estimate, without a value if it was not measured."""
+        return self.measured.get(name, Estimate(None, None))
+
+    def value(self, column: str) -> float | None:
+        """Return the sort key of a column of SORTABLE; None if missing."""
+        if column == "rule":
+            return float(-RULES.index(self.rule))
+        return self.multiplier if column == "multiplier" else self.estimate(column).value
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of rows: by a column, the largest first, or by rule in catalogue order."""
+
+    column: str = "rule"
+    reverse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.column not in SORTABLE:
+            raise InputError(f"column: must be one of {', '.join(SORTABLE)}, not {self.column!r}")
+
+    def of(self, rows: Iterable[RuleRow]) -> list[RuleRow]:
+        """Return the rows in this order; ties keep catalogue order, and rows without a value come last."""
+        declared = sorted(rows, key=lambda row: RULES.index(row.rule))
+        valued = [row for row in declared if row.value(self.column) is not None]
+        sign = 1 if self.reverse else -1
+        valued.sort(key=lambda row: sign * (row.value(self.column) or 0.0))
+        return valued + [row for row in declared if row not in valued]
+
+
+def fault_of(parameters: Parameters, rule: str) -> str:
+    """Return why a rule has no multiplier at these parameters; empty if it has one."""
+    try:
+        multiplier(rule, parameters.setting)
+    except ParameterError as error:
+        return str(error).partition(";")[0].removeprefix("scale ")
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class RuleCurves:
+    """Entropy as a share of its largest possible value, for each rule at each d_k; None if it has no multiplier."""
+
+    d_ks: Sequence[int]
+    draws: int  # behind each value
+    rows: int  # of each draw
+    values: Mapping[str, Sequence[float | None]]  # by rule
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismRow:
+    """One mechanism at one d_k."""
+
+    mechanism: MechanismName
+    rule: ScaleName
+    multiplier: float
+    d_k: int
+    measured: Mapping[str, Estimate]  # by the names of STATISTICS
+    largest: float | None  # the largest |score| drawn; None if no pair is visible
+    bound: float | None  # the upper bound of |score|; None if there is none

@@ -1,0 +1,290 @@
+"""Scale rules: the number that scores are multiplied by before softmax, and how q and k are normalised first.
+
+Always the multiplier, never the divisor: "÷ √d_k" and "× 1/√d_k" are the same rule. Learned factors (a temperature,
+the gain of a norm) have the value they are initialised with. To add a rule, add a row: nothing else lists them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from .errors import ParameterError
+
+Normalise: TypeAlias = Literal["none", "rms", "layer_norm", "l2"]
+ScaleName: TypeAlias = str  # a key of SCALE_RULES
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a multiplier may depend on, named as in Parameters."""
+
+    d_k: int = 64
+    n_keys: int = 128
+    multiplier: float = 1.0  # of the custom rule
+    layer: int = 11  # from 0
+    position: int = 32_767  # of the query, from 0
+    context_factor: float = 8.0  # how many times longer the context was made, at least 1
+
+
+_LABELS = {"n_keys": "keys", "context_factor": "context factor"}  # as in FIELDS
+
+
+@dataclass(frozen=True)
+class ScaleRule:
+    """One rule: its formula, its multiplier, the models that use it and its source.
+
+    From d_k 8 up, √d_k times the multiplier must be monotonic: `freezing` relies on it.
+    """
+
+    name: ScaleName
+    formula: str
+    multiplier: Callable[[Setting], float]
+    needs: tuple[str, ...]  # the fields of Setting that the multiplier depends on
+    used_by: str
+    source: str
+    normalise: Normalise = "none"  # how each query and each key is normalised before they are multiplied
+    note: str = ""  # a sentence that explains the formula
+    short: str = ""  # a name, if the formula is longer than 15 characters
+
+    @property
+    def label(self) -> str:
+        """A name of at most 15 characters."""
+        return self.short or self.formula
+
+
+def multiplier(name: ScaleName, setting: Setting) -> float:
+    """Return a rule's multiplier in this setting; raise ParameterError if it is not above 0."""
+    rule = SCALE_RULES[name]
+    try:
+        value = rule.multiplier(setting)
+    except (ValueError, ZeroDivisionError):  # ln 0 and 1/ln 1
+        value = math.nan
+    if value > 0:
+        return value
+    where = ", ".join(f"{_LABELS.get(need, need)} = {getattr(setting, need):.10g}" for need in rule.needs)
+    fault = "is 0" if value == 0 else "has no value"
+    raise ParameterError(f"scale {rule.formula} {fault} at {where}; choose another")
+
+
+def rules_that_need(name: str) -> tuple[ScaleName, ...]:
+    """Return the rules whose multiplier depends on this field of Setting."""
+    return tuple(rule.name for rule in SCALE_RULES.values() if name in rule.needs)
+
+
+def _by_root(factor: float, s: Setting) -> float:
+    """Return `factor`/√d_k."""
+    return factor / math.sqrt(s.d_k)
+
+
+def _position_block(s: Setting, size: int, first: int) -> float:
+    """Return 1 + 0.1 ln b, where b counts the blocks of `size` positions up to the query's, from position `first`."""
+    return 1 + 0.1 * math.log(1 + (s.position + first) // size)
+
+
+_OF_D_K = (
+    ScaleRule(
+        "none", "1", lambda s: 1.0, (),
+        "T5 and mT5, which initialise the query weights smaller instead; GPT-Neo",
+        "Raffel et al. 2020, arXiv 1910.10683",
+    ),
+    ScaleRule(
+        "sqrt_d_k", "1/√d_k", lambda s: _by_root(1, s), ("d_k",),
+        "almost every transformer; the default of PyTorch's scaled_dot_product_attention",
+        "Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1",
+    ),
+    ScaleRule(
+        "d_k", "1/d_k", lambda s: 1 / s.d_k, ("d_k",),
+        "muP in its spectral variant; Granite's attention_multiplier",
+        "Yang et al. 2022, arXiv 2203.03466",
+    ),
+    ScaleRule(
+        "log_d_k", "1/ln d_k", lambda s: 1 / math.log(s.d_k), ("d_k",),
+        "no known model; a common interview question",
+        "study notes",
+    ),
+    ScaleRule(
+        "two_sqrt_d_k", "1/(2√d_k)", lambda s: _by_root(0.5, s), ("d_k",),
+        "no known model; a common interview question",
+        "study notes",
+    ),
+    ScaleRule(
+        "mup", "8/d_k", lambda s: 8 / s.d_k, ("d_k",),
+        "muP as recommended by its package",
+        "microsoft/mup, README; Yang et al. 2022, arXiv 2203.03466",
+        note="8 is √64, so at d_k 64 it equals 1/√d_k",
+    ),
+    ScaleRule(
+        "sqrt_half_d_k", "1/√(d_k/2)", lambda s: 1 / math.sqrt(s.d_k / 2), ("d_k",),
+        "Zamba, whose attention input is the hidden state concatenated with the embedding",
+        "transformers, modeling_zamba.py",
+    ),
+    ScaleRule(
+        "sqrt_three_d_k", "1/√(3d_k)", lambda s: 1 / math.sqrt(3 * s.d_k), ("d_k",),
+        "DeBERTa, which adds content-to-position and position-to-content scores",
+        "He et al. 2021, arXiv 2006.03654; transformers, modeling_deberta_v2.py",
+        note="3 is the number of terms in a score; it is 2 if one of the two is disabled",
+    ),
+    ScaleRule(
+        "inverse_layer", "1/(√d_k (layer + 1))", lambda s: _by_root(1 / (s.layer + 1), s), ("d_k", "layer"),
+        "GPT-2 with the option scale_attn_by_inverse_layer_idx",
+        "transformers, modeling_gpt2.py",
+        note="Layers are numbered from 0",
+        short="GPT-2 by layer",
+    ),
+)  # fmt: skip
+
+_FIXED = (
+    ScaleRule(
+        "gemma", "1/√256", lambda s: 256**-0.5, (),
+        "Gemma 2 and Gemma 3 except their 27B, whose query_pre_attn_scalar is 256",
+        "transformers, configuration_gemma2.py and configuration_gemma3.py",
+        note="Their heads are 256 wide, so it equals 1/√d_k",
+    ),
+    ScaleRule(
+        "gemma2_27b", "1/√144", lambda s: 144**-0.5, (),
+        "Gemma 2 27B, whose query_pre_attn_scalar is 144",
+        "google/gemma_pytorch, config.py",
+        note="144 is d_model/heads, 4608/32, but its heads are 128 wide",
+    ),
+    ScaleRule(
+        "gemma3_27b", "1/√168", lambda s: 168**-0.5, (),
+        "Gemma 3 27B, whose query_pre_attn_scalar is 168",
+        "google/gemma_pytorch, config.py",
+        note="168 is d_model/heads, 5376/32, but its heads are 128 wide",
+    ),
+    ScaleRule(
+        "granite_2b", "1/64", lambda s: 0.015625, (),
+        "Granite 3 2B, whose attention_multiplier is 0.015625",
+        "transformers, modeling_granite.py; the model's configuration",
+        note="Its heads are 64 wide, so it equals 1/d_k",
+    ),
+    ScaleRule(
+        "granite_8b", "1/128", lambda s: 0.0078125, (),
+        "Granite 3 8B, whose attention_multiplier is 0.0078125",
+        "transformers, modeling_granite.py; the model's configuration",
+        note="Its heads are 128 wide, so it equals 1/d_k",
+    ),
+)  # fmt: skip
+
+_OF_CONTEXT = (
+    ScaleRule(
+        "yarn", "(1+0.1 ln s)²/√d_k",
+        lambda s: _by_root((1 + 0.1 * math.log(s.context_factor)) ** 2, s), ("d_k", "context_factor"),
+        "models whose context YaRN extends by a factor of s; DeepSeek-V3, with s = 40",
+        "Peng et al. 2023, arXiv 2309.00071, section 3.4; transformers, modeling_deepseek_v3.py",
+        note="YaRN multiplies the cosines and sines of the rotary embedding, and thus both q and k, by 1 + 0.1 ln s",
+        short="YaRN",
+    ),
+    ScaleRule(
+        "deepseek_v2", "(1+0.0707 ln s)²/√d_k",
+        lambda s: _by_root((1 + 0.0707 * math.log(s.context_factor)) ** 2, s), ("d_k", "context_factor"),
+        "DeepSeek-V2, with mscale_all_dim 0.707 and s = 40",
+        "transformers, modeling_deepseek_v2.py; the model's configuration",
+        short="DeepSeek-V2",
+    ),
+    ScaleRule(
+        "longrope", "(1+ln s/ln 4096)/√d_k",
+        lambda s: _by_root(1 + math.log(s.context_factor) / math.log(4096), s), ("d_k", "context_factor"),
+        "Phi-3 with LongRoPE, with s = 32 for 128 k tokens",
+        "Ding et al. 2024, arXiv 2402.13753; transformers, modeling_rope_utils.py",
+        note="4096 is Phi-3's original context; LongRoPE multiplies cosines and sines by the factor's square root",
+        short="LongRoPE",
+    ),
+    ScaleRule(
+        "llama4_position", "(1+0.1 ln b8k)/√d_k",
+        lambda s: _by_root(_position_block(s, 8192, 1), s), ("d_k", "position"),
+        "Llama 4, in the layers without rotary embedding",
+        "transformers, modeling_llama4.py (attn_scale 0.1, floor_scale 8192)",
+        note="b8k is 1 + ⌊(position + 1)/8192⌋, the number of the query's block of 8192 positions",
+        short="Llama 4",
+    ),
+    ScaleRule(
+        "ministral3_position", "(1+0.1 ln b16k)/√d_k",
+        lambda s: _by_root(_position_block(s, 16_384, 0), s), ("d_k", "position"),
+        "Ministral 3",
+        "transformers, modeling_ministral3.py (llama_4_scaling_beta 0.1)",
+        note="b16k is 1 + ⌊position/16384⌋, the number of the query's block of 16384 positions",
+        short="Ministral 3",
+    ),
+    ScaleRule(
+        "ssmax", "0.43 ln n/√d_k", lambda s: _by_root(0.43 * math.log(s.n_keys), s), ("d_k", "n_keys"),
+        "Scalable-Softmax, which learns the factor for each head; 0.43 is from the paper's figure 1",
+        "Nakanishi 2025, arXiv 2501.19399",
+        note="n is the number of keys; under a causal mask, models count only the keys that the query sees",
+        short="SSMax",
+    ),
+    ScaleRule(
+        "log512_n", "log₅₁₂ n/√d_k", lambda s: _by_root(math.log(s.n_keys, 512), s), ("d_k", "n_keys"),
+        "the entropy-invariant scale, for a model trained on 512 tokens",
+        "Su 2021, kexue.fm 8823 and 9034",
+        note="It is κ ln n/d_k, with κ chosen so that it equals 1/√d_k at 512 keys",
+        short="log₅₁₂ n/√d",
+    ),
+)  # fmt: skip
+
+_NORMALISED = (
+    ScaleRule(
+        "rms_sqrt_d_k", "1/√d_k, rms of q, k", lambda s: _by_root(1, s), ("d_k",),
+        "Qwen3, with a learned gain for each component; Llama 4 Scout, without one, in its rotary layers",
+        "transformers, modeling_qwen3.py and modeling_llama4.py",
+        normalise="rms",
+        note="The root mean square of every query and key is 1, so a score is d_k times their cosine",
+        short="rms 1/√d_k",
+    ),
+    ScaleRule(
+        "rms_none", "1, rms of q, k", lambda s: 1.0, (),
+        "Gemma 3n and Gemma 4, whose learned gains replace the scale",
+        "transformers, modeling_gemma3n.py and modeling_gemma4.py",
+        normalise="rms",
+        short="rms × 1",
+    ),
+    ScaleRule(
+        "layer_norm_sqrt_d_k", "1/√d_k, LayerNorm", lambda s: _by_root(1, s), ("d_k",),
+        "ViT-22B; Cohere's Command R+ (use_qk_norm)",
+        "Dehghani et al. 2023, arXiv 2302.05442; transformers, modeling_cohere.py",
+        normalise="layer_norm",
+        note="Every query and key has mean 0 and variance 1 over its components",
+        short="LN 1/√d_k",
+    ),
+    ScaleRule(
+        "cosine_sqrt_d_k", "√d_k·cos(q, k)", lambda s: math.sqrt(s.d_k), ("d_k",),
+        "nGPT, with a learned gain for each component",
+        "Loshchilov et al. 2024, arXiv 2410.01131; NVIDIA/ngpt, model.py",
+        normalise="l2",
+        note="The same as 1/√d_k with rms of q, k, apart from learned gains",
+        short="√d_k·cos",
+    ),
+    ScaleRule(
+        "cosine_10", "10·cos(q, k)", lambda s: 10.0, (),
+        "x-transformers (qk_norm_scale), fixed; Swin Transformer v2, as the initial value",
+        "lucidrains/x-transformers; Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
+        normalise="l2",
+        short="10·cos",
+    ),
+    ScaleRule(
+        "cosine_100", "100·cos(q, k)", lambda s: 100.0, (),
+        "Swin Transformer v2, as the upper limit of its learned temperature, e^(ln 100)",
+        "Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
+        normalise="l2",
+        short="100·cos",
+    ),
+    ScaleRule(
+        "cosine_log2_n", "log₂(n² − n)·cos(q, k)", lambda s: math.log2(s.n_keys**2 - s.n_keys), ("n_keys",),
+        "Query-Key Normalization, as the initial value",
+        "Henry et al. 2020, arXiv 2010.04245; CyndxAI/QKNorm, layers.py",
+        normalise="l2",
+        note="In the paper n is the 97.5th percentile of the training sequence lengths; here, the number of keys",
+        short="log₂(n²−n)·cos",
+    ),
+)  # fmt: skip
+
+_CUSTOM = ScaleRule(
+    "custom", "custom", lambda s: s.multiplier, ("multiplier",), "you", "the multiplier you set"
+)  # fmt: skip
+
+SCALE_RULES: dict[str, ScaleRule] = {
+    rule.name: rule for rule in (*_OF_D_K, *_FIXED, *_OF_CONTEXT, *_NORMALISED, _CUSTOM)
+}

@@ -1,0 +1,1 @@
+"""Exact expectations, derived independently of the lab's measurements."""

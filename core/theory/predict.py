@@ -1,0 +1,184 @@
+"""predict(Parameters) -> Prediction: the exact expectation of every statistic that has one.
+
+A statistic without a known exact value is None rather than approximate: softmax over components that are not normal,
+quantities that are not polynomial in the weights (e^H, ‖J‖_F), extremes. Theory shares no code with the experiment,
+so each tests the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..parameters import Parameters, ScaleName
+from ..scales import SCALE_RULES, multiplier
+from ..statistics.catalogue import DEAD, ONE_HOT, STATISTICS
+from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
+from .freezing import freezing
+from .prediction import PredictedColumn, Prediction, ScoreCurve
+from .query_norm import norm_nodes
+from .score_law import score_density, share_within
+from .score_moments import ScoreMoments, score_moments
+
+
+def predict(parameters: Parameters) -> Prediction:
+    """Return the prediction; raise ParameterError if the scale rule has no multiplier at this d_k.
+
+    The prediction assumes exact arithmetic, whatever number format is measured. It takes a millisecond; the first one
+    for a number of keys outside KEPT_CURVES takes a tenth of a second.
+    """
+    p = parameters
+    moments, within = score_moments(p), share_within(p, 3)
+    rows = _rows(p)
+    rules: tuple[ScaleName, ...] = ("none", p.scale)
+    multipliers = [multiplier(rule, p.setting) for rule in rules]
+    columns = tuple(
+        PredictedColumn(rule, c, _values(c, p, moments, within, rows), freezing(p, rule))
+        if _is_known(p, rule)
+        else PredictedColumn(rule, c, _complete(_of_equals(p, rows)), None)
+        for rule, c in zip(rules, multipliers, strict=True)
+    )
+    return Prediction(p, columns)
+
+
+def _is_known(p: Parameters, rule: ScaleName) -> bool:
+    """Return whether the law of a column's logits is known: they must be a multiple of plain dot products."""
+    return p.mechanism == "dot_product" and p.softcap == 0 and SCALE_RULES[rule].normalise == "none"
+
+
+def score_curve(parameters: Parameters) -> ScoreCurve | None:
+    """Return the law of a score over eight standard deviations to either side; None if it is not known."""
+    moments = score_moments(parameters)
+    if not moments.variance or not (_is_known(parameters, "none") and _is_known(parameters, parameters.scale)):
+        return None
+    # An even number of points avoids the middle, where a density may be infinite.
+    away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 512)
+    density = score_density(parameters, moments.mean + away)
+    if density is None:
+        return None
+    steps = np.diff(away) * (density[1:] + density[:-1]) / 2
+    below = np.concatenate(([0.0], np.cumsum(steps)))
+    return ScoreCurve(tuple((moments.mean + away).tolist()), tuple((below / below[-1]).tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The keys that rows see, and the law of the standard deviation of their scores."""
+
+    lengths: FloatArray  # keys that each kind of row sees
+    shares: FloatArray  # of all rows
+    equal: bool = False  # whether the scores of every row are all equal
+    curves: Curves | None = None  # over the deviation; None if not needed, or if scores are not normal
+    deviations: FloatArray = field(default_factory=lambda: np.zeros(1))  # of the scores within a row
+    weights: FloatArray = field(default_factory=lambda: np.ones(1))  # of these deviations; they sum to 1
+
+
+def _rows(p: Parameters) -> _Rows:
+    """Return the rows of a draw with these parameters."""
+    seen = causal_lengths(p.n_keys, p.n_queries) if p.mask == "causal" else np.array([float(p.n_keys)])
+    lengths, counts = np.unique(seen, return_counts=True)
+    shares = counts / counts.sum()
+    own = p.std_k * math.sqrt(1 - abs(p.correlation))
+    if own == 0 or lengths[-1] == 1 or (p.std_q == 0 and p.mean_q == 0):
+        return _Rows(lengths, shares, equal=True)
+    if p.components != "normal":
+        return _Rows(lengths, shares)
+    if p.std_q == 0:
+        norms, weights = np.array([math.sqrt(p.d_k) * abs(p.mean_q)]), np.ones(1)
+    else:
+        norms, weights = norm_nodes(p.d_k, p.mean_q / p.std_q)
+        norms = p.std_q * norms
+    return _Rows(lengths, shares, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
+
+
+def _values(
+    c: float, p: Parameters, moments: ScoreMoments, within: float | None, rows: _Rows
+) -> Mapping[str, float | None]:
+    """Return the expectation of each statistic at multiplier c."""
+    found = _logit_values(c, moments, within, rows)
+    if p.sink == "none":
+        at = rows.curves and rows.curves.at(c * rows.deviations)
+        found |= _of_equals(p, rows) | _attention_values(rows, at) | _gradient_values(c, p, rows, at)
+    return _complete(found)
+
+
+def _complete(found: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    return {statistic.name: found.get(statistic.name) for statistic in STATISTICS}
+
+
+def _of_equals(p: Parameters, rows: _Rows) -> dict[str, float | None]:
+    """Return the mean weight of the first key, which is every key's: keys are exchangeable under any law."""
+    return {} if p.sink != "none" else {"first_key_weight": float(rows.shares @ (1 / rows.lengths))}
+
+
+def _logit_values(c: float, moments: ScoreMoments, within: float | None, rows: _Rows) -> dict[str, float | None]:
+    """Return the statistics of logits: moments of their law, except for the variance within a row."""
+    variance = moments.variance
+    lengths, shares = rows.lengths, rows.shares
+    # The variance of L numbers about their own mean is (L − 1)/L of their law's.
+    seen_by_rows = float(shares @ ((lengths - 1) / lengths)) * moments.variance_within_row
+    seen_by_pairs = float(shares @ (lengths - 1) / (shares @ lengths)) * moments.variance_within_row
+    values: dict[str, float | None] = {
+        "logit_mean": c * moments.mean,
+        "logit_excess_kurtosis": moments.excess_kurtosis,
+        "logit_within_3sd": within,
+        "logit_variance_within_row": c * c * seen_by_rows,
+    }
+    if variance is not None:
+        values |= {"logit_variance": c * c * variance, "logit_std": c * math.sqrt(variance)}
+        values["row_mean_share"] = 1 - seen_by_pairs / variance if variance else None
+        if variance == 0:
+            values |= {"logit_min": c * moments.mean, "logit_max": c * moments.mean}
+    return values
+
+
+def _attention_values(rows: _Rows, at: Mapping[str, FloatArray] | None) -> dict[str, float | None]:
+    """Return the means over rows of the statistics of weights, from the curves at their deviations."""
+    if rows.equal:
+        return _equal_weights(rows.lengths, rows.shares)
+    found = {name: float(rows.weights @ curve) for name, curve in at.items()} if at else {}
+    if found.get("one_hot_rows", 1) < ONE_HOT_NOISE:
+        found["one_hot_rows"] = 0.0
+    return {**found}
+
+
+def _gradient_values(
+    c: float, p: Parameters, rows: _Rows, at: Mapping[str, FloatArray] | None
+) -> dict[str, float | None]:
+    """Return the root of E‖∂L/∂q‖² = (c σ)² d_v ((d_k − 1) E‖J‖_F² + E|Jz|²).
+
+    σ is the standard deviation of a key's component without the shared direction, and z a row's scores over their
+    standard deviation. Of d_k directions one is the query's, along which keys are not independent of the logits.
+    """
+    own = p.std_k * math.sqrt(1 - abs(p.correlation))
+    if rows.equal:  # ‖J‖_F² and |Jz|² are the same
+        square = p.d_k * float(rows.shares @ ((rows.lengths - 1) / rows.lengths**2))
+    elif at:
+        square = float(rows.weights @ ((p.d_k - 1) * at["jacobian_norm_squared"] + at["jacobian_along_logits"]))
+    else:
+        return {}
+    return {"grad_q_rms": c * own * math.sqrt(p.d_v * square)}
+
+
+def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float | None]:
+    """Return the statistics of rows whose weights are all 1/L."""
+    weight, several = 1 / lengths, lengths > 1
+    squared_norm = weight * (1 - weight)
+    means = {
+        "entropy": np.log(lengths),
+        "effective_keys": lengths,
+        "max_weight": weight,
+        "one_hot_rows": weight > ONE_HOT,
+        "sum_squared_weights": weight,
+        "first_key_weight": weight,
+        "jacobian_norm": np.sqrt(squared_norm),
+        "jacobian_norm_squared": squared_norm,
+        "dead_rows": squared_norm < DEAD**2,
+        "weight_times_complement": squared_norm,
+    }
+    values: dict[str, float | None] = {name: float(shares @ each) for name, each in means.items()}
+    return values | {"entropy_fraction": 1.0 if several.any() else None}

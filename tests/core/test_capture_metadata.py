@@ -1,0 +1,104 @@
+"""What the metadata of a capture says: scales, names, tokens, texts; and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from capture_files import has_note, layered, opened, pair, refusal, save
+
+
+def test_the_entry_of_a_layer_overrides_the_file(tmp_path: Path) -> None:
+    layers = [{"name": "local", "scale": 0.5, "softcap": 50}, {"causal": True, "softcap": 0}, {"scale": "0.125"}]
+    capture = opened(tmp_path, layered(3), scale="0.25", causal="bottom-right", layers=layers)
+    assert [(layer.name, layer.scale, layer.softcap, layer.causal) for layer in capture.layers] == [
+        ("local", 0.5, 50, "bottom_right"),
+        ("layers.1.attn", 0.25, None, "top_left"),
+        ("layers.2.attn", 0.125, None, "bottom_right"),
+    ]
+
+
+def test_entries_are_matched_by_their_own_index(tmp_path: Path) -> None:
+    capture = opened(tmp_path, layered(3), layers=[{"index": 2, "scale": 2}, {"index": 0, "scale": 1}])
+    assert [layer.scale for layer in capture.layers] == [1, None, 2]
+    assert has_note(capture, "the scale of layer 1; assuming 1/√d_k")
+
+
+def test_a_file_with_some_layers_of_a_model_finds_their_entries_by_number(tmp_path: Path) -> None:
+    tensors = {name: array for name, array in layered(3).items() if ".1." not in name}
+    capture = opened(tmp_path, tensors, layers=[{"scale": 1 + i} for i in range(3)])
+    assert [layer.scale for layer in capture.layers] == [1, 3]
+
+
+def test_entries_that_match_no_layer_are_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.safetensors", layered(3), layers=[{"scale": 1}, {"scale": 2}])
+    assert "'layers' has 2 entries for 3 layers" in refusal(path)
+
+
+def test_missing_metadata_is_noted(tmp_path: Path) -> None:
+    capture = opened(tmp_path, layered(1))
+    layer = capture.layers[0]
+    assert (layer.scale, layer.causal, layer.softcap, layer.mask) == (None, None, None, None)
+    assert (capture.model, capture.text, capture.tokens, capture.lengths) == (None, None, None, None)
+    assert "the file does not specify the scale; assuming 1/√d_k if one is needed" in capture.notes
+    assert has_note(capture, "whether attention is causal")
+
+
+def test_tokens_and_texts_of_a_batch(tmp_path: Path) -> None:
+    tokens = [list("abcdef"), list("uvwxyz")]
+    capture = opened(tmp_path, layered(1), tokens=tokens, text=["one", "two"])
+    assert capture.tokens == (tuple("abcdef"), tuple("uvwxyz"))
+    assert capture.text == ("one", "two")
+
+
+def test_a_text_may_begin_with_a_bracket(tmp_path: Path) -> None:
+    assert opened(tmp_path, layered(1), text="[CLS] why").text == ("[CLS] why",)
+
+
+def test_tokens_and_lengths_that_do_not_fit_are_left_out_with_a_note(tmp_path: Path) -> None:
+    capture = opened(tmp_path, layered(1), tokens=["a", "b"], lengths=[7, 7])
+    assert capture.tokens is None
+    assert capture.lengths is None
+    assert sum("ignored" in note for note in capture.notes) == 2
+
+
+def test_no_text_of_a_file_reaches_the_terminal_as_an_escape_sequence(tmp_path: Path) -> None:
+    evil = "\x1b]0;gone\x07\n"
+    texts = {"model": evil, "text": evil, "tokens": [[evil] * 6] * 2, "layers": [{"name": evil}]}
+    capture = opened(tmp_path, layered(1), **texts)
+    assert capture.tokens is not None
+    shown = [capture.model, *(capture.text or ()), capture.layers[0].name, *capture.tokens[0]]
+    assert all(text == r"\x1b]0;gone\x07\n" for text in shown)
+    q, k = pair()
+    assert r"\x1b]0;gone" in refusal(save(tmp_path / "y.safetensors", {evil + ".q": q[..., :7], evil + ".k": k}))
+
+
+POSITIVE, WHOLE, LENGTHS = "a positive number", "a positive whole number", "positive whole numbers"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "accepted"),
+    [
+        *(("scale", value, POSITIVE) for value in ("1/sqrt(d_k)", "0", "-0.1", "nan", "inf", "")),
+        ("softcap", "-1", POSITIVE), ("softcap", "x", POSITIVE),
+        ("causal", "maybe", "true, false, top-left or bottom-right"),
+        ("heads", "0", WHOLE), ("heads", "4.5", WHOLE), ("kv_heads", "two", WHOLE), ("d_k", "-8", WHOLE),
+        ("layers", "[", "not JSON"), ("layers", "[" * 100_000, "not JSON"),
+        ("layers", "{}", "a JSON list of objects"), ("layers", "[1]", "list of objects"),
+        *(("layers", f'[{{"scale": {value}}}]', POSITIVE) for value in ("true", "1e999", "[1]")),
+        ("layers", '[{"mask": 3}]', "the name of a tensor"), ("layers", '[{"heads": {}}]', WHOLE),
+        ("tokens", "a b c", "not JSON"),
+        *(("tokens", value, "list of strings") for value in ("[1, 2]", "{}", '[["a"], 1]')),
+        ("lengths", "[0]", LENGTHS), ("lengths", "6", LENGTHS), ("lengths", "x", "not JSON"),
+    ],
+)  # fmt: skip
+def test_the_refusal_of_malformed_metadata_names_its_key(tmp_path: Path, key: str, value: str, accepted: str) -> None:
+    message = refusal(save(tmp_path / "x.safetensors", layered(1), **{key: value}))
+    assert accepted in message
+    assert "metadata '" in message
+    assert f"'{key}'" in message or key == "layers"
+
+
+def test_metadata_that_contradicts_the_shape_is_refused(tmp_path: Path) -> None:
+    assert "has 4 heads, but the metadata says 5" in refusal(save(tmp_path / "x.safetensors", layered(1), heads=5))
+    assert "has d_k 8, but the metadata says 16" in refusal(save(tmp_path / "y.safetensors", layered(1), d_k=16))

@@ -1,0 +1,151 @@
+"""How claims are tested: whether readings agree with figures, in which order, and the trials behind some figures."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+import pytest
+from attn_tui.core.claims import trials
+from attn_tui.core.claims.catalogue import check_all
+from attn_tui.core.claims.claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
+from attn_tui.core.claims.examine import Results, agrees, difference
+from attn_tui.core.statistics.measurement import Estimate
+
+
+def test_a_reading_agrees_with_a_claimed_figure_within_its_error() -> None:
+    def read(number: float, stderr: float | None, exact: float | None = None) -> Reading:
+        return Reading(Estimate(number, stderr), exact)
+
+    assert agrees(value(1), read(1.039, 0.01))
+    assert not agrees(value(1), read(1.041, 0.01))
+    assert not agrees(value(1), read(1.01, None))
+    assert agrees(value(1, within=0.02), read(1.01, None))
+    assert agrees(value(1), read(1.03, 0.01, 1.0))
+    assert not agrees(value(1), read(1.03, 0.01, 1.001))  # the exact value decides
+    assert not agrees(value(1), read(1.05, 0.01, 1.0))  # and the measured one has to agree too
+    assert agrees(value(0.3), Reading(None, 0.1 + 0.2))
+    assert agrees(at_least(2), Reading(None, 2.0))
+    assert not agrees(at_least(2), Reading(None, 1.99))
+    assert agrees(at_most(2), Reading(None, -5.0))
+    assert not agrees(at_most(2), Reading(None, 2.01))
+    assert agrees(UNCLAIMED, read(17.0, None))
+    assert not agrees(value(1), Reading(None, None))
+    assert not agrees(value(1), Reading(Estimate(None, None), None))
+    assert not agrees(value(1), read(math.nan, None))
+
+
+def test_claimed_figures_are_shown_as_people_write_them() -> None:
+    assert [bounds.words for bounds in (value(1_048_576), value(0.1, within=0.05), at_least(0.99), at_most(1))] == [
+        "1048576", "0.1", "at least 0.99", "at most 1",
+    ]  # fmt: skip
+    assert value(1 / 64, words="1/64").words == "1/64"
+
+
+def constant(number: float, stderr: float | None = None) -> Figure:
+    return Figure("a number", value(number), lambda _: Reading(Estimate(number, stderr), number))
+
+
+def made_up(name: str, *figures: Figure, timed: bool = False) -> Claim:
+    return Claim(name, "It is so.", "study note 000", "It just is.", figures=figures, timed=timed)
+
+
+def test_the_difference_of_two_readings_has_their_joint_error() -> None:
+    found = difference(constant(5, 0.3).source, constant(2, 0.4).source)(Results())
+    assert found == Reading(Estimate(3, 0.5), 3)
+    unknown = difference(constant(5).source, lambda _: Reading(None, None))(Results())
+    assert unknown == Reading(None, None)
+
+
+def test_work_shared_by_several_figures_is_done_once() -> None:
+    calls: list[int] = []
+
+    def work(number: int) -> int:
+        calls.append(number)
+        return 2 * number
+
+    results = Results()
+    assert [results.cached(work, number) for number in (1, 2, 1)] == [2, 4, 2]
+    assert calls == [1, 2]
+
+
+def counted(begun: list[str], name: str, timed: bool = False) -> Claim:
+    """A claim that notes when its test begins."""
+
+    def read(_: Results) -> Reading:
+        begun.append(name)
+        return Reading(None, 1.0)
+
+    return made_up(name, Figure("one", value(1), read), timed=timed)
+
+
+def test_no_claim_is_tested_before_its_outcome_is_wanted() -> None:
+    begun: list[str] = []
+    outcomes = check_all([counted(begun, f"claim-{number}") for number in range(9)], workers=2)
+    assert begun == []
+    next(outcomes)
+    outcomes.close()
+    assert len(begun) <= 2
+
+
+def test_claims_about_time_come_last() -> None:
+    begun: list[str] = []
+    claims = [counted(begun, "timed", timed=True), *(counted(begun, f"claim-{number}") for number in range(5))]
+    assert [outcome.verdict for outcome in check_all(claims, workers=3) if outcome] == ["holds"] * 6
+    assert len(begun) == 6
+    assert begun[-1] == "timed"
+
+
+def test_claims_are_tested_in_parallel() -> None:
+    meeting = threading.Barrier(2, timeout=10)
+
+    def meet(_: Results) -> Reading:
+        meeting.wait()
+        return Reading(None, 1.0)
+
+    claims = [made_up(f"claim-{number}", Figure("one", value(1), meet)) for number in range(4)]
+    assert len([*filter(None, check_all(claims, workers=2))]) == 4
+
+
+def test_an_error_in_a_claim_is_raised() -> None:
+    def fail(_: Results) -> Reading:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        list(check_all([made_up("broken", Figure("one", value(1), fail))]))
+
+
+def test_query_gradients_agree_with_finite_differences() -> None:
+    rng = np.random.default_rng(0)
+    q, k, v, g = (rng.standard_normal((5, width)) for width in (4, 4, 3, 3))
+    c = 0.7
+
+    def loss(queries: np.ndarray) -> float:
+        weights = np.exp(c * queries @ k.T)
+        return float((g * (weights / weights.sum(axis=1, keepdims=True) @ v)).sum())
+
+    exact = trials.query_gradients(q, k, v, g, c)
+    for place in np.ndindex(q.shape):
+        step = np.zeros_like(q)
+        step[place] = 1e-5
+        assert exact[place] == pytest.approx((loss(q + step) - loss(q - step)) / 2e-5, abs=1e-7)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
+    each = np.random.default_rng(1).standard_normal((40, 1))
+    plain = trials.mean_over_draws(each[:, 0])
+    assert trials.jackknife(lambda mean: float(mean[0]), each) == pytest.approx(plain, rel=1e-12)
+
+
+def test_the_spread_of_additive_scores_of_wide_layers() -> None:
+    """q and k enter each tanh as two independent N(0, 1): E Var(tanh(x + y) | x) for each of d units."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / weights.sum()
+    values = np.tanh(nodes[:, None] + nodes)
+    within = float(weights @ (values**2 @ weights - (values @ weights) ** 2))
+    std = trials.additive(256, 1.0)["std"].measured
+    assert std is not None
+    assert std.value is not None
+    assert std.stderr is not None
+    assert abs(std.value - math.sqrt(256 * within)) < 4 * std.stderr + 0.1

@@ -1,0 +1,97 @@
+"""How far measured values are from exact ones, in standard errors: rarely far, unless the theory is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.catalogue import FAR
+from attn_tui.core.theory.deviations import deviations, normal_equivalent
+from attn_tui.core.theory.predict import predict
+
+SMALL = Parameters(d_k=16, n_keys=32, n_queries=32)
+
+
+CHANGES: tuple[dict[str, Any], ...] = (
+    {}, {"d_k": 1}, {"d_k": 300, "n_keys": 3}, {"mask": "causal"}, {"components": "laplace", "d_k": 64},
+    {"components": "student_t", "degrees_of_freedom": 4}, {"mean_q": 0.5, "mean_k": -0.3, "std_k": 0.5},
+    {"correlation": 0.4}, {"scale": "custom", "multiplier": 3.0}, {"components": "laplace", "d_k": 1}, {"batch": 3},
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_measured_values_are_rarely_four_standard_errors_from_the_exact_ones(change: dict[str, Any]) -> None:
+    """In 60 seeds there are up to 1700 comparisons, and 6 in 100 000 normal deviates are beyond four.
+
+    The comparisons are not independent: one unusual draw marks several statistics.
+    """
+    p = replace(SMALL, **change)
+    prediction = predict(p)
+    far: Counter[int] = Counter()
+    compared = 0
+    for seed in range(60):
+        for column in deviations(run(replace(p, seed=seed)), prediction):
+            found = [each for each in column.values() if each is not None]
+            compared += len(found)
+            far[seed] += sum(abs(each) > FAR for each in found)
+    assert compared > 100
+    assert sum(count > 0 for count in far.values()) <= 1
+
+
+def test_deviations_from_theory_spread_like_a_normal_deviate() -> None:
+    prediction = predict(SMALL)
+    found: list[float] = []
+    for seed in range(300):
+        deviation = deviations(run(replace(SMALL, seed=seed)), prediction)[1]["entropy"]
+        assert deviation is not None
+        found.append(deviation)
+    assert abs(np.mean(found)) < 4 / math.sqrt(300)
+    assert 0.85 < np.std(found) < 1.15
+
+
+def test_a_wrong_theory_is_noticed() -> None:
+    measured = run(replace(SMALL, batch=64))
+    wrong = predict(replace(SMALL, d_k=18))
+    assert any(abs(each) > FAR for each in deviations(measured, wrong)[0].values() if each is not None)
+
+
+def test_statistics_without_an_exact_value_are_not_compared() -> None:
+    p = replace(SMALL, components="rademacher")
+    compared = deviations(run(p), predict(p))[0]
+    assert compared["entropy"] is None
+    assert compared["logit_min"] is None
+    assert compared["logit_variance"] is not None
+
+
+def test_a_measured_share_of_zero_agrees_with_a_tiny_exact_share() -> None:
+    """At 1/√d_k none of a few hundred rows is one-hot, and 0 ± 0 does not contradict one in a million."""
+    compared = deviations(run(Parameters()), predict(Parameters()))[1]["one_hot_rows"]
+    assert compared is not None
+    assert abs(compared) < 1
+
+
+@pytest.mark.parametrize(("t", "degrees", "normal"), [(5.607, 15, 4.0556), (2.131, 15, 1.9596), (4.604, 4, 2.5758)])
+def test_students_t_becomes_the_normal_deviate_with_its_probability(t: float, degrees: int, normal: float) -> None:
+    assert normal_equivalent(t, degrees) == pytest.approx(normal, rel=0.01)
+    assert normal_equivalent(-t, degrees) == pytest.approx(-normal, rel=0.01)
+
+
+def test_values_rounded_to_few_bits_are_not_compared() -> None:
+    """If few numbers exist, far fewer than the law says lie within three standard deviations."""
+    p = replace(SMALL, precision="float8_e5m2", batch=64)
+    measurement, prediction = run(p), predict(p)
+    for column, found in zip(measurement.columns, deviations(measurement, prediction), strict=True):
+        value, stderr = column.measured["logit_within_3sd"]
+        exact = prediction.columns[0].values["logit_within_3sd"]
+        assert value is not None
+        assert stderr is not None
+        assert exact is not None
+        assert abs(value - exact) > 5 * stderr
+        assert set(found.values()) == {None}
