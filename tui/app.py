@@ -1,57 +1,62 @@
-"""The app: owns the parameters and the panes, and hands on what panes want of each other."""
+"""The app: owns the parameters, the panes and the engine."""
 
 from __future__ import annotations
 
-import gc
-import sys
+import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.command import Provider
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Size
+from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import Widget
 
 from ..core.errors import InputError
 from ..core.parameters import Parameters
-from . import lifelines
-from .frugal import FrugalScreen
-from .messages import ParametersChanged, ToLab
-from .pacing import PacedApp
+from . import tuning
+from .compute.engine import Engine, EngineError, Notification
+from .keymap import APP_BINDINGS
 from .panes.catalogue import PANES
-from .panes.lab import Lab
 from .panes.pane import Pane
-from .second_process import SecondProcess
-from .settings import Settings, unusual
-from .themes import DARK, LIGHT
+from .settings.declared import Settings, non_default
+from .terminal import signals
+from .terminal.paced_app import PacedApp
+from .terminal.themes import DARK, LIGHT
 from .views.glyphs import UNICODE, Glyphs
 from .views.keys import rekeyed
 from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
-from .widgets.ground import Ground
 from .widgets.lines import LinesWidget
 from .widgets.notice import Notice
 
 LEAST = (40, 12)  # columns and lines
-NEXT_PANE = (">", "next pane")  # in the bar of every pane, and after it
-TAKE_AWAY = (("e", "export"), ("y", "copy command"))
+NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS
+OUTPUT_KEYS = (("e", "export"), ("y", "copy command"))
 WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (100, "-wide")]
 HEIGHTS = [(0, "-flat"), (LEAST[1], "-high")]
 
-_SETTLED = 2.0  # seconds after which whatever starting makes has been made
+_SETTLED = 2.0  # seconds after which start-up is complete
 
 
 def _actions() -> type[Provider]:
-    """Loaded when the command palette is opened."""
+    """Return the provider of the command palette, loaded when the palette is opened."""
     from .palette import Actions
 
     return Actions
+
+
+@dataclass(eq=False)
+class EngineNotification(Message):
+    """The engine has a line for the user, or an error that ends the app."""
+
+    notification: Notification
 
 
 class AttnApp(PacedApp[int]):
@@ -62,49 +67,40 @@ class AttnApp(PacedApp[int]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "quit", show=False, id="quit"),
-        Binding("question_mark,f1", "help", "help", show=False, id="help"),
-        Binding("K", "all_keys", "all keys", show=False, id="all_keys"),
-        Binding("ctrl+p", "command_palette", "every action, by its words", show=False, priority=True, id="palette"),
-        Binding("e", "export", "export the picture or the numbers to a file", show=False, id="export"),
-        Binding("y", "copy", "copy the command that prints these numbers", show=False, id="copy"),
-        Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
-        Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
-        *(Binding(str(number), f"pane('{name}')", name, show=False) for number, name in enumerate(PANES, start=1)),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*APP_BINDINGS]
 
     def __init__(
         self,
         parameters: Parameters,
-        capture: Path | None = None,
-        axes: str | None = None,
+        engine: Engine,
+        *,
+        first_pane: str = "Lab",
+        given: dict[str, Any] | None = None,
         glyphs: Glyphs = UNICODE,
         settings: Settings | None = None,
         themes: tuple[Theme, ...] = (DARK, LIGHT),
-        second: SecondProcess | None = None,
     ) -> None:
+        """Start in `first_pane`; `given` holds arguments for panes, by the names in `PaneRow.takes`."""
         super().__init__()
         self.settings = settings or Settings()
         self.parameters = parameters
+        self.engine = engine
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs
         self.ascii_only = glyphs.ascii
         for theme in themes:
             self.register_theme(theme)
-        self.begin_in(self.settings.theme)
-        self.first_pane = "Lab" if capture is None else "Capture"
-        self.lab = Lab(parameters, glyphs, second)
-        self.lab.as_left = bool(self.settings.parameters)
-        self.panes: dict[str, Pane] = {"Lab": self.lab}  # those that have been opened
-        self.active = "Lab"
-        self._given: dict[str, dict[str, Any]] = {"Capture": {"path": capture, "axes": axes}}
+        self.start_with(self.settings.theme)
+        self.as_left = bool(self.settings.parameters)  # whether the parameters are still the saved ones
+        self._given = given or {}
+        self.panes: dict[str, Pane] = {}  # those opened so far
+        self.active = first_pane
         self._focus_before: Widget | None = None
         self.greeting = False  # whether the greeting is on screen
-        self.greeted = False  # whether it is not to be said again
+        self.greeted = False  # whether to hide it permanently
 
-    def begin_in(self, theme: str) -> None:
-        """Take a theme before the first frame; to set `theme` then would have all CSS parsed twice."""
+    def start_with(self, theme: str) -> None:
+        """Set the theme before the first frame, without a second parse of all CSS as assigning `theme` costs."""
         chosen = self.available_themes[theme]
         if chosen.ansi:
             self.theme = theme
@@ -115,19 +111,19 @@ class AttnApp(PacedApp[int]):
         self.stylesheet.set_variables(self.get_css_variables())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """NO_COLOR makes greys of colours; of the terminal's own it would make black alone, so they are left out."""
+        """Return the line filters; under NO_COLOR, the terminal's own colours are dropped, as grey would be black."""
         filters = super().get_line_filters()
         if self.no_color and self.native_ansi_color:
             return [NoColor() if isinstance(each, Monochrome) else each for each in filters]
         return filters
 
     def get_default_screen(self) -> Screen[object]:
-        screen = _Backdrop(id="_default")
-        self._suit(screen, self.size)
+        screen = Screen[object](id="_default")
+        self._set_size_classes(screen, self.size)
         return screen
 
-    def _suit(self, screen: Screen[Any], size: Size) -> None:
-        """Give the screen the classes for its size; Textual does so only after it has shown a frame without them."""
+    def _set_size_classes(self, screen: Screen[Any], size: Size) -> None:
+        """Set the screen's classes for its size; Textual itself does so only after the first frame."""
         for cells, breakpoints in zip(size, (WIDTHS, HEIGHTS), strict=True):
             chosen = max(point for point in breakpoints if cells >= point[0])
             for point in breakpoints:
@@ -140,113 +136,114 @@ class AttnApp(PacedApp[int]):
         self.too_small = Paragraph(id="too-small")
         self.notice = Notice()
         yield self.top
-        yield self.lab
+        yield self._opened(self.active)
         yield self.keys
         yield self.too_small
         yield self.notice
 
+    def _opened(self, name: str) -> Pane:
+        """Return a pane, created when first opened."""
+        if name not in self.panes:
+            row = PANES[name]
+            self.panes[name] = row.load()(self, **{key: self._given[key] for key in row.takes if key in self._given})
+        return self.panes[name]
+
     def on_mount(self) -> None:
-        lifelines.install(self)
+        signals.install(self)
+        self.engine.attach(asyncio.get_running_loop(), lambda sent: self.post_message(EngineNotification(sent)))
         if self.settings.keys:
             self.set_keymap(self.settings.keys)
         self._show_keys()
-        self.lab.focus()
-        self.on_status_changed()
-        if self.settings.hint and self.settings.path is not None:  # only where it can be sent away for good
+        self.pane.follow()
+        self.pane.focus()
+        self.show_status()
+        if self.settings.hint and self.settings.path is not None:  # only if it can be hidden permanently
             from .views.notice import GREETING
 
             self.greeting = True
             self.say(GREETING)
 
     def on_ready(self) -> None:
-        """The first frame stands: now load NumPy and measure, away from the keyboard."""
-        # What threads compute is many short calls; by default each may wait five milliseconds for the screen.
-        sys.setswitchinterval(0.000_3)
-        self.lab.shown()
-        self.lab.start()
-        if not gc.isenabled():
-            self.set_timer(_SETTLED, _collect_garbage)
-        if self.first_pane != "Lab":
-            self.action_pane(self.first_pane)
+        self.set_timer(_SETTLED, tuning.resume_collector)
 
     @property
     def pane(self) -> Pane:
-        """The one on screen."""
+        """The pane on screen."""
         return self.panes[self.active]
 
     def lasting(self) -> dict[str, Any]:
-        """The settings that have become others, as the file keeps them."""
-        changed: dict[str, Any] = {"parameters": unusual(self.parameters)}
+        """Return the settings that changed, as the file stores them."""
+        changed: dict[str, Any] = {"parameters": non_default(self.parameters)}
         if self.theme != self.settings.theme:
             changed["theme"] = self.theme
         if self.greeted:
             changed["hint"] = False
         return changed
 
-    # What people do
+    # Actions
 
     def action_turn(self, direction: int) -> None:
         names = tuple(PANES)
         self.action_pane(names[(names.index(self.active) + direction) % len(names)])
 
     def action_pane(self, name: str) -> None:
-        """Show a pane; the others are hidden and paint nothing."""
-        if name not in self.panes:
-            pane = self.panes[name] = PANES[name]()(self.parameters, self.glyphs, **self._given.get(name, {}))
-            self.mount(pane, after=self.lab)
-            self.call_after_refresh(pane.start)
+        """Show a pane and hide the others."""
+        if name != self.active:
+            self.pane.leave()
+        pane = self._opened(name)
+        if not pane.is_attached:
+            self.mount(pane, before=self.keys)
         self.active = name
-        for other, pane in self.panes.items():
-            pane.set_class(other != name, "hidden")
-        self.pane.follow(self.parameters)
-        self.pane.shown()
-        self.pane.focus()
+        for other, each in self.panes.items():
+            each.set_class(other != name, "hidden")
+        pane.follow()
+        pane.focus()
         self._show_keys()
-        self.on_status_changed()
+        self.show_status()
 
     def action_help(self) -> None:
-        """What has the focus, explained, and all keys that work there."""
-        from .commands import EVERYWHERE, commands, help_keys
-        from .views.help import ABOUT, help_lines
+        """Explain what has the focus, and show all keys that work there."""
+        from .keymap import EVERYWHERE, commands, help_keys
+        from .views.help import help_lines
         from .widgets.help_screen import HelpScreen
 
-        topic, about = self.pane.topic, ABOUT[self.active]
+        topic, about = self.pane.topic, PANES[self.active].about
         found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
         keys = [key for group in help_keys(found, self.settings.keys).values() for key in group]
         self.push_screen(HelpScreen(lambda width: help_lines(topic, about, keys, width, self.glyphs)))
 
     def action_all_keys(self) -> None:
-        """Every key of every pane, this one's first."""
-        from .commands import all_commands, help_keys
-        from .remember import config_file
+        """Show every key of every pane, those of this pane first."""
+        from .keymap import all_commands, help_keys
+        from .settings.store import config_file
         from .views.help import key_overview
         from .widgets.help_screen import HelpScreen
 
-        groups = help_keys(all_commands(self.BINDINGS), self.settings.keys)
+        groups = help_keys(all_commands(), self.settings.keys)
         first = {self.active: groups.pop(self.active)}
         path = str(config_file())
         self.push_screen(HelpScreen(lambda width: key_overview(first | groups, path, width, self.glyphs)))
 
     def _show_keys(self) -> None:
-        """The pane's keys at the bottom, as they are now."""
+        """Show the pane's keys, with the user's replacements, in the key bar."""
         keys = self.pane.KEYS
         at = keys.index(NEXT_PANE) + 1 if NEXT_PANE in keys else len(keys)
-        keys = (*keys[:at], *TAKE_AWAY, *keys[at:])
+        keys = (*keys[:at], *OUTPUT_KEYS, *keys[at:])
         if self.settings.keys:
-            from .commands import EVERYWHERE, commands, other_words
+            from .keymap import EVERYWHERE, commands, replaced_keys
 
             found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
-            keys = rekeyed(keys, other_words(found, self.settings.keys))
+            keys = rekeyed(keys, replaced_keys(found, self.settings.keys))
         self.keys.show(keys)
 
     def action_export(self) -> None:
-        """Ask for a file and write the pane into it."""
+        """Ask for a file and write the pane to it."""
         from .widgets.export_screen import ExportScreen
 
         self.push_screen(ExportScreen(self.pane), lambda written: self.say(written) if written else None)
 
     def action_copy(self) -> None:
-        """Copy the command for what is on screen, and show it, since a terminal may refuse the clipboard."""
+        """Copy the command for what is on screen, and show it, because a terminal may not permit the copy."""
         from .views.notice import copied_lines
 
         try:
@@ -258,57 +255,50 @@ class AttnApp(PacedApp[int]):
             self.notice.show(lambda width: copied_lines(command, width, self.glyphs))
 
     def say(self, text: str) -> None:
-        """Show this at the foot of the screen, until the next key."""
+        """Show a message at the bottom of the screen until the next key."""
         margin: Line = ((" ", "text"),)
         self.notice.show(lambda width: [margin + line for line in wrapped(self.glyphs.say(text), width - 1)])
 
     async def on_event(self, event: events.Event) -> None:
-        """A key, or whatever else comes from a person, takes away what was said at the foot of the screen."""
+        """Hide the message at the bottom of the screen on a key, a paste or a click."""
         if isinstance(event, (events.Key, events.Paste, events.MouseDown)) and not event.is_forwarded:
             self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
             self.greeting = False
             self.notice.hide()
         await super().on_event(event)
 
-    # What panes want of each other
+    # For panes (see Host)
 
-    def on_parameters_changed(self, message: ParametersChanged) -> None:
-        self.parameters = message.parameters
-        if message.by != self.active:
-            self.pane.follow(self.parameters)
-        self.on_status_changed()
+    def change(self, parameters: Parameters) -> None:
+        if parameters != self.parameters:
+            self.parameters = parameters
+            self.as_left = False
+            self.pane.follow()
+            self.show_status()
 
-    def on_to_lab(self, message: ToLab) -> None:
-        self.parameters = message.parameters
+    def to_lab(self, parameters: Parameters) -> None:
+        self.as_left &= parameters == self.parameters
+        self.parameters = parameters
         self.action_pane("Lab")
 
-    def on_status_changed(self) -> None:
+    def show_status(self) -> None:
         self.top.show(self.active, self.pane.statuses())
+
+    def on_engine_notification(self, message: EngineNotification) -> None:
+        if isinstance(message.notification, EngineError):
+            raise message.notification
+        self.say(message.notification)
 
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
-        self._suit(self.screen_stack[0], event.size)  # pyright: ignore[reportUnknownMemberType]
-        needs, has = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
-        self.too_small.show(f"attn-tui needs {needs}, not {has}.")
+        self._set_size_classes(self.screen_stack[0], event.size)  # pyright: ignore[reportUnknownMemberType]
+        needed, actual = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
+        self.too_small.show(f"Too small: {actual}. attn-tui needs {needed}.")
         self._focus_before = self.focused or self._focus_before
         self.call_after_refresh(self._focus_again)
 
     def _focus_again(self) -> None:
-        """What was hidden for want of room has lost the focus, and with it every key."""
+        """Restore the focus, without which no key works, if its widget was hidden on a small screen."""
         if self.focused is None and len(self.screen_stack) == 1:
             candidates = (self._focus_before, self.pane)
             self.screen.set_focus(next((w for w in candidates if w is not None and w.focusable), None))
-
-
-class _Backdrop(FrugalScreen[object], Ground):
-    """The screen that panes stand on.
-
-    A screen first: Textual takes component classes, such as that of selected text, from the first base alone.
-    """
-
-
-def _collect_garbage() -> None:
-    """From here on; what starting has made stays, and need not be looked over again."""
-    gc.freeze()
-    gc.set_threshold(100_000, 10, 10)  # a key leaves hundreds of objects, hardly any of them in cycles
-    gc.enable()

@@ -1,23 +1,51 @@
-"""What the command palette offers: everything that a key does, in words, with the key."""
+"""The command palette: all commands that have keys, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any, Protocol, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import ModalScreen
 
-from .app import AttnApp
-from .commands import EVERYWHERE, Command, all_commands, with_keys
+from .keymap import EVERYWHERE, Command, all_commands, with_keys
 from .panes.catalogue import PANES
+from .panes.pane import Pane
+from .settings.declared import Settings
+from .views.glyphs import Glyphs
 from .views.keys import key_word
 
-_OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help stands over the pane
+_OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
+
+
+class OfferingApp(Protocol):
+    """What the palette needs of the app."""
+
+    active: str
+    glyphs: Glyphs
+    settings: Settings
+
+    @property
+    def pane(self) -> Pane:
+        """The pane on screen."""
+        ...
+
+    def action_pane(self, name: str) -> None:
+        """Show a pane."""
+        ...
+
+    async def run_action(self, action: str, default_namespace: Any) -> bool:
+        """Run an action of the app or of a pane."""
+        ...
+
+    def call_after_refresh(self, callback: Any, *args: Any) -> bool:
+        """Call a function after the next frame."""
+        ...
 
 
 class Actions(Provider):
-    """This pane's actions first, then those of all panes; a search finds those of the other panes too."""
+    """Offers the pane's commands, then those of the app; a search finds those of other panes too."""
 
     async def discover(self) -> Hits:
         for title, command in self._offered():
@@ -33,18 +61,17 @@ class Actions(Provider):
                 yield Hit(score, matcher.highlight(title), run_it, text=title, help=_help(command))
 
     @property
-    def _attn(self) -> AttnApp:
-        assert isinstance(self.app, AttnApp)
-        return self.app
+    def _attn(self) -> OfferingApp:
+        return cast(Any, self.app)  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def _at(self) -> str:
         return self._attn.active
 
     def _offered(self) -> Iterator[tuple[str, Command]]:
-        """Commands with their titles."""
+        """Yield commands with their titles."""
         app = self._attn
-        found = with_keys(offered(app), app.settings.keys)
+        found = with_keys(offered(), app.settings.keys)
         over_all = isinstance(self.screen, ModalScreen)
         for command in sorted(found, key=lambda command: command.place != self._at):
             if not over_all or command.name in _OVER_ALL:
@@ -52,23 +79,23 @@ class Actions(Provider):
                 yield app.glyphs.say(f"{command.place}: {command.words}" if elsewhere else command.words), command
 
 
-def offered(app: AttnApp) -> list[Command]:
-    """All commands but the palette, and those that type a number, which are nothing without their keys."""
-    named = [command for command in all_commands(app.BINDINGS) if command.name or command.words in PANES]
+def offered() -> list[Command]:
+    """Return all commands, except the palette itself and those that type digits."""
+    named = [command for command in all_commands() if command.name or command.words in PANES]
     found = [command for command in named if command.name != "palette"]
-    return [*found, Command("theme", EVERYWHERE, "other colours: choose a theme", "", "change_theme")]
+    return [*found, Command("theme", EVERYWHERE, "colours: choose a theme", "", "change_theme")]
 
 
 def _help(command: Command) -> str:
-    """Its key, and the name that gives it another one."""
+    """Return the key of a command, and its name for the settings file."""
     return "   ".join(filter(None, (key_word(command.keys) if command.keys else "", command.name)))
 
 
-async def run(app: AttnApp, command: Command) -> None:
-    """Do it, in the pane where it belongs."""
+async def run(app: OfferingApp, command: Command) -> None:
+    """Run a command in its pane."""
     if command.place == EVERYWHERE:
         await app.run_action(command.action, app)
         return
     if command.place != app.active:
         app.action_pane(command.place)
-    app.call_after_refresh(app.run_action, command.action, app.pane)  # a pane that is new starts before
+    app.call_after_refresh(app.run_action, command.action, app.pane)  # by then a new pane is mounted

@@ -1,4 +1,4 @@
-"""Who may import whom, read from the sources; design and reasons: core computes, tui shows, arrows run down only."""
+"""Who may import whom, read from the sources. docs/architecture.md gives the reasons."""
 
 import ast
 import tomllib
@@ -14,18 +14,38 @@ SOURCES = {
 }
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 
-# Each floor of core may import from its own room and from lower floors.
-FLOORS = (
-    {"arrays", "errors", "landmarks", "blas", "memory", "interpolation"},
-    {"parameters"},
-    {"attention"},
-    {"statistics"},
-    {"lab", "captures"},
-    {"export"},
+# The packages, layer by layer: a package imports only from itself and from lower layers. `core` and `tui.panes` stand
+# for the modules directly in these folders.
+LAYERS = (
+    ("core",),
+    ("core.attention",),
+    ("core.statistics",),
+    ("core.lab", "core.theory", "core.captures"),
+    ("core.claims",),
+    ("core.export",),
+    ("tui.files", "tui.tuning"),
+    ("tui.views", "tui.compute"),
+    ("tui.terminal",),
+    ("tui.settings", "tui.widgets"),
+    ("tui.panes",),
+    tuple(f"tui.panes.{path.parent.name}" for path in sorted((ROOT / "tui/panes").glob("*/pane.py"))),
+    ("tui.keymap",),
+    ("tui.palette",),
+    ("tui.app",),
+    ("tui.cli",),
 )
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LAYER = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 
-# What measures, and the only modules of tui that may have it measured.
+# What a package must not import, although it is in a lower layer or a library.
+NEVER = {
+    "core": ("rich", "textual", "subprocess", "multiprocessing", "threading", "pickle", "ctypes", "signal"),
+    "tui.views": ("textual", "tui.files"),
+    "tui.terminal": ("core", "tui.compute"),
+    "tui.compute": ("rich", "textual"),
+    "tui.widgets": ("tui.compute",),
+}
+
+# The modules that measure. Only requests and commands call them; other modules may import their types.
 MEASURING = (
     "core.lab.experiment",
     "core.lab.sweep",
@@ -34,19 +54,10 @@ MEASURING = (
     "core.lab.mechanisms",
     "core.captures.heads",
 )
-MAY_MEASURE = ("tui.work", "tui.plain")
-
-# What the lab draws and measures with, and what theory predicts with instead: neither may lean on the other.
-DRAWING = {"core.lab.experiment", "core.lab.sampling"}
-THEORY = {
-    f"core.lab.{name}" for name in ("theory", "curves", "quadrature", "query_norm", "score_law", "score_moments")
-}
-
-every_module = pytest.mark.parametrize("module", SOURCES)
 
 
 def imported(module: str) -> set[str]:
-    """Full dotted names of what a module imports, at its top or inside functions; our own start with core or tui."""
+    """Return the full names of what a module imports, also inside functions; our own start with core or tui."""
     names: set[str] = set()
     package = module.split(".")[:-1]
     for node in ast.walk(ast.parse(SOURCES[module].read_text())):
@@ -58,107 +69,98 @@ def imported(module: str) -> set[str]:
     return names
 
 
-def own(module: str) -> set[str]:
-    """The modules of our own that a module imports, without the names it takes from them."""
-    return {
-        known for name in imported(module) for known in SOURCES if known == name or known == name.rpartition(".")[0]
-    }
+def below(name: str, root: str) -> bool:
+    """Return whether the dotted name is the root or below it."""
+    return name == root or name.startswith(root + ".")
 
 
-def known_to(module: str) -> set[str]:
-    """The modules of our own that a module imports, and those that they import, and so on; with itself."""
-    known, unread = {module}, [module]
-    while unread:
-        new = own(unread.pop()) - known
-        known |= new
-        unread += new
-    return known
+def package_of(name: str) -> str:
+    """Return the package of one of our modules: the longest package name that its name begins with."""
+    return max((package for package in LAYER if below(name, package)), key=len, default="tui")
 
 
-def below(module: str, root: str) -> bool:
-    return module == root or module.startswith(root + ".")
+def own_imports(module: str) -> set[str]:
+    return {name for name in imported(module) if name.split(".")[0] in ("core", "tui")}
 
 
-@every_module
-def test_imports_of_our_own_are_relative(module: str) -> None:
-    for node in ast.walk(ast.parse(SOURCES[module].read_text())):
-        absolute = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            absolute = [node.module or ""]
-        assert not [name for name in absolute if name.split(".")[0] in ("attn_tui", "core", "tui")]
+@pytest.mark.parametrize("module", [name for name in SOURCES if not name.endswith("__init__")])
+def test_a_module_imports_from_its_own_package_and_from_lower_layers(module: str) -> None:
+    package = package_of(module)
+    for name in own_imports(module):
+        other = package_of(name)
+        assert other == package or LAYER[other] < LAYER[package], f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("module", [name for name in SOURCES if below(name, "core")])
-def test_core_knows_neither_terminal_nor_tui(module: str) -> None:
-    assert not [name for name in imported(module) if name.split(".")[0] in ("rich", "textual", "tui")]
-
-
-@pytest.mark.parametrize("module", [name for name in SOURCES if name.count(".") and below(name, "core")])
-def test_arrows_of_core_run_down_only(module: str) -> None:
-    if module == "core.__init__":
-        return
-    room = module.split(".")[1]
-    for name in imported(module):
-        if below(name, "core"):
-            other = name.split(".")[1]
-            assert other == room or FLOOR[other] < FLOOR[room], f"{module} imports {name}"
-
-
-def test_every_room_of_core_has_its_floor() -> None:
-    assert {name.split(".")[1] for name in SOURCES if below(name, "core")} == {"__init__", *FLOOR}
-
-
-@pytest.mark.parametrize(("one", "other"), [("lab", "captures"), ("captures", "lab")])
-def test_the_lab_and_captures_do_not_know_each_other(one: str, other: str) -> None:
-    modules = [name for name in SOURCES if below(name, f"core.{one}")]
-    assert len(modules) > 5
+@pytest.mark.parametrize(("package", "never"), NEVER.items())
+def test_forbidden_imports(package: str, never: tuple[str, ...]) -> None:
+    modules = [module for module in SOURCES if below(module, package)]
+    assert modules
     for module in modules:
-        assert not [name for name in known_to(module) if below(name, f"core.{other}")], module
+        for name in imported(module):
+            assert not any(below(name, each) for each in never), f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("module", sorted(THEORY))
-def test_theory_does_not_know_how_the_experiment_draws_or_measures(module: str) -> None:
-    assert not known_to(module) & DRAWING
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {
+        module: {n if n in SOURCES else n.rpartition(".")[0] for n in own_imports(module)} - {module}
+        for module in SOURCES
+    }
+    left = dict(graph)
+    while free := [m for m, needs in left.items() if not needs & left.keys()]:  # those that import nothing left
+        left = {m: needs for m, needs in left.items() if m not in free}
+    assert not left, "these modules import each other, or a module that does"
 
 
-def test_the_experiment_does_not_know_what_theory_says() -> None:
-    assert known_to("core.lab.theory") >= THEORY
-    for module in DRAWING:
-        assert not known_to(module) & THEORY, module
+def test_only_requests_and_commands_measure() -> None:
+    for module in SOURCES:
+        if below(module, "tui.compute") or below(module, "tui.cli.commands") or module.endswith(".requests"):
+            continue
+        for name in imported(module) if below(module, "tui") else ():
+            source, _, taken = name.rpartition(".")
+            assert name not in MEASURING, f"{module} imports {name}"
+            assert source not in MEASURING or taken[0].isupper(), f"{module} imports {name}, which is not a type"
 
 
-@pytest.mark.parametrize("module", [name for name in SOURCES if below(name, "tui.views")])
-def test_views_know_results_and_rich_but_no_textual(module: str) -> None:
-    for name in imported(module):
-        assert not below(name, "textual"), name
-        assert not below(name, "tui") or below(name, "tui.views"), name
+def test_imports_of_our_own_are_relative() -> None:
+    for module, path in SOURCES.items():
+        if below(module, "tui.cli.root"):  # installed as `attn_tui` itself
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            absolute = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                absolute = [node.module or ""]
+            assert not [name for name in absolute if name.split(".")[0] in ("attn_tui", "core", "tui")], module
 
 
-@pytest.mark.parametrize(
-    "module", [n for n in SOURCES if below(n, "tui") and not any(below(n, may) for may in MAY_MEASURE)]
-)
-def test_only_the_compute_thread_and_plain_output_measure(module: str) -> None:
-    for name in imported(module):
-        source, _, taken = name.rpartition(".")
-        assert name not in MEASURING, name
-        assert source not in MEASURING or taken[0].isupper(), f"{name} is more than a type"
+def test_no_module_is_longer_than_400_lines_and_no_folder_of_core_holds_more_than_13() -> None:
+    assert not {module for module, path in SOURCES.items() if len(path.read_text().splitlines()) > 400}
+    for folder in (ROOT / "core").iterdir():
+        if folder.is_dir():
+            assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= 13, folder
 
 
-@every_module
-def test_no_module_tells_more_than_one_story(module: str) -> None:
-    assert len(SOURCES[module].read_text().splitlines()) <= 400
+def test_no_test_file_imports_another() -> None:
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not [name for name in names if name.split(".")[-1].startswith("test_")], path
+        assert len(path.read_text().splitlines()) <= 400, path
 
 
 def test_packages_on_disk_are_the_packages_that_are_installed() -> None:
-    on_disk = {f"attn_tui.{'.'.join(path.parent.relative_to(ROOT).parts)}" for path in SOURCES.values()}
+    folders = {path.parent.relative_to(ROOT) for path in SOURCES.values()}
+    root = Path(SETUPTOOLS["package-dir"]["attn_tui"])
+    on_disk = {"attn_tui" if folder == root else f"attn_tui.{'.'.join(folder.parts)}" for folder in folders}
     assert sorted(SETUPTOOLS["packages"]) == sorted(on_disk)
 
 
-def test_every_file_that_is_no_module_is_installed_with_its_package() -> None:
-    folders = {package: ROOT.joinpath(*package.split(".")[1:]) for package in SETUPTOOLS["packages"]}
+def test_every_file_that_is_not_a_module_is_installed_with_its_package() -> None:
     patterns = SETUPTOOLS["package-data"]
-    matched = {package: [set(folders[package].glob(glob)) for glob in globs] for package, globs in patterns.items()}
-    assert all(all(files) for files in matched.values()), "a pattern matches nothing"
-    for package, folder in folders.items():
+    for package in SETUPTOOLS["packages"]:
+        parts = package.split(".")[1:]
+        folder = ROOT.joinpath(*parts) if parts else ROOT / SETUPTOOLS["package-dir"]["attn_tui"]
+        matched = [set(folder.glob(pattern)) for pattern in patterns.get(package, [])]
+        assert all(matched), f"{package}: a pattern matches nothing"
         files = {path for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
-        assert files == set().union(*matched.get(package, [])), package
+        assert files == set().union(*matched), package

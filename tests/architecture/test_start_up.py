@@ -1,90 +1,95 @@
-"""What is loaded before anything is asked for: start-up is fast because little is imported."""
+"""What a process loads: start-up is fast because little is imported, and the process that paints never has NumPy."""
 
 import subprocess
 import sys
 
 import pytest
 
-HEAVY = {"textual", "rich", "numpy", "scipy", "safetensors", "ml_dtypes", "threadpoolctl"}
+HEAVY = {"textual", "rich", "numpy", "scipy", "safetensors", "ml_dtypes", "threadpoolctl", "shtab"}
 
 
-def loaded(*arguments: str) -> set[str]:
-    """The top-level names of all that a Python process imports."""
-    return {name.partition(".")[0] for name in modules(*arguments)}
-
-
-def modules(*arguments: str) -> set[str]:
-    """The names of all that it imports; it must end well."""
-    command = [sys.executable, "-X", "importtime", *arguments]
+def loaded(code: str) -> set[str]:
+    """The names of all modules that a Python process has loaded after this code."""
+    command = [sys.executable, "-c", f"{code}; import sys; print(*sys.modules, file=sys.stderr)"]
     process = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
     assert process.returncode == 0, process.stderr
-    lines = [line for line in process.stderr.splitlines() if line.startswith("import time:")]
-    return {line.rpartition("|")[2].strip() for line in lines}
+    return set(process.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("module", ["attn_tui.core", "attn_tui.core.parameters"])
-def test_parameters_need_neither_terminal_nor_numpy(module: str) -> None:
-    assert "attn_tui" in (names := loaded("-c", f"import {module}"))
-    assert not names & HEAVY
+def run_with(*words: str) -> str:
+    return f"from attn_tui.tui.cli.main import main; main({[*words]})"
 
 
-def test_an_experiment_needs_numpy_alone() -> None:
-    names = loaded("-c", "import attn_tui.core.lab.experiment")
-    assert names & HEAVY == {"numpy"}
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "needs"),
+    [
+        ("attn_tui.core.parameters", set[str]()),
+        ("attn_tui.core.captures.kinds.catalogue", set[str]()),
+        ("attn_tui.core.claims.claim", set[str]()),
+        ("attn_tui.core.lab.results", set[str]()),
+        ("attn_tui.core.lab.experiment", {"numpy"}),
+        ("attn_tui.core.theory.predict", {"numpy"}),
+        ("attn_tui.tui.compute.process", set[str]()),
+        ("attn_tui.tui.app", {"textual", "rich"}),
+    ],
+)
+def test_what_a_module_needs(module: str, needs: set[str]) -> None:
+    names = loaded(f"import {module}")
+    assert "attn_tui" in names
+    assert names & HEAVY == needs
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["report", "--help"]], ids=" ".join)
 def test_what_needs_no_numbers_is_printed_without_anything_heavy(words: list[str]) -> None:
-    assert not loaded("-m", "attn_tui.tui", *words) & HEAVY
-
-
-def test_the_app_is_there_before_numpy() -> None:
-    assert loaded("-c", "import attn_tui.tui.app") & HEAVY == {"textual", "rich"}
-
-
-FIRST_RESULTS = """
-import asyncio, sys
-from attn_tui.core.parameters import Parameters
-from attn_tui.tui import second_process
-from attn_tui.tui.app import AttnApp
-
-async def script():
-    second_process._side_by_side, second_process._PATIENCE = lambda: True, 1e12
-    second, p = second_process.SecondProcess(), Parameters(n_keys=16, n_queries=8, batch=2)
-    second.begin(p)
-    app = AttnApp(p, second=second)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for d_k, key in ((p.d_k, ""), (p.d_k + 1, "right"), (2 * p.d_k, "up")):
-            await pilot.press(*([key] if key else []))
-            while not (app.lab.theory and app.lab.measurement.subject.d_k == d_k):
-                await pilot.pause(0.01)
-    second.close()
-    print("numpy" in sys.modules)
-
-asyncio.run(asyncio.wait_for(script(), 30))
-"""
-
-
-def test_where_a_second_process_measures_the_lab_needs_no_numpy() -> None:
-    command = [sys.executable, "-c", FIRST_RESULTS]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert process.stdout == "False\n", process.stderr
-
-
-def test_theory_needs_numpy_alone() -> None:
-    assert loaded("-c", "import attn_tui.core.lab.theory") & HEAVY == {"numpy"}
+    assert not loaded(run_with(*words)) & HEAVY
 
 
 def test_a_report_is_printed_without_textual_or_scipy() -> None:
-    names = loaded("-m", "attn_tui.tui", "report", "--batch", "2")
+    names = loaded(run_with("report", "--batch", "2"))
     assert "numpy" in names
     assert not names & {"textual", "scipy"}
 
 
-def test_options_of_the_app_load_nothing_that_only_commands_need() -> None:
-    ask = "from attn_tui.tui import options, output; options.parse({}, output.screen_glyphs(False))"
-    only_theirs = {f"attn_tui.tui.{name}" for name in ("command_options", "requests", "sweep_options")}
-    assert not modules("-c", ask.format(["--no-config", "--d-k", "128"])) & only_theirs
-    assert modules("-c", ask.format(["report", "--d-k", "128"])) >= only_theirs
+def test_a_command_loads_no_other_command() -> None:
+    folder = "attn_tui.tui.cli.commands"
+    found = {name for name in loaded(run_with("cost")) if name.startswith(folder + ".")}
+    assert found == {f"{folder}.catalogue", f"{folder}.cost"}
+
+
+EVERY_PANE = """
+import asyncio, sys
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.app import AttnApp
+from attn_tui.tui.compute.process import ProcessEngine
+from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.pane import Pane
+
+async def script():
+    asked, answered = set(), set()
+    ask, show = Pane.ask, Pane.on_answered
+    Pane.ask = lambda pane, request: (asked.add(pane.NAME), ask(pane, request))
+    Pane.on_answered = lambda pane, message: (answered.add(pane.NAME), show(pane, message))
+    engine = ProcessEngine()
+    engine.start()
+    app = AttnApp(Parameters(n_keys=16, n_queries=8, batch=2), engine)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for name in PANES:
+            app.action_pane(name)
+            await pilot.press("right", "up", "v")
+            while asked - answered:
+                await pilot.pause(0.01)
+    engine.close()
+    print("numpy" in sys.modules, answered >= {"Lab", "Sweep", "Softmax", "Rules", "Capture", "Claims"})
+
+asyncio.run(asyncio.wait_for(script(), 60))
+"""
+
+
+@pytest.mark.slow
+def test_the_process_that_paints_never_loads_numpy() -> None:
+    command = [sys.executable, "-c", EVERY_PANE]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert process.stdout == "False True\n", process.stderr

@@ -1,16 +1,17 @@
-"""The Heads pane as people use it: a shape is stepped, its cost follows, its d_k goes to the Lab."""
+"""The Heads pane: keys change the shape of a layer, its cost follows, and Enter opens the Lab with its d_k."""
 
 import pytest
-from attn_tui.core.attention.cost import Layer, cost
+from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.errors import InputError
-from attn_tui.tui.panes.heads import HeadsPane
-from attn_tui.tui.views.cost import cost_lines
-from attn_tui.tui.views.glyphs import ASCII, Glyphs
+from attn_tui.core.parameters import FIELD
+from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.heads.shape import shape_rows
+from attn_tui.tui.panes.heads.view import cost_lines
+from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.views.lines import Role
 from attn_tui.tui.widgets.help_screen import HelpScreen
-from test_app import SIZES, Stage, play
-from test_take_away import Taken, agree, take
+from stage import SIZES, Stage, Taken, agree, play, refusal, take
 
 
 async def opened(stage: Stage) -> HeadsPane:
@@ -26,14 +27,9 @@ async def started_from(stage: Stage, name: str) -> HeadsPane:
     return pane
 
 
-def said(pane: HeadsPane) -> str:
-    """What the panel says in alert, as one line."""
-    assert pane.shape.size.width >= 20
-    return " ".join(text.strip() for line in pane.shape._lines for text, role in line if role == "alert")
-
-
 async def at(stage: Stage, pane: HeadsPane, field: str) -> None:
-    await stage.press(*["up"] * 10)
+    """Move the cursor to a field."""
+    await stage.press(*["up"] * len(SHAPE_FIELDS))
     while pane.topic.name != field:
         await stage.press("down")
 
@@ -60,7 +56,7 @@ def test_keys_step_the_shape_and_the_cost_follows() -> None:
     play(script)
 
 
-def test_presets_go_round() -> None:
+def test_presets_wrap_around() -> None:
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
         seen = [pane.preset]
@@ -78,19 +74,19 @@ def test_presets_go_round() -> None:
     play(script)
 
 
-def test_a_shape_that_is_none_is_said_and_the_figures_stand_back() -> None:
+def test_an_impossible_shape_is_explained_and_the_last_figures_are_dimmed() -> None:
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
         await at(stage, pane, "heads")
         await stage.press("minus", "enter")
-        assert "heads: 7 do not divide" in said(pane)
-        assert "no such layer" in stage.lines[0]
+        await stage.still()
+        assert "7 do not divide" in stage.words(pane.shape)
+        assert "d_k" not in stage.lines[0]
         assert pane.text.dimmed
         assert pane.text.cost == cost(Layer())
         assert stage.app.active == "Heads"
         for ask in (pane.command, lambda: pane.numbers("json")):
-            with pytest.raises(InputError, match=r"There is no such layer: heads: 7 do not divide .*\.$"):
-                ask()
+            assert "7 do not divide" in refusal(ask)
         await stage.press("left")
         assert not pane.text.dimmed
         assert pane.text.cost == cost(Layer(heads=4))
@@ -98,7 +94,7 @@ def test_a_shape_that_is_none_is_said_and_the_figures_stand_back() -> None:
     play(script)
 
 
-def test_a_model_s_d_k_goes_to_the_lab() -> None:
+def test_enter_opens_the_lab_with_the_model_s_d_k() -> None:
     async def script(stage: Stage) -> None:
         await started_from(stage, "palm-540b")
         await stage.press("enter")
@@ -108,18 +104,20 @@ def test_a_model_s_d_k_goes_to_the_lab() -> None:
     play(script)
 
 
-def test_what_the_lab_cannot_take_is_said() -> None:
+def test_a_d_k_beyond_the_bounds_of_the_lab_is_refused() -> None:
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
         await at(stage, pane, "heads")
         await stage.press("left", "left", "left", "up", *["right"] * 6)
-        assert pane.shape.as_layer().width == 32_768
+        assert pane.shape.as_layer().width > FIELD["d_k"].high
         await stage.press("enter")
+        await stage.still()
         assert stage.app.active == "Heads"
-        assert "Not for the Lab" in said(pane)
+        assert pane.shape.objection
+        assert pane.shape.objection in stage.words(pane.shape)
         assert not pane.text.dimmed
         await stage.press("left")
-        assert "Not for the Lab" not in said(pane)
+        assert not pane.shape.objection
 
     play(script)
 
@@ -151,7 +149,7 @@ def test_the_command_prints_the_numbers_of_the_pane(
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_no_line_of_a_model_is_cut(size: tuple[int, int]) -> None:
+def test_no_line_is_cut_and_the_last_one_can_be_reached(size: tuple[int, int]) -> None:
     async def script(stage: Stage) -> None:
         pane = await started_from(stage, "llama-3.1-405b")
         await at(stage, pane, "cache_format")
@@ -167,13 +165,13 @@ def test_no_line_of_a_model_is_cut(size: tuple[int, int]) -> None:
     play(script, size=size)
 
 
-@pytest.mark.parametrize("glyphs", [ASCII], ids=["ascii"])
-def test_it_does_without_other_characters(glyphs: Glyphs) -> None:
+def test_ascii_glyphs_leave_only_ascii_on_screen() -> None:
     async def script(stage: Stage) -> None:
         await started_from(stage, "gpt2")
+        await stage.still()
         assert stage.text.isascii()
 
-    play(script, glyphs=glyphs)
+    play(script, glyphs=ASCII)
 
 
 def test_the_help_explains_the_field_with_the_cursor() -> None:
@@ -183,23 +181,24 @@ def test_the_help_explains_the_field_with_the_cursor() -> None:
         await stage.press("?")
         assert isinstance(stage.app.screen, HelpScreen)
         await stage.still()
-        assert "key heads (h_kv)" in stage.text
-        assert "What a layer of attention costs" in stage.text
+        assert f"{pane.topic.label} ({pane.topic.symbol})" in stage.text
+        assert PANES["Heads"].about[0][:30] in stage.text
 
     play(script)
 
 
-def test_what_follows_is_dim() -> None:
+def test_a_field_that_follows_from_others_is_dim() -> None:
     async def script(stage: Stage) -> None:
         pane = await opened(stage)
-        await stage.press(*["down"] * 5)
 
-        def roles(y: int) -> set[Role]:
-            return {role for text, role in pane.shape._lines[y] if text.strip()}
+        def roles(name: str) -> set[Role]:
+            row = [field.name if field else "" for field in shape_rows()].index(name)
+            return {role for text, role in pane.shape.compose_lines(*pane.shape.size)[row] if text.strip()}
 
-        assert "dim" in roles(3)
+        await at(stage, pane, "layers")
+        assert "dim" in roles("d_k")
         await at(stage, pane, "d_k")
         await stage.press("right", "down")
-        assert "dim" not in roles(3)
+        assert "dim" not in roles("d_k")
 
     play(script)

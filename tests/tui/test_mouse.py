@@ -1,18 +1,20 @@
-"""The mouse: whatever is clicked, dragged over or scrolled, the app goes on."""
+"""The mouse: the app survives any click, drag or scroll."""
 
 import random
 from typing import Any
 
 import pytest
-from attn_tui.tui import work
 from attn_tui.tui.panes.catalogue import PANES
-from test_app import Stage, play
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from stage import Stage, play, untested_claims
 from textual import events
 from textual.geometry import Offset
 
+pytestmark = pytest.mark.slow
+
 
 def at(kind: type[Any], place: Offset) -> events.MouseEvent:
-    """A mouse event with the left button, as a driver sends it."""
+    """Return a mouse event with the left button, as a driver sends it."""
     x, y = place
     return kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y)
 
@@ -32,7 +34,7 @@ async def drag(stage: Stage, start: Offset, end: Offset) -> None:
 
 @pytest.mark.parametrize("pane", PANES)
 def test_clicks_double_clicks_and_drags_leave_the_app_running(pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "check_claims", lambda: iter(()))
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
 
     async def script(stage: Stage) -> None:
         stage.app.action_pane(pane)
@@ -41,7 +43,7 @@ def test_clicks_double_clicks_and_drags_leave_the_app_running(pane: str, monkeyp
         chance = random.Random(pane)
         for _ in range(25):
             one, other = (Offset(chance.randrange(width), chance.randrange(height)) for _ in range(2))
-            for place in (one, one, one, other):  # a double click, a third one, and another elsewhere
+            for place in (one, one, one, other):  # a triple click, and one elsewhere
                 await click(stage, place)
             await drag(stage, one, other)
             await click(stage, other)

@@ -1,13 +1,13 @@
-"""The line above and the line below every pane."""
+"""The top bar and the key bar."""
 
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.landmarks import MODEL_WIDTHS
+from attn_tui.core.model_widths import MODEL_WIDTHS
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.capture import CapturePane
-from attn_tui.tui.panes.claims import ClaimsPane
-from attn_tui.tui.panes.lab import Lab
+from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.claims.pane import ClaimsPane
+from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, top_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import Line, line_width
@@ -25,17 +25,17 @@ def test_bars_have_exactly_the_width(width: int) -> None:
     for glyphs in (UNICODE, ASCII):
         assert line_width(top_line(PANES, "Lab", parameters_status(BERT, glyphs), width)) == width
         assert line_width(top_line(PANES, "Lab", progress_status(0.3, glyphs), width)) == width
-        for keys in (Lab.KEYS, CapturePane.KEYS):
+        for keys in (LabPane.KEYS, CapturePane.KEYS):
             assert line_width(key_line(keys, width, glyphs)) == width
 
 
-def test_the_active_pane_is_set_off() -> None:
+def test_the_active_pane_is_highlighted() -> None:
     for active in PANES:
         line = top_line(PANES, active, [], 80)
         assert [text.split()[1] for text, role in line if role == "accent"] == [active]
 
 
-def test_the_longest_status_that_has_room_is_shown_at_the_right_edge() -> None:
+def test_the_longest_status_that_fits_is_shown_at_the_right_edge() -> None:
     statuses = parameters_status(BERT, UNICODE)
     assert text_of(top_line(PANES, "Lab", statuses, 120)).endswith(
         "d_k 64 as in the Transformer, BERT, GPT-2 · 128 keys · seed 0 "
@@ -44,22 +44,23 @@ def test_the_longest_status_that_has_room_is_shown_at_the_right_edge() -> None:
     assert text_of(top_line(PANES, "Lab", statuses, 45)).endswith("   d_k 64 ")
     assert text_of(top_line(PANES, "Lab", statuses, 33)) == " 1 Lab  2 Capture         d_k 64 "
     assert text_of(top_line(PANES, "Lab", statuses, 24)) == " 1 Lab  2        d_k 64 "
-    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 16))
+    assert text_of(top_line(PANES, "Lab", statuses, 18)) == " 1 Lab     d_k 64 "
+    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 14))
 
 
 @pytest.mark.parametrize("d_k", sorted(MODEL_WIDTHS))
-def test_a_width_of_real_models_is_named(d_k: int) -> None:
+def test_a_d_k_of_a_real_model_is_named(d_k: int) -> None:
     assert MODEL_WIDTHS[d_k] in text_of(parameters_status(replace(BERT, d_k=d_k), UNICODE)[0])
 
 
-def test_other_widths_are_no_model_s() -> None:
+def test_other_d_k_have_no_name() -> None:
     assert "as in" not in "".join(text_of(line) for line in parameters_status(replace(BERT, d_k=65), UNICODE))
 
 
 @pytest.mark.parametrize("at", ["", "d_k 7", "d_k 16384"])
-def test_progress_never_jumps_in_width(at: str) -> None:
+def test_progress_keeps_its_width(at: str) -> None:
     for glyphs in (UNICODE, ASCII):
-        widths = set()
+        widths: set[tuple[int, ...]] = set()
         for fraction in (0.0, 0.004, 0.094, 0.31, 0.994):
             texts = [text_of(form) for form in progress_status(fraction, glyphs, at)]
             assert all(f" {100 * fraction:2.0f} %" in text for text in texts)
@@ -68,7 +69,7 @@ def test_progress_never_jumps_in_width(at: str) -> None:
         assert len(widths) == 1
 
 
-def test_progress_is_said_in_words_where_there_is_room_and_by_a_bar_where_there_is_a_little() -> None:
+def test_progress_has_shorter_forms() -> None:
     texts = [text_of(form) for form in progress_status(0.34, UNICODE, "d_k 64")]
     assert texts == [
         "d_k 64 · computing ███───────  34 %",
@@ -83,8 +84,8 @@ def test_progress_is_said_in_words_where_there_is_room_and_by_a_bar_where_there_
     assert [text_of(form) for form in progress_status(0.34, UNICODE)] == texts[4:]
 
 
-def test_keys_fill_the_line_the_first_ones_first_and_none_is_cut() -> None:
-    for keys in (Lab.KEYS, CapturePane.KEYS):
+def test_keys_fill_the_line_in_order_without_being_cut() -> None:
+    for keys in (LabPane.KEYS, CapturePane.KEYS):
         for width in range(80, 160):
             text = text_of(key_line(keys, width, UNICODE)).rstrip()
             shown = [f"{press} {does}" for press, does in keys]
@@ -93,8 +94,8 @@ def test_keys_fill_the_line_the_first_ones_first_and_none_is_cut() -> None:
             assert text == " " + "   ".join(shown)
 
 
-def test_help_and_quit_are_shown_on_the_smallest_screen() -> None:
-    for keys in (Lab.KEYS, CapturePane.KEYS):
+def test_help_and_quit_are_shown_at_80_columns() -> None:
+    for keys in (LabPane.KEYS, CapturePane.KEYS):
         for glyphs in (UNICODE, ASCII):
             text = text_of(key_line(keys, 80, glyphs))
             assert "? help" in text
@@ -103,7 +104,7 @@ def test_help_and_quit_are_shown_on_the_smallest_screen() -> None:
 
 @pytest.mark.parametrize("width", range(40, 80, 3))
 def test_help_and_other_views_are_shown_on_a_narrow_screen(width: int) -> None:
-    for pane in (Lab, CapturePane, ClaimsPane):
+    for pane in (LabPane, CapturePane, ClaimsPane):
         for glyphs in (UNICODE, ASCII):
             text = text_of(key_line(pane.KEYS, width, glyphs))
             assert "? help" in text

@@ -9,7 +9,7 @@ KEYS = ("left", "right", "home", "end", "ctrl+a", "ctrl+e", "backspace", "delete
 
 
 def draft(shown: str) -> Draft:
-    """A draft from its text with | where the cursor stands."""
+    """Return a draft from its text, with | for the cursor."""
     before, _, after = shown.partition("|")
     return Draft(before + after, len(before))
 
@@ -44,7 +44,7 @@ def test_other_keys_edit_nothing() -> None:
 
 
 @given(st.text(), st.lists(st.sampled_from(KEYS) | st.text(max_size=3)))
-def test_the_cursor_stays_within_a_text_that_can_be_shown(text: str, keys: list[str]) -> None:
+def test_the_cursor_stays_within_a_printable_text(text: str, keys: list[str]) -> None:
     found = Draft("", 0).typed(text)
     for key in keys:
         found = edited(found, key) if key in KEYS else found.typed(key)
@@ -54,7 +54,7 @@ def test_the_cursor_stays_within_a_text_that_can_be_shown(text: str, keys: list[
 
 
 @given(st.text(), st.text(), st.text())
-def test_what_is_typed_is_erased_again_character_by_character(before: str, typed: str, after: str) -> None:
+def test_typed_characters_are_erased_one_by_one(before: str, typed: str, after: str) -> None:
     start = Draft(before + after, len(before))
     found = start.typed(typed)
     for _ in range(len(found.text) - len(start.text)):

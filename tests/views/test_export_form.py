@@ -1,4 +1,4 @@
-"""The form of an export: what it asks, and how it looks in much room and little."""
+"""The export form at several sizes."""
 
 import pytest
 from attn_tui.tui.views.draft import Draft
@@ -37,14 +37,14 @@ def path_shown(lines: list[Line]) -> str:
         ("a.svg/lab", "svg", "a.svg/lab"),
     ],
 )
-def test_the_ending_follows_the_kind_unless_it_is_one_s_own(path: str, kind: Kind, turned: str) -> None:
+def test_the_ending_follows_the_kind_unless_it_belongs_to_none(path: str, kind: Kind, turned: str) -> None:
     found = form(path, kind).turned(1)
     assert found.path == Draft.of(turned)
     assert found.kind == (*KINDS, "svg")[[*KINDS].index(kind) + 1]
     assert found.turned(-1).path.text == path.replace("SVG", "svg")
 
 
-def test_the_cursor_stays_where_it_is_when_the_ending_follows() -> None:
+def test_the_cursor_stays_in_place_when_the_ending_changes() -> None:
     assert form("lab.json", "json", at=3).turned(-1).path == Draft("lab.svg", 3)
     assert form("lab.json", "json", at=7).turned(-1).path == Draft("lab.svg", 7)
 
@@ -53,12 +53,12 @@ def test_the_cursor_stays_where_it_is_when_the_ending_follows() -> None:
     ("path", "kind"),
     [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x.svg", "svg"), ("x.txt", "svg"), ("", "svg")],
 )
-def test_the_kind_follows_an_ending_that_it_has(path: str, kind: Kind) -> None:
+def test_the_kind_follows_the_ending(path: str, kind: Kind) -> None:
     assert form("lab.svg").with_path(Draft.of(path)).kind == kind
 
 
 @given(st.text().map(lambda text: Draft.of("").typed(text).text), st.data(), st.sampled_from(ROOMS))
-def test_every_line_has_the_width_and_as_much_of_the_path_as_fits_is_there(
+def test_every_line_has_the_width_and_shows_as_much_of_the_path_as_fits(
     path: str, data: st.DataObject, room: tuple[int, int]
 ) -> None:
     at = data.draw(st.integers(0, len(path)))
@@ -74,7 +74,7 @@ def test_every_line_has_the_width_and_as_much_of_the_path_as_fits_is_there(
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("room", ROOMS, ids=str)
-def test_the_form_shows_kinds_path_reason_and_keys_in_any_room(room: tuple[int, int], glyphs: Glyphs) -> None:
+def test_the_form_shows_kinds_path_error_and_keys_at_any_size(room: tuple[int, int], glyphs: Glyphs) -> None:
     lines = texts(form_lines(form("lab-√d.svg", objection="there is no x"), "", *room, glyphs))
     whole = "\n".join(lines)
     assert all(word in whole for word in ("Lab", "[SVG]", "JSON", "CSV", "Markdown", "there is no x", "Enter write"))
@@ -82,14 +82,14 @@ def test_the_form_shows_kinds_path_reason_and_keys_in_any_room(room: tuple[int, 
     assert whole.isascii() or not glyphs.ascii
 
 
-def test_the_place_is_said_where_there_is_room() -> None:
+def test_the_directory_is_shown_if_it_fits() -> None:
     for room, there in zip(ROOMS, (True, True, False), strict=True):
         lines = form_lines(form("lab.svg", objection="x " * 30), "in the current directory, /w", *room, UNICODE)
         assert ("/w" in "\n".join(texts(lines))) == there
 
 
-def test_a_question_takes_the_place_of_the_keys_and_of_the_cursor() -> None:
+def test_a_question_replaces_the_keys_and_the_cursor() -> None:
     lines = form_lines(form("lab.svg", question="lab.svg exists. Replace it?"), "", 72, 14, UNICODE)
-    assert "y replace it" in texts(lines)[-1]
+    assert "y replace" in texts(lines)[-1]
     assert "Enter" not in texts(lines)[-1]
     assert "cursor" not in {role for line in lines for _, role in line}

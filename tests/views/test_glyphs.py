@@ -1,37 +1,34 @@
-"""Two sets of characters, and when the plain one is used."""
+"""The Unicode and the ASCII set of characters, and when ASCII is used."""
 
 import io
 import sys
 
 import pytest
-from attn_tui.core.attention.scales import SCALE_RULES
 from attn_tui.core.parameters import FIELDS
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.tui.panes.capture import CapturePane
+from attn_tui.tui.keymap import all_commands
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.lab import Lab
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs, ascii_cells, glyphs_for
-from attn_tui.tui.views.help import ABOUT
 from attn_tui.tui.views.help import WORDS as HELP_WORDS
 from attn_tui.tui.views.histograms import TITLES
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from textual.binding import Binding
 
 WORDS = sorted(
     {text for f in FIELDS for text in (f.label, f.symbol, f.help, f.accepted, f.group)}
     | {text for s in STATISTICS for text in (s.label, s.formula, s.definition, s.source, s.group)}
     | {text for rule in SCALE_RULES.values() for text in (rule.formula, rule.used_by, rule.source, rule.note)}
     | set(TITLES.values())
-    | {text for paragraphs in (*ABOUT.values(), HELP_WORDS) for text in paragraphs}
-    | {word for pane in PANES.values() for key in pane().KEYS for word in key}
-    | {binding.description for binding in (*Lab.BINDINGS, *CapturePane.BINDINGS) if isinstance(binding, Binding)}
+    | {text for paragraphs in (*(row.about for row in PANES.values()), HELP_WORDS) for text in paragraphs}
+    | {word for row in PANES.values() for key in row.load().KEYS for word in key}
+    | {command.words for command in all_commands()}
 )
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_every_word_of_the_program_can_be_said_in_ascii(words: str) -> None:
+def test_all_texts_of_the_program_have_an_ascii_spelling(words: str) -> None:
     said = ASCII.say(words)
     assert said.isascii()
     assert said.isprintable()
@@ -39,7 +36,7 @@ def test_every_word_of_the_program_can_be_said_in_ascii(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_unicode_says_words_as_they_are(words: str) -> None:
+def test_unicode_does_not_change_texts(words: str) -> None:
     assert UNICODE.say(words) is words
 
 
@@ -49,19 +46,19 @@ def test_formulas_stay_readable_in_ascii() -> None:
     assert ASCII.say("Σ p²") == "sum p^2"
 
 
-def test_what_has_no_spelling_is_marked_rather_than_dropped() -> None:
+def test_characters_without_a_spelling_become_question_marks() -> None:
     assert ASCII.say("模型") == "??"
 
 
 @pytest.mark.parametrize("name", ["rule", "tick", "left", "right", "cursor", "dot"])
-def test_both_sets_have_each_sign_in_one_cell(name: str) -> None:
+def test_every_sign_of_both_sets_is_one_character(name: str) -> None:
     for glyphs in (UNICODE, ASCII):
         assert len(getattr(glyphs, name)) == 1
     assert getattr(ASCII, name).isascii()
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_bars_and_shades_grow_from_blank_by_different_signs(glyphs: Glyphs) -> None:
+def test_bars_and_shades_begin_with_a_blank_and_repeat_no_sign(glyphs: Glyphs) -> None:
     for signs in (glyphs.bars, glyphs.lengths, glyphs.shades):
         assert signs[0] == " "
         assert len(set(signs)) == len(signs)
@@ -72,7 +69,7 @@ def test_bars_and_shades_grow_from_blank_by_different_signs(glyphs: Glyphs) -> N
     ("encoding", "expected"),
     [("utf-8", UNICODE), ("utf-16", UNICODE), ("ascii", ASCII), ("latin-1", ASCII), ("cp1252", ASCII)],
 )
-def test_the_plain_set_is_used_where_the_encoding_cannot_show_the_other(
+def test_ascii_is_used_if_the_encoding_lacks_other_characters(
     encoding: str, expected: Glyphs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
@@ -80,21 +77,28 @@ def test_the_plain_set_is_used_where_the_encoding_cannot_show_the_other(
     assert glyphs_for(True) is ASCII
 
 
-def test_without_an_encoding_of_stdout_the_locale_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("encoding", "expected"), [("ANSI_X3.4-1968", ASCII), ("UTF-8", UNICODE), ("no such encoding", ASCII)]
+)
+def test_the_locale_decides_if_stdout_has_no_encoding(
+    encoding: str, expected: Glyphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def preferred(do_setlocale: bool = True) -> str:
+        return encoding
+
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    for encoding, expected in (("ANSI_X3.4-1968", ASCII), ("UTF-8", UNICODE), ("no such encoding", ASCII)):
-        monkeypatch.setattr("locale.getpreferredencoding", lambda _, encoding=encoding: encoding)
-        assert glyphs_for(False) is expected
+    monkeypatch.setattr("locale.getpreferredencoding", preferred)
+    assert glyphs_for(False) is expected
 
 
 @given(st.characters(exclude_categories=("Cs", "Cc", "Mn", "Me", "Cf")))
-def test_what_others_draw_takes_as_many_cells_in_ascii(character: str) -> None:
+def test_ascii_cells_keep_the_width_of_a_character(character: str) -> None:
     plain = ascii_cells(character)
     assert plain.isascii()
     assert len(plain) == cell_len(character)
 
 
-def test_what_others_draw_keeps_its_shape_and_its_escape_sequences() -> None:
+def test_ascii_cells_keep_lines_bars_and_escape_sequences() -> None:
     assert ascii_cells("\x1b[1;31m┌─┐ café ▁▂█ 词\x1b[m") == "\x1b[1;31m+-+ cafe __# ??\x1b[m"
     assert ascii_cells("e\u0301") == "e"
 

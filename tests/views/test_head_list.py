@@ -1,11 +1,14 @@
+"""The printed list of heads."""
+
 import io
 
-from attn_tui.core.captures.heads import HeadSubject, measure_head
+from attn_tui.core.captures.capture import HeadSubject
+from attn_tui.core.captures.heads import measure_head
 from attn_tui.core.captures.reader import open_capture, sample_path
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
+from attn_tui.tui.panes.capture.head_list import head_list
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.head_list import head_list
 from rich.console import Console
 
 LAYER = open_capture(sample_path()).layers[0]
@@ -18,7 +21,7 @@ def shown(head: Measurement[HeadSubject], width: int | None, glyphs: Glyphs = UN
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
-def test_narrow_screens_lose_the_columns_that_can_be_spared() -> None:
+def test_narrow_screens_leave_out_less_important_columns() -> None:
     head = measure_head(open_capture(sample_path()), LAYER, 2, [("file", 0.1768)])
     narrow, wide = shown(head, 80), shown(head, None)
     assert max(map(len, narrow)) <= 80

@@ -1,9 +1,9 @@
-"""The map of heads: readable without colour, with the cursor always in sight."""
+"""The map of heads: readable without colours, with the cursor always visible."""
 
 import pytest
 from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.tui.panes.capture.heatmap import MARGIN, HeadMap, map_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.heatmap import MARGIN, HeadMap, map_lines
 from attn_tui.tui.views.lines import Line, line_width
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,14 +17,14 @@ def text_of(line: Line) -> str:
 
 
 def full(layers: int, heads: int) -> HeadMap:
-    """A map whose values grow from the first head to the last."""
+    """Return a map whose values grow from the first head to the last."""
     values = {(y, x): float(y * heads + x) for y in range(layers) for x in range(heads)}
     return HeadMap(range(layers), [heads] * layers, values)
 
 
 @st.composite
 def maps(draw: st.DrawFn) -> tuple[HeadMap, tuple[int, int]]:
-    """Maps of layers with different numbers of heads, some unreadable, some pending, and a cursor."""
+    """Draw a map of layers with different numbers of heads, some unreadable, some pending, and a cursor."""
     heads = draw(st.lists(st.integers(1, 90), min_size=1, max_size=40))
     value = st.none() | st.floats(-1e6, 1e6)
     values = {(y, x): draw(value) for y in range(len(heads)) for x in range(0, heads[y], 7) if draw(st.booleans())}
@@ -33,7 +33,7 @@ def maps(draw: st.DrawFn) -> tuple[HeadMap, tuple[int, int]]:
 
 
 @given(drawn=maps(), width=st.integers(12, 80), height=st.integers(5, 40), glyphs=st.sampled_from([UNICODE, ASCII]))
-def test_the_cursor_is_in_sight_in_any_window(
+def test_the_cursor_is_visible_at_any_size(
     drawn: tuple[HeadMap, tuple[int, int]], width: int, height: int, glyphs: Glyphs
 ) -> None:
     head_map, cursor = drawn
@@ -46,7 +46,7 @@ def test_the_cursor_is_in_sight_in_any_window(
     assert all(text_of(line).isascii() for line in lines) or not glyphs.ascii
 
 
-def test_more_is_a_darker_shade_and_a_larger_digit() -> None:
+def test_a_larger_value_has_a_darker_shade_and_a_larger_digit() -> None:
     lines = map_lines(full(1, 12), ENTROPY, (0, 0), 40, 10, UNICODE)
     cells = text_of(lines[2])[MARGIN:]
     shades, digits = cells[0:36:3], cells[1:36:3]
@@ -58,7 +58,7 @@ def test_more_is_a_darker_shade_and_a_larger_digit() -> None:
     assert len(set(order)) == 4
 
 
-def test_a_map_reads_without_colour_even_where_a_head_has_one_cell() -> None:
+def test_a_map_with_one_cell_per_head_is_readable_without_colours() -> None:
     lines = map_lines(full(1, 36), ENTROPY, (0, 18), 40, 10, ASCII)
     cells = text_of(lines[2])[MARGIN:].replace("5", "", 1)  # under the cursor
     assert [ASCII.shades.index(sign) for sign in cells] == sorted(ASCII.shades.index(sign) for sign in cells)
@@ -67,14 +67,14 @@ def test_a_map_reads_without_colour_even_where_a_head_has_one_cell() -> None:
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_under_the_cursor_stands_what_is_seen_in_reverse(width: int, glyphs: Glyphs) -> None:
+def test_the_cell_with_the_cursor_shows_its_digit(width: int, glyphs: Glyphs) -> None:
     for head in (0, 18, 35):
         line = map_lines(full(1, 36), ENTROPY, (0, head), width, 10, glyphs)[2]
         (under,) = [text for text, role in line if role == "cursor"]
         assert str(10 * head // 36) in under
 
 
-def test_unreadable_heads_are_marked_and_pending_ones_are_points() -> None:
+def test_unreadable_heads_are_marked_and_pending_ones_are_dots() -> None:
     head_map = HeadMap([0], [4], {(0, 0): 1.0, (0, 1): None, (0, 2): 2.0})
     line = map_lines(head_map, ENTROPY, (0, 0), 16, 10, UNICODE)[2]
     assert text_of(line)[MARGIN:].split() == ["░0", "!", "█9", "·"]
@@ -89,24 +89,24 @@ def test_a_pending_head_does_not_look_like_a_measured_one() -> None:
         assert cells[0] != cells[2], glyphs
 
 
-def test_the_scale_of_shades_is_told_in_the_unit_of_the_statistic() -> None:
+def test_the_legend_of_shades_uses_the_unit_of_the_statistic() -> None:
     head_map = HeadMap([0], [2], {(0, 0): 0.25, (0, 1): 0.5})
     assert text_of(map_lines(head_map, SHARE, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░ 25 %  to  █ 50 %"
     assert text_of(map_lines(head_map, ENTROPY, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░ 0.25  to  █ 0.5"
 
 
-def test_before_the_first_head_is_measured_the_map_says_so() -> None:
+def test_the_legend_says_that_no_head_is_measured_yet() -> None:
     lines = map_lines(HeadMap([0, 1], [2, 2], {}), ENTROPY, (1, 1), 20, 10, UNICODE)
     assert text_of(lines[-1]).strip() == "measuring"
     assert [text_of(line)[MARGIN:].split() for line in lines[2:4]] == [["·", "·"]] * 2
 
 
-def test_a_map_of_which_nothing_can_be_read_says_so() -> None:
+def test_a_map_without_a_readable_head_marks_each() -> None:
     lines = map_lines(HeadMap([0], [2], {(0, 0): None, (0, 1): None}), ENTROPY, (0, 0), 20, 10, UNICODE)
     assert text_of(lines[2])[MARGIN:].split() == ["!", "!"]
 
 
-def test_equal_values_are_all_the_lightest() -> None:
+def test_equal_values_have_the_lightest_shade() -> None:
     lines = map_lines(
         HeadMap([0], [3], dict.fromkeys([(0, 0), (0, 1), (0, 2)], 2.0)), ENTROPY, (0, 0), 20, 9, UNICODE
     )
@@ -117,25 +117,23 @@ def test_the_title_names_the_statistic() -> None:
     assert text_of(map_lines(full(2, 2), SHARE, (0, 0), 40, 10, UNICODE)[0]).strip() == "entropy / ln n, by head"
 
 
-def test_layers_go_by_the_numbers_of_the_file() -> None:
+def test_layers_have_the_numbers_of_the_file() -> None:
     lines = map_lines(HeadMap([3, 17], [1, 1], {}), ENTROPY, (0, 0), 20, 10, UNICODE)
     assert [text_of(line).split()[0] for line in lines[2:4]] == ["3", "17"]
 
 
 @pytest.mark.parametrize("heads", [8, 12, 32, 64])
 @pytest.mark.parametrize("width", [21, 42])
-def test_head_numbers_stand_over_their_columns(heads: int, width: int) -> None:
+def test_head_numbers_are_over_their_columns(heads: int, width: int) -> None:
     head_map = full(1, heads)
     for cursor in (0, heads // 2, heads - 1):
         lines = map_lines(head_map, ENTROPY, (0, cursor), width, 10, UNICODE)
         ruler = text_of(lines[1])
-        at = 0
-        for text, role in lines[2]:
-            if role == "cursor":
-                break
-            at += len(text)
-        if len(text) >= 2 or cursor % 4 == 0:
+        roles = [role for _, role in lines[2]]
+        at = sum(len(text) for text, _ in lines[2][: roles.index("cursor")])
+        cells = len(lines[2][roles.index("cursor")][0])
+        if cells >= 2 or cursor % 4 == 0:
             shown = ruler[at:].split(" ")[0]
-            assert shown in ("", str(cursor))  # left out where numbers would run into each other
-        if len(text) == 3:
+            assert shown in ("", str(cursor))  # left out if numbers would overlap
+        if cells == 3:
             assert ruler[at:].startswith(str(cursor))

@@ -1,4 +1,4 @@
-"""Pairs of histograms: bars that hide nothing, one axis that stands still."""
+"""Pairs of histograms: their bars and their shared axis."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import get_args
 import numpy as np
 import pytest
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.theory import score_curve
 from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.statistics.histogram import Axis, Histogram
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Column, HistogramName
+from attn_tui.core.theory.predict import score_curve
 from attn_tui.tui.views.axes import nice_range
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.histograms import (
@@ -51,31 +51,31 @@ def counted(low: float, high: float, counts: Sequence[int], underflow: int = 0, 
 
 
 @given(counts=counts_lists, height=heights, glyphs=both)
-def test_bars_are_exactly_so_many_lines_of_so_many_cells(counts: list[float], height: int, glyphs: Glyphs) -> None:
+def test_bars_have_exactly_the_given_height_and_width(counts: list[float], height: int, glyphs: Glyphs) -> None:
     rows = bars(counts, height, glyphs)
     assert [len(row) for row in rows] == [len(counts)] * height
     assert set("".join(rows)) <= set(glyphs.bars)
 
 
 @given(counts=counts_lists, height=heights, glyphs=both)
-def test_what_is_there_always_shows_and_what_is_not_never(counts: list[float], height: int, glyphs: Glyphs) -> None:
+def test_a_bar_is_visible_exactly_where_there_is_a_count(counts: list[float], height: int, glyphs: Glyphs) -> None:
     columns = zip(*bars(counts, height, glyphs), strict=True)
     assert [any(sign != " " for sign in column) for column in columns] == [count > 0 for count in counts]
 
 
 @given(counts=counts_lists.filter(any), height=heights, glyphs=both)
-def test_the_largest_reaches_the_top(counts: list[float], height: int, glyphs: Glyphs) -> None:
+def test_the_largest_count_reaches_the_top(counts: list[float], height: int, glyphs: Glyphs) -> None:
     top = bars(counts, height, glyphs)[0]
     assert top[counts.index(max(counts))] == glyphs.bars[-1]
 
 
 @given(counts=counts_lists, height=heights, glyphs=both)
-def test_more_is_never_drawn_lower(counts: list[float], height: int, glyphs: Glyphs) -> None:
+def test_a_larger_count_is_never_drawn_lower(counts: list[float], height: int, glyphs: Glyphs) -> None:
     columns = list(zip(*reversed(bars(counts, height, glyphs)), strict=True))
     levels = [sum(glyphs.bars.index(sign) for sign in column) for column in columns]
     drawn = sorted(zip(counts, levels, strict=True))
     assert [level for _, level in drawn] == sorted(levels)
-    for column in columns:  # no bar stands on a gap
+    for column in columns:  # no bar is drawn over a gap
         cells = [glyphs.bars.index(sign) for sign in column]
         assert cells == sorted(cells, reverse=True)
 
@@ -98,13 +98,13 @@ def test_an_axis_covers_its_data_and_not_much_more(low: float, size: float) -> N
 
 
 @pytest.mark.parametrize("d_k", [16, 64, 100, 512, 4096])
-def test_an_axis_stands_still_for_small_changes(d_k: int) -> None:
+def test_an_axis_stays_the_same_for_small_changes(d_k: int) -> None:
     spread = 3.3 * math.sqrt(d_k)
     ranges = {nice_range(-spread * (1 + change / 1000), spread * (1 - change / 1000)) for change in range(-20, 21)}
     assert len(ranges) <= 2, "at most one step within two per cent"
 
 
-def test_axes_of_logits_have_round_ends() -> None:
+def test_the_axis_of_logits_has_round_ends() -> None:
     assert nice_range(-26.7, 25.1) == (-30, 30)
     assert nice_range(-0.31, 0.29) == pytest.approx((-0.4, 0.3))
     assert nice_range(5, 5) == pytest.approx((5, 5), abs=1e-4)
@@ -112,7 +112,7 @@ def test_axes_of_logits_have_round_ends() -> None:
     assert low <= 0 <= high
 
 
-def test_a_pair_shares_one_axis_as_wide_as_the_wider_needs() -> None:
+def test_the_shared_axis_covers_both_histograms() -> None:
     span = axis_span(LOGITS, "logits", UNICODE)
     assert span == axis_span(LOGITS[::-1], "logits", UNICODE)
     for histogram in LOGITS:
@@ -124,7 +124,7 @@ def test_a_pair_shares_one_axis_as_wide_as_the_wider_needs() -> None:
 
 
 @pytest.mark.parametrize("name", HISTOGRAMS)
-def test_an_axis_fits_its_words(name: HistogramName) -> None:
+def test_an_axis_contains_its_labels(name: HistogramName) -> None:
     for glyphs in (UNICODE, ASCII):
         span = axis_span([column.histograms[name] for column in COLUMNS], name, glyphs)
         assert span.low < span.high
@@ -147,23 +147,25 @@ def test_the_axis_of_entropy_goes_to_ln_n() -> None:
     assert (span.low, span.high) == pytest.approx((0, math.log(32)))
 
 
-# What lies outside
+# Shares outside the axis
 
 
-def test_what_lies_off_the_axis_is_said_with_its_share() -> None:
-    inside, beyond = counted(0, 1, [90, 0], underflow=10), counted(0, 1, [50, 0], overflow=50)
-    word, *shares = outside([inside, beyond], AxisSpan(0, 1, ("0", "", "1")))
-    assert word == ("off", "dim")
-    assert shares == [(" < 10 %", "unscaled"), (" > 50 %", "scaled")]
+def test_the_share_off_the_axis_is_shown() -> None:
+    span = AxisSpan(0, 1, ("0", "", "1"))
+    low, high = counted(0, 1, [90, 0], underflow=10), counted(0, 1, [50, 0], overflow=50)
+    assert text_of(outside([low, low], span, 40)) == "10 % / 10 % below the axis"
+    assert text_of(outside([low, high], span, 40)) == "10 % below, 50 % above the axis"
+    assert text_of(outside([low, high], span, 22)) == "10 % below, 50 % above"
+    assert dict(outside([low, high], span, 40)).items() >= {("10 %", "unscaled"), ("50 %", "scaled")}
     for all_inside in (counted(0, 1, [5, 5]), counted(0, 1, [0, 0])):
-        assert outside([all_inside] * 2, AxisSpan(0, 1, ("0", "", "1"))) == ()
+        assert outside([all_inside] * 2, span, 40) == ()
 
 
-def test_the_share_off_the_axis_stands_over_the_pair() -> None:
+def test_the_share_off_the_axis_is_shown_over_the_pair() -> None:
     weights = counted(-12, 0, [1, 0], underflow=3)
     column = replace(COLUMNS[0], histograms={**COLUMNS[0].histograms, "weights": weights})
     title = text_of(pair_lines([column, COLUMNS[1]], "weights", 60, 1, UNICODE)[0])
-    assert title.endswith("off < 75 %")
+    assert title.endswith("75 % below the axis")
 
 
 # Pairs and the grid
@@ -188,9 +190,8 @@ def test_no_count_is_lost_between_a_histogram_and_its_bars(name: HistogramName) 
         shown = sum(histogram.onto(np.linspace(span.low, span.high, 41)))
         below, through = histogram.below([span.low, span.high])
         assert shown == pytest.approx(through - below)
-        said = text_of(outside([histogram, histogram], span))
         if shown < 0.998 * histogram.total:
-            assert said.startswith("off ")
+            assert text_of(outside([histogram, histogram], span, 60)).endswith(" the axis")
 
 
 @pytest.mark.parametrize("law", get_args(ComponentLaw))
@@ -209,7 +210,7 @@ def test_the_grid_has_exactly_the_width_and_at_most_the_height(law: ComponentLaw
 
 
 @pytest.mark.parametrize(("width", "titles"), [(58, 2), (175, 2), (176, 4), (200, 4)])
-def test_four_pairs_stand_side_by_side_where_there_is_room(width: int, titles: int) -> None:
+def test_four_pairs_are_side_by_side_if_they_fit(width: int, titles: int) -> None:
     columns = [
         replace(column, histograms={name: column.histograms[name] for name in HISTOGRAMS}) for column in COLUMNS
     ]
@@ -219,7 +220,7 @@ def test_four_pairs_stand_side_by_side_where_there_is_room(width: int, titles: i
     assert all(word in text for word in ("logits", "attention weights", "row entropy", "‖J‖_F"))
 
 
-def test_eight_lines_are_enough_for_four_pairs_the_gradient_s_before_the_jacobian_s() -> None:
+def test_eight_lines_show_four_pairs_the_gradient_instead_of_the_jacobian() -> None:
     text = "\n".join(text_of(line) for line in grid_lines(COLUMNS, 58, 8, UNICODE))
     assert all(word in text for word in ("logits", "attention weights", "row entropy", "‖∂L/∂q‖"))
     assert "‖J‖_F" not in text
@@ -247,7 +248,7 @@ def test_the_exact_law_is_drawn_over_logits_only_and_only_over_tall_bars() -> No
     assert "•" not in "".join(text_of(line) for line in pair_lines(COLUMNS, "logits", 60, 3, UNICODE))
 
 
-def test_the_exact_law_runs_along_the_tops_of_bars() -> None:
+def test_the_exact_law_follows_the_tops_of_bars() -> None:
     counts = [0.0, 5.0, 10.0, 20.0, 40.0, 20.0, 10.0]
     rows = curve_rows(counts, counts, 4, UNICODE)
     tops = bars(counts, 4, UNICODE)
@@ -257,7 +258,7 @@ def test_the_exact_law_runs_along_the_tops_of_bars() -> None:
         assert row == top
 
 
-def test_the_exact_law_stays_within_the_bars_room() -> None:
+def test_the_exact_law_stays_within_the_lines_of_the_bars() -> None:
     rows = curve_rows([1e9, 0.0, 0.001], [1.0, 1.0, 1.0], 3, UNICODE)
     assert rows == {0: [0]}
     assert curve_rows([1.0], [0.0], 3, UNICODE) == {}
@@ -268,7 +269,7 @@ def column_of(rule: str, multiplier: float) -> Column:
 
 
 @pytest.mark.parametrize("rule", ["none", "file", "sqrt_d_k"])
-def test_the_word_before_the_bars_says_whose_they_are(rule: str) -> None:
-    word = {"none": "unscaled", "file": "file's"}.get(rule, "scaled")
+def test_the_word_before_the_bars_names_the_column(rule: str) -> None:
+    word = {"none": "unscaled", "file": "file"}.get(rule, "scaled")
     lines = pair_lines([COLUMNS[0], column_of(rule, 0.125)], "entropy", 60, 1, UNICODE)
     assert text_of(lines[2]).startswith(word.ljust(NAME))

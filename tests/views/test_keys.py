@@ -1,4 +1,4 @@
-"""Keys are called as they are labelled."""
+"""The names of keys."""
 
 import pytest
 from attn_tui.tui.views.keys import key_name, key_word, rekeyed
@@ -12,16 +12,16 @@ from attn_tui.tui.views.keys import key_name, key_word, rekeyed
         ("ctrl+pageup", "Ctrl+PgUp"), ("enter", "Enter"), ("0-9", "0-9"),
     ],
 )  # fmt: skip
-def test_a_key_has_its_word(name: str, word: str) -> None:
+def test_a_key_is_named(name: str, word: str) -> None:
     assert key_word(name) == word
 
 
 @pytest.mark.parametrize("name", ["pageup", "ctrl+p", "f1", "enter", "shift+tab", "n", "N", "?", "escape", "+"])
-def test_a_word_is_understood_as_its_key(name: str) -> None:
+def test_a_written_name_gives_its_key(name: str) -> None:
     assert key_name(key_word(name)) == name
 
 
-def test_a_key_that_has_become_another_is_shown_as_that() -> None:
+def test_a_changed_key_is_shown() -> None:
     keys = [("←→", "d_k ±1"), ("[ ]", "keys"), ("PgUp PgDn", "width"), ("s", "scale"), ("S", "back")]
     instead = {"→": "d", "]": "F2", "PgDn": "x", "s": "n"}
     shown = [press for press, _ in rekeyed(keys, instead)]

@@ -1,4 +1,4 @@
-"""Lines of exactly so many cells, whatever characters they hold."""
+"""Lines have exactly the given width, whatever characters they contain."""
 
 import pytest
 from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, shortened, wrapped
@@ -31,13 +31,13 @@ def test_fitting_keeps_the_beginning_and_its_roles(line: Line, width: int) -> No
     assert fitted_roles[: len(kept)] == roles_of[: len(kept)]
 
 
-def test_a_wide_character_is_never_halved() -> None:
+def test_a_wide_character_is_never_split() -> None:
     assert fitted((("词語", "text"),), 3) == (("词 ", "text"),)
     assert fitted((("词語", "text"),), 1) == ((" ", "text"),)
     assert fitted((("a", "dim"), ("词", "text")), 2) == (("a", "dim"), (" ", "text"))
 
 
-def test_a_line_that_fits_is_left_as_it_is() -> None:
+def test_a_line_that_fits_is_unchanged() -> None:
     assert fitted((("ab", "dim"),), 2) == (("ab", "dim"),)
     assert fitted((), 3) == (("   ", "text"),)
 
@@ -47,12 +47,12 @@ def test_two_ends_have_exactly_the_width(left: Line, right: Line, width: int) ->
     assert line_width(ends(left, right, width)) == width
 
 
-def test_the_right_end_stands_at_the_edge_or_gives_way() -> None:
+def test_the_right_part_is_at_the_edge_or_dropped() -> None:
     left: Line = (("left", "text"),)
     right: Line = (("词", "dim"),)
     assert text_of(ends(left, right, 10)) == "left    词"
     assert text_of(ends(left, right, 7)) == "left 词"
-    assert text_of(ends(left, right, 6)) == "left  "  # not without a space between
+    assert text_of(ends(left, right, 6)) == "left  "  # they need a space between them
     assert text_of(ends(left, right, 3)) == "lef"
 
 
@@ -70,26 +70,26 @@ def test_a_paragraph_breaks_between_words() -> None:
     assert wrapped("a", 7, "alert") == [(("a", "alert"),)]
 
 
-def test_a_word_longer_than_the_line_is_broken_rather_than_lost() -> None:
+def test_a_word_longer_than_the_line_is_broken() -> None:
     path = "/a/very/long/path/to/a/capture.safetensors"
     paragraph = [text_of(line) for line in wrapped(f"{path}: empty", 20)]
     assert all(len(line) <= 20 for line in paragraph)
     assert "".join(paragraph).replace(" ", "").startswith(path)
 
 
-def test_printed_lines_are_the_same_words() -> None:
+def test_printed_lines_have_the_same_text() -> None:
     text = as_text([(("ab", "unscaled"), (" c", "dim")), ((("d"), "alert"),)])
     assert text.plain == "ab c\nd"
 
 
-def test_what_follows_a_percent_sign_stays_with_it() -> None:
+def test_punctuation_stays_with_a_percent_sign() -> None:
     lines = wrapped("Dead rows 0 %. Sinks (above 30 %) and, 5 %, others.", 80)
     assert lines == [(("Dead rows 0 %. Sinks (above 30 %) and, 5 %, others.", "text"),)]
     assert [text for ((text, _),) in wrapped("It is 14 %. No", 9)] == ["It is", "14 %. No"]
 
 
 @pytest.mark.parametrize("height", range(1, 6))
-def test_a_paragraph_that_is_cut_says_so(height: int) -> None:
+def test_a_cut_paragraph_ends_with_the_sign(height: int) -> None:
     lines = wrapped("one two three four five six seven", 9)
     assert shortened(lines, 9, 5, "…") == lines
     cut = [text_of(line) for line in shortened(lines, 9, height, "…")]
@@ -98,12 +98,12 @@ def test_a_paragraph_that_is_cut_says_so(height: int) -> None:
     assert all(len(text) <= 9 for text in cut)
 
 
-def test_a_word_that_fills_the_line_gives_way_to_the_sign() -> None:
+def test_a_word_that_fills_the_line_is_shortened_for_the_sign() -> None:
     assert shortened(wrapped("abcdefghi jkl", 9), 9, 1, "...") == [(("abcde ...", "text"),)]
 
 
 @pytest.mark.parametrize("width", range(-2, 12))
-def test_a_paragraph_comes_to_an_end_however_narrow_it_is(width: int) -> None:
+def test_wrapping_ends_at_any_width(width: int) -> None:
     for text in ("Unscaled: 28 % of rows one-hot.", "词语 > 99.9 % 词语"):
         lines = wrapped(text, width)
         assert width <= 0 or all(line_width(line) <= width for line in lines)

@@ -1,21 +1,22 @@
-"""Mechanisms over d_k: a block for each statistic, as many d_k as fit, and what the bounds are in words."""
+"""Mechanisms over d_k: a block for each statistic, as many d_k as fit, and the bounds in words."""
 
 import pytest
-from attn_tui.core.lab.mechanisms import COMPARED, MEASURED, Row
+from attn_tui.core.lab.mechanisms import COMPARED, MEASURED
+from attn_tui.core.lab.results import MechanismRow
 from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.tui.panes.rules.mechanisms import bound_sentences, mechanism_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.mechanisms import bound_sentences, mechanism_lines
 
 BOUNDS = {"additive": 8.0, "cosine": 1.0}
 ROWS = [
-    Row(m, rule, 1.0, d_k, {name: Estimate(0.5 / d_k, 0.1) for name in MEASURED}, d_k / 8, BOUNDS.get(m))
+    MechanismRow(m, rule, 1.0, d_k, {name: Estimate(0.5 / d_k, 0.1) for name in MEASURED}, d_k / 8, BOUNDS.get(m))
     for d_k in (4, 16, 32)
     for m, rule in COMPARED
 ]
 
 
-def texts(rows: list[Row], width: int = 80, glyphs: Glyphs = UNICODE) -> list[str]:
+def texts(rows: list[MechanismRow], width: int = 80, glyphs: Glyphs = UNICODE) -> list[str]:
     def text(line: Line) -> str:
         assert line_width(line) <= width
         return "".join(piece for piece, _ in line)
@@ -34,7 +35,7 @@ def test_each_statistic_has_a_line_for_each_mechanism() -> None:
     assert [line.split()[0] for line in lines[at + 1 : at + 3]] == ["additive", "cosine"]
 
 
-def test_points_stand_under_each_other() -> None:
+def test_decimal_points_are_aligned() -> None:
     lines = texts(ROWS)
     block = lines[1:6]
     for at in range(22, max(map(len, block))):
@@ -42,21 +43,21 @@ def test_points_stand_under_each_other() -> None:
         assert "." not in column or column <= {".", " ", ""}
 
 
-def test_the_additive_bound_is_told_from_what_was_measured() -> None:
+def test_the_bounds_are_described_in_words() -> None:
     additive, cosine = bound_sentences(ROWS)
     assert "at d_k 32 ‖v‖₁ is 8, and the largest |score| drawn is 4, 50 % of it" in additive
-    assert "above 1 at 2 of 3 d_k" in additive
+    assert "exceeds 1 at 2 of 3 d_k" in additive
     assert "±1" in cosine
     assert bound_sentences([row for row in ROWS if row.mechanism == "dot_product"]) == []
 
 
 @pytest.mark.parametrize(("width", "missing"), [(30, "4, 16"), (38, "4"), (46, "")])
-def test_the_largest_d_k_stay_where_there_is_no_room_for_all(width: int, missing: str) -> None:
-    told = [line for line in texts(ROWS, width) if line.startswith("No room for d_k")]
-    assert told == ([f"No room for d_k {missing}."] if missing else [])
+def test_if_not_all_d_k_fit_the_largest_are_shown(width: int, missing: str) -> None:
+    hidden = " ".join(texts(ROWS, width)).partition("Not shown at this width: ")[2].partition(".")[0]
+    assert hidden == (f"d_k {missing}" if missing else "")
 
 
-def test_what_is_not_measured_yet_is_pending() -> None:
+def test_mechanisms_without_a_measurement_are_pending() -> None:
     assert texts([]) == ["Measuring mechanisms…"]
     lines = texts(ROWS[:-1])
     assert next(line for line in lines if line.startswith(" cosine")).split()[-1] == "…"

@@ -1,12 +1,12 @@
-"""A copied command, as it is shown."""
+"""The message about a copied command."""
 
 import subprocess
 
 import pytest
-from attn_tui.tui.command import in_shell
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.notice import continued, copied_lines
+from attn_tui.tui.views.reproduce import in_shell
 
 WORDS = [
     ["attn-tui", "report"],
@@ -33,7 +33,7 @@ def test_a_quoted_word_longer_than_a_line_is_shown_whole() -> None:
     assert word in "".join(lines)
 
 
-def test_a_short_command_takes_one_line_with_what_became_of_it() -> None:
+def test_a_short_command_is_on_one_line_with_the_message() -> None:
     (line,) = copied_lines("attn-tui report --d-k 512", 80, UNICODE)
     assert line[-1] == ("attn-tui report --d-k 512", "key")
     assert "Copied" in line[0][0]

@@ -1,4 +1,4 @@
-"""Numbers as they stand in tables: one width, one point, nothing that is not so."""
+"""Numbers in tables: constant width, aligned decimal points, correct rounding."""
 
 import math
 
@@ -13,30 +13,30 @@ both = st.sampled_from([UNICODE, ASCII])
 
 
 def read(text: str) -> float:
-    """The number that a person reads."""
+    """Return the number that a text shows."""
     return float(text.replace("−", "-"))
 
 
 @given(value=finite, glyphs=both)
-def test_a_value_always_takes_the_same_room(value: float, glyphs: Glyphs) -> None:
+def test_a_value_always_has_the_same_width(value: float, glyphs: Glyphs) -> None:
     assert len(aligned(value, glyphs)) == VALUE
 
 
 @given(value=finite, glyphs=both)
-def test_a_value_is_read_back_to_three_digits_and_five_places(value: float, glyphs: Glyphs) -> None:
+def test_a_value_has_three_digits_and_five_places(value: float, glyphs: Glyphs) -> None:
     shown = read(aligned(value, glyphs))
     assert shown == pytest.approx(value, rel=1e-3, abs=6e-6)
     assert (shown == 0) == (value == 0)
 
 
 @given(value=st.floats(-9_999, 9_999), glyphs=both)
-def test_points_stand_under_each_other(value: float, glyphs: Glyphs) -> None:
+def test_decimal_points_are_aligned(value: float, glyphs: Glyphs) -> None:
     text = aligned(value, glyphs)
     if "e" in text:
         assert 0 < abs(value) < 1e-4
     elif "." in text:
         assert text.index(".") == POINT
-    else:  # the last digit of a whole number stands where it would before a point
+    else:  # the last digit of an integer is where it would be before a point
         assert text[POINT - 1].isdigit()
         assert not text[POINT:].strip()
 
@@ -62,7 +62,7 @@ def test_ends_of_the_aligned_range() -> None:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_what_does_not_exist_is_a_dash_under_the_units(glyphs: Glyphs) -> None:
+def test_a_missing_value_is_a_dash_in_the_units_place(glyphs: Glyphs) -> None:
     dash = glyphs.say("—")
     assert aligned(None, glyphs) == f"    {dash}      "
     assert short(None, glyphs) == dash
@@ -70,7 +70,7 @@ def test_what_does_not_exist_is_a_dash_under_the_units(glyphs: Glyphs) -> None:
 
 
 @given(value=finite)
-def test_a_short_number_has_at_most_four_digits_and_no_idle_zeros(value: float) -> None:
+def test_a_short_number_has_at_most_four_digits_and_no_trailing_zeros(value: float) -> None:
     text = short(value, UNICODE)
     mantissa = text.partition("e")[0]
     assert sum(character.isdigit() for character in mantissa.lstrip("−").lstrip("0.")) <= 4
@@ -97,17 +97,17 @@ def test_ends_of_short_numbers() -> None:
 
 
 @given(stderr=st.just(0.0) | st.floats(1e-9, 9e9), glyphs=both)
-def test_a_standard_error_always_takes_the_same_room(stderr: float, glyphs: Glyphs) -> None:
+def test_a_standard_error_always_has_the_same_width(stderr: float, glyphs: Glyphs) -> None:
     assert len(error(stderr, glyphs)) == STDERR
 
 
 @given(stderr=st.floats(1e-9, 9e-4) | st.floats(1e-3, 9e9), glyphs=both)
-def test_a_standard_error_is_read_back_to_two_digits(stderr: float, glyphs: Glyphs) -> None:
+def test_a_standard_error_has_two_digits(stderr: float, glyphs: Glyphs) -> None:
     assert read(error(stderr, glyphs)) == pytest.approx(stderr, rel=5.1e-2)
 
 
 @pytest.mark.parametrize("stderr", [2.2e-16, 1.5e-10])
-def test_an_extreme_standard_error_takes_no_more_room(stderr: float) -> None:
+def test_an_extreme_standard_error_is_not_wider(stderr: float) -> None:
     assert len(error(stderr, UNICODE)) == STDERR
 
 
@@ -126,7 +126,7 @@ def test_a_standard_error_of_zero_is_a_plain_zero() -> None:
     assert error(12.0, UNICODE) == "12    "
 
 
-def test_percentages_are_0_or_100_only_where_they_are_exactly_that() -> None:
+def test_percentages_are_0_or_100_only_if_exact() -> None:
     shown = {
         0.0: "0 %",
         1e-12: "< 0.1 %",
@@ -144,12 +144,12 @@ def test_percentages_are_0_or_100_only_where_they_are_exactly_that() -> None:
 
 
 @given(share=st.floats(0, 1))
-def test_no_percentage_says_0_or_100_of_a_part(share: float) -> None:
+def test_the_percentage_of_a_part_is_never_0_or_100(share: float) -> None:
     assert (percent(share) in ("0 %", "100 %")) == (100 * share in (0, 100))
 
 
 @given(value=finite)
-def test_minus_signs_are_true_ones_except_in_ascii(value: float) -> None:
+def test_negative_numbers_have_a_minus_sign_except_in_ascii(value: float) -> None:
     for show in (aligned, short):
         assert "-" not in show(value, UNICODE)
         assert show(value, ASCII).isascii()

@@ -1,6 +1,7 @@
-"""The parameter panel: which fields stand where, what is typed, what is objected to."""
+"""The parameter panel: its fields, typed text, and error messages."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
@@ -25,17 +26,17 @@ def text_of(line: Line) -> str:
     return "".join(text for text, _ in line)
 
 
-def shown(parameters: Parameters, width: int = 25, height: int = 36, **more: object) -> list[str]:
-    return [text_of(line) for line in panel_lines(parameters, width, height, UNICODE, **more)]  # type: ignore[arg-type]
+def shown(parameters: Parameters, width: int = 25, height: int = 36, **more: Any) -> list[str]:
+    return [text_of(line) for line in panel_lines(parameters, width, height, UNICODE, **more)]
 
 
 @pytest.mark.parametrize("parameters", [DEFAULT, LONGEST])
 @pytest.mark.parametrize("width", [21, 25, 40])
 @pytest.mark.parametrize("height", [1, 10, 13, 18, 22, 36, 58])
-def test_a_panel_has_exactly_its_lines_of_exactly_its_width(parameters: Parameters, width: int, height: int) -> None:
+def test_a_panel_has_exactly_its_height_and_width(parameters: Parameters, width: int, height: int) -> None:
     for glyphs in (UNICODE, ASCII):
         for focus in (None, *(field.name for field in applicable(parameters))):
-            for editing in (None, Editing("d_k", "1" * 40), Editing("d_k", "x", "d_k: 'x' is not accepted; " * 4)):
+            for editing in (None, Editing("d_k", "1" * 40), Editing("d_k", "x", "d_k: must be; " * 4)):
                 lines = panel_lines(parameters, width, height, glyphs, focus, editing)
                 assert len(lines) == height
                 assert {line_width(line) for line in lines} == {width}
@@ -51,7 +52,7 @@ def test_only_fields_that_have_an_effect_are_shown() -> None:
         assert FIELD[name] in applicable(replace(LONGEST, scale=scale))
 
 
-def test_each_field_stands_on_the_line_where_a_click_finds_it() -> None:
+def test_each_field_is_on_the_line_that_a_click_selects() -> None:
     for parameters in (DEFAULT, LONGEST):
         for height in (14, 18, 22, 36):
             rows = field_rows(parameters, height)
@@ -73,14 +74,14 @@ def test_all_fields_fit_on_a_small_screen() -> None:
 
 
 @pytest.mark.parametrize("height", [5, 10, 18])
-def test_where_fields_have_no_room_those_about_the_cursor_are_shown(height: int) -> None:
+def test_if_not_all_fields_fit_those_around_the_cursor_are_shown(height: int) -> None:
     for field in applicable(LONGEST):
         rows = field_rows(LONGEST, height, field.name)
         assert field in rows
         assert len(rows) == height
 
 
-def test_groups_are_set_apart_where_help_still_has_room() -> None:
+def test_groups_are_separated_if_that_leaves_space_for_help() -> None:
     assert None not in field_rows(DEFAULT, 20)
     rows = field_rows(DEFAULT, 36)
     gaps = [at for at, field in enumerate(rows) if field is None]
@@ -91,14 +92,14 @@ def test_groups_are_set_apart_where_help_still_has_room() -> None:
         assert before.group != after.group
 
 
-def test_values_are_shown_as_people_write_them() -> None:
+def test_values_are_shown_as_they_are_typed() -> None:
     assert value_text(FIELD["scale"], DEFAULT) == "1/√d_k"
     assert value_text(FIELD["components"], LONGEST) == "Student t"
     assert value_text(FIELD["mean_q"], DEFAULT) == "0"
     assert value_text(FIELD["d_k"], LONGEST) == "16384"
 
 
-def test_the_field_with_the_cursor_is_set_off_by_signs_and_explained_below() -> None:
+def test_the_field_with_the_cursor_has_arrows_and_help_below() -> None:
     lines = shown(DEFAULT, focus="n_keys")
     marked = [line for line in lines if "◂" in line]
     assert len(marked) == 1
@@ -108,18 +109,18 @@ def test_the_field_with_the_cursor_is_set_off_by_signs_and_explained_below() -> 
     assert not any("◂" in line or "softmax runs" in line for line in shown(DEFAULT))
 
 
-def test_what_is_typed_stands_in_place_of_the_value_with_a_caret() -> None:
+def test_typed_text_with_a_cursor_replaces_the_value() -> None:
     line = shown(DEFAULT, editing=Editing("d_k", "12"))[0]
     assert line.split() == ["d_k", "12_"]
     assert shown(DEFAULT, editing=Editing("d_k", ""))[0].split() == ["d_k", "_"]
 
 
-def test_of_a_long_text_the_end_is_shown_where_one_types() -> None:
+def test_the_end_of_long_typed_text_is_shown() -> None:
     assert shown(DEFAULT, editing=Editing("d_k", "123456789012345678"))[0].rstrip().endswith("678_")
 
 
-def test_an_objection_stands_below_in_place_of_the_help() -> None:
-    reason = "d_k: '0' is not accepted; it takes a whole number from 1 to 16384"
+def test_an_error_message_replaces_the_help() -> None:
+    reason = "d_k: must be a whole number from 1 to 16384"
     lines = panel_lines(DEFAULT, 25, 36, UNICODE, "d_k", Editing("d_k", "0", reason))
     alerts = [text_of(line).strip() for line in lines if any(role == "alert" for _, role in line)]
     assert alerts[0].split() == ["d_k", "◂", "0_", "▸"]
@@ -128,8 +129,8 @@ def test_an_objection_stands_below_in_place_of_the_help() -> None:
 
 
 @pytest.mark.parametrize("height", [18, 22])
-def test_an_objection_is_complete_on_small_screens(height: int) -> None:
-    reason = "d_k: '99999' is not accepted; it takes a whole number from 1 to 16384"
+def test_an_error_message_is_complete_on_small_screens(height: int) -> None:
+    reason = "d_k: must be a whole number from 1 to 16384"
     lines = shown(DEFAULT, width=21, height=height, editing=Editing("d_k", "99999", reason))
     assert "16384" in " ".join(lines)
 

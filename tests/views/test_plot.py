@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from attn_tui.tui.views.axes import Axis, axis_over, tick_labels
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import Line, Role, line_width
 from attn_tui.tui.views.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -30,7 +30,7 @@ def texts(lines: Sequence[Line]) -> list[str]:
 
 
 def inside(drawing: Drawing, lines: Sequence[Line] | None = None) -> list[str]:
-    """What stands between the axes."""
+    """Return the text between the axes."""
     at = drawing.at
     return [text_of(line)[at.margin : at.margin + at.columns] for line in (lines or drawing.lines)[: at.rows]]
 
@@ -45,10 +45,11 @@ def one(points: Sequence[Point] = (), exact: Sequence[tuple[float, float]] = (),
 
 @st.composite
 def plots(draw_: st.DrawFn) -> Plot:
-    """Any plot over d_k, also one whose values leave its axes."""
+    """Draw a plot over d_k, whose values may lie outside its axes."""
     values = draw_(st.lists(numbers, min_size=1, max_size=8))
     logarithmic = draw_(st.booleans()) and all(value > 1e-6 for value in values)
     y = axis_over(values, 10 if logarithmic else 0)
+    looks: list[tuple[Role, Role, str]] = [("unscaled", "thin_unscaled", "o"), ("scaled", "thin_scaled", "x")]
     series = [
         Series(
             role,
@@ -65,7 +66,7 @@ def plots(draw_: st.DrawFn) -> Plot:
             ],
             sorted(draw_(st.dictionaries(st.integers(1, 9000), numbers, max_size=5)).items()),
         )
-        for role, thin, mark in (("unscaled", "thin_unscaled", "o"), ("scaled", "thin_scaled", "x"))
+        for role, thin, mark in looks
     ]
     marks = [Mark(draw_(d_ks), "softmax freezes", "dim")] if draw_(st.booleans()) else []
     return Plot(X, y, series, draw_(st.sampled_from(["", " %"])), marks)
@@ -75,7 +76,7 @@ def plots(draw_: st.DrawFn) -> Plot:
 
 
 @given(values=st.lists(numbers, min_size=1, max_size=10))
-def test_an_axis_holds_its_values(values: list[float]) -> None:
+def test_an_axis_contains_its_values(values: list[float]) -> None:
     axis = axis_over(values)
     slack = 1e-9 * (axis.high - axis.low)
     assert axis.low < axis.high
@@ -83,7 +84,7 @@ def test_an_axis_holds_its_values(values: list[float]) -> None:
 
 
 @given(values=st.lists(positive, min_size=1, max_size=10), base=st.sampled_from([2, 10]))
-def test_an_axis_of_equal_factors_holds_its_values_and_ends_on_round_ones(values: list[float], base: int) -> None:
+def test_a_logarithmic_axis_contains_its_values_and_has_round_ends(values: list[float], base: int) -> None:
     axis = axis_over(values, base)
     assert axis.low * (1 - 1e-8) <= min(values)
     assert max(values) <= axis.high * (1 + 1e-8)
@@ -93,26 +94,26 @@ def test_an_axis_of_equal_factors_holds_its_values_and_ends_on_round_ones(values
 
 
 @given(low=st.floats(0.71, 0.999), high=st.floats(0, 1))
-def test_an_axis_begins_at_0_where_that_is_near(low: float, high: float) -> None:
+def test_an_axis_starts_at_0_if_that_is_near(low: float, high: float) -> None:
     assert axis_over([high * 0.5, 1.0]).low == 0
     assert axis_over([low, 1.0]).low > 0
 
 
 @given(value=positive, base=st.sampled_from([0, 2, 10]))
-def test_a_place_leads_back_to_its_value(value: float, base: int) -> None:
+def test_the_value_at_a_position_is_the_inverse_of_the_position(value: float, base: int) -> None:
     axis = Axis(1e-3, 1e4, base)
     place = axis.place(value)
     assert place is not None
     assert axis.value(place) == pytest.approx(value)
 
 
-def test_a_logarithm_has_no_place_for_what_is_not_above_0() -> None:
+def test_values_of_0_and_below_have_no_position_on_a_logarithmic_axis() -> None:
     assert Axis(1, 100, 10).place(0) is None
     assert Axis(1, 100, 10).place(-1) is None
 
 
 @given(values=st.lists(numbers, min_size=2, max_size=5), most=st.integers(1, 30))
-def test_ticks_are_round_even_inside_and_not_too_many(values: list[float], most: int) -> None:
+def test_ticks_are_round_and_evenly_spaced_within_the_axis(values: list[float], most: int) -> None:
     assume(max(values) - min(values) > 1e-3)
     axis = axis_over(values)
     ticks = axis.ticks(most)
@@ -143,7 +144,7 @@ def test_ticks_over_d_k_are_powers_of_two(most: int, ticks: list[float]) -> None
 
 
 @given(low=st.integers(-5, 3), decades=st.integers(1, 8), most=st.integers(1, 30))
-def test_ticks_of_equal_factors_are_powers_of_ten_twos_or_fives(low: int, decades: int, most: int) -> None:
+def test_logarithmic_ticks_are_powers_of_ten_twos_or_fives(low: int, decades: int, most: int) -> None:
     ticks = Axis(10.0**low, 10.0 ** (low + decades), 10).ticks(most)
     assert 1 <= len(ticks) <= most
     for tick in ticks:
@@ -163,14 +164,14 @@ def test_ticks_of_equal_factors_are_powers_of_ten_twos_or_fives(low: int, decade
         (Axis(1e-6, 1e6, 10), 4, ["10⁻⁴", "1", "10⁴"]),
     ],
 )
-def test_labels_are_as_long_as_it_takes_to_tell_ticks_apart(axis: Axis, most: int, labels: list[str]) -> None:
+def test_labels_have_enough_digits_to_distinguish_the_ticks(axis: Axis, most: int, labels: list[str]) -> None:
     assert tick_labels(axis.ticks(most), axis, UNICODE) == labels
 
 
 @given(values=st.lists(numbers, min_size=2, max_size=5), most=st.integers(2, 12), base=st.sampled_from([0, 10]))
 @example(values=[0.998046875, 0.997], most=3, base=0)
 @example(values=[0.96875, 0.9921875], most=2, base=0)
-def test_no_two_labels_are_the_same_and_each_says_its_value(values: list[float], most: int, base: int) -> None:
+def test_labels_differ_and_equal_their_values(values: list[float], most: int, base: int) -> None:
     assume(max(values) - min(values) > 1e-3)
     assume(not base or min(values) > 1e-6)
     axis = axis_over(values, base)
@@ -186,7 +187,7 @@ def test_no_two_labels_are_the_same_and_each_says_its_value(values: list[float],
 
 @settings(deadline=None)
 @given(plot=plots(), width=widths, height=heights, glyphs=both, cursor=d_ks)
-def test_a_plot_is_exactly_so_many_lines_of_so_many_cells(
+def test_a_plot_has_exactly_its_height_and_width(
     plot: Plot, width: int, height: int, glyphs: Glyphs, cursor: int
 ) -> None:
     drawing = draw(plot, width, height, glyphs)
@@ -199,7 +200,7 @@ def test_a_plot_is_exactly_so_many_lines_of_so_many_cells(
 
 
 @given(x=d_ks, part=st.floats(0, 1), width=st.integers(30, 120), height=st.integers(5, 40), glyphs=both)
-def test_a_point_stands_where_it_belongs(x: int, part: float, width: int, height: int, glyphs: Glyphs) -> None:
+def test_a_point_is_drawn_at_its_value(x: int, part: float, width: int, height: int, glyphs: Glyphs) -> None:
     y = Axis(-3, 7)
     drawing = draw(Plot(X, y, [one([Point(x, y.value(part))], mark="P")]), width, height, glyphs)
     at = drawing.at
@@ -209,7 +210,7 @@ def test_a_point_stands_where_it_belongs(x: int, part: float, width: int, height
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_ticks_stand_beside_the_values_that_they_name(glyphs: Glyphs) -> None:
+def test_ticks_are_beside_their_values(glyphs: Glyphs) -> None:
     y = Axis(0, 5)
     points = [Point(2.0**n, 0.0) for n in range(13)] + [Point(1, value) for value in range(6)]
     drawing = draw(Plot(X, y, [one(points, mark="P")], " %"), 100, 18, glyphs)
@@ -225,7 +226,7 @@ def test_ticks_stand_beside_the_values_that_they_name(glyphs: Glyphs) -> None:
 
 
 @given(x=d_ks, width=st.integers(30, 120), glyphs=both)
-def test_pointing_at_a_point_finds_its_x(x: int, width: int, glyphs: Glyphs) -> None:
+def test_the_column_of_a_point_gives_its_x(x: int, width: int, glyphs: Glyphs) -> None:
     drawing = draw(Plot(X, Axis(0, 1), [one([Point(x, 0.5)], mark="P")]), width, 9, glyphs)
     [(_, column)] = where(inside(drawing), "P")
     found = drawing.at.x_of(drawing.at.margin + column)
@@ -234,7 +235,7 @@ def test_pointing_at_a_point_finds_its_x(x: int, width: int, glyphs: Glyphs) -> 
 
 
 @given(stderr=st.floats(0.01, 3), width=st.integers(30, 60), height=st.integers(6, 40))
-def test_an_error_bar_reaches_one_standard_error_to_either_side(stderr: float, width: int, height: int) -> None:
+def test_an_error_bar_extends_one_standard_error_up_and_down(stderr: float, width: int, height: int) -> None:
     drawing = draw(Plot(X, Axis(-5, 5), [one([Point(64, 0.0, stderr)], mark="P")]), width, height, UNICODE)
     rows = inside(drawing)
     [(middle, column)] = where(rows, "P")
@@ -252,16 +253,17 @@ def test_an_error_bar_reaches_one_standard_error_to_either_side(stderr: float, w
     assert 0 <= max(below, default=middle + 1) - lower <= (0.5 if below else 1.01)
 
 
-def test_an_error_bar_below_every_logarithm_reaches_the_axis() -> None:
+def test_an_error_bar_below_0_reaches_a_logarithmic_axis() -> None:
     drawing = draw(Plot(X, Axis(0.1, 100, 10), [one([Point(64, 10.0, 20.0)])]), 60, 12, UNICODE)
     rows = inside(drawing)
     [(row, column)] = where(rows, "●")
     assert all(text[column] == "│" for text in rows[row + 1 :])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(power=st.floats(-1, 1), height=st.integers(8, 40))
-def test_a_curve_runs_through_its_values(power: float, height: int) -> None:
+def test_a_curve_passes_through_its_values(power: float, height: int) -> None:
     exact = [(float(x), x**power) for x in range(1, 4097)]
     drawing = draw(Plot(X, Axis(4096**-1, 4096, 10), [one((), exact)]), 100, height, UNICODE)
     rows, at = inside(drawing), drawing.at
@@ -292,7 +294,7 @@ def test_curves_that_share_a_cell_share_its_dots() -> None:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_points_of_two_series_in_one_place_have_their_own_sign(glyphs: Glyphs) -> None:
+def test_points_of_two_series_in_one_cell_have_a_sign_for_both(glyphs: Glyphs) -> None:
     series = [one([Point(1, 0.5), Point(64, 0.5)], mark=glyphs.marks[0]), one([Point(64, 0.5)], mark=glyphs.marks[1])]
     text = "".join(inside(draw(Plot(X, Axis(0, 1), series), 60, 9, glyphs)))
     assert [text.count(sign) for sign in glyphs.marks] == [1, 0, 1]
@@ -307,7 +309,7 @@ def test_a_point_far_from_its_curve_is_marked(glyphs: Glyphs) -> None:
 
 @settings(deadline=None)
 @given(plot=plots(), cursor=d_ks, width=st.integers(30, 120), height=st.integers(5, 40), glyphs=both)
-def test_the_cursor_hides_nothing_and_stands_on_its_d_k(
+def test_the_cursor_hides_nothing_and_is_drawn_at_its_d_k(
     plot: Plot, cursor: int, width: int, height: int, glyphs: Glyphs
 ) -> None:
     drawing = draw(plot, width, height, glyphs)
@@ -325,14 +327,14 @@ def test_the_cursor_hides_nothing_and_stands_on_its_d_k(
 
 
 @pytest.mark.parametrize(("cursor", "sign"), [(0.5, "◂"), (8192.0, "▸")])
-def test_a_cursor_beyond_the_axis_is_pointed_at(cursor: float, sign: str) -> None:
+def test_an_arrow_points_to_a_cursor_beyond_the_axis(cursor: float, sign: str) -> None:
     drawing = draw(Plot(X, Axis(0, 1)), 60, 9, UNICODE)
     lines = texts(with_cursor(drawing, cursor, (), UNICODE))
     assert lines[:-2] == texts(drawing.lines)[:-2]
     assert sign in lines[-2]
 
 
-def test_a_point_at_the_cursor_alone_is_drawn_with_its_error_bar() -> None:
+def test_a_point_shown_only_at_the_cursor_has_its_error_bar() -> None:
     series = one(mark="P")
     drawing = draw(Plot(X, Axis(-5, 5), [series]), 60, 21, UNICODE)
     rows = inside(drawing, with_cursor(drawing, 100, [(series, Point(100, 0.0, 2.0))], UNICODE))
@@ -345,11 +347,11 @@ def test_a_point_at_the_cursor_alone_is_drawn_with_its_error_bar() -> None:
 
 
 @given(x=d_ks, cursor=d_ks, width=st.integers(60, 120))
-def test_the_words_of_a_mark_are_whole_or_absent(x: int, cursor: int, width: int) -> None:
+def test_the_words_of_a_mark_are_whole(x: int, cursor: int, width: int) -> None:
     points = [Point(2.0**n, n / 12, 0.05) for n in range(13)]
     drawing = draw(Plot(X, Axis(0, 1), [one(points)], "", [Mark(x, "softmax freezes", "dim")]), width, 12, UNICODE)
     text = "\n".join(inside(drawing, with_cursor(drawing, cursor, (), UNICODE)))
-    assert text.count("●") == 13
+    assert text.count("●") == len(points)
     assert "softmax freezes" in text
 
 

@@ -1,14 +1,14 @@
-"""Scale rules as rows: aligned, as many columns and rows as there is room for, and one rule in words."""
+"""Scale rules as rows: aligned, as many columns and rows as fit, and one rule in words."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from attn_tui.core.attention.scales import SCALE_RULES
-from attn_tui.core.lab.rule_curves import Curves
-from attn_tui.core.lab.rule_rows import MEASURED, RULES, Order, Row
+from attn_tui.core.lab.results import MEASURED, RULES, Order, RuleCurves, RuleRow
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import Estimate
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.rule_text import rule_text
-from attn_tui.tui.views.rules import (
+from attn_tui.tui.panes.rules.rule_text import rule_text
+from attn_tui.tui.panes.rules.view import (
     COLUMNS,
     CURVE,
     HEAD,
@@ -20,18 +20,19 @@ from attn_tui.tui.views.rules import (
     table_lines,
     title_line,
 )
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Line, line_width
 
 VALUES = dict(zip(MEASURED, (0.00781, 1.0, 13.99, 100.0, 0.5, 7.0), strict=True))
 ROWS = {
-    name: Row(name, 1 / (at + 1), {s: Estimate(value / (at + 1), 0.01) for s, value in VALUES.items()})
+    name: RuleRow(name, 1 / (at + 1), {s: Estimate(value / (at + 1), 0.01) for s, value in VALUES.items()})
     for at, name in enumerate(RULES)
 }
-CURVES = Curves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
+CURVES = RuleCurves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
 
 
-def shown(**changes: object) -> Shown:
-    whole = {"names": RULES, "rows": ROWS, "curves": CURVES, "order": Order(), "lab": "mup", "cursor": "none"}
-    return Shown(**(whole | changes))  # type: ignore[arg-type]
+def shown(**changes: Any) -> Shown:
+    return replace(Shown(RULES, ROWS, CURVES, Order(), lab="mup", cursor="none"), **changes)
 
 
 def text(line: Line) -> str:
@@ -51,7 +52,7 @@ def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
 
 @pytest.mark.parametrize("by", ["rule", "multiplier", "score_overflow"])
 @pytest.mark.parametrize("width", [40, 60, 80, 110])
-def test_columns_in_pages_are_all_of_them_and_the_sorted_one_always(width: int, by: str) -> None:
+def test_pages_show_every_column_and_always_the_sorted_one(width: int, by: str) -> None:
     first, seen = 0, set[str]()
     for _ in COLUMNS:
         here = columns_in(width, first, by, 3)
@@ -64,7 +65,7 @@ def test_columns_in_pages_are_all_of_them_and_the_sorted_one_always(width: int, 
     assert seen == {*COLUMNS}
 
 
-def test_points_stand_under_each_other() -> None:
+def test_decimal_points_are_aligned() -> None:
     lines = [text(line) for line in table_lines(shown(), 80, 0, HEAD + len(RULES), UNICODE)][HEAD:]
     for at in range(NAME, 78):
         column = {line[at] for line in lines}
@@ -72,11 +73,13 @@ def test_points_stand_under_each_other() -> None:
             assert column <= {".", " "}, at
 
 
-@pytest.mark.parametrize(("top", "words"), [(0, "24 more rows: 24 below"), (3, "24 more rows: 3 above, 21 below")])
-def test_rows_that_do_not_fit_are_counted(top: int, words: str) -> None:
+@pytest.mark.parametrize("top", [0, 3])
+def test_rows_that_do_not_fit_are_counted(top: int) -> None:
     lines = [text(line).strip() for line in table_lines(shown(), 80, top, HEAD + 6, UNICODE)]
     assert len(lines) == HEAD + 6
-    assert lines[-1] == words
+    hidden = len(RULES) - 5  # the last line counts them
+    below = f"{hidden - top} below"
+    assert lines[-1] == f"{hidden} more rows: {f'{top} above, {below}' if top else below}"
     assert lines[HEAD].endswith(text(table_lines(shown(), 80, 0, 99, UNICODE)[HEAD + top]).strip()[3:])
 
 
@@ -89,8 +92,8 @@ def test_the_curve_reaches_from_0_to_1_without_touching_the_line_above() -> None
     assert text(lines[HEAD]).rstrip().endswith("…")
 
 
-def test_what_is_pending_missing_or_stale_says_so() -> None:
-    fault = Row("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
+def test_pending_missing_and_stale_rows_are_marked() -> None:
+    fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
     some = shown(rows={"none": ROWS["none"], "log_d_k": fault}, stale={"none"})
     lines = table_lines(some, 100, 0, 99, UNICODE)[HEAD:]
     assert [role for piece, role in lines[0] if "1.000" in piece] == ["dim"]
@@ -107,7 +110,7 @@ def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("name", RULES)
-def test_a_rule_is_told_with_its_source(name: str, glyphs: Glyphs) -> None:
+def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -> None:
     lines = rule_text(name, ROWS[name], 60, glyphs)
     assert all(line_width(line) <= 60 for line in lines[1:])
     told = " ".join(text(line) for line in lines)
@@ -119,8 +122,8 @@ def test_a_rule_is_told_with_its_source(name: str, glyphs: Glyphs) -> None:
     assert CURVE not in told
 
 
-def test_what_stands_in_the_way_comes_before_the_rest() -> None:
-    fault = Row("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
+def test_an_error_message_comes_first() -> None:
+    fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
     assert text(rule_text("log_d_k", fault, 80, UNICODE)[1]) == "1/ln d_k has no value at d_k = 1."
     lines = rule_text("log_d_k", fault, 80, UNICODE, "No.")
     assert [text(line) for line in lines[1:2]] == ["No."]

@@ -1,7 +1,7 @@
-"""The sentence under the table says what the numbers say."""
+"""The sentence under the table."""
 
 import re
-from dataclasses import replace
+from collections.abc import Mapping
 
 import pytest
 from attn_tui.core.lab.experiment import run
@@ -11,7 +11,7 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.sentence import sentence
 from attn_tui.tui.views.table import Contents
 
-HEALTHY = {
+HEALTHY: dict[str, float | None] = {
     "logit_std": 1.0,
     "one_hot_rows": 0.0,
     "dead_rows": 0.0,
@@ -22,7 +22,7 @@ HEALTHY = {
 SATURATED = HEALTHY | {"logit_std": 8.0, "one_hot_rows": 0.3, "dead_rows": 0.13, "effective_keys": 3.0}
 
 
-def column(rule: str = "none", multiplier: float = 1.0, **values: float | None) -> Column:
+def column(values: Mapping[str, float | None], rule: str = "none", multiplier: float = 1.0) -> Column:
     return Column(rule, multiplier, {name: Estimate(value, 0.0) for name, value in values.items()}, {})
 
 
@@ -31,79 +31,83 @@ def say(*columns: Column) -> str:
 
 
 def test_a_saturated_and_a_healthy_column_side_by_side() -> None:
-    said = say(column(**SATURATED), column("sqrt_d_k", 0.125, **HEALTHY))
+    said = say(column(SATURATED), column(HEALTHY, "sqrt_d_k", 0.125))
     assert said == (
-        "Unscaled, logits have standard deviation 8: 30 % of rows one-hot, 13 % dead. "
-        "Scaled × 0.125, 1: no row one-hot or dead."
+        "Unscaled, logits spread to σ 8: 30 % of rows put everything on one key and 13 % pass no gradient. "
+        "With × 0.125, σ is 1 and no row does."
     )
 
 
-def test_one_of_two_can_be_none() -> None:
-    assert "4.0 % of rows one-hot, none dead" in say(column(**HEALTHY | {"one_hot_rows": 0.04}))
-    assert "none of rows one-hot, 4.0 % dead" in say(column(**HEALTHY | {"dead_rows": 0.04}))
+def test_a_share_of_zero_is_not_named_but_a_tiny_one_is() -> None:
+    assert say(column(HEALTHY | {"one_hot_rows": 0.04})).endswith("σ 1: 4.0 % of rows put everything on one key.")
+    assert say(column(HEALTHY | {"dead_rows": 0.04})).endswith("σ 1: 4.0 % of rows pass no gradient.")
+    assert say(column(HEALTHY | {"one_hot_rows": 1e-6})).endswith(": < 0.1 % of rows put everything on one key.")
+    assert say(column(HEALTHY)).endswith(": no row puts everything on one key, and all pass gradients.")
 
 
-def test_the_smallest_share_is_not_none() -> None:
-    assert "< 0.1 % of rows one-hot, none dead" in say(column(**HEALTHY | {"one_hot_rows": 1e-6}))
+def test_the_second_sentence_continues_the_first_if_that_is_clear() -> None:
+    second = column(HEALTHY | {"one_hot_rows": 0.02}, "sqrt_d_k", 0.5)
+    assert say(column(SATURATED), second).endswith("With × 0.5, σ is 1: 2.0 % and 0 % do.")
+    only_one_hot = column(SATURATED | {"dead_rows": 0.0})
+    assert say(only_one_hot, second).endswith("σ is 1: 2.0 % of rows put everything on one key.")
+    assert say(only_one_hot, column(HEALTHY)).endswith("σ is 1 and no row does.")
 
 
 def test_nearly_uniform_attention_is_named() -> None:
-    uniform = say(column(**HEALTHY | {"entropy_fraction": 0.999}))
-    assert "attention nearly uniform (99.9 % of ln n)" in uniform
-    assert "uniform" not in say(column(**HEALTHY))
-    assert "uniform" not in say(column(**HEALTHY | {"entropy_fraction": None}))
+    uniform = say(column(HEALTHY | {"entropy_fraction": 0.999}))
+    assert "attention is nearly uniform (99.9 % of ln n)" in uniform
+    assert "uniform" not in say(column(HEALTHY))
+    assert "uniform" not in say(column(HEALTHY | {"entropy_fraction": None}))
 
 
-def test_a_first_key_that_holds_much_is_named_unless_it_is_alone() -> None:
+def test_a_large_share_on_the_first_key_is_named_unless_there_are_no_other_keys() -> None:
     sink = HEALTHY | {"first_key_weight": 0.62}
-    assert "62 % on the first key" in say(column(**sink))
-    assert "first key" not in say(column(**HEALTHY))
-    assert "first key" not in say(column(**sink | {"first_key_weight": 1.0, "effective_keys": 1.0}))
+    assert "the first key gets 62 %" in say(column(sink))
+    assert "first key" not in say(column(HEALTHY))
+    assert "first key" not in say(column(sink | {"first_key_weight": 1.0, "effective_keys": 1.0}))
 
 
 @pytest.mark.parametrize("missing", ["logit_std", "one_hot_rows", "dead_rows"])
-def test_rows_without_a_key_are_said_to_have_none(missing: str) -> None:
-    assert say(column(**HEALTHY | {missing: None})) == "Unscaled, no query sees a key."
+def test_rows_without_a_visible_key_are_reported(missing: str) -> None:
+    assert say(column(HEALTHY | {missing: None})) == "Unscaled, no query sees a key."
 
 
-def test_each_column_is_called_by_its_rule() -> None:
-    said = say(column(**HEALTHY), column("file", 0.177, **HEALTHY))
-    assert "With the file's scale, 1: " in said
-    assert "Scaled × 2.5, 1: " in say(column(**HEALTHY), column("custom", 2.5, **HEALTHY))
+def test_each_column_is_named_by_its_rule() -> None:
+    said = say(column(HEALTHY), column(HEALTHY, "file", 0.177))
+    assert "With the file's scale, σ is 1: " in said
+    assert "With × 2.5, σ is 1: " in say(column(HEALTHY), column(HEALTHY, "custom", 2.5))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("logit_std", 2.5, "standard deviation 2.5:"),
-        ("one_hot_rows", 0.5, "50 % of rows one-hot"),
-        ("dead_rows", 0.5, "50 % dead"),
+        ("logit_std", 2.5, "σ 2.5:"),
+        ("one_hot_rows", 0.5, "50 % of rows put everything on one key"),
+        ("dead_rows", 0.5, "50 % of rows pass no gradient"),
         ("entropy_fraction", 0.99, "nearly uniform"),
-        ("first_key_weight", 0.9, "90 % on the first key"),
+        ("first_key_weight", 0.9, "the first key gets 90 %"),
     ],
 )
 def test_a_changed_value_changes_the_words(name: str, value: float, words: str) -> None:
-    assert words not in say(column(**HEALTHY))
-    assert words in say(column(**HEALTHY | {name: value}))
+    assert words not in say(column(HEALTHY))
+    assert words in say(column(HEALTHY | {name: value}))
 
 
-def test_a_real_measurement_says_what_its_table_shows() -> None:
+def test_the_sentence_on_a_real_measurement_agrees_with_it() -> None:
     measured = run(Parameters(d_k=256, n_keys=64, n_queries=32, batch=4))
     said = sentence(Contents(measured.columns), UNICODE)
     one_hot = measured.columns[0].measured["one_hot_rows"].value
     assert one_hot is not None
-    assert f"{100 * one_hot:.0f} % of rows one-hot" in said
-    assert said.endswith("Scaled × 0.0625, 1: no row one-hot or dead.") or re.search(
-        r"Scaled × 0\.0625, [01]\.?\d*:", said
-    )
+    assert f"{100 * one_hot:.0f} % of rows put everything on one key and " in said
+    assert re.search(r"With × 0\.0625, σ is (0\.9|1\.0)\d* and no row does\.$", said)
 
 
-def test_disagreement_with_theory_goes_first_and_names_each_value() -> None:
-    columns = [column(**HEALTHY), column("sqrt_d_k", 0.125, **HEALTHY)]
+def test_deviations_from_theory_come_first_and_name_each_value() -> None:
+    columns = [column(HEALTHY), column(HEALTHY, "sqrt_d_k", 0.125)]
     far = [{"logit_std": -5.21, "dead_rows": 3.9, "one_hot_rows": None}, {"one_hot_rows": 12.0}]
     said = sentence(Contents(columns, (), far), UNICODE)
     assert said.startswith(
-        "Not as theory says: unscaled std deviation by 5.2 standard errors, scaled one-hot rows by 12.0 standard "
+        "Differs from theory: unscaled std deviation by 5.2 standard errors, scaled one-hot rows by 12.0 standard "
         "errors. Unscaled, "
     )
     near = [dict.fromkeys(HEALTHY, 4.0)] * 2
@@ -111,7 +115,7 @@ def test_disagreement_with_theory_goes_first_and_names_each_value() -> None:
 
 
 def test_ascii_sentences_are_ascii() -> None:
-    small = replace(column("sqrt_d_k", 6.1e-5, **HEALTHY))
-    said = sentence(Contents([column(**SATURATED), small]), ASCII)
+    small = column(HEALTHY, "sqrt_d_k", 6.1e-5)
+    said = sentence(Contents([column(SATURATED), small]), ASCII)
     assert said.isascii()
-    assert "Scaled x 6.10e-5" in said
+    assert "With x 6.10e-5, sigma is 1" in said

@@ -1,14 +1,10 @@
-"""A handful of scores on their way through softmax, as a person reads it."""
+"""The lines of the Softmax pane."""
 
 import pytest
-from attn_tui.core.attention.handful import Handful, multiplier_of
-from attn_tui.core.attention.steps import steps
+from attn_tui.core.attention.worked_example import Example, multiplier_of, work_out
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.views.draft import Draft
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.jacobian import jacobian_lines
-from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.softmax import (
+from attn_tui.tui.panes.softmax.jacobian import jacobian_lines
+from attn_tui.tui.panes.softmax.view import (
     Editing,
     Worked,
     bar_cells,
@@ -18,16 +14,19 @@ from attn_tui.tui.views.softmax import (
     unit_cells,
     word_lines,
 )
+from attn_tui.tui.views.draft import Draft
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Line, line_width
 
-NOTES, USUAL = Handful(), Parameters()
-WIDEST = Handful((-999.99, -123.456789, 0.0, 10.0, 1000.0, 3.25, -1000.0, 11.0), 0.01, -990)
-TWO = Handful((0.0, 0.0))
+NOTES, USUAL = Example(), Parameters()
+WIDEST = Example((-999.99, -123.456789, 0.0, 10.0, 1000.0, 3.25, -1000.0, 11.0), 0.01, -990)
+TWO = Example((0.0, 0.0))
 
 
-def worked(handful: Handful = NOTES, parameters: Parameters = USUAL, remark: str = "") -> Worked:
+def worked(example: Example = NOTES, parameters: Parameters = USUAL, remark: str = "") -> Worked:
     form = parameters.precision
-    sides = steps(handful, 1.0, form), steps(handful, multiplier_of(parameters), form)
-    return Worked(handful, parameters, sides, remark)
+    sides = work_out(example, 1.0, form), work_out(example, multiplier_of(parameters), form)
+    return Worked(example, parameters, sides, remark)
 
 
 def texts(lines: list[Line]) -> list[str]:
@@ -47,10 +46,10 @@ def words(of: Worked) -> str:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("handful", [Handful(), WIDEST, TWO], ids=["notes", "widest", "two"])
-def test_no_line_is_wider_than_the_screen(handful: Handful, glyphs: Glyphs) -> None:
+@pytest.mark.parametrize("example", [Example(), WIDEST, TWO], ids=["notes", "widest", "two"])
+def test_no_line_is_wider_than_the_screen(example: Example, glyphs: Glyphs) -> None:
     for p in (Parameters(), Parameters(scale="custom", multiplier=999.5), Parameters(scale="log512_n", d_k=16_384)):
-        of = worked(handful, p)
+        of = worked(example, p)
         for width in (40, 57, 77, 78, 80, 100, 103, 104, 120, 160, 200):
             for editing in (None, Editing(1, Draft.of("-123.4567890123"), "scores: no"), Editing(0, note="enough")):
                 lines = lines_of(of, width, glyphs, editing)
@@ -60,7 +59,7 @@ def test_no_line_is_wider_than_the_screen(handful: Handful, glyphs: Glyphs) -> N
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_notes_numbers_stand_beside_each_other(width: int) -> None:
+def test_the_numbers_of_the_notes_are_shown_side_by_side(width: int) -> None:
     lines = shown(worked(), width).splitlines()
     (title,) = (line for line in lines if "unscaled × 1 " in line)
     assert "scaled × 0.125 (1/√d_k, d_k 64)" in title
@@ -70,74 +69,74 @@ def test_the_notes_numbers_stand_beside_each_other(width: int) -> None:
     assert "81 %" in shown(worked(), width)
 
 
-def test_sides_stand_under_each_other_where_there_is_little_room() -> None:
+def test_the_two_sides_are_stacked_on_narrow_screens() -> None:
     lines = [line.strip() for line in shown(worked(), 40).splitlines()]
     assert lines.index("unscaled × 1") < lines.index("scaled × 0.125 (1/√d_k)")
     assert "e^(x−m) unscaled    scaled" in lines
     assert ["24", "1.0000", "1.0000"] in [line.split() for line in lines]
-    assert "e^(x−m) unscaled" not in shown(worked(), 60)  # there they have a column of their own
+    assert "e^(x−m) unscaled" not in shown(worked(), 60)  # they have a separate column there
 
 
-def test_everything_of_five_scores_fits_80_by_24() -> None:
+def test_five_scores_fit_on_80_by_24() -> None:
     assert len([line for line in lines_of(worked(), 80, UNICODE) if line]) <= 22
 
 
-def test_the_title_says_what_makes_a_logit() -> None:
-    text = shown(worked(Handful(temperature=2, shift=-30)), 120)
+def test_the_title_has_the_formula_of_a_logit() -> None:
+    text = shown(worked(Example(temperature=2, shift=-30)), 120)
     assert "unscaled × 1 / 2 − 30" in text
     assert "scaled × 0.125 (1/√d_k, d_k 64) / 2 − 30" in text
 
 
-def test_the_sentence_says_whether_a_gradient_passes() -> None:
+def test_the_sentence_says_whether_gradients_flow() -> None:
     text = words(worked())
-    assert "largest weight is > 99.9 % and p(1−p) at most 8.32e−7: almost no gradient passes." in text
-    assert "Scaled × 0.125, they are 81 % and 0.156: gradient passes." in text
+    assert "largest weight is > 99.9 % and p(1−p) at most 8.32e−7: gradients vanish." in text
+    assert "With × 0.125, they are 81 % and 0.156: gradients flow." in text
     assert "one-hot" in text
     assert "dead" in text
     even = words(worked(TWO))
-    assert "50 % and p(1−p) at most 0.25: gradient passes, with weights nearly uniform." in even
+    assert "50 % and p(1−p) at most 0.25: gradients flow, and weights are nearly uniform." in even
     assert "dead" not in even
-    assert "no gradient passes" in words(worked(Handful((-1000.0, 1000.0))))
-    assert "little gradient passes" in words(worked(Handful((0.0, 3.5))))
-    assert "A scale of 1 leaves that as it is." in words(worked(Handful(), Parameters(scale="none")))
+    assert "gradients are zero" in words(worked(Example((-1000.0, 1000.0))))
+    assert "gradients are small" in words(worked(Example((0.0, 3.5))))
+    assert "A scale of 1 changes nothing." in words(worked(Example(), Parameters(scale="none")))
 
 
 def test_the_sentence_says_what_temperature_and_shift_do() -> None:
-    assert "T 8 does to the unscaled logits what the scale alone does." in words(worked(Handful(temperature=8)))
-    assert "T 2 brings all logits closer to each other." in words(worked(Handful(temperature=2)))
-    assert "T 0.5 brings all logits further apart." in words(worked(Handful(temperature=0.5)))
-    text = words(worked(Handful(shift=800)))
-    assert "800 more in every logit moves no weight: e to that power divides out." in text
-    rounded = worked(Handful((0.1, 0.7, 1.3), shift=-700.3))
+    assert "T 8 changes the unscaled logits as the scale alone does." in words(worked(Example(temperature=8)))
+    assert "T 2 brings all logits closer to each other." in words(worked(Example(temperature=2)))
+    assert "T 0.5 brings all logits further apart." in words(worked(Example(temperature=0.5)))
+    text = words(worked(Example(shift=800)))
+    assert "Adding 800 to every logit changes no weight: the factor e^shift cancels." in text
+    rounded = worked(Example((0.1, 0.7, 1.3), shift=-700.3))
     assert max(side.moved for side in rounded.sides) > 0
-    assert "700 less in every logit moves no weight by more than" in words(rounded)
+    assert "Adding −700 to every logit changes weights by at most" in words(rounded)
 
 
-def test_a_remark_goes_first() -> None:
+def test_a_remark_comes_first() -> None:
     assert "It is not that rule. Unscaled," in words(worked(remark="It is not that rule."))
 
 
 @pytest.mark.parametrize(
-    ("handful", "number_format", "said"),
+    ("example", "number_format", "said"),
     [
-        (Handful(), "float32", "Σe^x = 2.65e10"),
-        (Handful(), "float16", "1 of 5 overflow: no weights"),
-        (Handful(shift=800), "float64", "5 of 5 overflow: no weights"),
-        (Handful(shift=-1000), "float32", "the sum is 0: no weights"),
-        (Handful((88.7, 88.7)), "float32", "the sum is too large: no weights"),
-        (Handful(), "float8_e4m3fn", "2 of 5 held at 448: 50 % off"),
+        (Example(), "float32", "Σe^x = 2.65e10"),
+        (Example(), "float16", "1 of 5 overflow: no weights"),
+        (Example(shift=800), "float64", "5 of 5 overflow: no weights"),
+        (Example(shift=-1000), "float32", "the sum is 0: no weights"),
+        (Example((88.7, 88.7)), "float32", "the sum is too large: no weights"),
+        (Example(), "float8_e4m3fn", "2 of 5 held at 448: 50 % off"),
     ],
 )
-def test_naive_exponentials_are_told(handful: Handful, number_format: str, said: str) -> None:
+def test_naive_exponentials_are_described(example: Example, number_format: str, said: str) -> None:
     parameters = Parameters().with_value("precision", number_format)
-    assert said in shown(worked(handful, parameters))
+    assert said in shown(worked(example, parameters))
 
 
-def test_where_exponentials_overflow_is_said() -> None:
-    assert "float16 overflows above x = 11.09." in words(worked(Handful(), Parameters(precision="float16")))
+def test_the_logit_where_exponentials_overflow_is_named() -> None:
+    assert "float16 overflows above x = 11.09." in words(worked(Example(), Parameters(precision="float16")))
 
 
-def test_signs_and_shades_of_the_jacobian_do_without_colour() -> None:
+def test_the_jacobian_is_readable_without_colour() -> None:
     jacobian = [[0.2, -0.1, 0.0], [-0.02, 0.005, -1e-9], [0.0, 0.0, 0.0]]
     rows = texts(jacobian_lines(jacobian, 15, "scaled", UNICODE))
     assert [row.split() for row in rows] == [["+███", "−▓▓▓", "0"], ["−▒▒▒", "+░░░", "−"], ["0", "0", "0"]]
@@ -155,20 +154,20 @@ def test_a_tall_jacobian_has_its_values_over_its_shades() -> None:
         for of in (worked(), worked(WIDEST), worked(TWO)):
             lines, usual = step_lines(of, width, UNICODE, tall=True), step_lines(of, width, UNICODE)
             assert max(map(line_width, lines)) <= width
-            assert len(lines) - len(usual) == len(of.handful.scores) * (1 if width >= 80 else 2)
+            assert len(lines) - len(usual) == len(of.example.scores) * (1 if width >= 80 else 2)
 
 
-def test_an_objection_leaves_only_itself_and_what_is_typed_in_front() -> None:
-    editing = Editing(2, Draft.of("1x"), "score: '1x' is not accepted")
+def test_an_error_message_dims_all_but_itself_and_the_typed_text() -> None:
+    editing = Editing(2, Draft.of("1x"), "score: must be")
     lines = lines_of(worked(), 80, UNICODE, editing)
     row = row_of(worked(), 80, UNICODE, editing)
     assert "1x" in texts(lines)[row]
-    assert "not accepted" in texts(lines)[0]
+    assert "must be" in texts(lines)[0]
     for at, line in enumerate(lines[1:], 1):
         assert at == row or {role for text, role in line if text.strip()} <= {"dim"}
 
 
-def test_the_row_with_the_cursor_is_where_it_is_said_to_be() -> None:
+def test_the_row_of_the_cursor_is_reported_correctly() -> None:
     for width in (40, 80, 120):
         for at in range(5):
             editing = Editing(at)
@@ -177,7 +176,7 @@ def test_the_row_with_the_cursor_is_where_it_is_said_to_be() -> None:
             )
 
 
-def test_a_long_score_shows_the_part_about_the_cursor() -> None:
+def test_of_a_long_score_the_part_around_the_cursor_is_shown() -> None:
     draft = Draft("-123.4567890", 12)
     assert "567890" in shown(worked(), 80, UNICODE, Editing(0, draft))
     assert "-123.4" in shown(worked(), 80, UNICODE, Editing(0, draft.moved(0)))

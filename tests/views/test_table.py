@@ -1,4 +1,4 @@
-"""The table of statistics: every width, every kind of content, on screen and in print."""
+"""The table of statistics at every width, on screen and in print."""
 
 import io
 import math
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.lab.comparison import deviations
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.theory import predict
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS, Statistic
 from attn_tui.core.statistics.measurement import Column, Estimate
+from attn_tui.core.theory.deviations import deviations
+from attn_tui.core.theory.predict import predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.numbers import aligned, error
@@ -42,7 +42,7 @@ MEASURED = run(ASKED)
 PREDICTED = predict(ASKED)
 BARE = Contents(MEASURED.columns)
 FULL = Contents(MEASURED.columns, PREDICTED.columns, deviations(MEASURED, PREDICTED))
-BESIDE = LABEL + 2 * (CELL + THEORY)  # the width from which theory stands beside
+BESIDE = LABEL + 2 * (CELL + THEORY)  # the width from which theory is beside measured values
 SHARES = [statistic for statistic in STATISTICS if statistic.unit == "share"]
 
 
@@ -51,25 +51,25 @@ def text_of(line: Line) -> str:
 
 
 def drawn(contents: Contents, width: int, instead: int, glyphs: Glyphs = UNICODE) -> list[Line]:
-    """The whole table as the app shows it."""
+    """Return the whole table as the app shows it."""
     shape = layout(contents, width, instead)
     rows = [row_line(row, contents, shape, glyphs) for row in table_rows(contents)]
     return [head_line(contents, shape, glyphs, FIRST_GROUP), *rows]
 
 
 def line_of(name: str, contents: Contents, width: int, instead: bool = False) -> str:
-    """The line of one statistic."""
+    """Return the line of one statistic."""
     row = next(row for row in table_rows(contents) if row.statistic is STATISTIC[name])
     return text_of(row_line(row, contents, layout(contents, width, instead), UNICODE))
 
 
 def with_values(columns: Sequence[Column], **values: Estimate) -> list[Column]:
-    """The same columns, with other estimates."""
+    """Return the same columns with other estimates."""
     return [replace(column, measured={**column.measured, **values}) for column in columns]
 
 
 @pytest.mark.parametrize("width", [*range(40, 125), 140, 160, 179, 200])
-def test_every_line_has_exactly_the_width_asked_for(width: int) -> None:
+def test_every_line_has_exactly_the_width(width: int) -> None:
     for contents in (BARE, FULL):
         for instead in range(3):
             for glyphs in (UNICODE, ASCII):
@@ -86,7 +86,7 @@ def test_an_ascii_table_is_ascii(width: int) -> None:
 
 
 @given(width=st.integers(40, 200), value=st.floats(-1e300, 1e300), stderr=st.floats(1e-9, 9e9))
-def test_numbers_do_not_move_what_stands_after_them(width: int, value: float, stderr: float) -> None:
+def test_numbers_keep_their_width(width: int, value: float, stderr: float) -> None:
     other = with_values(MEASURED.columns, entropy=Estimate(value, stderr), max_weight=Estimate(value / 1e3, stderr))
     for name in ("entropy", "max_weight"):
         row = next(row for row in table_rows(BARE) if row.statistic is STATISTIC[name])
@@ -112,7 +112,7 @@ def test_a_narrow_table_shows_values_their_errors_and_exact_values_in_turn(width
     assert [text_of(drawn(BARE, width, turn)[0]).split()[0] for turn in range(3)] == ["value", "±", "value"]
 
 
-def test_the_gauge_has_its_words_at_every_width() -> None:
+def test_the_gauge_is_in_words_at_every_width() -> None:
     for contents in (
         FULL,
         Contents(MEASURED.columns, predict(replace(ASKED, scale="none")).columns, FULL.deviations),
@@ -120,16 +120,16 @@ def test_the_gauge_has_its_words_at_every_width() -> None:
         for width in range(40, 130):
             (row,) = (row for row in table_rows(contents) if row.freezing)
             words = text_of(row_line(row, contents, layout(contents, width), UNICODE))
-            assert len(re.findall(r"frozen|never|at d_k \d+", words)) == 2, (width, words)
+            assert len(re.findall(r"frozen|never|below freezing|at d_k \d+", words)) == 2, (width, words)
 
 
 def index_of(statistic: Statistic) -> int:
-    """The line of the table that a statistic stands on, below the head."""
+    """Return the index of a statistic's line below the head line."""
     return next(at for at, row in enumerate(table_rows(FULL)) if row.statistic is statistic)
 
 
 def start_of(line: Line, role: str) -> int | None:
-    """The cell where the first span of a role begins."""
+    """Return the cell where the first span of a role starts."""
     at = 0
     for text, each in line:
         if each == role:
@@ -138,38 +138,38 @@ def start_of(line: Line, role: str) -> int | None:
     return None
 
 
-def test_columns_start_under_their_titles() -> None:
+def test_columns_begin_under_their_titles() -> None:
     for contents, width, instead in ((BARE, 58, False), (BARE, 94, False), (FULL, 80, True), (FULL, BESIDE, False)):
         head, *rows = drawn(contents, width, instead)
         for role in ("unscaled", "scaled", "theory"):
             starts = {start_of(line, role) for line in rows} - {None}
-            if role == "theory":  # its title stands in the same cell as the sign before its values
+            if role == "theory":  # its title starts in the cell of the sign before its values
                 starts = {at - 1 for at in starts if at is not None}
             expected = start_of(head, role)
             assert starts == (set() if expected is None else {expected}), (width, instead, role)
 
 
-def test_all_statistics_stand_under_their_groups_in_the_catalogue_s_order() -> None:
+def test_all_statistics_are_listed_by_group_in_catalogue_order() -> None:
     labels = [text_of(line)[:LABEL].strip() for line in drawn(BARE, 80, False)]
     expected = ["logits"]
     for before, statistic in zip((STATISTICS[0], *STATISTICS), STATISTICS, strict=False):
         if statistic.group != before.group:
             expected.append(statistic.group)
-        expected.append(statistic.label)
+        expected.append(statistic.short_label)
     assert labels == expected
 
 
 def test_every_label_fits() -> None:
-    assert all(len(glyphs.say(s.label)) < LABEL for s in STATISTICS for glyphs in (UNICODE, ASCII))
+    assert all(len(glyphs.say(s.short_label)) < LABEL for s in STATISTICS for glyphs in (UNICODE, ASCII))
 
 
-def test_the_short_table_has_the_telling_rows_and_no_headings() -> None:
+def test_the_short_table_has_the_main_rows_and_no_headings() -> None:
     rows = table_rows(BARE, ESSENTIAL)
     assert [row.statistic.name for row in rows if row.statistic] == list(ESSENTIAL)
     assert len(rows) == len(ESSENTIAL)
 
 
-def test_theory_stands_beside_where_there_is_room_for_it() -> None:
+def test_theory_is_beside_measurements_if_it_fits() -> None:
     assert text_of(drawn(FULL, BESIDE, False)[0]).count("theory") == 2
     assert "theory" not in text_of(drawn(FULL, BESIDE - 1, False)[0])
     assert "theory" not in text_of(drawn(BARE, 200, True)[0])
@@ -179,20 +179,20 @@ def test_theory_stands_beside_where_there_is_room_for_it() -> None:
     assert line.count("±") == 2
 
 
-def test_theory_takes_the_place_of_standard_errors_where_it_is_asked_for() -> None:
+def test_theory_replaces_standard_errors_on_request() -> None:
     assert text_of(drawn(FULL, 80, True)[0]).count("theory") == 2
     line = line_of("logit_variance", FULL, 80, instead=True)
     assert "64.00" in line
     assert "±" not in line
 
 
-def test_theory_in_place_of_standard_errors_is_complete_on_the_smallest_screen() -> None:
+def test_theory_instead_of_standard_errors_is_complete_on_the_smallest_screen() -> None:
     line = line_of("logit_excess_kurtosis", FULL, 58, instead=True)
     assert line.split()[-1] == "0.09375"
     assert line.count("0.09375") == 2
 
 
-def test_theory_in_place_of_standard_errors_keeps_its_sign() -> None:
+def test_theory_instead_of_standard_errors_keeps_its_sign() -> None:
     asked = replace(ASKED, mean_q=10.0, mean_k=-10.0)
     measured, predicted = run(asked), predict(asked)
     contents = Contents(measured.columns, predicted.columns, deviations(measured, predicted))
@@ -202,7 +202,7 @@ def test_theory_in_place_of_standard_errors_keeps_its_sign() -> None:
 
 @pytest.mark.parametrize("instead", [False, True])
 @pytest.mark.parametrize("width", [58, BESIDE])
-def test_what_does_not_exist_is_a_dash_and_never_nan(width: int, instead: bool) -> None:
+def test_a_missing_value_is_a_dash_and_never_nan(width: int, instead: bool) -> None:
     alone = run(replace(ASKED, n_keys=1, std_q=0.0))
     predicted = predict(alone.subject)
     for contents in (BARE, Contents(alone.columns, predicted.columns, deviations(alone, predicted))):
@@ -215,13 +215,13 @@ def test_what_does_not_exist_is_a_dash_and_never_nan(width: int, instead: bool) 
     assert "—" in line_of("entropy_fraction", Contents(alone.columns), 80)
 
 
-def test_a_value_without_a_standard_error_shows_no_sign_of_one() -> None:
+def test_a_value_without_a_standard_error_has_no_plus_minus() -> None:
     contents = Contents(with_values(MEASURED.columns, entropy=Estimate(1.25, None)))
     assert line_of("entropy", contents, 80).split() == ["entropy", "1.250", "1.250"]
 
 
 @pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: statistic.name)
-def test_shares_are_in_per_cent_and_nothing_else_is(statistic: Statistic) -> None:
+def test_shares_and_nothing_else_are_percentages(statistic: Statistic) -> None:
     column = with_values(MEASURED.columns, **{statistic.name: Estimate(0.25, 0.01)})[0]
     value, rest = measured_text(column, statistic, UNICODE)
     assert len(value + rest) == CELL
@@ -230,7 +230,7 @@ def test_shares_are_in_per_cent_and_nothing_else_is(statistic: Statistic) -> Non
     )
 
 
-def test_a_share_without_a_value_has_no_per_cent() -> None:
+def test_a_missing_share_has_no_percent_sign() -> None:
     column = with_values(MEASURED.columns, dead_rows=Estimate(None, None))[0]
     assert "%" not in "".join(measured_text(column, STATISTIC["dead_rows"], UNICODE))
 
@@ -244,7 +244,7 @@ def test_a_value_far_from_theory_is_marked_and_named(width: int, instead: bool) 
     assert [text_of(line).split()[0] for line in marked] == ["entropy"]
     assert text_of(marked[0]).index("!") > LABEL + CELL
     said = sentence(wrong, UNICODE)
-    assert said.startswith("Not as theory says: scaled entropy by ")
+    assert said.startswith("Differs from theory: scaled entropy by ")
     assert "Unscaled, logits" in said
 
 
@@ -253,20 +253,20 @@ def test_a_value_that_agrees_with_theory_is_not_marked() -> None:
     assert "theory" not in sentence(FULL, UNICODE)
 
 
-def test_no_standard_error_and_another_value_is_infinitely_far_but_said_in_words() -> None:
+def test_a_deviation_without_a_standard_error_is_described_in_words() -> None:
     wrong = Contents(FULL.columns, FULL.theory, [{"entropy": math.inf}, {}])
     assert "!" in line_of("entropy", wrong, BESIDE)
     assert "nan" not in sentence(wrong, UNICODE)
 
 
-def test_titles_name_the_rule_and_its_multiplier_in_the_longest_form_that_fits() -> None:
+def test_titles_name_the_rule_and_multiplier_in_the_longest_form_that_fits() -> None:
     column = MEASURED.columns[1]
     assert column_title(column, UNICODE, 34) == "scaled × 0.125 (1/√d_k)"
     assert column_title(column, UNICODE, 19) == "× 0.125 (1/√d_k)"
     assert column_title(column, UNICODE, 15) == "scaled × 0.125"
     assert column_title(column, ASCII, 34) == "scaled x 0.125 (1/sqrt(d_k))"
     assert column_title(MEASURED.columns[0], UNICODE) == "unscaled × 1"
-    assert column_title(replace(column, rule="file"), UNICODE) == "the file's × 0.125"
+    assert column_title(replace(column, rule="file"), UNICODE) == "from the file, × 0.125"
     assert column_title(replace(column, rule="custom", multiplier=2.5), UNICODE) == "scaled × 2.5"
 
 
@@ -284,7 +284,7 @@ def test_titles_fit(rule: str, multiplier: float) -> None:
 
 
 @pytest.mark.parametrize("width", [58, 80])
-def test_titles_fit_beside_theory_in_place_of_standard_errors(width: int) -> None:
+def test_titles_fit_beside_theory_instead_of_standard_errors(width: int) -> None:
     head = text_of(drawn(FULL, width, True)[0])
     assert head.split() in (
         ["logits", "unscaled", "theory", "scaled", "theory"],
@@ -297,12 +297,12 @@ def test_the_gauge_says_in_words_where_softmax_freezes() -> None:
     row = next(row for row in table_rows(FULL) if row.freezing)
     for width in (58, 80, 118, 200):
         line = text_of(row_line(row, FULL, layout(FULL, width), UNICODE))
-        assert "frozen since d_k" in line
-        assert "never freezes" in line
+        assert "frozen from d_k 6" in line
+        assert ("never freezes" if width < 80 else "stays below freezing") in line
     assert not any(row.freezing for row in table_rows(BARE))
 
 
-def test_the_row_with_the_cursor_is_set_off_by_a_sign() -> None:
+def test_the_row_with_the_cursor_has_a_sign() -> None:
     row = next(row for row in table_rows(BARE) if row.statistic is STATISTIC["entropy"])
     shape = layout(BARE, 80)
     plain, marked = (row_line(row, BARE, shape, UNICODE, marked) for marked in (False, True))
@@ -312,15 +312,16 @@ def test_the_row_with_the_cursor_is_set_off_by_a_sign() -> None:
 
 @pytest.mark.parametrize("contents", [BARE, FULL])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_the_printed_table_says_what_the_app_shows(contents: Contents, glyphs: Glyphs) -> None:
+def test_the_printed_table_equals_the_one_in_the_app(contents: Contents, glyphs: Glyphs) -> None:
     console = Console(file=io.StringIO(), width=200)
     with console.capture() as capture:
         console.print(rich_table(contents, glyphs))
     printed = capture.get().splitlines()
     shown = [text_of(line) for line in drawn(contents, BESIDE if contents is FULL else 80, False, glyphs)]
     for on_paper, on_screen in zip(printed[1:], shown[1:], strict=True):
-        if "freezing" in on_screen:  # the app has a bar before the words
-            assert on_paper.split()[-2:] == on_screen.split()[-2:]
+        if on_screen.startswith(" freezing"):  # the app has a bar before the words, and more space for them
+            assert "frozen from d_k 6" in on_paper
+            assert "frozen from d_k 6" in on_screen
         else:
             assert on_paper.split() == on_screen.split()
     assert printed[0].split()[0] == "logits"

@@ -1,1 +1,1 @@
-"""The pages of the app."""
+"""The panes of the app."""

@@ -1,60 +1,45 @@
-"""PANES: the pages of the app in their order. Each is loaded when it is first opened."""
+"""PANES: the panes of the app, in order, a row each. A pane is loaded when first opened."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from .pane import Pane
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-
-def _lab() -> type[Pane]:
-    from .lab import Lab
-
-    return Lab
-
-
-def _sweep() -> type[Pane]:
-    from .sweep import SweepPane
-
-    return SweepPane
+    from .pane import Pane
 
 
-def _softmax() -> type[Pane]:
-    from .softmax import SoftmaxPane
+@dataclass(frozen=True)
+class PaneRow:
+    """A pane. Its folder contains `pane.py` with the class and `help.py` with the help on the pane."""
 
-    return SoftmaxPane
+    title: str  # as the top bar shows it
+    folder: str
+    class_name: str
+    takes: tuple[str, ...] = ()  # arguments of the class that the command line may give
 
+    def load(self) -> type[Pane]:
+        """Load the pane's module and return its class."""
+        return getattr(import_module(f".{self.folder}.pane", __package__), self.class_name)
 
-def _rules() -> type[Pane]:
-    from .rules import RulesPane
-
-    return RulesPane
-
-
-def _heads() -> type[Pane]:
-    from .heads import HeadsPane
-
-    return HeadsPane
-
-
-def _capture() -> type[Pane]:
-    from .capture import CapturePane
-
-    return CapturePane
+    @property
+    def about(self) -> Sequence[str]:
+        """The paragraphs of the help on the pane."""
+        return import_module(f".{self.folder}.help", __package__).ABOUT
 
 
-def _claims() -> type[Pane]:
-    from .claims import ClaimsPane
-
-    return ClaimsPane
-
-
-PANES: dict[str, Callable[[], type[Pane]]] = {
-    "Lab": _lab,
-    "Sweep": _sweep,
-    "Softmax": _softmax,
-    "Rules": _rules,
-    "Heads": _heads,
-    "Capture": _capture,
-    "Claims": _claims,
+PANES = {
+    row.title: row
+    for row in (
+        PaneRow("Lab", "lab", "LabPane"),
+        PaneRow("Sweep", "sweep", "SweepPane"),
+        PaneRow("Softmax", "softmax", "SoftmaxPane"),
+        PaneRow("Rules", "rules", "RulesPane"),
+        PaneRow("Heads", "heads", "HeadsPane"),
+        PaneRow("Capture", "capture", "CapturePane", takes=("path", "axes")),
+        PaneRow("Claims", "claims", "ClaimsPane"),
+    )
 }

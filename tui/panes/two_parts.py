@@ -1,4 +1,4 @@
-"""A pane of two parts."""
+"""A pane of two parts, side by side or one at a time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from textual.widget import Widget
 from ..views.bars import NARROW
 from .pane import Pane
 
-_WIDE = 100  # columns from which the left part has more of them
+_WIDE = 100  # screens from this width have a wider left part
 
 
 class TwoParts(Pane):
-    """A narrow part at the left of a wide one; where both have no room, the one `in_front` stands alone.
+    """A narrow part at the left of a wide one; if both do not fit, only the part `in_front` is shown.
 
     A part that gets the focus comes to the front.
     """
 
-    LEFT: ClassVar[tuple[int, int]]  # columns of the left part, and as many on a wide screen
+    LEFT: ClassVar[tuple[int, int]]  # columns of the left part: usual, and on a wide screen
 
     left: Widget
     right: Widget
-    in_front: Widget  # that of the two which stands alone
+    in_front: Widget  # the part shown alone
 
     @property
     def layout(self) -> Layout:
@@ -38,21 +38,21 @@ class TwoParts(Pane):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether both parts have no room side by side."""
+        """Whether the screen is too narrow for both parts."""
         return self.size.width < NARROW
 
     def bring(self, part: Widget) -> None:
-        """Bring this part to the front."""
+        """Bring a part to the front."""
         if part is not self.in_front:
             self.in_front = part
             if self.one_at_a_time:
-                part.refresh(layout=True)  # one of the parts: only that makes their parent arrange them again
+                part.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self.bring(self.left if self.left in event.widget.ancestors_with_self else self.right)
 
     def columns(self, size: Size) -> tuple[int, int]:
-        """Of the left and of the right part."""
+        """Return the columns of the left and of the right part."""
         if size.width < NARROW:
             return (size.width, 0) if self.in_front is self.left else (0, size.width)
         left = self.LEFT[size.width >= _WIDE]
@@ -60,7 +60,7 @@ class TwoParts(Pane):
 
 
 class _Beside(Layout):
-    """Places the two parts. Styles that follow the screen's classes and the front would take a second layout."""
+    """Places the two parts. To set widths in their styles instead would take a second layout."""
 
     name = "beside"
 

@@ -1,30 +1,31 @@
-"""The line above and the line below every pane: where one is, and which keys lead on."""
+"""The top bar and the key bar of every pane."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.landmarks import MODEL_WIDTHS
+from ...core.model_widths import MODEL_WIDTHS
 from ...core.parameters import FIELD, Parameters
 from .glyphs import Glyphs
 from .lines import Line, Span, ends, line_width
 
-Key = tuple[str, str]  # what to press, what it does
+Key = tuple[str, str]  # the keys to press, their effect
 
-NARROW = 80  # columns below which parts that stand side by side elsewhere are shown one at a time
+NARROW = 80  # below this width, a pane shows its parts one at a time instead of side by side
 _NAME: Span = (" attn-tui ", "heading")
-_STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells kept for a status; every pane has one that is no longer
+_STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells reserved for a status; every pane has a form that short
 
 
 def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
-    """The name of the program, its panes with the active one set off, and the longest status that has room.
+    """Return the program's name, its panes with the active one highlighted, and the longest status that fits.
 
-    Where there is little room, the program loses its name; then the other panes lose theirs and keep their numbers.
-    That depends on the width alone: what a pane has to say never moves the others.
+    If space is short, the program's name is dropped, then the names of the inactive panes, then their numbers. That
+    depends on the width alone, so a status never moves the tabs.
     """
     needed = _STATUS + 2
     named, short = _tabs(panes, active, panes), _tabs(panes, active, [active])
-    forms: list[Line] = [(_NAME, *named), named, (_NAME, *short), short]
+    alone = tuple(tab for tab in short if tab[1] == "accent")
+    forms: list[Line] = [(_NAME, *named), named, (_NAME, *short), short, alone]
     tabs = next((form for form in forms if line_width(form) + needed <= width), forms[-1])
     room = width - line_width(tabs) - 2
     status = next((status for status in statuses if line_width(status) <= room), ())
@@ -40,7 +41,7 @@ def _tabs(panes: Sequence[str], active: str, named: Sequence[str]) -> Line:
 
 
 def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
-    """`d_k 64 as in BERT · 128 keys · seed 0`, and shorter forms of it."""
+    """Return `d_k 64 as in BERT · 128 keys · seed 0` and shorter forms of it."""
     model = MODEL_WIDTHS.get(parameters.d_k)
     rest = f" · {parameters.n_keys} keys · seed {parameters.seed}"
     texts = [f"d_k {parameters.d_k} as in {model}{rest}"] if model else []
@@ -49,7 +50,7 @@ def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
 
 
 def progress_status(fraction: float, glyphs: Glyphs, at: str = "") -> list[Line]:
-    """`computing ███─────── 34 %`, and shorter forms of it down to ` 34 %`; before them those that say at what."""
+    """Return `computing ███─────── 34 %` and shorter forms, down to ` 34 %`; forms with `at` come first."""
     percent: Span = (f" {100 * fraction:3.0f} %", "text")
     forms: list[Line] = [
         (("computing ", "text"), *_bar(fraction, 10, glyphs), percent),
@@ -69,7 +70,7 @@ def _bar(fraction: float, cells: int, glyphs: Glyphs) -> Line:
 
 
 def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
-    """As many keys as fit, the first ones first; help is always among them, on a narrow screen other views too."""
+    """Return as many keys as fit, in order; help is always included, on a narrow screen the view key too."""
     always = ("help", "view") if width < NARROW else ("help",)
     shown = [key for key in keys if key[1] in always]
     for key in keys:
@@ -83,7 +84,7 @@ def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
 
 def _key_spans(keys: Sequence[Key], glyphs: Glyphs) -> Line:
     line: list[Span] = [(" ", "text")]
-    for press, does in keys:
+    for press, effect in keys:
         line.append((glyphs.say(press), "key"))
-        line.append((f" {glyphs.say(does)}   ", "dim"))
+        line.append((f" {glyphs.say(effect)}   ", "dim"))
     return tuple(line)

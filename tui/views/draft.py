@@ -7,39 +7,39 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Draft:
-    """The text, and the place before which the next character goes."""
+    """A text and the position of its cursor."""
 
     text: str
     at: int
 
     @classmethod
     def of(cls, text: str) -> Draft:
-        """This text with the cursor at its end."""
+        """Return a draft of this text with the cursor at its end."""
         return cls(text, len(text))
 
     def typed(self, text: str) -> Draft:
-        """With this text put in, of which only what can be seen on a line is taken."""
+        """Insert the printable characters of this text at the cursor."""
         line = "".join(c for c in text if c.isprintable())
         return Draft(self.text[: self.at] + line + self.text[self.at :], self.at + len(line))
 
     def moved(self, to: int) -> Draft:
-        """With the cursor there, or at the nearer end."""
+        """Move the cursor to this position, or to the nearer end."""
         return Draft(self.text, min(max(to, 0), len(self.text)))
 
     def without(self, first: int, last: int) -> Draft:
-        """Without the characters between these places, as far as there are any."""
+        """Delete the characters between two positions, which may lie outside the text."""
         first, last = max(first, 0), min(last, len(self.text))
         return Draft(self.text[:first] + self.text[last:], first)
 
     @property
     def word_start(self) -> int:
-        """Where the part of a path begins that ends at the cursor; Ctrl+W erases back to it."""
+        """The start of the path component before the cursor, to which Ctrl+W erases."""
         before = self.text[: self.at].rstrip("/ .-_")
         return max((before.rfind(c) for c in "/ .-_"), default=-1) + 1
 
 
 def edited(draft: Draft, key: str) -> Draft | None:
-    """What a key does to a draft, by the library's name of the key; None if it does nothing to drafts."""
+    """Return the draft after a key, named as in Textual; None if the key does not edit."""
     at, end = draft.at, len(draft.text)
     match key:
         case "left":

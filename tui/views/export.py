@@ -1,4 +1,4 @@
-"""The form that asks what to export and where to."""
+"""The form that asks for the format and the file of an export."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .lines import Line, Role, Span, fitted, wrapped
 
 Kind: TypeAlias = Literal["svg", "json", "csv", "markdown"]
 
-# What each kind of file is called, how its name ends, and what is in it.
+# Each kind of file: its label, ending and contents.
 KINDS: dict[Kind, tuple[str, str, str]] = {
     "svg": ("SVG", ".svg", "a picture of the screen"),
-    "json": ("JSON", ".json", "the numbers and what they are of"),
-    "csv": ("CSV", ".csv", "a line for each number"),
+    "json": ("JSON", ".json", "the numbers with their parameters"),
+    "csv": ("CSV", ".csv", "one line per number"),
     "markdown": ("Markdown", ".md", "the numbers as a table"),
 }
 _KIND_OF: dict[str, Kind] = {ending: kind for kind, (_, ending, _) in KINDS.items()}
@@ -28,21 +28,21 @@ _KIND_OF: dict[str, Kind] = {ending: kind for kind, (_, ending, _) in KINDS.item
 
 @dataclass(frozen=True)
 class Form:
-    """What is asked for so far."""
+    """The state of the export form."""
 
-    pane: str  # what is exported, by its name
+    pane: str  # the name of the pane
     kind: Kind
     path: Draft
-    objection: str = ""  # why it was not written
-    question: str = ""  # what has to be answered before it is; nothing is edited meanwhile
+    objection: str = ""  # why the file was not written
+    question: str = ""  # to answer before the file is written; until then nothing can be edited
 
     def with_path(self, path: Draft) -> Form:
-        """With another path; a kind follows the ending that its files have."""
+        """Return the form with another path; if its ending belongs to a kind, that kind is chosen."""
         kind = _KIND_OF.get(PurePath(path.text).suffix.lower(), self.kind)
         return replace(self, path=path, kind=kind, objection="")
 
     def turned(self, direction: int) -> Form:
-        """With the next kind; the path's ending follows, unless it is one of somebody's own."""
+        """Return the form with the next kind; the path's ending changes too, unless the user typed another one."""
         kinds = (*KINDS,)
         kind = kinds[(kinds.index(self.kind) + direction) % len(kinds)]
         text, ending = self.path.text, PurePath(self.path.text).suffix
@@ -53,12 +53,12 @@ class Form:
 
 
 def form_lines(form: Form, place: str, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """The form, `height` lines of it; `place` says where a path that does not say it leads to.
+    """Return the form as `height` lines; `place` explains where a path that is not absolute leads.
 
-    Where there is little room, empty lines give way first, then what only explains; of a path that is longer than
-    the rest leaves room for, the part with the cursor is shown.
+    If lines are short, blank lines are dropped first, then explanations; of a path that is still too long, the part
+    with the cursor is shown.
     """
-    top: list[Line] = [((glyphs.say(f"Export what the {form.pane} shows"), "heading"),), ()]
+    top: list[Line] = [((glyphs.say(f"Export the {form.pane} pane"), "heading"),), ()]
     middle: list[Line] = [_kinds(form.kind), ((glyphs.say(KINDS[form.kind][2]), "dim"),), ()]
     path = _path(form.path, width, glyphs, asking=bool(form.question))
     below: list[Line] = [*wrapped(glyphs.say(place), width, "dim"), ()]
@@ -81,12 +81,12 @@ def form_lines(form: Form, place: str, width: int, height: int, glyphs: Glyphs) 
 
 def _keys(form: Form) -> Sequence[Key]:
     if form.question:
-        return (("y", "replace it"), ("n", "keep it"))
-    return (("Enter", "write"), ("Tab", "format"), ("Esc", "leave"), ("←→", "in the path"), ("Ctrl+U", "erase it"))
+        return (("y", "replace"), ("n", "keep"))
+    return (("Enter", "write"), ("Tab", "format"), ("Esc", "cancel"), ("←→", "move cursor"), ("Ctrl+U", "clear"))
 
 
 def _kinds(chosen: Kind) -> Line:
-    """The kinds in a row, the chosen one in brackets."""
+    """Return the kinds in a row, the chosen one in brackets."""
     spans: list[Span] = []
     for kind, (label, _, _) in KINDS.items():
         here = kind == chosen
@@ -95,7 +95,7 @@ def _kinds(chosen: Kind) -> Line:
 
 
 def _path(draft: Draft, width: int, glyphs: Glyphs, asking: bool) -> list[Line]:
-    """The whole path over as many lines as it needs, with the cursor."""
+    """Return the whole path with its cursor, on as many lines as it needs."""
     lines: list[Line] = []
     row: list[Span] = []
     left = width
@@ -111,7 +111,7 @@ def _path(draft: Draft, width: int, glyphs: Glyphs, asking: bool) -> list[Line]:
 
 
 def _window(lines: list[Line], room: int) -> list[Line]:
-    """As many of the path's lines, with the cursor's among them."""
+    """Return at most `room` of the path's lines, including the one with the cursor."""
     at = next((n for n, line in enumerate(lines) if any(role == "cursor" for _, role in line)), len(lines) - 1)
     first = max(0, at - room + 1)
     return lines[first : first + room]

@@ -1,4 +1,4 @@
-"""The characters that screens are drawn with: Unicode, or plain ASCII where a terminal cannot show that."""
+"""The characters that screens are drawn with: Unicode, or ASCII for terminals that cannot show it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from functools import lru_cache
 
 @dataclass(frozen=True)
 class Glyphs:
-    """One set of characters. `say` spells labels and formulas in it."""
+    """A set of characters for drawing; `say` converts labels and formulas to it."""
 
     bars: str  # from empty to full, in equal steps of height
-    lengths: str  # the same from the left
-    shades: str  # from nothing to everything, for heat maps without colour
+    lengths: str  # the same in equal steps of width
+    shades: str  # from empty to full, for heat maps without colour
     rule: str
     tick: str
     left: str
     right: str
     cursor: str
     dot: str  # of a curve drawn over bars
-    marks: str  # points of a plot: unscaled, scaled, and both in one place
-    error: str  # an error bar in a cell: all of it, its upper half, its lower half
-    uprights: str  # a line that marks an x, and the cursor's
+    marks: str  # points of a plot: unscaled, scaled, and both in one cell
+    error: str  # an error bar that fills a cell, its upper half, its lower half
+    uprights: str  # a vertical line that marks an x, and that of the cursor
     frame: str  # the left side of a plot: without a tick, with one, and its lower corner
     foot: str  # of the cursor, on the axis
     ascii: bool
 
     def say(self, text: str) -> str:
-        """The text in these characters; `√d_k` becomes `sqrt(d_k)` in ASCII."""
+        """Return the text in these characters; in ASCII, `√d_k` becomes `sqrt(d_k)`."""
         if not self.ascii or text.isascii():
             return text
         for symbol, word in _PHRASES:
@@ -61,16 +61,16 @@ _PHRASES = (
 _ASCII = str.maketrans(
     {
         "√": "sqrt ", "²": "^2", "³": "^3", "⁴": "^4", "Σ": "sum ", "∂": "d", "‖": "||", "−": "-", "×": "x", "÷": "/",
-        "·": ".", "±": "+-", "—": "-", "…": "...", "σ": "sigma", "μ": "mu", "ρ": "rho", "ν": "nu", "δ": "delta",
-        "≤": "<=", "≥": ">=", "←": "left", "→": "right", "↑": "up", "↓": "down", "₁": "1", "₂": "2", "₅": "5",
-        "ᵀ": "^T", "½": "1/2", "⁻": "^-", "¹": "1", "⁰": "0", "⁶": "6", "⁸": "8", "“": '"', "”": '"', "’": "'",
-        "⌊": "floor(", "⌋": ")", "κ": "kappa",
+        "·": ".", "±": "+-", "–": "-", "—": "-", "…": "...", "σ": "sigma", "μ": "mu", "ρ": "rho", "ν": "nu",
+        "δ": "delta", "≤": "<=", "≥": ">=", "←": "left", "→": "right", "↑": "up", "↓": "down", "₁": "1", "₂": "2",
+        "₅": "5", "ᵀ": "^T", "½": "1/2", "⁻": "^-", "¹": "1", "⁰": "0", "⁶": "6", "⁸": "8", "“": '"', "”": '"',
+        "’": "'", "⌊": "floor(", "⌋": ")", "κ": "kappa", "✓": "+", "✗": "x",
     }
 )  # fmt: skip
 
 
 def glyphs_for(ascii_only: bool) -> Glyphs:
-    """ASCII when it is asked for, or wherever the locale's encoding cannot show Unicode."""
+    """Return ASCII if requested or if the locale's encoding cannot show Unicode; otherwise UNICODE."""
     if ascii_only:
         return ASCII
     encoding = sys.stdout.encoding or locale.getpreferredencoding(False)
@@ -81,7 +81,7 @@ def glyphs_for(ascii_only: bool) -> Glyphs:
     return UNICODE
 
 
-# What others draw with: one ASCII character for each cell.
+# One ASCII character for each character that Textual's own widgets draw with.
 _CELLS = {
     character: ascii_one
     for characters, ascii_one in (
@@ -99,7 +99,7 @@ def _cell(character: str) -> str:
         return character
     if "\u2500" <= character <= "\u257f":
         return _CELLS.get(character, "+")  # a corner or a crossing of lines
-    from rich.cells import cell_len  # what needs no screen waits for no Rich
+    from rich.cells import cell_len  # not at the top: commands without tables run without Rich
 
     width = cell_len(character)
     plain = _CELLS.get(character) or unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode(
@@ -109,5 +109,5 @@ def _cell(character: str) -> str:
 
 
 def ascii_cells(text: str) -> str:
-    """ASCII for text that is painted as it is, cell for cell; escape sequences stay what they are."""
+    """Return painted text in ASCII, cell by cell; escape sequences are unchanged."""
     return text if text.isascii() else "".join(map(_cell, text))

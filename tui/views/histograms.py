@@ -1,4 +1,4 @@
-"""Pairs of histograms on one axis, as bars of block characters."""
+"""Pairs of histograms on a shared axis, as bars of block characters."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.statistics.measurement import Column, HistogramName
 from .axes import nice_range
 from .glyphs import Glyphs
-from .lines import Line, Role, Span, ends, fitted
+from .lines import Line, Role, Span, ends, fitted, line_width
 from .numbers import percent, power, short
 from .table import COLUMN_ROLES, column_word
 
-if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
-    from ...core.lab.prediction import ScoreCurve
+if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ...core.statistics.histogram import Histogram
+    from ...core.theory.prediction import ScoreCurve
 
-_WIDE = 44  # cells from which a pair reads well, so that four may stand side by side
-_LEAST = 27  # cells of the narrowest pair beside another
-_TALLEST = 6
-_ROOMY = 8  # lines from which on one more group of pairs does not take them from the others
+_WIDE = 44  # cells per pair from which four or more stand side by side
+_LEAST = 27  # cells per pair from which two stand side by side
+_TALLEST = 6  # lines of the tallest bars
+_ROOMY = 8  # lines per group of pairs from which all groups are shown
 LOWEST = 4  # lines of the lowest pair: its title, bars for two columns, its axis
-NAME = 9  # cells before the bars, for the word that says whose they are
+NAME = 9  # cells before the bars, for the name of the column
 
+# In the order shown. The gradient comes before the Jacobian, whose norm is in the table too.
 TITLES: dict[HistogramName, str] = {
     "logits": "logits",
     "weights": "attention weights",
@@ -35,20 +36,20 @@ TITLES: dict[HistogramName, str] = {
 
 
 class AxisSpan(NamedTuple):
-    """The axis that both histograms of a pair are drawn on, with the words under it."""
+    """The shared axis of a pair of histograms."""
 
     low: float
     high: float
-    labels: tuple[str, str, str]  # at its left end, its middle and its right end
+    labels: tuple[str, str, str]  # at the left end, the middle and the right end
 
 
 def pair_names(columns: Sequence[Column]) -> list[HistogramName]:
-    """The histograms that all columns have."""
+    """Return the histograms that all columns have."""
     return [name for name in TITLES if all(name in column.histograms for column in columns)]
 
 
 def pairs_at_once(pairs: int, width: int, height: int) -> int:
-    """How many of so many pairs have place; a last group that is not full has to leave the others their height."""
+    """Return how many of `pairs` fit; an incomplete last group is left out if it would make the others lower."""
     across = _across(pairs, width)
     groups = height // LOWEST
     if height < _ROOMY * math.ceil(pairs / across):
@@ -64,10 +65,9 @@ def grid_lines(
     curve: ScoreCurve | None = None,
     first: int = 0,
 ) -> list[Line]:
-    """The pairs side by side, from the `first` on, as many as there is place for; at most `height` lines.
+    """Return the pairs side by side, from `first` on, as many as fit in `height` lines.
 
-    One to five stand in a row, with bars as high as the room allows. Where there are gradients and no room for all,
-    they come before what the table says of the Jacobian.
+    One to five stand in a row, with bars as high as the lines allow.
     """
     names = pair_names(columns)
     across, gap = _across(len(names), width), 2
@@ -93,8 +93,8 @@ def grid_lines(
 
 
 def _across(pairs: int, width: int) -> int:
-    """How many pairs stand side by side."""
-    return next((many for many in (pairs, 4) if width >= many * _WIDE), 2 if width >= 2 * _LEAST else 1)
+    """Return how many pairs stand side by side."""
+    return next((count for count in (pairs, 4) if width >= count * _WIDE), 2 if width >= 2 * _LEAST else 1)
 
 
 def pair_lines(
@@ -105,9 +105,9 @@ def pair_lines(
     glyphs: Glyphs,
     curve: ScoreCurve | None = None,
 ) -> list[Line]:
-    """A title, bars of `height` lines for each column, and their one axis; 2·height + 2 lines.
+    """Return a title, bars of `height` lines for each column, and their shared axis: 2·height + 2 lines.
 
-    The exact law of a score is drawn as dots over the bars of logits, where bars are high enough to compare.
+    The exact law of a score is drawn as dots over the bars of logits, if the bars are high enough to compare.
     """
     histograms = [column.histograms[name] for column in columns]
     span = axis_span(histograms, name, glyphs)
@@ -117,7 +117,8 @@ def pair_lines(
     title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
     if drawn is not None:
         title.append((f"  {glyphs.dot} exact", "theory"))
-    lines: list[Line] = [ends(tuple(title), outside(histograms, span), width)]
+    beyond = outside(histograms, span, width - line_width(tuple(title)) - 1)
+    lines: list[Line] = [ends(tuple(title), beyond, width)]
     for column, histogram, role in zip(columns, histograms, COLUMN_ROLES, strict=True):
         counts = histogram.onto(edges)
         exact = drawn.onto([edge / column.multiplier for edge in edges]) if drawn else None
@@ -133,7 +134,7 @@ def pair_lines(
 
 
 def curve_rows(exact: Sequence[float], counts: Sequence[float], height: int, glyphs: Glyphs) -> dict[int, list[int]]:
-    """Which cells of which line the exact counts pass through, every other one; they share the bars' scale."""
+    """Return the cells of each line that the exact counts pass through, every other one, on the bars' scale."""
     peak, steps = max(counts, default=0), len(glyphs.bars) - 1
     rows: dict[int, list[int]] = {}
     for cell in range(0, len(exact), 2):
@@ -144,7 +145,7 @@ def curve_rows(exact: Sequence[float], counts: Sequence[float], height: int, gly
 
 
 def _dotted(row: str, cells: Sequence[int], role: Role, glyphs: Glyphs) -> Line:
-    """A line of bars with dots in some cells; a dot over a bar takes the bar's colour as its ground."""
+    """Return a line of bars with dots in some cells; a dot over a bar has the bar's colour as background."""
     over: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
     spans: list[Span] = []
     start = 0
@@ -157,9 +158,9 @@ def _dotted(row: str, cells: Sequence[int], role: Role, glyphs: Glyphs) -> Line:
 
 
 def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
-    """Columns as high as their counts, the largest filling all lines; from the top line down.
+    """Return the lines of a bar chart, top line first; the largest count fills all lines.
 
-    What is not zero always shows: at least the smallest bar.
+    A count that is not zero always has at least the smallest bar.
     """
     steps = len(glyphs.bars) - 1
     peak = max(counts, default=0)
@@ -168,18 +169,18 @@ def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
     unit = steps * height / peak
     levels = [round(count * unit) or int(count >= 0.5) for count in counts]
     above = steps * (height - 1)
-    ramp = glyphs.bars[0] * above + glyphs.bars + glyphs.bars[-1] * above  # a line shows what lies in its own steps
+    ramp = glyphs.bars[0] * above + glyphs.bars + glyphs.bars[-1] * above  # a line shows only its own steps
     return ["".join([ramp[level + row * steps] for level in levels]) for row in range(height)]
 
 
 def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs: Glyphs) -> str:
-    """A histogram from low to high in a line of so many cells; its bars do not touch the line above."""
+    """Return a histogram from `low` to `high` as one line of `cells`; its bars do not touch the line above."""
     edges = [low + (high - low) * cell / cells for cell in range(cells + 1)]
     return bars(histogram.onto(edges), 1, replace(glyphs, bars=glyphs.bars[:-1]))[0]
 
 
 def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs) -> AxisSpan:
-    """One axis for a pair: fixed where the quantity has natural bounds, round numbers for logits."""
+    """Return the axis of a pair: fixed if the quantity has natural bounds, with round ends for logits."""
     axis = histograms[0].axis
     if axis.log10:
         low, middle, high = (power(at, glyphs) for at in (axis.low, (axis.low + axis.high) / 2, axis.high))
@@ -189,14 +190,14 @@ def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyp
         return AxisSpan(axis.low, axis.high, (words[0], words[1], words[2]))
     low, high = _extent(histograms)
     if low < 0 < high and min(-low, high) > max(-low, high) / 2:
-        low, high = -max(-low, high), max(-low, high)  # what is centred on 0 is drawn about it
+        low, high = -max(-low, high), max(-low, high)  # nearly symmetric about 0: make it exactly so
     low, high = nice_range(low, high)
     words = [short(value, glyphs) for value in (low, (low + high) / 2, high)]
     return AxisSpan(low, high, (words[0], words[1], words[2]))
 
 
 def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs) -> str:
-    """The axis: a rule with its ends and its middle written into it."""
+    """Return the axis: a rule with the labels of its ends and its middle written over it."""
     left, middle, right = span.labels
     line = list(glyphs.rule * cells)
 
@@ -211,19 +212,33 @@ def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs) -> str:
     return "".join(line)[:cells]
 
 
-def outside(histograms: Sequence[Histogram], span: AxisSpan) -> Line:
-    """How much of each histogram lies below or above the axis, where that is worth saying."""
-    parts: list[Span] = []
+def outside(histograms: Sequence[Histogram], span: AxisSpan, room: int) -> Line:
+    """Return the shares below and above the axis, such as `21 % below the axis`; empty below 0.1 %.
+
+    A share has its histogram's role; the last two words are left out if `room` is too small for them.
+    """
+    shares: dict[str, list[Span]] = {"below": [], "above": []}
     for histogram, role in zip(histograms, COLUMN_ROLES, strict=True):
         below, through = histogram.below([span.low, span.high])
-        for sign, beyond in (("<", below), (">", histogram.total - through)):
+        for side, beyond in (("below", below), ("above", histogram.total - through)):
             share = beyond / max(histogram.total, 1)
             if share >= 0.001:
-                parts.append((f" {sign} {percent(share)}", role))
-    return (("off", "dim"), *parts) if parts else ()
+                shares[side].append((percent(share), role))
+    parts: list[Span] = []
+    for side, spans in shares.items():
+        for number, (text, role) in enumerate(spans):
+            parts.append((" / " if number else ", " if parts else "", "dim"))
+            parts.append((text, role))
+        if spans:
+            parts.append((f" {side}", "dim"))
+    if not parts:
+        return ()
+    line = tuple(part for part in parts if part[0])
+    full: Line = (*line, (" the axis", "dim"))
+    return full if line_width(full) <= room else line
 
 
 def _extent(histograms: Sequence[Histogram]) -> tuple[float, float]:
-    """From the 0.05 % to the 99.95 % point of whichever histogram reaches further."""
+    """Return the lowest 0.05 % quantile and the highest 99.95 % quantile of the histograms."""
     points = [histogram.quantiles((0.0005, 0.9995)) for histogram in histograms]
     return min(low for low, _ in points), max(high for _, high in points)

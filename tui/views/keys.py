@@ -1,4 +1,4 @@
-"""Keys by the names that people know them by."""
+"""The names of keys: Textual's, and those that people use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE = re.compile(r"[←→↑↓]|[^ ←→↑↓]+")
 
 
 def key_word(key: str) -> str:
-    """`ctrl+p` as Ctrl+P, `question_mark` as ?; several keys, set off by commas, as several words."""
+    """Return `ctrl+p` as Ctrl+P and `question_mark` as ?; several keys, separated by commas, as several words."""
     if len(key) == 1:
         return key
     if "," in key:
@@ -30,13 +30,13 @@ def key_word(key: str) -> str:
 
 
 def key_name(word: str) -> str:
-    """The name of a key that somebody wrote, perhaps as `key_word` has it: Ctrl+P is ctrl+p, and PgUp is pageup."""
+    """Return Textual's name of a key that a user wrote: Ctrl+P is ctrl+p, PgUp is pageup."""
     if len(word) == 1:
         return word
     *modifiers, name = word.lower().split("+")
     return "+".join([*modifiers, _NAMES.get(name, name)])
 
 
-def rekeyed(keys: Sequence[Key], instead: Mapping[str, str]) -> list[Key]:
-    """Keys with some replaced by others; `instead` gives words for words."""
-    return [(_PIECE.sub(lambda piece: instead.get(piece[0], piece[0]), press), does) for press, does in keys]
+def rekeyed(keys: Sequence[Key], replacements: Mapping[str, str]) -> list[Key]:
+    """Return keys with their words replaced as `replacements` maps them."""
+    return [(_PIECE.sub(lambda word: replacements.get(word[0], word[0]), press), effect) for press, effect in keys]

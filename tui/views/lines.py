@@ -1,7 +1,7 @@
-"""Lines of roles: what every view returns.
+"""Lines of text with roles, which every view returns.
 
-A line is a tuple of (text, role) spans. A role says what a piece of text is, never how it looks: the app's theme
-gives it a colour, plain output prints it as it is, and two frames are compared with ==.
+A line is a tuple of (text, role) spans. A role is a kind of text, not a look: the app's theme or `PRINTED` gives it a
+style. Two frames can be compared with ==.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from rich.style import Style
 from rich.text import Text
 
 Role: TypeAlias = Literal[
-    "text",  # ordinary words
+    "text",  # ordinary text
     "label",  # names of things
-    "dim",  # what stands back: ±, axes, hints
+    "dim",  # secondary text: ±, axes, hints
     "heading",
     "unscaled",
     "scaled",
     "theory",
-    "over_unscaled",  # theory drawn over a bar
+    "over_unscaled",  # theory over a bar
     "over_scaled",
-    "thin_unscaled",  # its exact curve
+    "thin_unscaled",  # an exact curve
     "thin_scaled",
-    "accent",  # what has focus
-    "cursor",  # where one is on a map
-    "alert",  # what is wrong
+    "accent",  # what has the focus
+    "cursor",  # the cursor of a map
+    "alert",  # errors and warnings
     "key",  # a key to press
 ]
 Span: TypeAlias = tuple[str, Role]
 Line: TypeAlias = tuple[Span, ...]
 
-# The terminal's own sixteen colours: for output that is printed rather than painted by the app.
+# For printed output: the terminal's sixteen colours.
 PRINTED: dict[Role, Style] = {
     "text": Style(),
     "label": Style(),
@@ -55,12 +55,12 @@ PRINTED: dict[Role, Style] = {
 
 
 def line_width(line: Line) -> int:
-    """How many cells a line takes."""
+    """Return the width of a line in cells."""
     return sum([len(text) if text.isascii() else cell_len(text) for text, _ in line])
 
 
 def fitted(line: Line, width: int) -> Line:
-    """The line cut or filled with spaces to exactly this many cells; wide characters are never halved."""
+    """Return the line cut or padded to exactly `width` cells; wide characters are never split."""
     taken = line_width(line)
     if taken <= width:
         return (*line, (" " * (width - taken), "text")) if taken < width else line
@@ -68,7 +68,7 @@ def fitted(line: Line, width: int) -> Line:
     left = width
     for text, role in line:
         cells = cell_len(text)
-        if left <= 0 and cells:  # a mark without a cell of its own still belongs to what stands before
+        if left <= 0 and cells:  # a combining mark still belongs to the character before it
             break
         if cells > left:
             result.append((set_cell_size(text, left), role))
@@ -79,16 +79,16 @@ def fitted(line: Line, width: int) -> Line:
 
 
 def ends(left: Line, right: Line, width: int) -> Line:
-    """One part at the left edge, one at the right; the right one gives way when there is no room for both."""
+    """Return a line with one part at each edge; the right part is dropped if both do not fit."""
     gap = width - line_width(left) - line_width(right)
     return fitted((*left, (" " * gap, "text"), *right) if gap >= 1 else left, width)
 
 
-_WORD = re.compile(r"(?:[<>×] )*\S+(?: %\S*)?")  # `> 99.9 %` is one
+_WORD = re.compile(r"(?:[<>×] )*\S+(?: %\S*)?")  # `> 99.9 %` is one word
 
 
 def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
-    """A paragraph as lines of at most this many cells."""
+    """Return a paragraph as lines of at most `width` cells."""
     lines: list[Line] = []
     current = ""
     for word in _WORD.findall(text):
@@ -96,10 +96,10 @@ def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
         if cell_len(candidate) > width and current:
             lines.append(((current, role),))
             candidate = word
-        while cell_len(candidate) > width > 0:  # a word longer than a line, as paths are
+        while cell_len(candidate) > width > 0:  # a word longer than a line, such as a path
             head = set_cell_size(candidate, width)
             lines.append(((head, role),))
-            candidate = candidate[len(head.rstrip()) or 1 :]  # a space, or a wide character without room, is left out
+            candidate = candidate[len(head.rstrip()) or 1 :]  # drops a space, or a wide character that does not fit
         current = candidate
     if current:
         lines.append(((current, role),))
@@ -107,7 +107,7 @@ def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
 
 
 def shortened(lines: list[Line], width: int, height: int, sign: str) -> list[Line]:
-    """The first lines of a paragraph, with this sign at the end of the last one if there are more."""
+    """Return the first `height` lines of a paragraph; if there are more, the last one ends with `sign`."""
     if len(lines) <= height or not height:
         return lines[:height]
     text, role = "".join(text for text, _ in lines[height - 1]), lines[height - 1][0][1]
@@ -118,7 +118,7 @@ def shortened(lines: list[Line], width: int, height: int, sign: str) -> list[Lin
 
 
 def as_text(lines: Iterable[Line]) -> Text:
-    """Lines as a Rich text, for printing."""
+    """Return lines as a Rich text, for printing."""
     text = Text(no_wrap=True, end="")
     for number, line in enumerate(lines):
         if number:

@@ -1,4 +1,4 @@
-"""What is said for a moment at the foot of the screen."""
+"""Short messages at the bottom of the screen."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rich.cells import cell_len, set_cell_size
 from .glyphs import Glyphs
 from .lines import Line, line_width
 
-# A word as in_shell writes it: quoted where it has to be.
+# A word as in_shell writes it, quoted if necessary.
 _WORD = re.compile(r"""(?:\$'(?:\\.|[^'])*'|'[^']*'|"[^"]*"|[^ ])+""")
 GREETING = (
-    "New here? Hold → and watch: d_k climbs, unscaled softmax freezes, scaled it stands still. > turns to the next "
-    "pane, ? explains what has the focus. Any key goes on; Esc, and this is never said again."
+    "New here? Hold → and watch: as d_k grows, unscaled softmax freezes; scaled, it hardly changes. > opens the next "
+    "pane, ? explains what has the focus. Any key continues; Esc hides this permanently."
 )
-_COPIED = "Copied, if the terminal allows it:"
+_COPIED = "Copied (if your terminal permits OSC 52):"
 
 
 def copied_lines(command: str, width: int, glyphs: Glyphs) -> list[Line]:
-    """The command, whole, and what has become of it: on one line if there is room."""
+    """Return the message that the command is copied, with the whole command; on one line if it fits."""
     command = glyphs.say(command)
     line: Line = ((f" {_COPIED} ", "dim"), (command, "key"))
     if line_width(line) <= width:
@@ -28,9 +28,9 @@ def copied_lines(command: str, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def continued(command: str, width: int) -> list[str]:
-    """The command over lines that a shell reads as one, with \\ where one ends: they can be taken from the screen.
+    """Split the command into lines that a shell reads as one, so that it can be copied from the screen.
 
-    Only a quoted word that is longer than a line is broken without.
+    All but the last end with \\; only a quoted word longer than a line is split without it.
     """
     room = width - 2
     lines: list[str] = []

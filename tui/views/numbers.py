@@ -1,4 +1,4 @@
-"""Numbers as they stand in tables: aligned on the point, three or four digits, never a jumping width."""
+"""Numbers in tables and sentences: three or four digits; in tables, of constant width and aligned at the point."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from .glyphs import Glyphs
 
 POINT = 5  # cells before the decimal point: a sign and four digits
-VALUE = POINT + 6  # cells of a whole value: the point and five decimals
+VALUE = POINT + 6  # cells of a value with its point and five decimals
 STDERR = 6
 
 
 def aligned(value: float | None, glyphs: Glyphs) -> str:
-    """A value in VALUE cells with its point at cell POINT; numbers out of that range in powers of ten."""
+    """Return a value in VALUE cells with its point at cell POINT; out of range, with a power of ten."""
     if value is None:
         return ((glyphs.say("—")).rjust(POINT)).ljust(VALUE)
     size = abs(value)
@@ -26,9 +26,9 @@ def aligned(value: float | None, glyphs: Glyphs) -> str:
 
 
 def on_the_point(values: Sequence[float | None], decimals: int, glyphs: Glyphs) -> list[str]:
-    """The values in four digits or so and at most this many decimals, their points one under the other.
+    """Return the values aligned at the point, with about four digits and at most `decimals` decimals.
 
-    Where all are below 0.1 they have two decimals more.
+    If all are below 0.1, at most two decimals more.
     """
     most = decimals + 2 * (max((abs(value) for value in values if value is not None), default=1) < 0.1)
     parts = [signed(_plain(value, most), glyphs).partition(".") for value in values]
@@ -46,7 +46,7 @@ def _plain(value: float | None, most: int) -> str:
 
 
 def short(value: float | None, glyphs: Glyphs) -> str:
-    """A value in as few cells as three digits take, for sentences, axes and status lines."""
+    """Return a value with three digits in as few cells as possible, for sentences, axes and status lines."""
     if value is None:
         return glyphs.say("—")
     size = abs(value)
@@ -58,7 +58,7 @@ def short(value: float | None, glyphs: Glyphs) -> str:
 
 
 def error(stderr: float | None, glyphs: Glyphs) -> str:
-    """A standard error to two digits in STDERR cells; blank where there is none."""
+    """Return a standard error with two digits in STDERR cells; blank for None."""
     if stderr is None:
         return " " * STDERR
     if stderr == 0:
@@ -73,7 +73,7 @@ def error(stderr: float | None, glyphs: Glyphs) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a short percentage: `12 %`, `0.3 %`; 0 and 100 only where it is exactly that."""
+    """Return a share as a short percentage: `12 %`, `0.3 %`; `0 %` and `100 %` only if exact."""
     value = 100 * share
     if value in (0, 100):
         return f"{value:.0f} %"
@@ -85,12 +85,12 @@ def percent(share: float) -> str:
 
 
 def metric(number: float) -> str:
-    """A large count to four digits: `2.684 G`, `21.99 T`."""
+    """Return a large count with four digits: `2.684 G`, `21.99 T`."""
     return _prefixed(number, 1000, ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"))
 
 
 def binary(count: float) -> str:
-    """A number of bytes to four digits, in powers of 1024: `128 KiB`."""
+    """Return a number of bytes with four digits, in powers of 1024: `128 KiB`."""
     return _prefixed(count, 1024, ("bytes", *(f"{prefix}iB" for prefix in "KMGTPEZYRQ")))
 
 
@@ -102,13 +102,13 @@ def _prefixed(number: float, base: int, units: Sequence[str]) -> str:
 
 
 def power_of_ten(value: float, digits: int) -> str:
-    """`1.234e7`, `-5.6e-9`: as short as an exponent can be written."""
+    """Return `1.234e7` or `-5.6e-9`, with the shortest exponent."""
     mantissa, exponent = f"{value:.{digits}e}".split("e")
     return f"{mantissa}e{int(exponent)}"
 
 
 def power(exponent: float, glyphs: Glyphs) -> str:
-    """A power of ten, `10⁻¹²` or `1e-12`."""
+    """Return a power of ten: `10⁻¹²`, or `1e-12` in ASCII."""
     if exponent == 0:
         return "1"
     number = f"{exponent:g}"
@@ -118,12 +118,12 @@ def power(exponent: float, glyphs: Glyphs) -> str:
 
 
 def _decimals(size: float) -> int:
-    """Decimals that show about four digits, five places at most."""
+    """Return how many decimals, at most five, show about four digits."""
     if size < 0.095:
         return 5
     return 4 if size < 1 else 3 - math.floor(math.log10(size))
 
 
 def signed(text: str, glyphs: Glyphs) -> str:
-    """A number's text with a minus in place of a hyphen, where there is one among the characters."""
+    """Return a number's text with minus signs instead of hyphens; unchanged in ASCII."""
     return text if glyphs.ascii else text.replace("-", "−")

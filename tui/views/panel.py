@@ -1,21 +1,21 @@
-"""The parameter panel: a line for each field that has an effect, and the help or the objection below."""
+"""The parameter panel: a line for each field that has an effect, with help or an error message below."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.attention.scales import SCALE_RULES
 from ...core.parameters import FIELDS, Field, Parameters, choice_word
+from ...core.scales import SCALE_RULES
 from .glyphs import Glyphs
 from .lines import Line, Role, fitted, wrapped
 
 NAME = 11  # cells of a field's name
-_ROOM_FOR_HELP = 7
+_ROOM_FOR_HELP = 7  # lines
 
 
 class Editing(NamedTuple):
-    """What is being typed into a field, and why it is not accepted, if it is not."""
+    """The text being typed into a field, and the error message if it is not accepted."""
 
     field: str
     text: str
@@ -23,12 +23,12 @@ class Editing(NamedTuple):
 
 
 def applicable(parameters: Parameters) -> tuple[Field, ...]:
-    """The fields that have an effect with these parameters."""
+    """Return the fields that have an effect with these parameters."""
     return tuple(field for field in FIELDS if field.applies(parameters))
 
 
 def value_text(field: Field, parameters: Parameters) -> str:
-    """A value as the panel shows it: formulas or names for scale rules, words for laws."""
+    """Return a value as the panel shows it: formulas or names for scale rules, words for choices."""
     value = getattr(parameters, field.name)
     if field.name == "scale":
         return SCALE_RULES[value].label
@@ -36,9 +36,9 @@ def value_text(field: Field, parameters: Parameters) -> str:
 
 
 def field_rows(parameters: Parameters, height: int, focus: str | None = None) -> list[Field | None]:
-    """Which field stands on which line: groups are set apart where that leaves room for a few lines of help.
+    """Return the field of each line; None separates groups, if that leaves room for a few lines of help.
 
-    Where there are more fields than lines, those about the focus are shown.
+    If there are more fields than lines, those around the focus are shown.
     """
     fields = applicable(parameters)
     spaced = height >= len(fields) + len({field.group for field in fields}) - 1 + _ROOM_FOR_HELP
@@ -60,7 +60,7 @@ def panel_lines(
     focus: str | None = None,
     editing: Editing | None = None,
 ) -> list[Line]:
-    """The panel, exactly `height` lines of `width`; focus names the field with the cursor."""
+    """Return the panel, exactly `height` lines of `width`; `focus` names the field with the cursor."""
     lines: list[Line] = []
     notes = _notes(width, glyphs, focus, editing)
     room = height - len(notes) if editing is not None and editing.objection else height
@@ -80,9 +80,9 @@ def panel_lines(
 
 
 def field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
-    """The name at the left, the value at the right; a long value takes the room that its name leaves.
+    """Return the name at the left and the value at the right; a long value uses all the space its name leaves.
 
-    The focus is seen without colours, too: by the arrows, or what there is room for of them.
+    Arrows mark the focus without colours: two with spaces, two, or one, as space allows.
     """
     label = glyphs.say(field.label)
     forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right), (glyphs.left, "")]
@@ -102,7 +102,7 @@ def field_line(field: Field, text: str, role: Role, focused: bool, width: int, g
 
 
 def _notes(width: int, glyphs: Glyphs, focus: str | None, editing: Editing | None) -> Sequence[Line]:
-    """The objection to what is being typed; else the help of the field with the cursor."""
+    """Return the error message for the text being typed, or the help of the field with the cursor."""
     if editing is not None and editing.objection:
         return wrapped(glyphs.say(editing.objection), width, "alert")
     named = next((field for field in FIELDS if field.name == focus), None)

@@ -1,8 +1,8 @@
-"""Measured points with error bars over exact curves, on a pair of axes; drawn in characters.
+"""Measured points with error bars over exact curves, on a pair of axes, drawn in characters.
 
-A curve is a line of braille dots, eight to a cell; a point is a sign of its own in the cell it falls into, an error
-bar the cells above and below it. Where several fall into one cell the last is seen: points over error bars over
-curves over the cursor. What does not change while the cursor moves is drawn once, as a Drawing.
+A curve is a line of braille dots, eight to a cell; a point is a mark in its cell, an error bar the cells above and
+below it. In one cell, points cover error bars, error bars cover curves, and curves cover the cursor. Everything that
+does not change while the cursor moves is drawn once, as a Drawing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .axes import Axis, tick_labels
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, fitted
 
-_UNDER = 2  # lines under the plot: the axis of x and its labels
+_UNDER = 2  # lines under the plot: the x axis and its labels
 _BLANK, _BRAILLE = 0x2800, ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # the bit of each dot of a cell
-_DASHES = " '-:.::|"  # three dots in ASCII: the upper one counts 1, the middle one 2, the lower one 4
+_DASHES = " '-:.::|"  # up to three dots in ASCII: 1 for the upper, 2 for the middle, 4 for the lower one
 
-Cells: TypeAlias = list[list[Span]]  # one character each, from the top line down
+Cells: TypeAlias = list[list[Span]]  # one character each; the top line first
 
 
 class Point(NamedTuple):
-    """A measured value; `far` marks one that does not agree with the exact one."""
+    """A measured value; `far` marks one too far from the exact value."""
 
     x: float
     y: float
@@ -35,18 +35,18 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """What has been measured of one thing, and what is exactly known of it, over the same x."""
+    """The measured points of a quantity and its exact curve, over the same x."""
 
     role: Role
-    thin: Role  # of its exact curve
+    thin: Role  # of the exact curve
     mark: str  # one character
     points: Sequence[Point] = ()
-    exact: Sequence[tuple[float, float]] = ()  # in rising x
+    exact: Sequence[tuple[float, float]] = ()  # sorted by x
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A line at an x, and words beside it."""
+    """A vertical line with a label."""
 
     x: float
     words: str
@@ -55,18 +55,18 @@ class Mark:
 
 @dataclass(frozen=True)
 class Plot:
-    """Everything that is drawn."""
+    """The axes and everything drawn on them."""
 
     x: Axis
     y: Axis
     series: Sequence[Series] = ()
-    unit: str = ""  # after the labels of y
+    unit: str = ""  # after the labels of the y axis
     marks: Sequence[Mark] = ()
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where in a view the axes stand: labels of y at the left, then so many cells across and down."""
+    """The place of the axes in a view: a margin with the labels of y, then `columns` × `rows` cells."""
 
     plot: Plot
     margin: int
@@ -74,31 +74,31 @@ class Frame:
     rows: int
 
     def across(self, x: float) -> float | None:
-        """An x in cells from the left; both ends of the axis stand in the middle of a cell."""
+        """Return an x in cells from the left; both ends of the axis are in the middle of a cell."""
         place = self.plot.x.place(x)
         return None if place is None else place * (self.columns - 1) + 0.5
 
     def down(self, y: float) -> float | None:
-        """A y in cells from the top."""
+        """Return a y in cells from the top."""
         place = self.plot.y.place(y)
         return None if place is None else (1 - place) * (self.rows - 1) + 0.5
 
     def x_of(self, column: int) -> float:
-        """What stands in a column of the view, the nearest end for one beside the plot."""
+        """Return the x at a column of the view; beside the plot, that of the nearest end."""
         cell = min(max(column - self.margin, 0), self.columns - 1)
         return self.plot.x.value(cell / max(self.columns - 1, 1))
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot without its cursor: its lines, of a margin and then one character for each column of the frame."""
+    """A plot without its cursor, as lines: the margin, then one character per column of the frame."""
 
     at: Frame
     lines: Sequence[Line]
 
 
 def draw(plot: Plot, width: int, height: int, glyphs: Glyphs) -> Drawing:
-    """The plot with its axes, exactly `height` lines of `width`."""
+    """Draw the plot with its axes, as exactly `height` lines of `width`."""
     rows = max(height - _UNDER, 1)
     labels = _labels(plot, rows, glyphs)
     margin = max(map(len, labels.values()), default=0) + 2
@@ -121,7 +121,7 @@ def draw(plot: Plot, width: int, height: int, glyphs: Glyphs) -> Drawing:
 
 
 def with_cursor(drawing: Drawing, x: float, here: Sequence[tuple[Series, Point]], glyphs: Glyphs) -> list[Line]:
-    """The lines with a cursor at x, and with points that stand there without belonging to a series' own."""
+    """Return the lines with a cursor at x, and with the points `here`, which are not among those of their series."""
     at, lines = drawing.at, list(drawing.lines)
     right = at.across(x)
     if right is None:
@@ -147,7 +147,7 @@ def with_cursor(drawing: Drawing, x: float, here: Sequence[tuple[Series, Point]]
 
 
 def _with_cell(line: Line, at: int, sign: Span, behind: bool, glyphs: Glyphs) -> Line:
-    """The line with another character in one cell; `behind` everything but other uprights, if asked for."""
+    """Return the line with one cell replaced; with `behind`, only if it is blank or has a vertical line."""
     start = 0
     for number, (text, role) in enumerate(line):
         if at < start + len(text):
@@ -160,7 +160,7 @@ def _with_cell(line: Line, at: int, sign: Span, behind: bool, glyphs: Glyphs) ->
 
 
 def _draw_marks(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
-    """The lines of the marks."""
+    """Draw the vertical lines of the marks."""
     for mark in at.plot.marks:
         column = _cell(at.across(mark.x), at.columns)
         if column is not None:
@@ -169,7 +169,7 @@ def _draw_marks(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
 
 
 def _draw_curves(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
-    """Every curve as dots that are connected from column to column; curves in one cell share its dots."""
+    """Draw every curve as dots, connected from column to column; curves in one cell share its dots."""
     across, down = (1, 3) if glyphs.ascii else (2, 4)
     drawn: dict[tuple[int, int], int] = {}
     for series in at.plot.series:
@@ -187,13 +187,13 @@ def _draw_curves(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
 
 
 def _levels(exact: Sequence[tuple[float, float]], at: Frame, across: int) -> Iterator[tuple[int, float]]:
-    """For each column of dots over which there is a curve, how far down it runs there, in cells."""
+    """Yield each column of dots that the curve reaches, and its distance from the top in cells."""
     places = [(at.across(x), at.down(y)) for x, y in exact]
     known = [(right, below) for right, below in places if right is not None and below is not None]
     rights, half = [right for right, _ in known], 0.5 / across
     for column in range(at.columns * across if len(known) > 1 else 0):
         right = column / across + half
-        if rights[0] - 1.001 * half <= right <= rights[-1] + 1.001 * half:  # both ends have a column
+        if rights[0] - 1.001 * half <= right <= rights[-1] + 1.001 * half:  # include the columns of both ends
             right = min(max(right, rights[0]), rights[-1])
             after = max(bisect.bisect_left(rights, right), 1)
             (x0, y0), (x1, y1) = known[after - 1], known[after]
@@ -201,12 +201,12 @@ def _levels(exact: Sequence[tuple[float, float]], at: Frame, across: int) -> Ite
 
 
 def _error_bar(point: Point, role: Role, at: Frame, glyphs: Glyphs) -> Iterator[tuple[int, int, Span]]:
-    """Row, column and sign of each cell from one standard error below to one above, to half a cell."""
+    """Yield the row, column and sign of each cell within one standard error of the point, to half a cell."""
     column, top = _cell(at.across(point.x), at.columns), at.down(point.y + (point.stderr or 0))
     if column is None or top is None or not point.stderr:
         return
     lower = at.down(point.y - point.stderr)
-    bottom = at.rows if lower is None else lower  # on a logarithmic axis it may lie below everything
+    bottom = at.rows if lower is None else lower  # None: not positive, on a logarithmic axis
     first, last = math.floor(2 * max(top, 0)), math.floor(2 * min(bottom, at.rows))
     for row in range(first // 2, min(last // 2 + 1, at.rows)):
         halves = first <= 2 * row, last > 2 * row
@@ -214,7 +214,7 @@ def _error_bar(point: Point, role: Role, at: Frame, glyphs: Glyphs) -> Iterator[
 
 
 def _draw_points(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
-    """Points of several series in one cell have a sign of their own."""
+    """Draw the points; those of several series in one cell have a separate sign."""
     seen: dict[tuple[int, int], str] = {}
     for series in at.plot.series:
         for point in series.points:
@@ -227,7 +227,7 @@ def _draw_points(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
 
 
 def _write_words(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
-    """The words of each mark, on the first line where they hide nothing but uprights."""
+    """Write the words of each mark on the first line where they cover only blanks and vertical lines."""
     for mark in at.plot.marks:
         column, words = _cell(at.across(mark.x), at.columns), glyphs.say(mark.words)
         if column is None:
@@ -240,7 +240,7 @@ def _write_words(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
 
 
 def _axis_lines(at: Frame, glyphs: Glyphs) -> list[Line]:
-    """The axis of x with its ticks, and the labels under it."""
+    """Return the x axis with its ticks, and the line of its labels."""
     rule, labels = [glyphs.rule] * at.columns, [" "] * (at.columns + 1)
     widest = len(f"{at.plot.x.high:.0f}") + 2
     for value in at.plot.x.ticks(at.columns // widest):
@@ -254,7 +254,7 @@ def _axis_lines(at: Frame, glyphs: Glyphs) -> list[Line]:
 
 
 def _labels(plot: Plot, rows: int, glyphs: Glyphs) -> dict[int, str]:
-    """The label of each line that has one; they stand two lines apart or more."""
+    """Return the labels of the y axis by row; they are at least two lines apart."""
     at = Frame(plot, 0, 1, rows)
     ticks = plot.y.ticks(max(2 * rows // 5, 2 if rows > 1 else 1))
     labels: dict[int, str] = {}
@@ -266,13 +266,13 @@ def _labels(plot: Plot, rows: int, glyphs: Glyphs) -> dict[int, str]:
 
 
 def _cell(position: float | None, count: int) -> int | None:
-    """The cell that a position falls into, if it falls into one."""
+    """Return the cell that contains a position; None outside the plot."""
     at = -1 if position is None or not math.isfinite(position) else math.floor(position)
     return at if 0 <= at < count else None
 
 
 def _merged(cells: Sequence[Span]) -> Iterator[Span]:
-    """Neighbours of the same role as one span."""
+    """Yield spans, with neighbours of the same role merged."""
     start = 0
     for end in range(1, len(cells) + 1):
         if end == len(cells) or cells[end][1] != cells[start][1]:

@@ -1,4 +1,4 @@
-"""The one sentence under a table that says what its numbers mean."""
+"""The sentence under a table that sums up its numbers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .verdict import UNIFORM
 
 
 def sentence(contents: Contents, glyphs: Glyphs) -> str:
-    """Computed from the values: Unscaled, logits have standard deviation 8: 30 % of rows one-hot, 13 % dead. …"""
+    """Return `Unscaled, logits spread to σ 8: 27 % of rows put everything on one key and 11 % pass no gradient. …`"""
     first, *others = contents.columns
-    clauses = [_clause(first, "logits have standard deviation ", glyphs), *(_clause(c, "", glyphs) for c in others)]
+    clauses = [_clause(first, None, glyphs), *(_clause(column, first, glyphs) for column in others)]
     return glyphs.say(" ".join([*_disagreements(contents), *clauses]))
 
 
 def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: bool) -> str:
-    """What a row is; with its `values`, where the table has no room to show them in full."""
+    """Return the explanation of a row, with its values if `values` is set, for tables too narrow for them."""
     said: list[str] = []
     for index, column in enumerate(contents.columns if values else ()):
         value, rest = (text.strip() for text in measured_text(column, statistic, glyphs))
@@ -31,35 +31,50 @@ def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: 
 
 
 def _disagreements(contents: Contents) -> list[str]:
-    """Which measured values are far from their exact ones, if any are."""
+    """Return a sentence on the measured values that are far from theory, if there are any."""
     found = [
         f"{column_word(column.rule)} {STATISTIC[name].label} by {abs(deviation):.1f} standard errors"
         for column, deviations in zip(contents.columns, contents.deviations, strict=False)
         for name, deviation in deviations.items()
         if deviation is not None and is_far(deviation)
     ]
-    return [f"Not as theory says: {', '.join(found)}."] if found else []
+    return [f"Differs from theory: {', '.join(found)}."] if found else []
 
 
-def _clause(column: Column, quantity: str, glyphs: Glyphs) -> str:
-    """What one column says."""
-    scaled = f"Scaled × {short(column.multiplier, glyphs)}"
+def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
+    """Return the sentence on a column; shorter after the one on the column `before`."""
+    scaled = f"With × {short(column.multiplier, glyphs)}"
     who = {"none": "Unscaled", "file": "With the file's scale"}.get(column.rule, scaled)
     value = {name: estimate.value for name, estimate in column.measured.items()}
-    std, one_hot, dead = value["logit_std"], value["one_hot_rows"], value["dead_rows"]
-    if std is None or one_hot is None or dead is None:
+    std, rows = value["logit_std"], _extreme_rows(column)
+    if std is None or rows is None:
         return f"{who}, no query sees a key."
-    if one_hot == dead == 0:
-        facts = ["no row one-hot or dead"]
-    else:
-        facts = [f"{_share(one_hot)} of rows one-hot", f"{_share(dead)} dead"]
+    spread = f"{who}, {'logits spread to σ' if before is None else 'σ is'} {short(std, glyphs)}"
+    facts = _facts(rows, before and _extreme_rows(before))
+    link = " and " if facts.startswith("no row does") else ": "
     fraction, first, keys = value["entropy_fraction"], value["first_key_weight"], value["effective_keys"]
     if fraction is not None and fraction > UNIFORM:
-        facts.append(f"attention nearly uniform ({percent(fraction)} of ln n)")
+        facts += f"; attention is nearly uniform ({percent(fraction)} of ln n)"
     if first is not None and first > SINK and keys is not None and keys > 1.001:
-        facts.append(f"{percent(first)} on the first key")
-    return f"{who}, {quantity}{short(std, glyphs)}: {', '.join(facts)}."
+        facts += f"; the first key gets {percent(first)}"
+    return f"{spread}{link}{facts}."
 
 
-def _share(share: float) -> str:
-    return "none" if share == 0 else percent(share)
+def _extreme_rows(column: Column) -> tuple[float, float] | None:
+    """Return the shares of one-hot and of dead rows, if there are any rows."""
+    one_hot, dead = column.measured["one_hot_rows"].value, column.measured["dead_rows"].value
+    return None if one_hot is None or dead is None else (one_hot, dead)
+
+
+def _facts(rows: tuple[float, float], before: tuple[float, float] | None) -> str:
+    """Return what share of rows is one-hot and dead, in terms of the sentence on the shares `before` if possible."""
+    one_hot, dead = map(percent, rows)
+    if before is not None and any(before) and not any(rows):
+        return "no row does"
+    if before is not None and all(before):
+        return f"{one_hot} and {dead} do"
+    if not any(rows):
+        return "no row puts everything on one key, and all pass gradients"
+    if not rows[0]:
+        return f"{dead} of rows pass no gradient"
+    return f"{one_hot} of rows put everything on one key" + (f" and {dead} pass no gradient" if rows[1] else "")

@@ -1,29 +1,29 @@
-"""The table of statistics: one declaration of its columns, words and widths, for the live panel and for print."""
+"""The table of statistics: its columns, texts and widths, for the live panel and for print."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
 
-from ...core.attention.scales import SCALE_RULES
+from ...core.scales import SCALE_RULES
 from ...core.statistics.catalogue import FAR, STATISTICS, Statistic
-from ...core.statistics.measurement import Column
+from ...core.statistics.measurement import Column, Measurement
 from .glyphs import Glyphs
 from .lines import PRINTED, Line, Role, Span, fitted
 from .numbers import STDERR, VALUE, aligned, error, short
 
-if TYPE_CHECKING:  # a first frame is painted before NumPy is loaded
-    from ...core.lab.prediction import Freezing, PredictedColumn
+if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
+    from ...core.theory.prediction import Freezing, PredictedColumn, Theory
 
 LABEL = 16  # cells of a row's name
 CELL = VALUE + 2 + STDERR + 2  # a value, ±, its standard error, the unit and a gap
-THEORY = VALUE + 1  # an exact value, and the sign that the measured one is far from it
-WIDEST = 34  # a cell grows with the screen, but not so far that the eye loses its row
+THEORY = VALUE + 1  # an exact value, after a sign if the measured one is far from it
+WIDEST = 34  # the widest cell: wider ones make rows hard to follow
 
-# What a small screen shows: the rows that tell a saturated head from a healthy one.
+# The rows that even a small screen shows: they tell a saturated head from a healthy one.
 ESSENTIAL = (
     "logit_std",
     "logit_variance_within_row",
@@ -35,8 +35,8 @@ ESSENTIAL = (
     "jacobian_norm",
     "dead_rows",
 )
-# What joins them, in this order, as there is more room; then the rest as they come.
-_THEN = (
+# Shown next, in this order, if there is more room; then the rest in the order of the catalogue.
+_NEXT = (
     "grad_q_median",
     "entropy_fraction",
     "logit_variance",
@@ -50,26 +50,25 @@ _THEN = (
     "naive_exp_overflow",
     "logit_mean",
 )
-FIRST_GROUP: Span = (STATISTICS[0].group, "heading")  # its heading stands over the labels
+FIRST_GROUP: Span = (STATISTICS[0].group, "heading")  # shown over the labels
 _NOTHING: Span = ("", "text")
 COLUMN_ROLES: tuple[Role, Role] = ("unscaled", "scaled")
 
 
 class Contents(NamedTuple):
-    """What a table shows: measured columns and, where there is one, the theory of each."""
+    """What a table shows: measured columns and their theory, if available."""
 
     columns: Sequence[Column]
     theory: Sequence[PredictedColumn] = ()
     deviations: Sequence[Mapping[str, float | None]] = ()  # of each column from its theory, in standard errors
-    awaited: bool = False  # whether theory is to come; its place is kept, so that nothing moves then
-
-    @property
-    def has_place(self) -> bool:
-        """Whether there are columns for theory."""
-        return self.awaited or bool(self.theory)
 
 
-class Row(NamedTuple):
+def with_theory(measurement: Measurement[Any], theory: Theory) -> Contents:
+    """Return a measurement with its theory."""
+    return Contents(measurement.columns, theory.prediction.columns, theory.deviations)
+
+
+class TableRow(NamedTuple):
     """One line of the table: a group's heading, the freezing gauge, or a statistic."""
 
     label: str
@@ -81,9 +80,9 @@ Alone: TypeAlias = Literal["", "value", "±", "exact"]
 
 
 class Layout(NamedTuple):
-    """How wide the table is, and whether exact values stand beside measured ones or in place of their ±.
+    """The width of a table, and whether it shows exact values beside measured ones or instead of their ±.
 
-    Where there is no room even for a value with its ±, one of them stands `alone`.
+    If not even a value with its ± fits, one of them is shown `alone`.
     """
 
     width: int
@@ -93,26 +92,26 @@ class Layout(NamedTuple):
 
     @property
     def cell(self) -> int:
-        """Cells of one column."""
+        """The cells of one column."""
         least = CELL + THEORY if self.beside else THEORY if self.alone else CELL
         return min(max((self.width - LABEL) // 2, least), WIDEST + (THEORY if self.beside else 0))
 
 
 def layout(contents: Contents, width: int, turn: int = 0) -> Layout:
-    """Theory stands beside the measured values where there is room; else each turn shows something else."""
+    """Return the layout for a width: theory beside measured values if it fits, otherwise by `turn`."""
     if width < LABEL + 2 * CELL:
-        parts: list[Alone] = ["value", "±", *(["exact"] if contents.has_place else [])]
+        parts: list[Alone] = ["value", "±", *(["exact"] if contents.theory else [])]
         return Layout(width, False, False, parts[turn % len(parts)])
-    beside = contents.has_place and width >= LABEL + 2 * (CELL + THEORY)
-    return Layout(width, beside, contents.has_place and turn % 2 == 1 and not beside)
+    beside = bool(contents.theory) and width >= LABEL + 2 * (CELL + THEORY)
+    return Layout(width, beside, bool(contents.theory) and turn % 2 == 1 and not beside)
 
 
-def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[Row]:
-    """All statistics under the headings of their groups, or only the named ones without headings.
+def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[TableRow]:
+    """Return all statistics under the headings of their groups, or only those named in `shown`, without headings.
 
-    The first group's heading is the title line's.
+    The heading of the first group is part of the head line.
     """
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     group = STATISTICS[0].group
     for statistic in STATISTICS:
         if shown is not None and statistic.name not in shown:
@@ -121,50 +120,50 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[R
             continue
         if shown is None and statistic.group != group:
             group = statistic.group
-            rows.append(Row(group))
-        rows.append(Row(statistic.label, statistic))
+            rows.append(TableRow(group))
+        rows.append(TableRow(statistic.short_label, statistic))
         if statistic.name == "logit_std":
             freezing = [column.freezing for column in contents.theory] or [None] * len(contents.columns)
-            if contents.awaited or any(freezing):
-                rows.append(Row("freezing", None, freezing))
+            if any(freezing):
+                rows.append(TableRow("freezing", None, freezing))
     return rows
 
 
-def rows_for(contents: Contents, room: int) -> list[Row]:
-    """Every row under its heading if `room` lines hold them, else the most telling, at least the essential."""
+def rows_for(contents: Contents, room: int) -> list[TableRow]:
+    """Return all rows with headings if they fit in `room` lines, else the most telling, at least the essential."""
     everything = table_rows(contents)
     if len(everything) <= room:
         return everything
     known = [row.statistic.name for row in everything if row.statistic]
-    first = [name for name in (*ESSENTIAL, *_THEN) if name in known]
+    first = [name for name in (*ESSENTIAL, *_NEXT) if name in known]
     names = [*first, *(name for name in known if name not in first)]
     gauge = any(row.freezing for row in everything)
     return table_rows(contents, names[: max(room - gauge, len(ESSENTIAL))])
 
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
-    """`unscaled × 1`, `scaled × 0.125 (1/√d_k)`, `the file's × 0.177`: the longest form that fits."""
+    """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k)` or `from the file, × 0.177`, in the longest form that fits."""
     number = short(column.multiplier, glyphs)
     if column.rule == "none":
         titles = ["unscaled × 1", "unscaled"]
     elif column.rule == "file":
-        titles = [f"the file's × {number}", "the file's"]
+        titles = [f"from the file, × {number}", "from the file", "from file"]
     elif column.rule == "custom":
         titles = [f"scaled × {number}", "scaled"]
     else:
         rule = SCALE_RULES[column.rule].label
         titles = [f"scaled × {number} ({rule})", f"× {number} ({rule})", f"scaled × {number}", "scaled"]
     said = [glyphs.say(title) for title in titles]
-    return next((title for title in said if len(title) <= width), said[-1][:width])
+    return _longest(said, width)
 
 
 def column_word(rule: str) -> str:
-    """The one word for a column."""
-    return {"none": "unscaled", "file": "file's"}.get(rule, "scaled")
+    """Return the name of a column in a word: unscaled, file or scaled."""
+    return {"none": "unscaled", "file": "file"}.get(rule, "scaled")
 
 
 def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:
-    """The titles of the columns over the cells they belong to, after what stands over the labels."""
+    """Return the titles of the columns; `first` stands over the labels."""
     text, role = (shape.alone, "heading") if shape.alone else first
     titles: list[Span] = [(glyphs.say(text).ljust(LABEL)[:LABEL], role)]
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
@@ -178,8 +177,8 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _
     return fitted(tuple(titles), shape.width)
 
 
-def row_line(row: Row, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
-    """One row; `marked` sets off the row that has the cursor."""
+def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
+    """Return a row as a line; `marked` highlights the row with the cursor."""
     if row.statistic is None and not row.freezing:
         return fitted(((glyphs.say(row.label), "heading"),), shape.width)
     mark = glyphs.cursor if marked else " "
@@ -194,7 +193,7 @@ def row_line(row: Row, contents: Contents, shape: Layout, glyphs: Glyphs, marked
 
 
 def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, glyphs: Glyphs) -> list[Span]:
-    """One column of a row: the measured value, ± its standard error, and the exact value."""
+    """Return one column of a row: the measured value, ± its standard error, and the exact value."""
     if shape.alone:
         spans = _part(statistic, contents, index, shape.alone, glyphs)
     else:
@@ -210,7 +209,7 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
 
 
 def _filled(spans: list[Span], width: int) -> list[Span]:
-    """With blanks at the end for this many cells, and no span of blanks alone: painting a span costs more."""
+    """Return spans padded to `width` cells, with blank spans merged into the one before: fewer spans paint faster."""
     found: list[Span] = []
     left = width
     for text, role in spans:
@@ -226,7 +225,7 @@ def _filled(spans: list[Span], width: int) -> list[Span]:
 
 
 def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, glyphs: Glyphs) -> list[Span]:
-    """One column of a narrow row: one of the three, in THEORY cells."""
+    """Return one column of a narrow row: the value, its ± or the exact value, in THEORY cells."""
     if alone == "exact":
         sign, exact = theory_text(contents, index, statistic, glyphs)
         return [(sign, "alert"), (exact, "theory")]
@@ -237,7 +236,7 @@ def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, gl
 
 
 def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
-    """The value, and the rest of its cell: ± standard error and unit. Together CELL cells."""
+    """Return the value and the rest of its cell: ± standard error and unit. Together CELL cells."""
     estimate = column.measured[statistic.name]
     factor = 100 if statistic.unit == "share" else 1
     value = None if estimate.value is None else factor * estimate.value
@@ -249,7 +248,7 @@ def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple
 
 
 def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
-    """A sign where the measured value is far from the exact one, and the exact one; together THEORY cells."""
+    """Return `!` or a blank, for whether the measured value is far off, and the exact one; together THEORY cells."""
     if not contents.theory:
         return " ", " " * (THEORY - 1)
     exact = contents.theory[index].values[statistic.name]
@@ -259,39 +258,43 @@ def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Gl
 
 
 def is_far(deviation: float | None) -> bool:
-    """Whether a measured value does not agree with the exact one."""
+    """Return whether a measured value is too far from the exact one for a random error."""
     return deviation is not None and abs(deviation) > FAR
 
 
 def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
-    """Where the logits stand on the way to frozen softmax: a bar up to twice the threshold, and in words."""
+    """Return how close the logits are to freezing softmax: a bar up to twice the threshold, and words."""
     if freezing is None or freezing.threshold == 0:
         return [(glyphs.say("  —").ljust(cells), role)]
     if freezing.logit_std >= freezing.threshold:
-        forms = [f"frozen since d_k {freezing.d_k}", "frozen"]
+        forms = [f"frozen from d_k {freezing.d_k} up", f"frozen from d_k {freezing.d_k}", "frozen"]
     elif freezing.d_k is not None:
         forms = [f"freezes at d_k {freezing.d_k}", f"at d_k {freezing.d_k}"]
     else:
-        forms = ["never freezes", "never"]
-    words = next((form for form in forms if len(form) <= cells - 2), forms[-1][: cells - 2])
-    room = min(cells - 23, 12)
-    if room < 6:
-        return [("  " + words.ljust(cells - 2), role)]
-    half = room // 2
-    filled = min(round(freezing.logit_std / freezing.threshold * half), room)
-    bar = "".join(glyphs.bars[-1] if at < filled else glyphs.rule for at in range(room))
-    return [("  " + bar[:filled], role), (bar[filled:], "dim"), (f" {words}".ljust(cells - 2 - room), role)]
+        forms = ["stays below freezing at every d_k", "stays below freezing", "never freezes", "never"]
+    length = min(cells - 24, 12)
+    if length < 6:
+        return [("  " + _longest(forms, cells - 2).ljust(cells - 2), role)]
+    half, room = length // 2, cells - 3 - length
+    filled = min(round(freezing.logit_std / freezing.threshold * half), length)
+    bar = "".join(glyphs.bars[-1] if at < filled else glyphs.rule for at in range(length))
+    return [("  " + bar[:filled], role), (bar[filled:], "dim"), (" " + _longest(forms, room).ljust(room), role)]
+
+
+def _longest(forms: Sequence[str], room: int) -> str:
+    """Return the first form, from long to short, that fits; the last one is cut if necessary."""
+    return next((form for form in forms if len(form) <= room), forms[-1][:room])
 
 
 def table_lines(contents: Contents, width: int, glyphs: Glyphs, shown: Sequence[str] | None = None) -> list[Line]:
-    """The table as lines of exactly this width."""
+    """Return the table as lines of exactly `width` cells."""
     shape = layout(contents, width)
     rows = [row_line(row, contents, shape, glyphs) for row in table_rows(contents, shown)]
     return [head_line(contents, shape, glyphs, FIRST_GROUP if shown is None else _NOTHING), *rows]
 
 
 def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
-    """The whole table for print and for export."""
+    """Return the whole table as a Rich table, for print."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column(Text(glyphs.say(STATISTICS[0].group), PRINTED["heading"]), no_wrap=True)
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):

@@ -1,4 +1,4 @@
-"""What a head amounts to, in a word."""
+"""The verdict on a head, in a word or two."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...core.statistics.measurement import Estimate
 
 Verdict: TypeAlias = Literal["", "no keys", "nearly uniform", "sink", "one-hot"]
 
-UNIFORM = 0.98  # from this share of ln n on, the weights of a row are close to equal
+UNIFORM = 0.98  # above this share of ln n, the weights of a row are nearly equal
 
 
 def verdict(measured: Mapping[str, Estimate]) -> Verdict:
-    """The first word that fits; none for a head that spreads its weight in between.
+    """Return the first verdict that applies, or "".
 
-    Uniform weights go first, since with few keys the first of them holds much; a sink goes before one-hot, since
-    low entropy on the first key is no look-up.
+    Uniform weights are tested first because with few keys the first one gets much of the weight; sinks before one-hot
+    heads because low entropy on the first key is not a look-up.
     """
     max_weight = measured["max_weight"].value
     if max_weight is None:

@@ -1,1 +1,1 @@
-"""Textual widgets; each shows one view."""
+"""Textual widgets, each of which shows one view."""

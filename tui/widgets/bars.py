@@ -1,4 +1,4 @@
-"""The bar at the top, the bar of keys at the bottom, and the paragraph under a table."""
+"""The top bar, the key bar, and the paragraph under a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TopBar(LinesWidget):
     statuses: Sequence[Line] = ()
 
     def show(self, active: str, statuses: Sequence[Line]) -> None:
-        """Show this pane as the active one, with the longest of these statuses that has room."""
+        """Show the active pane and the longest status that fits."""
         self.active, self.statuses = active, statuses
         self.redraw()
 
@@ -26,7 +26,7 @@ class TopBar(LinesWidget):
 
 
 class KeyBar(LinesWidget):
-    """Shows the keys that lead on from here."""
+    """Shows the keys of the active pane."""
 
     keys: Sequence[Key] = ()
 
@@ -40,7 +40,7 @@ class KeyBar(LinesWidget):
 
 
 class Paragraph(LinesWidget):
-    """Shows a sentence or two; where there is no room for their end, … stands for it."""
+    """Shows a sentence or two, cut with … if they do not fit."""
 
     text = ""
     role: Role = "text"

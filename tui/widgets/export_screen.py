@@ -1,4 +1,4 @@
-"""The form that exports what a pane shows."""
+"""The screen that exports a pane to a file."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 
 from ...core.errors import InputError
-from .. import output
-from ..panes.pane import Pane
-from ..picture import picture
+from ..files import FileError, check_file, write_text
+from ..terminal.picture import picture
 from ..views.draft import Draft, edited
 from ..views.export import KINDS, Form, form_lines
+from ..views.glyphs import Glyphs
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
 
@@ -33,13 +34,39 @@ class FormText(LinesWidget):
         return [fitted((("  ", "text"), *line), width) for line in ((), *lines, ())]
 
 
-class ExportScreen(ModalScreen[str]):
-    """Writes the pane into a file that people name, and returns with a sentence that says so.
+class Exported(Protocol):
+    """What an export needs of a pane."""
 
-    Most keys are characters of a path. All are taken here, in the order in which they come, rather than by bindings.
+    NAME: ClassVar[str]
+    glyphs: Glyphs
+
+    @property
+    def file_name(self) -> str:
+        """The default file name without its ending."""
+        ...
+
+    @property
+    def files_read(self) -> Sequence[Path]:
+        """Files that must not be overwritten."""
+        ...
+
+    @property
+    def screen(self) -> Screen[Any]:
+        """The screen of the pane."""
+        ...
+
+    def numbers(self, kind: Any) -> str:
+        """Return the numbers in a format; raises InputError if there are none."""
+        ...
+
+
+class ExportScreen(ModalScreen[str]):
+    """Asks for a file, writes the pane to it, and returns a message; no message if cancelled.
+
+    Most keys are characters of a path. `on_key` handles all keys, instead of bindings, so that they keep their order.
     """
 
-    def __init__(self, pane: Pane) -> None:
+    def __init__(self, pane: Exported) -> None:
         super().__init__()
         self.pane = pane
         self.form = Form(pane.NAME, "svg", Draft.of(f"attn-tui-{pane.file_name}{KINDS['svg'][1]}"))
@@ -71,7 +98,7 @@ class ExportScreen(ModalScreen[str]):
             self._show(self.form.with_path(self.form.path.typed(event.text.strip().splitlines()[0])))
 
     def _answer(self, key: str) -> None:
-        """To the question whether a file is to be replaced."""
+        """Answer the question whether to replace a file."""
         if key.lower() == "y":
             self._show(replace(self.form, question=""))
             self._write(may_replace=True)
@@ -83,48 +110,48 @@ class ExportScreen(ModalScreen[str]):
         self.text.redraw()
 
     def _write(self, may_replace: bool) -> None:
-        """Write what is asked for, ask whether it may replace what is there, or say why it cannot be."""
+        """Write the file, ask whether to replace an existing one, or show an error."""
         form = replace(self.form, objection="")
         path = Path(form.path.text)
         try:
             path = _target(form.path.text)
             if not Path(os.path.realpath(path)).parent.is_dir():
-                raise output.OutputError("there is no such directory")
-            output.check_target(path, (*self.pane.files_read,))
+                raise FileError("no such directory")
+            check_file(path, (*self.pane.files_read,))
             if path.exists() and not path.is_file():
-                raise output.OutputError("is a device or a pipe, where a file is needed")
+                raise FileError("is not a regular file")
             if path.exists() and not may_replace:
-                there = f"This file exists, with {_size(path.stat().st_size)}. Replace it?"
-                self._show(replace(form, question=there))
+                question = f"The file exists ({_size(path.stat().st_size)}). Replace it?"
+                self._show(replace(form, question=question))
                 return
             text = picture(self.pane.screen) if form.kind == "svg" else self.pane.numbers(form.kind)
-            output.write(text, path, self.pane.glyphs.ascii, replace=may_replace)
+            write_text(text, path, self.pane.glyphs.ascii, replace=may_replace)
             self.dismiss(f"{_size(path.stat().st_size)} written to {os.path.abspath(path)}")
         except InputError as error:
-            self._show(replace(form, objection=str(error).removeprefix(f"{path}: ")))  # the path stands above it
+            self._show(replace(form, objection=str(error).removeprefix(f"{path}: ")))  # the form shows the path
         except OSError as error:
             self._show(replace(form, objection=error.strerror or str(error)))
 
 
 def _target(text: str) -> Path:
-    """The file that a person means; raises OutputError for what cannot be the name of one."""
+    """Return the path that a text names; raises FileError if it cannot be a file."""
     if not text.strip():
-        raise output.OutputError("the name of a file is needed")
+        raise FileError("enter a file name")
     if text.endswith((os.sep, f"{os.sep}.", f"{os.sep}..")):
-        raise output.OutputError("is a directory, where the name of a file is needed")
+        raise FileError("is a directory, not a file")
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
-        raise output.OutputError("there is no home directory of that name") from error
+        raise FileError("no such home directory") from error
 
 
 def _place(text: str) -> str:
-    """Where a path leads that does not say it."""
+    """Return where a path leads if it is not absolute."""
     try:
         if text.startswith("~"):
-            return f"that is {Path(text).expanduser()}"
+            return f"expands to {Path(text).expanduser()}"
         return "" if os.path.isabs(text) else f"in the current directory, {Path.cwd()}"
-    except (RuntimeError, OSError):  # no such home, or the current directory is gone
+    except (RuntimeError, OSError):  # no such home directory, or the current directory was removed
         return ""
 
 

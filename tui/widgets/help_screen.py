@@ -1,4 +1,4 @@
-"""The help, over everything else."""
+"""The help screen."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HelpText(LinesWidget, can_focus=True):
         self._top = min(self._top, max(len(lines) - room, 0))
         shown = lines[self._top : self._top + room]
         below = len(lines) - self._top - len(shown)
-        more = f"{below} more lines: down" if below else "Esc closes"
+        more = f"{below} more lines (down)" if below else "Esc closes"
         padded: list[Line] = [*shown, *[()] * (room - len(shown)), (), ((more, "dim"),)]
         return [fitted((("  ", "text"), *line), width) for line in padded]
 
@@ -51,7 +51,7 @@ class HelpText(LinesWidget, can_focus=True):
 
 
 class HelpScreen(ModalScreen[None]):
-    """Shows the help; most keys that mean "enough" close it."""
+    """Shows the help until one of several keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1,K,enter", "dismiss", "close", show=False),

@@ -1,4 +1,4 @@
-"""The four pairs of histograms, as large as their room allows."""
+"""The pairs of histograms, as large as space allows."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ..views.lines import Line, fitted
 from .lines import LinesWidget
 
 if TYPE_CHECKING:
-    from ...core.lab.prediction import ScoreCurve
+    from ...core.theory.prediction import ScoreCurve
 
 
 class Histograms(LinesWidget):
-    """Shows the histograms of a measurement's columns, on small screens some at a time."""
+    """Shows the histograms of a measurement's columns; on small screens, in pages."""
 
     columns: Sequence[Column] = ()
     curve: ScoreCurve | None = None
-    first = 0  # of those shown
+    first = 0  # index of the first pair shown
 
     def show(self, columns: Sequence[Column], curve: ScoreCurve | None = None) -> None:
-        """Show these columns, with the exact law of a score over the logits."""
+        """Show these columns, with the exact law of a score over the histogram of logits."""
         self.columns, self.curve = columns, curve
         self.redraw()
 
     def next_page(self) -> bool:
-        """Show those that had no place, if there are any."""
+        """Show the next page, if there is one; return whether there is."""
         later = self._later(*self.size)
         if later:
             self.first += len(pair_names(self.columns)) - self.first - len(later)
@@ -35,7 +35,7 @@ class Histograms(LinesWidget):
         return bool(later)
 
     def first_page(self) -> None:
-        """Show the first ones."""
+        """Show the first page."""
         self.first = 0
         self.redraw()
 
@@ -51,6 +51,6 @@ class Histograms(LinesWidget):
         return lines
 
     def _later(self, width: int, height: int) -> list[HistogramName]:
-        """Those that come after what has place."""
+        """Return the histograms after the current page."""
         names = pair_names(self.columns)
         return names[self.first + pairs_at_once(len(names), width, height) :]

@@ -2,55 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..rows import LineStrip
-from ..themes import look
+from ..terminal.themes import look
 from ..views.glyphs import UNICODE, Glyphs
 from ..views.lines import Line, Role
-from .ground import filtered
 
-_KEPT = 512  # painted lines of a widget
-
-
-class _Rehearsal(NamedTuple):
-    """Lines that were composed before they are wanted, and what they are for."""
-
-    state: Mapping[str, object]
-    size: Size
-    lines: tuple[Line, ...]
+_CACHED = 512  # painted lines of a widget
 
 
 class LinesWidget(Widget):
-    """Shows what `compose_lines` returns for its size; `redraw` asks it again.
+    """Shows what `compose_lines` returns for its size; `redraw` calls it again.
 
-    Rendering goes line by line, without a Rich renderable in between: a key changes a few dozen short lines, and
-    laying out and rendering a whole table for that takes ten times as long and five times the bytes.
+    Rendering works line by line, without a Rich renderable: a key changes a few dozen short lines, and to lay out and
+    render a whole table for that takes ten times as long and five times the bytes.
     """
 
     glyphs: Glyphs = UNICODE
-    dimmed: bool = False  # what is shown is not current: everything stands back
+    dimmed: bool = False  # everything is dim, because it is not current
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        """The lines to show, each exactly `width` cells."""
+        """Return the lines to show, each exactly `width` cells."""
         raise NotImplementedError
 
-    def stand_back(self, back: bool) -> None:
-        """Dim everything, or no longer."""
-        if back != self.dimmed:
-            self.dimmed, self._strips = back, {}
+    def dim(self, dimmed: bool) -> None:
+        """Set whether everything is dim."""
+        if dimmed != self.dimmed:
+            self.dimmed, self._strips = dimmed, {}
             self.refresh()
 
     def redraw(self) -> None:
-        """Ask for the lines again and repaint those that changed."""
+        """Compose the lines again and repaint those that changed."""
         if self._size_of_lines is None:
             return  # not painted yet
         before, width = self._lines, self.size.width
@@ -64,44 +54,19 @@ class LinesWidget(Widget):
         if changed:
             self.refresh(*changed)
 
-    def rehearse(self, **state: object) -> None:
-        """Compose and paint what these attributes would lead to: `redraw` need not do it if it comes to that."""
-        rehearsed = self._rehearsal
-        if self._size_of_lines is None or (rehearsed and (rehearsed.state, rehearsed.size) == (state, self.size)):
-            return
-        current = {name: getattr(self, name) for name in state}
-        vars(self).update(state)
-        try:
-            lines = self._composed(self.size)
-        finally:
-            vars(self).update(current)
-        self._rehearsal = _Rehearsal(state, self.size, lines)
-        for now, then in zip(self._lines, lines, strict=False):
-            if now != then:
-                self._strip(then).foresee(self._strip(now))
-
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
-    _rehearsal: _Rehearsal | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
-    _strips: dict[Line, LineStrip] = {}  # noqa: RUF012
-    _outer: Size | None = None  # with which they were painted
-    _across = 0, 0, 0  # cells of padding, of a line, and of padding
+    _strips: dict[Line, Strip] = {}  # noqa: RUF012
+    _outer: Size | None = None  # the outer size that `_strips` are for
+    _across = 0, 0, 0  # cells of the left padding, the line, and the right padding
 
     def _compose_for(self, size: Size) -> None:
-        rehearsal, self._rehearsal = self._rehearsal, None
-        fits = rehearsal is not None and rehearsal.size == size
-        if rehearsal and fits and all(getattr(self, name) == value for name, value in rehearsal.state.items()):
-            self._lines = rehearsal.lines
-        else:
-            self._lines = self._composed(size)
+        self._lines = tuple(self.compose_lines(*size)[: size.height]) if size else ()
         self._size_of_lines = size
 
-    def _composed(self, size: Size) -> tuple[Line, ...]:
-        return tuple(self.compose_lines(*size)[: size.height]) if size else ()
-
     def leave(self) -> None:
-        """Give the focus back to the pane that this widget stands in."""
+        """Return the focus to the pane that contains this widget."""
         self.screen.set_focus(next((w for w in self.ancestors if isinstance(w, Widget) and w.can_focus), None))
 
     def on_focus(self) -> None:
@@ -111,16 +76,16 @@ class LinesWidget(Widget):
         self.call_next(self.focus_changed)
 
     def focus_changed(self) -> None:
-        """The widget has got or lost the focus."""
+        """Handle that the widget got or lost the focus."""
         self.redraw()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines as they are painted.
+        """Return the painted lines.
 
-        In place of what Textual does for every line of every frame: there are no borders here, and no tints.
+        This replaces Textual's work for every line of every frame, as there are no borders or tints.
         """
         size, outer = self.size, self.outer_size
-        if self._size_of_lines != size:  # now, not when a message about it comes: that would be a frame later
+        if self._size_of_lines != size:  # now: the Resize message would come a frame later
             self._compose_for(size)
         if self._outer != outer:
             gutter = self.gutter
@@ -130,16 +95,16 @@ class LinesWidget(Widget):
         strips: list[Strip] = [self._strip(line) for line in shown]
         return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
 
-    def _strip(self, line: Line) -> LineStrip:
-        """A line of the widget, padding and all; it is kept, for there is much that comes again."""
+    def _strip(self, line: Line) -> Strip:
+        """Return a painted line with its padding; cached, because many lines come again."""
         strip = self._strips.get(line)
         if strip is None:
-            if len(self._strips) >= _KEPT:
+            if len(self._strips) >= _CACHED:
                 del self._strips[next(iter(self._strips))]
             left, width, right = self._across
             spans: Line = ((left * " ", "text"), *(line or ((width * " ", "text"),)), (right * " ", "text"))
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
-            strip = self._strips[line] = LineStrip(segments, left + width + right)
+            strip = self._strips[line] = Strip(segments, left + width + right)
         return strip
 
     def notify_style_update(self) -> None:
@@ -147,11 +112,19 @@ class LinesWidget(Widget):
         self._styles, self._strips, self._outer = {}, {}, None
 
     def _style(self, role: Role) -> Style:
-        """How a role looks in this theme; looked up once, because that walks all ancestors."""
+        """Return the style of a role in this theme; cached, because looking it up walks all ancestors."""
         if self.dimmed:
             role = "dim"
         if role not in self._styles:
             variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]
-            ground = self.background_colors[1]
-            self._styles[role] = filtered(self, look(role, variables, ground), ground)
+            background = self.background_colors[1]
+            self._styles[role] = _filtered(self, look(role, variables, background), background)
         return self._styles[role]
+
+
+def _filtered(widget: Widget, style: Style, background: Color) -> Style:
+    """Return the style after the widget's line filters, such as the one for NO_COLOR."""
+    segments = [Segment(" ", style)]
+    for each in widget.get_line_filters():
+        segments = each.apply(segments, background)
+    return segments[0].style or style

@@ -1,4 +1,4 @@
-"""Something said for a moment at the foot of the screen, over what stands there."""
+"""A short message at the bottom of the screen, over its contents."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from .lines import LinesWidget
 
 
 class Notice(LinesWidget):
-    """Shows what `write` makes for a width, until it is hidden."""
+    """Shows the lines that `write` returns for a width, until hidden."""
 
     def __init__(self) -> None:
         super().__init__()
         self._write: Callable[[int], Sequence[Line]] = lambda _: ()
 
     def show(self, write: Callable[[int], Sequence[Line]]) -> None:
-        """Show this in as many lines as it needs."""
+        """Show a message in as many lines as it needs."""
         self._write = write
         self._arrange()
         self.display = True
         self.redraw()
 
     def hide(self) -> None:
-        """Nothing more to say."""
+        """Hide the message."""
         if self.display:
             self.display = False
 

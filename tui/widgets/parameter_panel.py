@@ -1,17 +1,16 @@
-"""The parameter panel: a cursor over fields, typing into them, stepping them."""
+"""The parameter panel: selects, steps and edits fields."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
-from ...core.parameters import FIELD, Field, ParameterError, Parameters, Value
-from ..messages import EditRejected, ParametersEdited, StatusChanged
+from ...core.errors import ParameterError
+from ...core.parameters import FIELD, Field, Parameters, Value
 from ..views.lines import Line
 from ..views.panel import Editing, applicable, field_rows, panel_lines
 from .lines import LinesWidget
@@ -20,13 +19,15 @@ _NAMES = {".": "full_stop", "-": "minus", "+": "plus"}
 
 
 def typing(others: str = "", words: str = "type a number") -> list[BindingType]:
-    """Bindings for digits and these characters. As bindings they keep their order with the other keys; an `on_key`
-    would overtake keys that are still on their way up to the app."""
+    """Return bindings for digits and the characters in `others`.
+
+    Bindings, unlike `on_key`, keep their order with other keys, which bubble up to the app.
+    """
     return [Binding(_NAMES.get(c, c), f"type('{c}')", words, show=False) for c in "0123456789" + others]
 
 
 class ParameterPanel(LinesWidget, can_focus=True):
-    """Shows the parameters; asks for others with ParametersEdited. With focus, one field has the cursor."""
+    """Shows and edits the parameters. With focus, one field has the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(1)", "step up", show=False),
@@ -41,13 +42,23 @@ class ParameterPanel(LinesWidget, can_focus=True):
         *typing(".-+e"),
     ]
 
-    parameters = Parameters()
     cursor = "d_k"
     editing: Editing | None = None
-    _before = Parameters()  # what to go back to when typing is cancelled
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        change: Callable[[Parameters], object],
+        reject: Callable[[str], object],
+    ) -> None:
+        """Show `parameters`; `change` is called with edited ones, `reject` with an error message, "" if resolved."""
+        super().__init__()
+        self.parameters = parameters
+        self._change, self._reject = change, reject
+        self._before = parameters  # restored if typing is cancelled
 
     def show(self, parameters: Parameters) -> None:
-        """Show these parameters; what is being typed stays."""
+        """Show these parameters; text being typed stays."""
         self.parameters = parameters
         if self.cursor not in {field.name for field in applicable(parameters)}:
             self.cursor = "d_k"
@@ -58,33 +69,33 @@ class ParameterPanel(LinesWidget, can_focus=True):
         return panel_lines(self.parameters, width, height, self.glyphs, focus, self.editing)
 
     def type_into(self, name: str, character: str) -> None:
-        """Type one character into a field, the first one in place of its value; every keystroke counts."""
+        """Type a character into a field; the first one replaces its value. Every character takes effect at once."""
         if self.editing is not None and self.editing.field != name:
             self.finish()
         self._try(name, (self.editing.text if self.editing else "") + character)
 
     def finish(self) -> None:
-        """Stop typing; the last accepted value stands."""
+        """Stop typing; the last accepted value stays."""
         editing, self.editing = self.editing, None
         if editing is not None:
             if editing.objection is not None:
-                self._tell(EditRejected(""))
+                self._reject("")
             self.redraw()
 
     def action_erase(self) -> None:
-        """Take back the last character; on an untouched field, start from its value."""
+        """Erase the last character; if nothing is typed yet, that of the field's value."""
         if self.editing is not None:
             self._try(self.editing.field, self.editing.text[:-1])
         elif self.field.kind != "choice":
             self._try(self.cursor, self.field.format(self._value)[:-1])
 
     def action_accept(self) -> None:
-        """Done with this field; what is not accepted stays on screen until it is mended or cancelled."""
+        """Stop typing if the text is accepted; otherwise it stays until it is corrected or cancelled."""
         if self.editing is not None and self.editing.objection is None:
             self.finish()
 
     def action_cancel(self) -> None:
-        """Back to the value before typing; when nothing is being typed, leave the panel."""
+        """Restore the value before typing; if nothing is typed, leave the panel."""
         if self.editing is not None:
             self.finish()
             self.ask_for(self._before)
@@ -92,12 +103,12 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.leave()
 
     def action_step(self, direction: Literal[-1, 1]) -> None:
-        """Step the field with the cursor, as its row of FIELDS says."""
+        """Step the field with the cursor, as FIELDS declares."""
         self.finish()
         self.ask(self.cursor, self.field.stepped(self._value, direction))
 
     def action_fine(self, direction: Literal[-1, 1]) -> None:
-        """Step by one where stepping doubles; otherwise as `step`."""
+        """Step by one if the field's step is to double; otherwise as `action_step`."""
         if self.field.step != "double":
             self.action_step(direction)
         else:
@@ -107,7 +118,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
                 self.ask(self.cursor, value)
 
     def action_move(self, direction: Literal[-1, 1]) -> None:
-        """To the next field; past the last or the first one, on to the next widget."""
+        """Move to the next field; past the last or first field, to the next or previous widget."""
         self.action_accept()
         if self.editing is not None:
             return
@@ -122,8 +133,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.screen.focus_previous()
 
     def action_type(self, character: str) -> None:
-        """Into the field with the cursor; digits on a choice set d_k, as they do anywhere in the Lab."""
-        if character == "e" and self.editing is None:  # no number begins with it: it exports, as it does elsewhere
+        """Type into the field with the cursor; on a choice, digits set d_k as they do everywhere in the Lab."""
+        if character == "e" and self.editing is None:  # no number starts with it: export, as elsewhere
             raise SkipAction
         if self.field.kind != "choice":
             self.type_into(self.cursor, character)
@@ -148,31 +159,27 @@ class ParameterPanel(LinesWidget, can_focus=True):
         return getattr(self.parameters, self.cursor)
 
     def _try(self, name: str, text: str) -> None:
-        """Take the text as it stands so far: ask for it if it is accepted, otherwise say why not."""
+        """Apply the text typed so far, or show why it is not accepted."""
         if self.editing is None:
             self._before = self.parameters
         try:
             value = FIELD[name].parse(text)
         except ParameterError as error:
             self.editing = Editing(name, text, str(error))
-            self._tell(EditRejected(str(error)))
+            self._reject(f"{error}.")
         else:
+            rejected = self.editing is not None and self.editing.objection is not None
             self.editing = Editing(name, text)
+            if rejected:
+                self._reject("")
             self.ask(name, value)
         self.redraw()
 
     def ask(self, name: str, value: Value) -> None:
-        """Ask for another value."""
+        """Change the value of a field."""
         self.ask_for(self.parameters.with_value(name, value))
 
     def ask_for(self, parameters: Parameters) -> None:
-        """Ask for other parameters. The next key may come before the app has answered, and starts from these."""
+        """Change the parameters."""
         self.show(parameters)
-        # Straight to the app, so that the top bar says it in the same frame.
-        self.app.post_message(StatusChanged())  # pyright: ignore[reportUnknownMemberType]
-        self._tell(ParametersEdited())
-
-    def _tell(self, message: Message) -> None:
-        # The pane calls this widget for keys typed anywhere in it; a message that counts as the pane's own, sent
-        # from below it, would not travel past it.
-        self.post_message(message.set_sender(self))
+        self._change(parameters)

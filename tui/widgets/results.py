@@ -1,4 +1,4 @@
-"""A measurement on screen: the table, a paragraph on what it means, the histograms."""
+"""A measurement on screen: the table, a paragraph that sums it up, and the histograms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
+from textual.containers import Container
 from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
 from textual.widget import Widget
@@ -18,24 +19,21 @@ from ..views.lines import wrapped
 from ..views.sentence import row_words, sentence
 from ..views.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
-from .ground import Ground
 from .histograms import Histograms
 from .statistics_table import StatisticsTable
 
 if TYPE_CHECKING:
-    from ...core.lab.prediction import ScoreCurve
+    from ...core.theory.prediction import ScoreCurve
 
 View: TypeAlias = Literal["both", "table", "histograms"]
 
-_SHORT = (
-    len(ESSENTIAL) + 2
-)  # lines of the rows that a small screen shows, with the gauge of freezing and the head line
+_SHORT = len(ESSENTIAL) + 2  # lines of the essential rows, the freezing gauge and the head line
 _WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 1
-_AT_EASE = 12  # of two rows of histograms, their bars two lines high
+_COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high
 
 
-class Results(Ground):
-    """Shows columns; both panes that measure something hold one of these."""
+class Results(Container):
+    """Shows the columns of a measurement; part of the Lab and of the Capture pane."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__()
@@ -45,7 +43,6 @@ class Results(Ground):
         self.histograms = Histograms()
         self.view: View = "both"
         self._contents = Contents(())
-        self._meaning = self._contents, ""  # what was put in words last, and these
         self._remark = ""
         self._stale = False
 
@@ -60,32 +57,26 @@ class Results(Ground):
 
     @property
     def why_stale(self) -> str:
-        """Why what is on screen is not what is asked for; empty where it is."""
+        """Why the numbers on screen are not current; empty if they are."""
         return self._remark if self._stale else ""
 
     def show(self, contents: Contents, remark: str = "", curve: ScoreCurve | None = None) -> None:
-        """Show this as current; the remark goes before the sentence on what it means."""
+        """Show a current measurement; the remark goes before the sentence that sums it up."""
         self._contents, self._remark = contents, remark
         self._mark(stale=False)
         self.table.show(contents)
         self.histograms.show(contents.columns, curve)
         self._say()
 
-    def rehearse(self, contents: Contents, curve: ScoreCurve | None) -> None:
-        """This is likely to be shown next."""
-        self.table.rehearse(contents=contents)
-        self.words.rehearse(text=self._in_words(contents), role="text")
-        self.histograms.rehearse(columns=contents.columns, curve=curve)
-
     def show_stale(self, reason: str) -> None:
-        """What is on screen is not what is asked for: it stands back, and the reason stands under it."""
+        """Dim the numbers on screen, because they are not current, and show the reason."""
         self._remark = reason
         self._mark(stale=True)
         self._arrange()
         self._say()
 
     def next_view(self) -> bool:
-        """Table and histograms, or one of them in all the room there is; True once all have been shown."""
+        """Turn to the next of both, table and histograms; return True after the last one."""
         if self.shown == "histograms" and self.histograms.next_page():
             return False
         views = self._views(self.size)
@@ -94,11 +85,11 @@ class Results(Ground):
         return at == 0
 
     def first_view(self) -> None:
-        """What is shown first."""
+        """Turn to the first view."""
         self._turn("both")
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        if self.shown == "histograms":  # what has the focus is to be seen
+        if self.shown == "histograms":  # the focused table must be visible
             self._turn("table")
 
     def _turn(self, view: View) -> None:
@@ -115,18 +106,18 @@ class Results(Ground):
         return self._shown(self.size)
 
     def _shown(self, size: Size) -> View:
-        """The view that has room, in place of the one that is wanted."""
+        """Return the chosen view if it fits, otherwise the table."""
         return self.view if self.view in self._views(size) else "table"
 
     def _views(self, size: Size) -> Sequence[View]:
-        """The views that this size has room for."""
+        """Return the views that fit in this size."""
         width, height = size
         if height >= _SHORT + _words(width) + LOWEST:
             return "both", "table", "histograms"
         return "table", "histograms"
 
     def on_resize(self) -> None:
-        self._say()  # how much it says of a row depends on the width
+        self._say()  # the explanation of a row depends on the width
 
     def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
         event.stop()
@@ -138,10 +129,10 @@ class Results(Ground):
         self._stale = stale
         self._arrange()
         for widget in (self.table, self.histograms):
-            widget.stand_back(stale)
+            widget.dim(stale)
 
     def _say(self) -> None:
-        """Under the table: an objection, what the row with the cursor is, or what the numbers mean."""
+        """Update the paragraph: an error message, the explanation of a row, or the summary."""
         statistic = self.table.statistic
         if self._stale:
             self.words.show(self.glyphs.say(self._remark), "alert")
@@ -149,28 +140,23 @@ class Results(Ground):
             narrow = bool(layout(self._contents, self.size.width).alone)
             self.words.show(row_words(statistic, self._contents, self.glyphs, narrow))
         elif self._contents.columns:
-            self.words.show(self._remark + self._in_words(self._contents))
-
-    def _in_words(self, contents: Contents) -> str:
-        if contents != self._meaning[0]:
-            self._meaning = contents, sentence(contents, self.glyphs)
-        return self._meaning[1]
+            self.words.show(self._remark + sentence(self._contents, self.glyphs))
 
     def _arrange(self) -> None:
-        """Lay the parts out again if they are to be of other heights."""
+        """Lay the parts out again if their heights change."""
         if any(part.size.height != lines for part, lines in self.heights(self.size)):
-            self.words.refresh(layout=True)  # one of the parts: only that makes their parent arrange them again
+            self.words.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
-        """Each part with its lines: the table as far as it leaves histograms at ease, its telling rows always."""
+        """Return each part with its height: the table leaves room for histograms, but keeps its essential rows."""
         width, height = size
         words, shown = _words(width), self._shown(size)
-        if self._stale:  # a reason is shown to its end, at the cost of the histograms
+        if self._stale:  # the whole reason is shown, at the cost of the histograms
             words = max(words, len(wrapped(self.glyphs.say(self._remark), width - 1)))
         elif shown == "histograms" and height < words + 2 * LOWEST + 1:
             words = 0
         if shown == "both":
-            table = min(max(height - words - _AT_EASE, _SHORT), _WHOLE)
+            table = min(max(height - words - _COMFORTABLE, _SHORT), _WHOLE)
         else:
             table = height - words if shown == "table" else 0
         table = max(min(table, height), 0)
@@ -178,12 +164,12 @@ class Results(Ground):
 
 
 def _words(width: int) -> int:
-    """Lines that the sentence under a table takes."""
-    return 4 if width < 48 else 3 if width < 72 else 2
+    """Return the lines reserved for the paragraph."""
+    return 4 if width < 48 else 3 if width < 80 else 2
 
 
 class _Stack(Layout):
-    """Places the parts of Results. Heights in their styles, set when Results has its size, take a second layout."""
+    """Places the parts of Results. To set heights in their styles instead would take a second layout."""
 
     name = "stack"
 

@@ -9,16 +9,16 @@ from .lines import LinesWidget
 
 
 class ScrolledLines(LinesWidget):
-    """Shows what `write` returns; what does not fit is reached by scrolling, and the last line says so."""
+    """Shows the lines that `write` returns; if they do not fit, they scroll, and the last line says so."""
 
     top = 0
 
     def write(self, width: int, height: int) -> Sequence[Line]:
-        """The whole text for a widget of this size."""
+        """Return the whole text for a widget of this size."""
         raise NotImplementedError
 
     def scroll_by(self, lines: int) -> None:
-        """Show what stands further down, or up."""
+        """Scroll down by `lines`; up if negative."""
         self.top = max(self.top + lines, 0)
         self.redraw()
 
@@ -27,5 +27,5 @@ class ScrolledLines(LinesWidget):
         self.top = min(self.top, max(len(lines) - height + 1, 0)) if len(lines) > height else 0
         shown = list(lines[self.top : self.top + height])
         if self.top + height < len(lines):
-            shown[-1] = ((f"{len(lines) - self.top - height + 1} more lines: PgDn", "dim"),)
+            shown[-1] = ((f"{len(lines) - self.top - height + 1} more lines (PgDn)", "dim"),)
         return [fitted(line, width) for line in shown]

@@ -1,4 +1,4 @@
-"""The live table of statistics, with a cursor that asks what a row means."""
+"""The live table of statistics, with a cursor; the row with the cursor is explained below."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from textual.message import Message
 
 from ...core.statistics.catalogue import Statistic
 from ..views.lines import Line, Span, fitted
-from ..views.table import FIRST_GROUP, Contents, Row, head_line, layout, row_line, rows_for, table_rows
+from ..views.table import FIRST_GROUP, Contents, TableRow, head_line, layout, row_line, rows_for, table_rows
 from .lines import LinesWidget
 
 
 class StatisticsTable(LinesWidget, can_focus=True):
-    """Shows the columns of a measurement; what does not fit is reached with the cursor, and the last line says so."""
+    """Shows the columns of a measurement; the cursor scrolls, and the last line counts the rows left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "row up", show=False),
@@ -27,15 +27,15 @@ class StatisticsTable(LinesWidget, can_focus=True):
     ]
 
     class Described(Message):
-        """The cursor stands on this row; None when the table has lost the focus."""
+        """The cursor is on this statistic; None if the table lost the focus."""
 
         def __init__(self, statistic: Statistic | None) -> None:
             super().__init__()
             self.statistic = statistic
 
     contents = Contents(())
-    turn = 0  # what is shown of values, ± and exact values, where there is no room for all
-    _cursor = 0  # among the rows that are statistics
+    turn = 0  # selects among values, ± and exact values if not all fit
+    _cursor = 0  # index among the rows that are statistics
     _top = 0
 
     def show(self, contents: Contents) -> None:
@@ -43,17 +43,14 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.contents = contents
         self.redraw()
 
-    def rehearse(self, **state: object) -> None:
-        super().rehearse(**state, _top=self._top)  # composing fewer rows would scroll
-
     def swap(self) -> None:
-        """Exact values in place of ±, and so on, or back."""
+        """Show exact values instead of ±, or the next of values, ± and exact values on narrow screens."""
         self.turn += 1
         self.redraw()
 
     @property
     def statistic(self) -> Statistic | None:
-        """The statistic that the cursor stands on, while the table has the focus."""
+        """The statistic with the cursor; None without focus."""
         chosen = [row for row in self._rows() if row.statistic] if self.has_focus else []
         return chosen[min(self._cursor, len(chosen) - 1)].statistic if chosen else None
 
@@ -76,18 +73,18 @@ class StatisticsTable(LinesWidget, can_focus=True):
             lines.append(row_line(row, self.contents, shape, self.glyphs, here))
         if cut and lines:
             last = rows[self._top + len(shown) - 1 :] if self.has_focus else self._left_out(shown[:-1])
-            more = f" {len(last)} more rows: {'down' if self.has_focus else 'Tab, then down'}"
+            more = f" {len(last)} more rows {'(down)' if self.has_focus else '(Tab, then down)'}"
             lines[-1] = fitted(((self.glyphs.say(more), "dim"),), width)
         return lines
 
-    def _first(self, rows: Sequence[Row]) -> Span:
-        """Over the labels: the first group's heading, or how many rows there are beside the telling ones."""
+    def _first(self, rows: Sequence[TableRow]) -> Span:
+        """Return the text over the labels: the first group's heading, or the number of hidden rows."""
         if any(_is_heading(row) for row in rows):
             return FIRST_GROUP
         left = len(self._left_out(rows))
-        return (f" {left} more: Tab", "dim") if left else ("", "text")
+        return (f" {left} hidden (Tab)", "dim") if left else ("", "text")
 
-    def _left_out(self, rows: Sequence[Row]) -> list[Row]:
+    def _left_out(self, rows: Sequence[TableRow]) -> list[TableRow]:
         shown = {row.label for row in rows}
         return [row for row in table_rows(self.contents) if not _is_heading(row) and row.label not in shown]
 
@@ -114,13 +111,13 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._top = max(self._top + rows, 0)
         self.redraw()
 
-    def _rows(self) -> list[Row]:
-        """The rows that fit under the head line; all of them while the cursor can reach them."""
+    def _rows(self) -> list[TableRow]:
+        """Return the rows that fit under the head line; with focus, all of them, which then scroll."""
         rows = rows_for(self.contents, self.size.height - 1)
         if self.has_focus and not any(map(_is_heading, rows)):
             return [row for row in table_rows(self.contents) if not _is_heading(row)]
         return rows
 
 
-def _is_heading(row: Row) -> bool:
+def _is_heading(row: TableRow) -> bool:
     return row.statistic is None and not row.freezing

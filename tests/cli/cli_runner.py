@@ -1,0 +1,87 @@
+"""Run commands: in this process where that is enough, or in another one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.core.captures.reader import sample_path
+from attn_tui.tui.cli.command import Command
+from attn_tui.tui.cli.commands.catalogue import COMMANDS
+from attn_tui.tui.cli.help import parser_of
+from attn_tui.tui.cli.main import main
+from attn_tui.tui.views.glyphs import UNICODE
+
+COMMAND = (sys.executable, "-m", "attn_tui")
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+SAMPLE = str(sample_path())
+SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
+
+Captured = pytest.CaptureFixture[str]
+
+
+def printed(words: Sequence[str], capsys: Captured) -> str:
+    """What these words print on stdout; nothing may be printed on stderr."""
+    assert main([*words]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def refusal(words: Sequence[str], capsys: Captured) -> str:
+    """The one line with which these words are refused."""
+    assert main([*words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("attn-tui: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    return err.removeprefix("attn-tui: ").strip()
+
+
+def assert_refused(words: Sequence[str], pieces: str, capsys: Captured) -> None:
+    """These words are refused in one line that has all these pieces, which are separated by ` … `."""
+    line = refusal(words, capsys)
+    assert all(piece in line for piece in pieces.split(" … ")), line
+
+
+def request_of(command: str, *words: str) -> Any:
+    """The request that these words make."""
+    loaded: Command[Any] = COMMANDS[command].load()
+    return loaded.request(parser_of(command, UNICODE).read(words))
+
+
+def attn(
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    stdout: int = subprocess.PIPE,
+    first: Callable[[], object] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """attn-tui in another process, with a locale that shows Unicode unless `env` says otherwise."""
+    unset = ("LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR", "COLUMNS")
+    usual = {name: value for name, value in os.environ.items() if name not in unset}
+    return subprocess.run(
+        [*COMMAND, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env={**usual, "LANG": "C.UTF-8", **(env or {})},
+        timeout=60,
+        check=False,
+        preexec_fn=first,
+    )
+
+
+def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Python code in another process."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

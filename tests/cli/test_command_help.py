@@ -1,0 +1,96 @@
+"""--help and --version, and what they load."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
+from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.export.formats import version
+from attn_tui.core.parameters import FIELDS, Field, Parameters
+from attn_tui.tui.cli import open_app
+from attn_tui.tui.cli.commands.catalogue import COMMANDS
+from attn_tui.tui.cli.main import main
+from attn_tui.tui.settings.declared import SETTINGS
+from attn_tui.tui.views.glyphs import UNICODE
+from cli_runner import Captured, printed, python, request_of
+
+
+def examples(shown: str) -> list[list[str]]:
+    """The words of the examples, without comments and without what the shell does with the output."""
+    found = re.findall(r"^  attn-tui\b(.*?)(?:  .*| [|>].*)?$", shown.partition("examples:")[2], re.M)
+    return [shlex.split(example) for example in found]
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_fits_80_columns_and_its_examples_are_accepted(
+    command: str | None, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = [] if command is None else [command]
+    shown = printed([*words, "--help"], capsys)
+    assert shown == printed([*words, "-h"], capsys)
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    assert examples(shown)
+    for example in examples(shown):
+        if example and example[0] in COMMANDS:
+            request_of(*example)
+        else:
+            open_app.parse(example, UNICODE)
+
+
+@pytest.mark.parametrize("command", ["report", "cost"])
+def test_the_examples_in_help_work(command: str, capsys: Captured) -> None:
+    for example in examples(printed([command, "--help"], capsys)):
+        assert main([*example, "-o", "/dev/null"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "fields", "default"),
+    [
+        ([], FIELDS, Parameters().d_k),
+        (["report"], FIELDS, Parameters().d_k),
+        (["cost"], SHAPE_FIELDS, Layer().d_model),
+    ],
+)
+def test_help_has_every_parameter_what_it_accepts_and_its_default(
+    words: list[str], fields: Sequence[Field], default: int, capsys: Captured
+) -> None:
+    shown = " ".join(printed([*words, "--help"], capsys).casefold().split())
+    for field in fields:
+        assert field.option in shown
+        assert field.accepted.casefold() in shown or field.name == "scale", field.name
+    assert f"{fields[0].accepted}; default {default}." in shown
+
+
+def test_help_of_cost_lists_the_presets(capsys: Captured) -> None:
+    shown = printed(["cost", "--help"], capsys)
+    for preset in PRESETS.values():
+        assert re.search(rf"^  {re.escape(preset.name)} +{re.escape(preset.model)}$", shown, re.M)
+
+
+def test_help_lists_the_settings_and_their_file(capsys: Captured, own_config: Path) -> None:
+    shown = printed(["--help"], capsys)
+    assert str(own_config / "attn-tui" / "config.toml") in shown
+    for setting in SETTINGS:
+        assert setting.variable in shown
+    assert "ATTN_TUI" not in printed(["report", "--help"], capsys)
+
+
+def test_version(capsys: Captured) -> None:
+    assert printed(["--version"], capsys) == f"attn-tui {version()}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [("--version", ""), ("--help", ""), ("report --help", ""), ("report --d-k 0", ""), ("cost", "rich")],
+)
+def test_what_needs_no_measurement_loads_few_libraries(words: str, needed: str) -> None:
+    done = python(
+        "import sys; from attn_tui.tui.cli.main import main; main(sys.argv[1:]);"
+        "print(*({'textual', 'numpy', 'rich', 'scipy', 'ml_dtypes'} & {*sys.modules}), file=sys.stderr)",
+        *words.split(),
+    )
+    assert done.stderr.splitlines()[-1] == needed

@@ -1,0 +1,96 @@
+"""attn-tui inspect: every head of a capture, or one of them."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.tui.cli.main import main
+from cli_runner import SAMPLE, Captured, printed
+
+
+def capture_file(folder: Path, q: npt.NDArray[np.float32]) -> str:
+    """A file of these queries, [head, token, d_k], and keys of ones."""
+    file = folder / "capture.npz"
+    np.savez(file, q=q, k=np.ones_like(q))
+    return str(file)
+
+
+def one_head(folder: Path) -> str:
+    return capture_file(folder, np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 6, 4))
+
+
+def test_every_head_is_listed_in_every_format(capsys: Captured) -> None:
+    heads = json.loads(printed(["inspect", SAMPLE, "--format", "json"], capsys))["heads"]
+    rows = list(csv.DictReader(io.StringIO(printed(["inspect", SAMPLE, "--format", "csv"], capsys))))
+    table = printed(["inspect", SAMPLE], capsys)
+    markdown = printed(["inspect", SAMPLE, "--format", "markdown"], capsys)
+    assert [(h["layer"], h["head"]) for h in heads] == [(layer, head) for layer in range(6) for head in range(12)]
+    assert {h["scale"]["rule"] for h in heads} == {"file"}
+    assert len(rows) == len(heads) * len(STATISTICS)
+    lines = [line.split() for line in table.splitlines() if re.match(r" +\d+ +\d+ ", line)]
+    cells = [line.split("|") for line in markdown.splitlines() if re.match(r"\| \d", line)]
+    for head, line, cell in zip(heads, lines, cells, strict=True):
+        std, dead = (head["measured"][name]["value"] for name in ("logit_std", "dead_rows"))
+        assert [int(line[0]), int(line[1])] == [int(cell[1]), int(cell[2])] == [head["layer"], head["head"]]
+        assert float(line[2]) == pytest.approx(std, abs=0.005)
+        assert float(cell[5]) == pytest.approx(std, rel=1e-3)
+        assert float(line[8]) == pytest.approx(100 * dead, abs=0.05)
+    assert lines[2][-1] == "one-hot"
+    assert lines[12][-1] == "sink"
+    assert "sentence-transformers/all-MiniLM-L6-v2" in table
+
+
+def test_one_head_is_shown_as_the_app_shows_it(capsys: Captured) -> None:
+    words = ["inspect", SAMPLE, "--layer", "3", "--head", "5"]
+    table = printed(words, capsys)
+    assert re.search(r"unscaled × 1 .*× 0.177", table)
+    assert "attention weights" in table
+    heads = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
+    assert [(h["layer"], h["head"], h["scale"]["rule"]) for h in heads] == [(3, 5, "none"), (3, 5, "file")]
+
+
+def test_layer_takes_a_number_or_a_name_and_head_a_number(capsys: Captured) -> None:
+    number, name = (
+        printed(["inspect", SAMPLE, "--layer", layer, "--format", "csv"], capsys)
+        for layer in ("3", "encoder.layer.3.attention.self")
+    )
+    assert name == number
+    assert {row["layer"] for row in csv.DictReader(io.StringIO(number))} == {"3"}
+    heads = json.loads(printed(["inspect", SAMPLE, "--head", "5", "--format", "json"], capsys))["heads"]
+    assert [(h["layer"], h["head"]) for h in heads] == [(layer, 5) for layer in range(6)]
+
+
+def test_scale_replaces_the_file_s(capsys: Captured) -> None:
+    heads = json.loads(printed(["inspect", SAMPLE, "--scale", "none", "--format", "json"], capsys))["heads"]
+    assert {h["scale"]["multiplier"] for h in heads} == {1.0}
+    assert "scale: unscaled × 1" in printed(["inspect", SAMPLE, "--scale", "none"], capsys)
+
+
+def test_the_only_head_of_a_file_is_shown_in_full_with_notes_on_the_file(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["inspect", one_head(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "unscaled × 1" in out
+    assert "scale" in err
+    assert all(line.startswith("attn-tui: note: ") for line in err.splitlines())
+
+
+@pytest.mark.parametrize("command", [[], ["inspect"]], ids=["no command", "inspect"])
+def test_axes_says_which_axis_is_which(command: list[str], tmp_path: Path, capsys: Captured) -> None:
+    assert main([*command, one_head(tmp_path), "--axes", "token,head,d_k"]) == 0
+    assert len(re.findall(r"^ +0 +\d ", capsys.readouterr().out, re.M)) == 6
+
+
+def test_heads_that_cannot_be_read_are_left_out_and_reported(tmp_path: Path, capsys: Captured) -> None:
+    q = np.ones((3, 6, 4), dtype=np.float32)
+    q[1, 2, 3] = np.nan
+    assert main(["inspect", capture_file(tmp_path, q), "--format", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert [h["head"] for h in json.loads(out)["heads"]] == [0, 2]
+    assert "NaN" in err.splitlines()[-1]
+    assert "1 of 3 heads" in err.splitlines()[-1]

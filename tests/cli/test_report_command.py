@@ -1,0 +1,89 @@
+"""attn-tui report, and attn-tui without a terminal."""
+
+import csv
+import io
+import json
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.tui.cli.main import main
+from cli_runner import SAMPLE, SMALL, Captured, attn, printed
+
+
+def test_every_format_has_the_same_numbers(capsys: Captured) -> None:
+    columns: list[Any] = json.loads(printed(["report", *SMALL, "--format", "json"], capsys))["columns"]
+    rows = list(csv.DictReader(io.StringIO(printed(["report", *SMALL, "--format", "csv"], capsys))))
+    markdown = printed(["report", *SMALL, "--format", "markdown"], capsys)
+    table = printed(["report", *SMALL], capsys)
+    assert [column["scale"]["rule"] for column in columns] == ["none", "sqrt_d_k"]
+    values = {(row["scale"], row["statistic"]): float(row["value"]) for row in rows}
+    assert len(values) == len(rows) == len(columns) * len(STATISTICS)
+    for statistic, (index, column) in product(STATISTICS, enumerate(columns)):
+        value = column["measured"][statistic.name]["value"]
+        label, short_label = re.escape(statistic.label), re.escape(statistic.short_label)
+        assert values[column["scale"]["rule"], statistic.name] == value
+        factor = 100 if statistic.unit == "share" else 1
+        in_markdown = re.search(rf"^\| {label} \| (\S+).*? \|.*?\| (\S+).*?\|.*?\|$", markdown, re.M)
+        in_table = re.search(rf"^ {short_label} +(\S+).*$", table, re.M)
+        assert in_markdown, statistic.label
+        assert in_table, statistic.short_label
+        assert float(in_markdown[index + 1]) == pytest.approx(factor * value, rel=1e-3)
+        if index == 0:
+            assert float(in_table[1].replace("−", "-")) == pytest.approx(factor * value, rel=1e-2, abs=1e-5)
+
+
+def test_the_table_has_a_title_both_columns_a_summary_and_histograms(capsys: Captured) -> None:
+    table = printed(["report", *SMALL, "--components", "uniform", "--std-q", "2"], capsys)
+    assert table.startswith("d_k 8 · keys 16 · queries 4 · batch 2 · scale 1/√d_k · components uniform")
+    assert "std of q 2" in table
+    assert "Unscaled, logits" in table
+    assert "attention weights" in table
+    assert re.search(r"unscaled × 1 +theory +scaled × 0.354 \(1/√d_k\) +theory", table)
+    assert all(line == line.rstrip() for line in table.splitlines())
+
+
+def test_parameters_arrive(capsys: Captured) -> None:
+    words = ["--components", "student_t", "--degrees-of-freedom", "7", "--mean-q", "-1e-3", "--correlation", "-.5"]
+    words += ["--mask", "causal", "--seed=9", "--scale", "d_k"]
+    parameters = json.loads(printed(["report", *SMALL, *words, "--format", "json"], capsys))["parameters"]
+    expected = {"components": "student_t", "degrees_of_freedom": 7, "mean_q": -0.001, "correlation": -0.5, "seed": 9}
+    assert parameters.items() >= (expected | {"mask": "causal", "scale": "d_k", "d_k": 8, "batch": 2}).items()
+
+
+@pytest.mark.parametrize(
+    "words", [["--scale", "0.05"], ["--scale", "custom", "--multiplier", "0.05"], ["--multiplier", "0.05"]]
+)
+@pytest.mark.parametrize("command", [["report", *SMALL], ["inspect", SAMPLE, "--layer", "1", "--head", "2"]])
+def test_a_scale_can_be_a_number(command: list[str], words: list[str], capsys: Captured) -> None:
+    found = json.loads(printed([*command, *words, "--format", "json"], capsys))
+    scales = [entry["scale"] for entry in found.get("columns", found.get("heads"))]
+    assert {"rule": "custom", "multiplier": 0.05} in scales
+
+
+@pytest.mark.parametrize(("words", "command"), [(SMALL, "report"), ((SAMPLE,), "inspect")])
+def test_without_a_terminal_the_app_prints_what_the_command_prints(
+    words: tuple[str, ...], command: str, capsys: Captured
+) -> None:
+    assert printed(words, capsys) == printed([command, *words], capsys)
+
+
+def test_options_without_effect_are_noted(capsys: Captured) -> None:
+    for command in (["report"], []):
+        words = [*command, *SMALL, "--degrees-of-freedom", "7", "--scale", "d_k", "--multiplier", "2"]
+        assert main(words) == 0
+        notes = capsys.readouterr().err.splitlines()
+        assert [line.split()[:3] for line in notes] == [
+            ["attn-tui:", "note:", option] for option in ("--multiplier", "--degrees-of-freedom")
+        ]
+
+
+@pytest.mark.parametrize("words", [["report", *SMALL], []], ids=["report", "no terminal"])
+def test_settings_do_not_change_what_is_printed(words: list[str], own_config: Path) -> None:
+    plain = attn(*words)
+    (own_config / "attn-tui").mkdir()
+    (own_config / "attn-tui" / "config.toml").write_text("ascii = true\n[parameters]\nseed = 5\n")
+    assert attn(*words, env={"ATTN_TUI_SEED": "6", "ATTN_TUI_THEME": "mauve"}).stdout == plain.stdout

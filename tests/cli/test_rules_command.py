@@ -1,0 +1,121 @@
+"""attn-tui rules."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attn_tui.core.lab import mechanisms, rules
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.scales import SCALE_RULES
+from attn_tui.tui.cli.main import main
+from cli_runner import Captured, assert_refused, printed
+
+SMALL = ("rules", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
+
+
+@pytest.fixture(autouse=True)
+def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few d_k, so that tests are quick."""
+    monkeypatch.setattr("attn_tui.core.lab.rule_curves.LAST", 16)
+    monkeypatch.setattr("attn_tui.core.lab.rule_curves.DRAWS", 2)
+    monkeypatch.setattr("attn_tui.core.lab.mechanisms.D_KS", (16, 64))
+
+
+def test_the_json_has_every_rule_as_a_report_measures_it(capsys: Captured) -> None:
+    found = json.loads(printed([*SMALL, "--d-k", "32", "--format", "json"], capsys))
+    assert (found["schema"], found["sort"]) == ("attn-tui/rules-1", {"column": "rule", "reverse": False})
+    assert (found["parameters"]["d_k"], found["parameters"]["scale"]) == (32, "sqrt_d_k")
+    assert [each["rule"] for each in found["rules"]] == [*RULES]
+    for each in found["rules"]:
+        column = run(Parameters(32, 16, 4, 4, scale=each["rule"])).columns[1]
+        assert each["formula"] == SCALE_RULES[each["rule"]].formula
+        assert (each["multiplier"], each["fault"]) == (column.multiplier, None)
+        assert list(each["measured"]) == [*MEASURED]
+        for name, estimate in each["measured"].items():
+            assert estimate["value"] == pytest.approx(column.measured[name].value, rel=2e-4, abs=1e-6)
+        assert len(each["entropy_fraction_over_d_k"]) == len(found["over_d_k"]["d_k"])
+
+
+@pytest.mark.parametrize("column", SORTABLE)
+def test_rules_are_sorted_by_any_column(column: str, capsys: Captured) -> None:
+    words = ["--d-k", "1", "--precision", "float8_e5m2", "--sort", column, "--format", "csv"]
+    rows = list(csv.DictReader(io.StringIO(printed([*SMALL, *words], capsys))))
+    assert sorted(row["rule"] for row in rows) == sorted(RULES)
+    if column == "rule":
+        assert [row["rule"] for row in rows] == [*RULES]
+        return
+    values = [row[column] for row in rows]
+    assert values[-1] == ""  # 1/ln 1
+    known = [float(value) for value in values[:-1]]
+    assert known == sorted(known, reverse=True)
+
+
+def test_csv_of_mechanisms_has_a_line_for_each_at_each_d_k(capsys: Captured) -> None:
+    rows = list(csv.DictReader(io.StringIO(printed([*SMALL, "--mechanisms", "--format", "csv"], capsys))))
+    assert len(rows) == len(mechanisms.COMPARED) * len(mechanisms.D_KS)
+    bounded = [row for row in rows if row["score_bound"]]
+    assert {row["mechanism"] for row in bounded} == {"additive", "cosine"}
+    assert all(float(row["largest_score"]) <= float(row["score_bound"]) * 1.00001 for row in bounded)
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
+@pytest.mark.parametrize("words", [["--sort", "dead_rows"], ["--mechanisms"]], ids=" ".join)
+def test_the_table_fits_the_screen(
+    words: list[str], width: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    table = printed([*SMALL, *words], capsys).rsplit("attn-tui", 1)[0]
+    assert all(len(line) <= max(width, 60) for line in table.splitlines())
+    if words[0] == "--sort":
+        assert "rows %" in table
+        assert ("4 to 16" in table) == (width >= 100)
+        assert ("CSV" in table) == (width < 100)  # which has the other columns
+        assert "◆1/√d_k" in table
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--sort", "entropy"], "--sort: … 'entropy' … rule, multiplier, logit_std"),
+        (["--d-k", "0"], "--d-k: … '0'"),
+        (["--reversed"], "--reversed … --reverse?"),
+        (["64"], "'64'"),
+    ],
+)
+def test_a_mistake_is_refused_in_one_line(words: list[str], says: str, capsys: Captured) -> None:
+    assert_refused([*SMALL, *words], says, capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "idle"),
+    [
+        ("--layer 3 --multiplier 2 --position 5 --context-factor 2", []),
+        ("--gain 2", ["--gain"]),
+        ("--mechanisms --gain 2 --d-k 8 --softcap 5 --sort max_weight", ["--d-k", "--softcap", "--sort"]),
+    ],
+)
+def test_options_without_effect_are_noted(words: str, idle: list[str], capsys: Captured) -> None:
+    assert main([*SMALL, *words.split()]) == 0
+    assert [line.split()[1:3] for line in capsys.readouterr().err.splitlines()] == [["note:", each] for each in idle]
+
+
+@pytest.mark.parametrize(
+    ("words", "measured"), [([], rules), (["--mechanisms"], mechanisms)], ids=["rules", "mechanisms"]
+)
+def test_ctrl_c_ends_it_without_a_file(
+    words: list[str], measured: object, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> Iterator[object]:
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measured, "stream", interrupted)
+    file = tmp_path / "rules.json"
+    assert main([*SMALL, *words, "--format", "json", "-o", str(file)]) == 130
+    assert not list(tmp_path.iterdir())
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,139 @@
+"""attn-tui sweep."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.core.lab import sweep
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.results import Step, Target
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.core.theory.predict import predict
+from attn_tui.tui.cli.main import main
+from attn_tui.tui.views.reproduce import SweepQuestion
+from cli_runner import Captured, assert_refused, printed, request_of
+
+SMALL = ("sweep", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
+NESTED = [statistic.name for statistic in STATISTICS if not statistic.optional]
+
+
+def as_json(words: list[str], capsys: Captured) -> Any:
+    return json.loads(printed([*SMALL, *words, "--format", "json"], capsys))
+
+
+def test_the_json_has_every_point_with_its_theory(capsys: Captured) -> None:
+    found = as_json(["--d-k", "64,3", "--seed", "5"], capsys)
+    assert (found["schema"], found["complete"], found["d_k"]) == ("attn-tui/sweep-1", True, [3, 64])
+    assert (found["parameters"]["seed"], "d_k" in found["parameters"]) == (5, False)
+    assert [point["d_k"] for point in found["points"]] == [3, 64]
+    p = Parameters(d_k=64, n_keys=16, n_queries=4, batch=4, seed=5)
+    point = found["points"][1]
+    assert (point["draws"], point["reached"]) == (4, None)
+    columns = zip(point["columns"], run(p, full=False).columns, predict(p).columns, strict=True)
+    for column, measured, exact in columns:
+        assert column["scale"] == {"rule": measured.rule, "multiplier": measured.multiplier}
+        assert list(column["measured"]) == list(column["theory"]) == NESTED
+        assert column["measured"]["entropy"]["value"] == pytest.approx(measured.measured["entropy"].value, rel=1e-4)
+        assert column["theory"]["entropy"] == exact.values["entropy"]
+
+
+def test_without_options_d_k_is_swept_on_a_logarithmic_axis() -> None:
+    request = request_of("sweep", "--stderr", "0.5")
+    assert request.question == SweepQuestion(Parameters(), "1:4096:log24", target=Target(0.5))
+    assert (request.d_ks[0], request.d_ks[-1]) == (1, 4096)
+
+
+def test_csv_has_the_columns_of_a_report_and_a_line_for_each_value(capsys: Captured) -> None:
+    rows = list(csv.DictReader(io.StringIO(printed([*SMALL, "--d-k", "2,8", "--format", "csv"], capsys))))
+    assert len(rows) == 2 * 2 * len(NESTED)
+    assert {row["d_k"] for row in rows} == {"2", "8"}
+    report = printed(["report", "--d-k", "8", *SMALL[1:], "--format", "csv"], capsys).splitlines()[0]
+    assert list(rows[0]) == [*report.split(","), "reached"]
+
+
+def test_stderr_draws_until_it_is_reached_or_there_are_most_draws(capsys: Captured) -> None:
+    found = as_json(["--d-k", "2,64", "--stderr", "0.01", "--of", "max_weight"], capsys)
+    assert found["target"] == {"statistic": "max_weight", "stderr": 0.01, "most_draws": Target(0.01).most_draws}
+    for point in found["points"]:
+        assert point["reached"]
+        assert point["draws"] % 4 == 0
+        assert all(column["measured"]["max_weight"]["stderr"] <= 0.01 for column in point["columns"])
+    [point] = as_json(["--d-k", "2", "--stderr", "1e-9", "--most-draws", "8"], capsys)["points"]
+    assert (point["draws"], point["reached"]) == (8, False)
+    table = printed([*SMALL, "--d-k", "2", "--stderr", "1e-9", "--most-draws", "8"], capsys)
+    assert "8 *" in table
+    assert "1 of 1 points" in table
+
+
+def test_gradients_and_number_formats_are_measured_on_request(capsys: Captured) -> None:
+    found = as_json(["--d-k", "8", "--statistics", "grad_q_median,weight_error"], capsys)
+    for column in found["points"][0]["columns"]:
+        assert list(column["measured"]) == ["grad_q_median", "weight_error"]
+        assert all(estimate["value"] is not None for estimate in column["measured"].values())
+    assert "weight error" in printed([*SMALL, "--d-k", "8", "--vary", "precision=float16"], capsys)
+
+
+@pytest.mark.parametrize("width", ["60", "80", "160"])
+def test_the_table_fits_the_screen(width: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    table = printed([*SMALL, "--d-k", "16,256", "--statistics", "all"], capsys).rsplit("attn-tui", 1)[0]
+    assert all(len(line) <= int(width) for line in table.splitlines())
+    for statistic in STATISTICS:
+        assert statistic.short_label in table
+    assert printed([*SMALL, "--d-k", "16,256", "--ascii"], capsys).isascii()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        *((["--d-k", grid], f"--d-k: … {grid!r}") for grid in ("0", "5:1", "1:1e9", "1:9:log0", "text", "")),
+        (["--statistics", "entropi"], "--statistics: … 'entropi' … logit_mean, "),
+        (["--statistics", ""], "--statistics: … ''"),
+        (["--vary", "d-k=3"], "--vary: … 'd-k=3' … n-keys, "),
+        (["--vary", "n-keys"], "--vary: … NAME=VALUES"),
+        (["--vary", "n-keys=0"], "--vary n-keys: … '0'"),
+        (["--vary", "scale=0.1"], "--vary multiplier=0.05,0.1"),
+        (["--vary", "seed=1", "--vary", "batch=2"], "--vary: "),
+        (["--stderr", "0"], "--stderr: … '0' … above 0"),
+        (["--stderr", "nan"], "--stderr: … 'nan' … above 0"),
+        (["--stderr", "1", "--of", "logit_max"], "--of: … standard error: logit_mean, … 'logit_max'"),
+        (["--stderr", "1", "--most-draws", "3"], "--most-draws: 3 … 4"),
+        (["--scale", "log_d_k", "--d-k", "1:4"], "1/ln d_k … d_k = 1"),
+    ],
+)
+def test_a_mistake_is_refused_in_one_line(words: list[str], says: str, capsys: Captured) -> None:
+    assert_refused([*SMALL, *words], says, capsys)
+
+
+def test_options_without_effect_are_noted(capsys: Captured) -> None:
+    assert main([*SMALL, "--d-k", "2", "--of", "entropy", "--vary", "n-keys=3"]) == 0
+    err = capsys.readouterr().err
+    assert "--n-keys has no effect" in err
+    assert "--of has no effect" in err
+
+
+def test_ctrl_c_keeps_the_points_that_are_done(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*asked: Any, **options: Any) -> Iterator[Step[Any]]:
+        for number, step in enumerate(stream(*asked, **options)):
+            yield step
+            if number == 2:
+                raise KeyboardInterrupt
+
+    stream = sweep.stream
+    monkeypatch.setattr(sweep, "stream", interrupted)
+    file = tmp_path / "sweep.json"
+    assert main([*SMALL, "--d-k", "1:9", "--format", "json", "-o", str(file)]) == 130
+    found = json.loads(file.read_text())
+    assert (found["complete"], [point["d_k"] for point in found["points"]]) == (False, [1, 2, 3])
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"attn-tui: interrupted: kept 3 of 9 points in {file}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["sweep.json"]
+    assert main([*SMALL, "--d-k", "1:9"]) == 130
+    assert "3 of 9 points" in capsys.readouterr().out

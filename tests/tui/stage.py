@@ -1,0 +1,373 @@
+"""A running app for tests: what they do to it and what they see of it. Its engine runs in the process of the test."""
+
+import asyncio
+import shlex
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.claims.claim import Outcome
+from attn_tui.core.errors import InputError
+from attn_tui.core.export.formats import Format
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.measurement import Measurement
+from attn_tui.core.theory.prediction import Theory
+from attn_tui.tui.app import AttnApp
+from attn_tui.tui.cli.main import main
+from attn_tui.tui.compute.engine import Engine, Notification, Reply, Submission
+from attn_tui.tui.compute.request import Request, Work
+from attn_tui.tui.compute.worker import Schedule
+from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.claims.requests import ClaimList
+from attn_tui.tui.panes.lab.pane import LabPane
+from attn_tui.tui.panes.pane import Pane
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import App
+from textual.driver import Driver
+from textual.drivers.headless_driver import HeadlessDriver
+from textual.geometry import Size
+from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage]
+from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+SMALL = Parameters(d_k=64, n_keys=16, n_queries=8, batch=2)
+FORMATS: tuple[Format, ...] = ("json", "csv", "markdown")
+SIZES = [(80, 24), (120, 40), (200, 60)]
+FOREVER = 20.0  # seconds until a test gives up
+
+Script = Callable[["Stage"], Coroutine[Any, Any, None]]
+P = TypeVar("P", bound=Pane)
+
+
+class LocalEngine(Engine):
+    """Answers requests in the event loop of the app, a step at a time; replies can be held back."""
+
+    def __init__(self, hold: bool = False) -> None:
+        super().__init__()
+        self.hold = hold
+        self.held: list[Reply] = []
+        self.asked: list[Submission] = []  # all of them, in order
+        self._schedule = Schedule()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._scheduled = False
+
+    def attach(self, loop: asyncio.AbstractEventLoop, notify: Callable[[Notification], object]) -> None:
+        super().attach(loop, notify)
+        self._loop = loop
+        self._run()
+
+    def close(self) -> None:
+        self._loop = None
+
+    def send(self, submission: Submission) -> None:
+        self.asked.append(submission)
+        for reply in self._schedule.submit(submission):
+            self._hold_or_deliver(reply)
+        self._run()
+
+    def let_go(self) -> None:
+        """Deliver the replies held back, and hold back no more."""
+        self.hold = False
+        held, self.held = self.held, []
+        for reply in held:
+            self.deliver(reply)
+
+    def hand_on(self, replies: Sequence[Reply]) -> None:
+        """Deliver some of the replies held back."""
+        for reply in replies:
+            self.held.remove(reply)
+            self.deliver(reply)
+
+    def held_for(self, kind: type[Request]) -> list[Reply]:
+        """Return the replies held back for the latest request of a kind."""
+        number = max(asked.number for asked in self.asked if asked.kind is kind)
+        return [reply for reply in self.held if reply.number == number]
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether no work is left."""
+        return self._schedule.idle
+
+    def _run(self) -> None:
+        if self._loop is not None and not self._scheduled and not self._schedule.idle:
+            self._scheduled = True
+            self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._scheduled = False
+        if self._loop is not None and not self._schedule.idle:
+            for reply in self._schedule.step():
+                self._hold_or_deliver(reply)
+            self._run()
+
+    def _hold_or_deliver(self, reply: Reply) -> None:
+        if self.hold:
+            self.held.append(reply)
+        else:
+            self.deliver(reply)
+
+
+class Stage:
+    """A running app: what tests do to it, and what they see of it."""
+
+    def __init__(self, app: AttnApp, engine: LocalEngine, pilot: Pilot[Any]) -> None:
+        self.app, self.engine, self.pilot = app, engine, pilot
+
+    # Actions
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, each once the one before has been handled."""
+        for key in keys:
+            self.send(key)
+            await self.answered()
+
+    async def answered(self) -> None:
+        """Wait until a key and its messages have passed through all queues: down to the focus and up, twice."""
+        for _ in range(4):
+            shown = (widget for widget in self.app.screen.walk_children(Widget) if widget.region)
+            for pump in (self.app, self.app.screen, *shown):
+                through = asyncio.Event()
+                if pump.call_later(through.set):
+                    await asyncio.wait_for(through.wait(), FOREVER)
+
+    def send(self, *keys: str) -> None:
+        """Press keys without waiting for the app."""
+        for key in keys:
+            named = len(key) > 1 or key.isalnum()
+            self.app.post_message(
+                events.Key(key if named else _character_to_key(key), key if len(key) == 1 else None)
+            )
+
+    async def resize(self, width: int, height: int) -> None:
+        """Resize the terminal. `Pilot.resize_terminal` would wait for an idle processor, up to a second."""
+        size = Size(width, height)
+        driver = driver_of(self.app)
+        assert isinstance(driver, HeadlessDriver)
+        driver._size = size  # pyright: ignore[reportPrivateUsage]
+        self.app.post_message(events.Resize(size, size))
+        await self.answered()
+
+    async def still(self) -> "Stage":
+        """Wait until everything is painted."""
+        seen = [""]
+        while len(set(seen[-3:])) != 1 or len(seen) < 4:
+            await self.answered()
+            await self.pilot.pause(0.005)
+            seen.append(self.text)
+        return self
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait for a condition."""
+        for _ in range(int(FOREVER / 0.01)):
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail(f"no {what or 'such state'} within {FOREVER:g} s; the screen:\n" + "\n".join(self.lines))
+
+    async def settled(self) -> "Stage":
+        """Wait until the Lab shows the complete measurement of the parameters."""
+        await self.until(lambda: self.is_settled, "the result")
+        return await self.still()
+
+    async def at_rest(self) -> "Stage":
+        """Wait until no work is left and everything is painted."""
+        await self.until(lambda: self.engine.at_rest, "rest")
+        return await self.still()
+
+    async def opened(self, kind: type[P]) -> P:
+        """Show a pane."""
+        self.app.action_pane(kind.NAME)
+        await self.answered()
+        pane = self.app.panes[kind.NAME]
+        assert isinstance(pane, kind)
+        return pane
+
+    async def complete(self, kind: type[P]) -> P:
+        """Show a pane and wait until all its numbers are on screen."""
+        return await self.known(await self.opened(kind))
+
+    async def known(self, pane: P) -> P:
+        """Wait until a pane shows all its numbers."""
+        await self.until(lambda: succeeds(lambda: pane.numbers("csv")), "the numbers")
+        await self.still()
+        return pane
+
+    async def head(self) -> CapturePane:
+        """Open the Capture pane and wait for the selected head, or for the reason why there is no result."""
+        pane = await self.opened(CapturePane)
+        await self.until(lambda: pane.measurement or pane.results.why_stale, "the head")
+        await self.still()
+        return pane
+
+    # What is on screen
+
+    @property
+    def lab(self) -> LabPane:
+        pane = self.app.panes["Lab"]
+        assert isinstance(pane, LabPane)
+        return pane
+
+    @property
+    def panel(self) -> Any:
+        return self.lab.panel
+
+    @property
+    def table(self) -> Any:
+        return self.lab.results.table
+
+    @property
+    def is_settled(self) -> bool:
+        return self.lab.is_current and not self.table.dimmed and self.lab.panel.parameters == self.app.parameters
+
+    @property
+    def asked(self) -> Parameters:
+        return self.app.parameters
+
+    @property
+    def measurement(self) -> Measurement[Parameters]:
+        assert self.lab.answer is not None
+        return self.lab.answer.measurement
+
+    @property
+    def theory(self) -> Theory:
+        assert self.lab.answer is not None
+        return self.lab.answer.theory
+
+    @property
+    def lines(self) -> list[str]:
+        return [strip.text for strip in rendered(self.app.screen)]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def part(self, widget: Widget) -> list[str]:
+        """Return the lines of a widget."""
+        region = widget.region
+        return [line[region.x : region.right] for line in self.lines[region.y : region.bottom]]
+
+    def words(self, widget: Widget) -> str:
+        """Return the text of a paragraph."""
+        return " ".join(" ".join(self.part(widget)).split())
+
+    def segments(self, widget: Widget) -> list[Segment]:
+        """Return the non-blank segments of a widget."""
+        region = widget.region
+        strips = rendered(self.app.screen)[region.y : region.bottom]
+        return [piece for strip in strips for piece in strip.crop(region.x, region.right) if piece.text.strip()]
+
+    def styles(self, widget: Widget) -> set[Style | None]:
+        """Return the styles of a widget's characters."""
+        return {piece.style for piece in self.segments(widget)}
+
+
+def play(
+    script: Script,
+    parameters: Parameters = SMALL,
+    size: tuple[int, int] = (120, 40),
+    *,
+    hold: bool = False,
+    kind: type[AttnApp] = AttnApp,
+    **arguments: Any,
+) -> AttnApp:
+    """Run a script with an app of this size; with `hold`, replies are held back from the start."""
+
+    async def run() -> AttnApp:
+        engine = LocalEngine(hold)
+        app = kind(parameters, engine, **arguments)
+        async with app.run_test(size=size) as pilot:
+            await script(Stage(app, engine, pilot))
+        engine.close()
+        return app
+
+    return asyncio.run(run())
+
+
+def driver_of(app: App[Any]) -> Driver:
+    """Return the driver of a running app."""
+    driver = app._driver  # pyright: ignore[reportPrivateUsage]
+    assert driver is not None
+    return driver
+
+
+def rendered(screen: Screen[Any]) -> list[Strip]:
+    """Return the lines that Textual composes for a screen."""
+    return screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+
+
+def numbers(measurement: Measurement[Any]) -> list[Any]:
+    """Return every number of a measurement, to compare with ==."""
+    return [
+        (
+            column.rule,
+            column.multiplier,
+            dict(column.measured),
+            {k: [*h.counts] for k, h in column.histograms.items()},
+        )
+        for column in measurement.columns
+    ]
+
+
+def untested_claims(*_: object) -> Work:
+    """Answer CheckClaims at once, for tests that do not need figures."""
+    yield ClaimList(CLAIMS)
+    for claim in CLAIMS:
+        yield Outcome(claim, (), "not testable here", "Nothing was tested.")
+
+
+def capture_file(folder: Path, q: np.ndarray, k: np.ndarray | None = None, name: str = "capture.npz") -> Path:
+    """Save queries [head, token, d_k] and keys, by default the queries, to a file."""
+    file = folder / name
+    np.savez(file, q=q, k=q if k is None else k)
+    return file
+
+
+def some_heads(heads: int = 3, tokens: int = 6, d_k: int = 4, seed: int = 0) -> np.ndarray:
+    """Return random queries or keys [head, token, d_k]."""
+    return np.random.default_rng(seed).standard_normal((heads, tokens, d_k), dtype=np.float32)
+
+
+# Copying and exporting
+
+Taken = tuple[str, dict[str, str]]  # a pane's command, and its numbers in every format
+
+
+def take(pane: Pane) -> Taken:
+    """Return the command and the numbers of a pane."""
+    return pane.command(), {kind: pane.numbers(kind) for kind in FORMATS}
+
+
+def agree(taken: list[Taken], captured: pytest.CaptureFixture[str]) -> None:
+    """Check that each command prints the numbers taken with it; call this after the app has closed."""
+    assert taken
+    for command, exported in taken:
+        program, *words = shlex.split(command)
+        assert program == "attn-tui"
+        for kind, text in exported.items():
+            assert main([*words, "--format", kind]) == 0
+            out, err = captured.readouterr()
+            assert out == text
+            assert not [line for line in err.splitlines() if not line.startswith("attn-tui: note: ")]
+
+
+def refusal(ask: Callable[[], str]) -> str:
+    """Return the sentence that explains why there are no numbers, or no command."""
+    with pytest.raises(InputError) as caught:
+        ask()
+    assert str(caught.value)[-1] == "."
+    return str(caught.value)
+
+
+def succeeds(ask: Callable[[], str]) -> bool:
+    """Return whether there are numbers, or a command."""
+    try:
+        return bool(ask())
+    except InputError:
+        return False

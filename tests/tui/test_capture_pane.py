@@ -1,0 +1,246 @@
+"""The Capture pane: the map of all heads, the selected head, and files that are broken, changed or removed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attn_tui.core.captures.capture import Layer
+from attn_tui.core.parameters import FIELD
+from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC
+from attn_tui.tui.panes.capture.pane import CapturePane
+from stage import SIZES, SMALL, Script, Stage, capture_file, play, some_heads
+
+pytestmark = pytest.mark.slow
+
+
+def play_with(file: Path, script: Script, size: tuple[int, int] = (120, 40)) -> None:
+    """Run a script against an app that was opened with this file."""
+    play(script, size=size, first_pane="Capture", given={"path": file})
+
+
+def layers_of(pane: CapturePane) -> Sequence[Layer]:
+    """Return the layers of the open file."""
+    assert pane.map.capture is not None
+    return pane.map.capture.layers
+
+
+async def whole_map(stage: Stage) -> CapturePane:
+    """Wait until every head is on the map."""
+    pane = await stage.head()
+    heads = sum(layer.heads for layer in layers_of(pane))
+    await stage.until(lambda: len(pane.map.measured) == heads, "the whole map")
+    await stage.still()
+    return pane
+
+
+def test_the_pane_opens_the_sample_and_maps_all_its_heads() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await whole_map(stage)
+        assert "layer 0 · head 0" in stage.text
+        assert "MiniLM" in stage.lines[0]
+        assert None not in pane.map.measured.values()
+        assert "entropy / ln n, by head" in stage.text
+        assert "from the file, × 0.177" in stage.part(pane.results.table)[0]
+        assert "With the file's scale" in stage.words(pane.results.words)
+        for title in ("logits", "row entropy"):
+            assert title in "\n".join(stage.part(pane.results.histograms))
+
+    play(script, size=(200, 40))
+
+
+def test_arrows_move_over_the_heads_and_stop_at_the_edges() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        for key, cursor in [
+            ("right", (0, 1)), ("l", (0, 2)), ("left", (0, 1)), ("h", (0, 0)), ("left", (0, 0)), ("up", (0, 0)),
+            ("down", (1, 0)), ("j", (2, 0)), ("up", (1, 0)), ("k", (0, 0)),
+        ]:  # fmt: skip
+            await stage.press(key)
+            assert pane.map.cursor == cursor, key
+        await stage.press(*["right"] * 20, *["down"] * 20)
+        layers = layers_of(pane)
+        last = len(layers) - 1, layers[-1].heads - 1
+        assert pane.map.cursor == last
+        await stage.until(lambda: "layer {} · head {}".format(*last) in stage.text)
+        await stage.until(lambda: not pane.results.why_stale)
+
+    play(script)
+
+
+def test_the_numbers_are_those_of_the_head_with_the_cursor() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await whole_map(stage)
+        stage.send(*["right"] * 7, *["down"] * 3)
+        await stage.until(lambda: pane.map.cursor == (3, 7))
+        wanted = pane.map.measured[3, 7]
+        assert wanted is not None
+        await stage.until(
+            lambda: pane.measurement and dict(pane.measurement.columns[1].measured) == dict(wanted), "the head"
+        )
+
+    play(script)
+
+
+def test_m_and_shift_m_step_the_statistic_of_the_map() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await whole_map(stage)
+        first = STATISTIC["entropy_fraction"]
+        for statistic in (*ALWAYS[ALWAYS.index(first) + 1 :], *ALWAYS[: ALWAYS.index(first) + 1]):
+            await stage.press("m")
+            await stage.until(lambda label=statistic.label: f"{label}, by head" in stage.text)
+        await stage.press("M")
+        assert pane.map.statistic is ALWAYS[ALWAYS.index(first) - 1]
+
+    play(script)
+
+
+def test_s_compares_every_rule_with_the_file_s_scale() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        rules = [name for name in SCALE_RULES if name != "custom"]
+        for key, rule in [*(("s", rule) for rule in (*rules[1:], rules[0])), ("S", rules[-1])]:
+            await stage.press(key)
+            await stage.until(
+                lambda rule=rule: (
+                    pane.measurement and [column.rule for column in pane.measurement.columns] == [rule, "file"]
+                ),
+                rule,
+            )
+
+    play(script)
+
+
+def test_enter_opens_the_lab_with_the_shape_of_the_head() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.head()
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.active == "Lab")
+        await stage.settled()
+        assert stage.asked == replace(SMALL, d_k=32, n_keys=70, n_queries=70)
+        assert stage.app.focused is stage.lab
+        assert "d_k 32" in stage.lines[0]
+
+    play(script)
+
+
+def test_a_shape_beyond_the_lab_s_bounds_is_refused_with_a_reason(tmp_path: Path) -> None:
+    high = int(FIELD["n_keys"].high)
+    keys = np.ones((1, high + 1, 2), dtype=np.float32)
+    file = capture_file(tmp_path, np.ones((1, 4, 2), dtype=np.float32), keys)
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        await stage.press("enter")
+        await stage.until(lambda: "The Lab cannot show this shape" in stage.words(pane.results.words))
+        assert str(high) in stage.words(pane.results.words)
+        assert stage.app.active == "Capture"
+        assert stage.asked == SMALL
+
+    play_with(file, script)
+
+
+# Files
+
+
+def test_the_file_on_the_command_line_is_opened_at_once(tmp_path: Path) -> None:
+    async def script(stage: Stage) -> None:
+        assert stage.app.active == "Capture"
+        pane = stage.app.panes["Capture"]
+        assert isinstance(pane, CapturePane)
+        await stage.until(lambda: pane.map.capture)
+        await stage.still()
+        assert "capture.npz" in stage.lines[0]
+        assert stage.app.focused is pane
+        assert layers_of(pane)[0].heads == 3
+
+    play_with(capture_file(tmp_path, some_heads()), script)
+
+
+def test_a_broken_file_is_reported_and_the_lab_still_works(tmp_path: Path) -> None:
+    file = tmp_path / "broken.npz"
+    file.write_bytes(b"PK\x03\x04 not much of an archive")
+
+    async def script(stage: Stage) -> None:
+        await stage.until(lambda: "broken.npz" in "".join(stage.text.split()))
+        for key in ("right", "down", "m", "s", "enter", "v", "tab", "?", "escape"):
+            await stage.press(key)
+        await stage.press("1")
+        await stage.settled()
+        await stage.press("right")
+        assert stage.asked.d_k == 65
+
+    play_with(file, script)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_whole_reason_for_refusing_a_file_is_shown(size: tuple[int, int], tmp_path: Path) -> None:
+    folder = tmp_path / "captures of a model with a long name" / "evening run"
+    folder.mkdir(parents=True)
+    q = some_heads()
+    q[0, 0, 0] = np.nan
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        end = "NaNorinfinite;allmustbefinite"  # a path may be broken anywhere
+        await stage.until(lambda: end in stage.words(pane.results.words).replace(" ", ""), "the end of the reason")
+
+    play_with(capture_file(folder, q), script, size)
+
+
+def test_a_head_with_nan_is_marked_on_the_map_and_explained_when_it_is_selected(tmp_path: Path) -> None:
+    q = some_heads()
+    q[1, 2, 3] = np.nan
+
+    async def script(stage: Stage) -> None:
+        pane = await whole_map(stage)
+        row = next(line for line in stage.part(pane.map) if "!" in line)
+        assert row.split() == ["0", "█9", "!", "░0"]
+        assert not pane.results.table.dimmed
+        await stage.press("right")
+        await stage.until(lambda: pane.results.table.dimmed and "NaN" in stage.words(pane.results.words))
+        await stage.press("right")
+        await stage.until(lambda: not pane.results.table.dimmed)
+        await stage.still()
+        assert "NaN" not in stage.text
+
+    play_with(capture_file(tmp_path, q), script)
+
+
+def test_a_file_replaced_while_open_is_reported_and_can_be_reloaded(tmp_path: Path) -> None:
+    file = capture_file(tmp_path, some_heads(heads=3, tokens=6, d_k=4))
+
+    async def script(stage: Stage) -> None:
+        pane = await whole_map(stage)
+        capture_file(tmp_path, some_heads(heads=2, tokens=9, d_k=8, seed=1), name="other.npz").replace(file)
+        await stage.press("right", "right")
+        await stage.until(lambda: "changed" in stage.words(pane.results.words))
+        assert pane.results.table.dimmed
+        await stage.press("R")
+        await stage.until(lambda: layers_of(pane)[0].d_k == 8)
+        await stage.until(lambda: not pane.results.table.dimmed and len(pane.map.measured) == 2)
+        await stage.still()
+        assert pane.map.cursor == (0, 1), "the last head"
+        assert "9 queries" in stage.words(pane.map)
+        assert "changed" not in stage.text
+
+    play_with(file, script)
+
+
+def test_a_removed_file_is_reported_and_can_be_restored(tmp_path: Path) -> None:
+    file = capture_file(tmp_path, some_heads())
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        file.rename(tmp_path / "elsewhere.npz")
+        await stage.press("R")
+        await stage.until(lambda: pane.results.table.dimmed)
+        await stage.still()
+        assert "capture.npz" in "".join(stage.part(pane.results.words)).replace(" ", "")
+        (tmp_path / "elsewhere.npz").rename(file)
+        await stage.press("R")
+        await stage.until(lambda: not pane.results.table.dimmed)
+
+    play_with(file, script)

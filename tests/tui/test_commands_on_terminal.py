@@ -1,0 +1,44 @@
+"""Commands that print to a terminal: colours, the width, progress, and Ctrl-C."""
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from terminal_session import LONG, SMALL, printing, running
+
+pytestmark = pytest.mark.slow
+
+
+def test_colours_are_printed_unless_the_terminal_has_none_or_no_color_is_set() -> None:
+    assert "\x1b[" in printing("report", *SMALL)[1]
+    assert "\x1b" not in printing("report", *SMALL, NO_COLOR="1")[1]
+    assert "\x1b" not in printing("report", *SMALL, TERM="dumb")[1]
+
+
+def test_a_narrow_terminal_gets_a_table_without_theory() -> None:
+    wide, narrow = (printing("report", *SMALL, NO_COLOR="1", size=(width, 24))[1] for width in (120, 80))
+    assert "theory" in wide
+    assert "theory" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+
+
+def test_long_work_shows_progress_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    file = tmp_path / "report.txt"
+    with running("report", *LONG, "-o", str(file), redirected=["stdout"]) as session:
+        session.until(lambda: b"%" in session.written, "progress")
+        session.signal(signal.SIGINT)
+        assert session.ended() == 130
+    assert re.fullmatch(rb"(\r[a-z]+ +\d+ %)+\r +\r", session.written)
+    assert not file.exists()
+
+
+def test_ctrl_c_before_the_first_point_of_a_sweep_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.csv"
+    file.write_text("before")
+    with running("sweep", *LONG, "-o", str(file)) as session:
+        session.until(lambda: b"%" in session.written, "progress")
+        session.signal(signal.SIGINT)
+        assert session.ended() == 130
+    assert b"kept 0 of" in session.written
+    assert file.read_text() == "before"

@@ -1,0 +1,229 @@
+"""A pane exports the numbers that its command prints, and only those of the current parameters."""
+
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.claims import catalogue
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.claims.pane import ClaimsPane
+from attn_tui.tui.panes.pane import Pane
+from attn_tui.tui.panes.sweep import pane as sweep
+from stage import SMALL, Stage, Taken, agree, capture_file, play, refusal, some_heads, succeeds, take
+
+Captured = pytest.CaptureFixture[str]
+
+
+def take_head(file: Path | None, axes: str | None = None, *keys: str) -> list[Taken]:
+    """Return what the Capture pane exports of a file or the sample, at first and after each key."""
+    taken: list[Taken] = []
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        taken.append(take(pane))
+        for key in keys:
+            await stage.press(key)
+            await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the head")
+            taken.append(take(pane))
+
+    play(script, given={"path": file, "axes": axes})
+    return taken
+
+
+# The Lab
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        SMALL,
+        replace(SMALL, components="student_t", degrees_of_freedom=7, mean_q=-0.5, std_k=2.0, mask="causal", seed=3),
+        replace(SMALL, scale="custom", multiplier=0.05, correlation=-0.25),
+        replace(SMALL, multiplier=0.05),
+    ],
+    ids=["small", "causal", "custom", "unused multiplier"],
+)
+def test_the_command_of_the_lab_prints_its_numbers(parameters: Parameters, capsys: Captured) -> None:
+    taken: list[Taken] = []
+
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        taken.append(take(stage.lab))
+        await stage.press("right", "s")
+        await stage.settled()
+        taken.append(take(stage.lab))
+        assert stage.lab.file_name == "lab-d65"
+
+    play(script, parameters)
+    agree(taken, capsys)
+
+
+def test_the_lab_exports_no_numbers_of_other_parameters() -> None:
+    async def script(stage: Stage) -> None:
+        assert "d_k 64" in refusal(lambda: stage.lab.numbers("json"))
+        stage.engine.let_go()
+        await stage.settled()
+        stage.engine.hold = True
+        await stage.press("left")
+        assert "d_k 63" in refusal(lambda: stage.lab.numbers("csv"))
+        assert "--d-k 63" in stage.lab.command()
+        stage.engine.let_go()
+        await stage.settled()
+        assert '"d_k": 63' in stage.lab.numbers("json")
+        await stage.press("5", "0", "0", "0", "0")
+        reason = refusal(lambda: stage.lab.numbers("json"))
+        assert "50000" in reason
+        assert refusal(stage.lab.command) in reason
+
+    play(script, hold=True)
+
+
+# The Sweep pane
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [SMALL, replace(SMALL, scale="log_d_k", components="laplace", mask="causal", seed=3)],
+    ids=["small", "a rule without a value at d_k 1"],
+)
+def test_the_command_of_a_sweep_prints_its_numbers(
+    parameters: Parameters, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "GRIDS", (replace(sweep.GRIDS[0], text="1:64:log6,16"), *sweep.GRIDS[1:]))
+    taken: list[Taken] = []
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(sweep.SweepPane)
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
+        taken.append(take(pane))
+        await stage.press("]")
+        assert "--n-keys 32" in pane.command()
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep with more keys")
+        taken.append(take(pane))
+
+    play(script, parameters)
+    agree(taken, capsys)
+
+
+def test_an_incomplete_sweep_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "GRIDS", (replace(sweep.GRIDS[0], text="16,32,64"),))
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(sweep.SweepPane)
+        assert "0 of" in refusal(lambda: pane.numbers("json"))
+        stage.engine.let_go()
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
+        pane.swept.points.popitem()
+        assert "2 of 3" in refusal(lambda: pane.numbers("csv"))
+
+    play(script, hold=True)
+
+
+# The Capture pane
+
+
+@pytest.mark.parametrize("keys", [(), ("right", "down", "s"), ("S",)], ids=lambda keys: " ".join(keys) or "at once")
+def test_the_command_of_a_head_prints_its_numbers(keys: tuple[str, ...], capsys: Captured) -> None:
+    agree(take_head(None, None, *keys), capsys)
+
+
+def test_a_head_that_is_not_measured_yet_is_not_exported(tmp_path: Path) -> None:
+    async def script(stage: Stage) -> None:
+        pane = await stage.head()
+        assert succeeds(lambda: pane.numbers("json"))
+        stage.engine.hold = True
+        await stage.press("right")
+        refusal(lambda: pane.numbers("json"))
+        assert "--head 1" in pane.command()
+        stage.engine.let_go()
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")))
+        assert '"head": 1' in pane.numbers("json")
+
+    play(script, given={"path": capture_file(tmp_path, some_heads())})
+
+
+@pytest.mark.parametrize("name", ["it's a $HOME.npz", "-x.npz", "\udcff\n.npz"])
+def test_a_shell_can_read_any_file_name_in_the_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    capture_file(tmp_path, some_heads(), name=name)
+    ((command, exported),) = take_head(Path(name))
+    assert command.isprintable()
+    program = f'attn-tui() {{ {shlex.quote(sys.executable)} -m attn_tui "$@"; }}'
+    line = f"{program}; {command} --format json"
+    result = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)
+    assert result.stdout.decode() == exported["json"]
+
+
+def test_the_command_repeats_the_given_axes(tmp_path: Path, capsys: Captured) -> None:
+    file = capture_file(tmp_path, some_heads()[np.newaxis].swapaxes(1, 2))
+    agree(take_head(file, "batch,token,head,d_k"), capsys)
+
+
+def test_the_command_distinguishes_two_layers_with_the_same_number(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "two.npz"
+    layers = {"encoder.layers.0.attn": some_heads(seed=1), "decoder.layers.0.attn": some_heads(seed=2)}
+    arrays: dict[str, Any] = {f"{name}.{word}": values for name, values in layers.items() for word in "qk"}
+    np.savez(file, **arrays)
+    taken = take_head(file, None, "down")
+    assert len({command for command, _ in taken}) == 2
+    agree(taken, capsys)
+
+
+def test_without_an_open_file_there_are_no_command_and_no_numbers() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(CapturePane)
+        assert "No file" in refusal(pane.command)
+        refusal(lambda: pane.numbers("json"))
+        assert pane.file_name == "capture"
+        assert pane.files_read == ()
+
+    play(script, hold=True)
+
+
+# The Claims pane
+
+
+def test_the_command_of_the_claims_prints_their_outcomes(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    ids = ("softmax-unscaled-example", "like-cosine", "bleu-table")  # quick ones
+    claims = [claim for claim in catalogue.CLAIMS if claim.id in ids]
+    outcomes = [catalogue.check(claim) for claim in claims]
+    monkeypatch.setattr(catalogue, "CLAIMS", claims)
+    monkeypatch.setattr(catalogue, "check_all", lambda: reversed(outcomes))
+    taken: list[Taken] = []
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(ClaimsPane)
+        assert "No claims" in refusal(lambda: pane.numbers("json"))
+        stage.engine.let_go()
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the claims")
+        taken.append(take(pane))
+        pane.claims.outcomes.popitem()
+        assert "2 of 3" in refusal(lambda: pane.numbers("json"))
+        assert pane.file_name == "claims"
+
+    play(script, hold=True)
+    agree(taken, capsys)
+
+
+# Other panes
+
+
+def test_a_pane_without_numbers_and_command_reports_it() -> None:
+    class Bare(Pane):
+        NAME = "Bare"
+
+    async def script(stage: Stage) -> None:
+        pane = Bare(stage.app)
+        assert "Bare" in refusal(pane.command)
+        assert "Bare" in refusal(lambda: pane.numbers("csv"))
+        assert pane.file_name == "bare"
+
+    play(script)

@@ -1,0 +1,193 @@
+"""The terminal's contents after each frame of a running app."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.tui import app as app_module
+from attn_tui.tui.app import AttnApp
+from attn_tui.tui.terminal.diff_screen import DiffApp, strips_of
+from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.numbers import short
+from emulator import Terminal, repainted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from stage import SMALL, Stage, play, rendered
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.geometry import Region
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+pytestmark = pytest.mark.slow
+
+CONSOLE = Console(color_system="truecolor", force_terminal=True)
+
+
+class Shown(DiffApp[Any]):
+    """An app that sends its frames to an emulated terminal."""
+
+    terminal = Terminal(0, 0)
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        if renderable is None or self._batch_count:
+            return
+        if (self.terminal.width, self.terminal.height) != screen.size:
+            self.terminal = Terminal(*screen.size)
+        self.terminal.feed(self.difference(strips_of(renderable), screen.size, CONSOLE))
+        self.frame_shown()
+
+    def frame_shown(self) -> None:
+        """Hook called after each frame."""
+
+    async def compare(self) -> None:
+        """Wait until the terminal shows what a full repaint would show."""
+        expected = Terminal(0, 0)
+        for _ in range(200):
+            expected = repainted([[line] for line in rendered(self.screen)], self.screen.size)
+            if self.terminal.places == expected.places:
+                return
+            await asyncio.sleep(0.01)
+        assert self.terminal.lines == expected.lines
+        pytest.fail("the terminal shows other styles")
+
+
+# Any widgets
+
+
+class Scene(Shown):
+    """Widgets side by side and overlapping, some partly visible."""
+
+    CSS = """
+    Screen { layers: below above; background: #101319; }
+    #back { layer: below; width: 30; height: 6; background: #203040; }
+    #front { layer: above; width: 10; height: 3; offset: 4 1; background: #402020; }
+    #beside { layer: below; width: 30; height: 2; }
+    VerticalScroll { layer: below; width: 20; height: 3; }
+    Dialog { align: center middle; background: #000000 40%; }
+    Dialog Static { width: 12; height: 2; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Static("back " * 30, id="back")
+        yield Static("beside", id="beside")
+        with VerticalScroll():
+            yield Static("one\ntwo", id="one")
+            yield Static("three\nfour", id="two")
+        yield Static("front", id="front")
+
+    def part(self, name: str) -> Any:
+        """Return a widget of the scene, even while a dialog is open."""
+        return self.screen_stack[0].query_one(name)
+
+
+class Dialog(ModalScreen[None]):
+    def compose(self) -> ComposeResult:
+        yield Static("dialog")
+
+
+CHANGES: dict[str, Callable[[Scene], object]] = {
+    **{
+        f"{text} in {name}": lambda app, name=name, text=text: app.part(name).update(text, layout=False)
+        for name in ("#back", "#beside", "#one", "#two", "#front")
+        for text in ("a", "bcd 词語 " * 9, "1\n2\n3")
+    },
+    "a line of back": lambda app: app.part("#back").refresh(Region(2, 1, 9, 1)),
+    "front elsewhere": lambda app: app.part("#front").set_styles("offset: 9 3;"),
+    "front back": lambda app: app.part("#front").set_styles("offset: 4 1;"),
+    "front hidden": lambda app: app.part("#front").set_styles("display: none;"),
+    "front shown": lambda app: app.part("#front").set_styles("display: block;"),
+    "scrolled": lambda app: app.part("VerticalScroll").scroll_to(y=1, animate=False),
+    "scrolled back": lambda app: app.part("VerticalScroll").scroll_to(y=0, animate=False),
+    "dialog": lambda app: app.push_screen(Dialog()) if len(app.screen_stack) == 1 else app.pop_screen(),
+}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=3), max_size=6))
+def test_whatever_changes_the_terminal_is_as_after_a_full_repaint(rounds: list[list[str]]) -> None:
+    async def run() -> None:
+        app = Scene()
+        async with app.run_test(size=(40, 12)) as pilot:
+            await app.compare()
+            for names in rounds:
+                for name in names:
+                    CHANGES[name](app)
+                await pilot.pause()
+                await app.compare()
+
+    asyncio.run(run())
+
+
+# The app
+
+
+class ShownApp(AttnApp, Shown):
+    """attn-tui with the text of all frames."""
+
+    CSS_PATH = Path(app_module.__file__).with_name("app.tcss")
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.frames: list[str] = []
+
+    def frame_shown(self) -> None:
+        self.frames.append("\n".join(self.terminal.lines))
+
+    def shown_by(self, frame: str) -> tuple[bool, bool]:
+        """Return whether the top bar shows the app's d_k, and whether the results are for it."""
+        p = self.parameters
+        title = f"× {short(p.d_k**-0.5, UNICODE)} (1/√d_k)"
+        return f"d_k {p.d_k} " in frame.splitlines()[0], title in frame
+
+
+KEYS = ("right", "up", "down", "s", "c", "x", "v", "t", "?", "escape", ">", "<", "tab", "4", "e", "m", "f")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (50, 14)])
+@settings(max_examples=4)
+@given(keys=st.lists(st.sampled_from(KEYS), min_size=4, max_size=12))
+def test_whatever_is_typed_the_terminal_is_as_after_a_full_repaint(size: tuple[int, int], keys: list[str]) -> None:
+    async def script(stage: Stage) -> None:
+        assert isinstance(stage.app, ShownApp)
+        for key in keys:
+            await stage.press(key)
+            await stage.app.compare()
+
+    play(script, SMALL, size, kind=ShownApp)
+
+
+async def frames_after(stage: Stage, key: str) -> list[tuple[bool, bool]]:
+    """Press a key; return what the following frames show."""
+    app = stage.app
+    assert isinstance(app, ShownApp)
+    app.frames.clear()
+    await stage.press(key)
+    await stage.until(lambda: app.frames, "a frame")
+    await stage.still()
+    return [app.shown_by(frame) for frame in app.frames]
+
+
+def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("right")
+        await stage.at_rest()
+        assert set(await frames_after(stage, "right")) == {(True, True)}
+
+    play(script, kind=ShownApp)
+
+
+def test_a_new_value_is_shown_without_waiting_for_its_result() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.at_rest()
+        stage.engine.hold = True
+        assert set(await frames_after(stage, "up")) == {(True, False)}
+        stage.engine.let_go()
+        await stage.settled()
+
+    play(script, kind=ShownApp)

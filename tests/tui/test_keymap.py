@@ -1,0 +1,91 @@
+"""Actions have names, by which the settings can change their keys."""
+
+import pytest
+from attn_tui.tui.keymap import EVERYWHERE, accepted_keys, all_commands
+from attn_tui.tui.panes.catalogue import PANES
+from textual.binding import Binding
+
+ALL = all_commands()
+FIXED = ("type(", "typed(", "pane(")  # actions whose keys cannot be changed
+
+
+@pytest.mark.parametrize("place", [EVERYWHERE, *PANES])
+def test_each_action_has_a_description_and_a_name_with_its_pane(place: str) -> None:
+    found = [command for command in ALL if command.place == place and not command.action.startswith(FIXED)]
+    assert found
+    for command in found:
+        prefix = "" if place == EVERYWHERE else f"{place.lower()}."
+        assert command.name.startswith(prefix), command
+        assert command.name.removeprefix(prefix).isidentifier(), f"{command} has no id"
+        assert command.words
+
+
+def test_names_of_actions_are_unique() -> None:
+    names = [command.name for command in ALL if command.name]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", PANES)
+def test_every_binding_of_a_pane_is_a_command(name: str) -> None:
+    bindings = [binding for binding in PANES[name].load().BINDINGS if isinstance(binding, Binding)]
+    assert [c.action for c in ALL if c.place == name] == [b.action for b in bindings]
+
+
+def test_every_pane_has_a_help_text() -> None:
+    assert all(row.about for row in PANES.values())
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"lab.redraw": "n"},
+        {"lab.redraw": "n,ctrl+y,f5"},
+        {"lab.redraw": "s", "lab.next_scale": "r"},
+        {"capture.view": "r"},  # used in the Lab, but not in Capture
+        {"help": "!", "lab.view": "?"},
+    ],
+    ids=str,
+)
+def test_unused_keys_are_accepted(wanted: dict[str, str]) -> None:
+    assert accepted_keys(ALL, wanted) == (wanted, {})
+
+
+def test_keys_may_be_written_in_any_case_and_with_short_names() -> None:
+    assert accepted_keys(ALL, {"lab.redraw": "n, Ctrl+Y,F5"})[0] == {"lab.redraw": "n,ctrl+y,f5"}
+    assert accepted_keys(ALL, {"lab.next_width": "PgUp"}) == ({"lab.next_width": "pageup"}, {})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        ({"lab.redraw": "n, Ctrl+Y,PgUp"}, "PgUp … next width"),
+        ({"lab.redraw": "s"}, "s … 'next scale rule'"),
+        ({"quit": "r"}, "r … redraw"),
+        ({"lab.view": "5"}, "5"),
+        ({"lab.view": "?"}, "? … 'help'"),
+        ({"lab.view": "question_mark"}, "? … 'help'"),
+        ({"lab.view": "ctrl+nothing"}, "'ctrl+nothing'"),
+        ({"lab.view": ""}, "''"),
+        ({"lab.redraw": "nn"}, "'nn' … n, ?, f2, pageup"),
+        ({"lab.redarw": "n"}, "lab.redraw … K"),
+        ({"": "n"}, "K"),
+    ],
+    ids=str,
+)
+def test_a_key_that_is_taken_or_unknown_is_reported(wanted: dict[str, str], problem: str) -> None:
+    keymap, problems = accepted_keys(ALL, wanted)
+    assert keymap == {}
+    [(name, said)] = problems.items()
+    assert name in wanted
+    assert all(piece in said for piece in problem.split(" … ")), said
+
+
+def test_one_key_cannot_have_two_actions() -> None:
+    keymap, problems = accepted_keys(ALL, {"quit": "ctrl+y", "help": "Ctrl+Y"})
+    assert "Ctrl+Y" in problems["quit"]
+    assert keymap == {"help": "ctrl+y"}
+
+
+def test_an_action_keeps_its_key_if_the_wanted_one_is_taken() -> None:
+    keymap, problems = accepted_keys(ALL, {"lab.redraw": "s", "lab.view": "r"})
+    assert (keymap, set(problems)) == ({}, {"lab.redraw", "lab.view"})

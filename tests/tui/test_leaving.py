@@ -1,0 +1,83 @@
+"""How the program ends: with the right exit code, the terminal restored and no process left."""
+
+import signal
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from attn_tui.tui.panes.catalogue import PANES
+from terminal_session import DOWN, LONG, UP, in_engine, opened, running
+
+pytestmark = pytest.mark.slow
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+
+
+def test_q_exits_with_0_and_restores_the_terminal() -> None:
+    with opened() as session:
+        assert termios.tcgetattr(session.theirs) != session.modes
+        session.quit()
+        session.assert_no_process_left()
+
+
+def test_q_ends_a_long_computation() -> None:
+    with running(*LONG, size=(160, 40)) as session:
+        session.sees("computing")
+        session.quit()
+        session.assert_no_process_left()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "from attn_tui.core.claims import catalogue; catalogue.examine = stuck",
+        "from attn_tui.tui.panes.claims.requests import CheckClaims; CheckClaims.work = lambda *_: iter(stuck, None)",
+    ],
+    ids=["in a pool", "in a step"],
+)
+def test_q_ends_a_computation_that_hangs(where: str, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    stuck = f"pathlib.Path({str(started)!r}).touch(); threading.Event().wait()"
+    with opened(first=in_engine(f"import pathlib, threading\ndef stuck(*_): {stuck}\n{where}")) as session:
+        session.send(b"<" * (len(PANES) - [*PANES].index("Claims")))
+        session.until(started.exists, "test of a claim")
+        session.quit()
+        session.assert_no_process_left()
+
+
+@SIGNALS
+def test_a_signal_ends_it_with_the_exit_code_of_a_shell(number: signal.Signals) -> None:
+    with opened() as session:
+        session.signal(number)
+        assert session.ended() == 128 + number
+        session.assert_restored()
+        assert b"Traceback" not in session.written
+        session.assert_no_process_left()
+
+
+@pytest.mark.parametrize("ignored", ["", "SIGHUP"], ids=["", "under nohup"])
+@pytest.mark.parametrize("long", [False, True], ids=["idle", "computing"])
+def test_a_closed_terminal_leaves_no_process(long: bool, ignored: str) -> None:
+    with running(*(LONG if long else ()), size=(160, 40), ignored=ignored) as session:
+        if long:
+            session.sees("computing")
+        else:
+            session.ready()
+        session.hang_up()
+        assert session.ended() == 128 + signal.SIGHUP
+        session.assert_no_process_left()
+
+
+@SIGNALS
+def test_a_signal_ends_it_while_the_terminal_is_blocked(number: signal.Signals) -> None:
+    with opened(size=(200, 60)) as session:
+        termios.tcflow(session.theirs, termios.TCOOFF)  # as after Ctrl-S
+        for _ in range(100):  # more frames than the queue of the writing thread holds
+            session.send(UP)
+            time.sleep(0.01)
+            session.send(DOWN)
+            time.sleep(0.01)
+        session.signal(number)
+        assert session.ended(read=False) == 128 + number
+        session.assert_no_process_left()

@@ -1,0 +1,119 @@
+"""The requests of panes: when they are withdrawn, sent again, and reported as failed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attn_tui.core.errors import NO_MEMORY
+from attn_tui.tui.compute.request import Cache, Request, Work
+from attn_tui.tui.panes.capture import requests
+from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRuleCurves, MeasureRules
+from attn_tui.tui.panes.sweep.requests import MeasureOver
+from stage import Stage, capture_file, play, some_heads
+
+
+def never(*_: object) -> Iterator[None]:
+    """Work without end."""
+    while True:
+        yield None
+
+
+@pytest.mark.parametrize(
+    ("pane", "keys", "kinds"),
+    [
+        ("Sweep", [], [MeasureOver]),
+        ("Rules", [], [MeasureRules, MeasureRuleCurves]),
+        ("Rules", ["m"], [MeasureMechanisms]),
+    ],
+    ids=["sweep", "rules", "mechanisms"],
+)
+def test_requests_are_withdrawn_when_the_pane_is_left(
+    pane: str, keys: list[str], kinds: list[type[Request]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in kinds:
+        monkeypatch.setattr(kind, "work", never)
+
+    async def script(stage: Stage) -> None:
+        stage.app.action_pane(pane)
+        await stage.press(*keys)
+        await stage.until(lambda: set(kinds) <= {asked.kind for asked in stage.engine.asked})
+        assert not stage.engine.at_rest
+        stage.app.action_pane("Lab")
+        await stage.at_rest()
+
+    play(script)
+
+
+@pytest.mark.parametrize("pane", ["Sweep", "Rules"])
+def test_work_continues_while_the_terminal_is_too_small(pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (MeasureOver, MeasureRules):
+        monkeypatch.setattr(kind, "work", never)
+
+    async def script(stage: Stage) -> None:
+        stage.app.action_pane(pane)
+        await stage.still()
+        await stage.resize(20, 5)
+        await stage.still()
+        await stage.resize(120, 40)
+        await stage.still()
+        assert not stage.engine.at_rest
+
+    play(script)
+
+
+def test_testing_claims_continues_while_other_panes_are_on_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CheckClaims, "work", never)
+
+    async def script(stage: Stage) -> None:
+        stage.app.action_pane("Claims")
+        await stage.answered()
+        stage.app.action_pane("Lab")
+        await stage.press("right")
+        await stage.settled()
+        assert not stage.engine.at_rest
+
+    play(script)
+
+
+def test_reloading_the_file_while_heads_are_measured_measures_all_of_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused, work = True, MeasureHeads.work
+
+    def measure(request: MeasureHeads, cache: Cache) -> Work:
+        for step in work(request, cache):
+            yield step
+            while paused and isinstance(step, HeadStatistics):
+                yield None
+
+    monkeypatch.setattr(MeasureHeads, "work", measure)
+    monkeypatch.setattr(requests, "PROGRESS_INTERVAL", -1.0)
+
+    async def script(stage: Stage) -> None:
+        nonlocal paused
+        pane = stage.app.pane
+        assert isinstance(pane, CapturePane)
+        await stage.until(lambda: len(pane.map.measured) == 1)
+        await stage.press("R")
+        await stage.until(lambda: not pane.map.measured or len(pane.map.measured) == 1)
+        paused = False
+        await stage.at_rest()
+        assert len(pane.map.measured) == 3
+
+    play(script, first_pane="Capture", given={"path": capture_file(tmp_path, some_heads(heads=3))})
+
+
+def test_claims_that_cannot_be_tested_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs_out(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(CheckClaims, "work", runs_out)
+
+    async def script(stage: Stage) -> None:
+        stage.app.action_pane("Claims")
+        await stage.until(lambda: NO_MEMORY[:20] in stage.text)
+
+    play(script)

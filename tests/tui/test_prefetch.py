@@ -1,0 +1,321 @@
+"""Prefetching: the parameters of the probable next key are measured in advance, which changes no result."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from attn_tui.core.errors import NO_MEMORY
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.theory.deviations import theory_of
+from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
+from attn_tui.tui.compute.request import Failed, Request
+from rich.segment import Segment
+from stage import SMALL, Stage, numbers, play, rendered
+
+pytestmark = pytest.mark.slow
+
+
+def at(d_k: int, **others: Any) -> Parameters:
+    return replace(SMALL, d_k=d_k, **others)
+
+
+def requests(stage: Stage, start: int = 0) -> list[Request]:
+    """Return the requests sent, in order."""
+    return [asked.request for asked in stage.engine.asked[start:] if asked.request is not None]
+
+
+def shown(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Parameters, Parameters]]:
+    """Return a list that gets the parameters of every result that the Lab shows, and the app's parameters then."""
+    seen: list[tuple[Parameters, Parameters]] = []
+    show = stage.lab.results.show
+
+    def note(*contents: Any) -> None:
+        seen.append((stage.measurement.subject, stage.asked))
+        show(*contents)
+
+    monkeypatch.setattr(stage.lab.results, "show", note)
+    return seen
+
+
+def check(stage: Stage) -> None:
+    """Check that the Lab shows a complete measurement of the parameters, equal to a separate run, with its theory."""
+    expected = run(stage.asked)
+    assert stage.measurement.subject == stage.asked
+    assert numbers(stage.measurement) == numbers(expected)
+    assert stage.theory.prediction == theory_of(expected).prediction
+    assert stage.theory.deviations == theory_of(expected).deviations
+
+
+def test_the_same_key_again_is_answered_at_once_without_being_computed() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("right")
+        for d_k in (66, 67, 68):
+            await stage.at_rest()
+            before, stage.engine.hold = len(stage.engine.asked), True
+            await stage.press("right")
+            assert stage.asked == at(d_k)
+            assert stage.is_settled
+            check(stage)
+            assert requests(stage, before) == [Prefetch(at(d_k + 1))]
+            stage.engine.let_go()
+
+    play(script)
+
+
+def test_a_prefetched_measurement_changes_nothing_on_screen() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.at_rest()
+        stage.engine.hold = True
+        await stage.press("right")
+        await stage.at_rest()
+        before = stage.text
+        assert stage.engine.cached(at(66)) is None
+        stage.engine.let_go()
+        await stage.still()
+        assert stage.engine.cached(at(66)) is not None
+        assert stage.text == before
+        check(stage)
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("keys", "d_k", "following"),
+    [
+        ([], 64, 65),
+        (["r"], 64, 65),
+        (["right"], 65, 66),
+        (["right", "left"], 64, 63),
+        (["left"], 63, 62),
+        (["left", "right"], 64, 65),
+        (["right", "up"], 128, 256),
+        (["down"], 32, 16),
+        (["up", "right"], 129, 130),
+        (["pageup"], 80, 96),
+        (["pagedown"], 32, 16),
+        (["right", "r"], 65, 66),
+        (["up", "s"], 128, 256),
+    ],
+    ids=str,
+)
+def test_the_last_key_that_changed_d_k_decides_what_is_prefetched(keys: list[str], d_k: int, following: int) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        for key in keys:
+            await stage.press(key)
+            await stage.settled()
+        assert stage.asked.d_k == d_k
+        await stage.at_rest()
+        assert stage.engine.cached(replace(stage.asked, d_k=following)) is not None
+
+    play(script)
+
+
+LOWEST, HIGHEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
+
+
+@pytest.mark.parametrize(
+    ("d_k", "key", "bound"),
+    [
+        (LOWEST + 1, "left", LOWEST),
+        (LOWEST + 1, "down", LOWEST),
+        (HIGHEST - 1, "right", HIGHEST),
+        (HIGHEST // 2, "up", HIGHEST),
+        (512, "pageup", 576),
+        (32, "pagedown", 16),
+    ],
+)
+def test_at_a_bound_nothing_is_prefetched(d_k: int, key: str, bound: int) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.at_rest()
+        before = len(stage.engine.asked)
+        await stage.press(key)
+        await stage.at_rest()
+        assert stage.asked == at(bound)
+        assert requests(stage, before) in ([], [Measure(at(bound))])
+
+    play(script, at(d_k))
+
+
+def test_keys_that_change_no_parameter_send_no_request() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.at_rest()
+        before = len(stage.engine.asked)
+        await stage.press("tab", "tab", "escape", "t", "v", "?", "escape", "enter")
+        await stage.resize(80, 24)
+        await stage.still()
+        assert stage.engine.at_rest
+        assert len(stage.engine.asked) == before
+
+    play(script)
+
+
+def test_parameters_that_were_measured_before_are_not_measured_again() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        before = stage.text
+        await stage.press("r")
+        await stage.settled()
+        assert stage.text != before
+        await stage.at_rest()
+        asked = len(stage.engine.asked)
+        stage.app.change(SMALL)
+        await stage.settled()
+        assert stage.text == before
+        assert Measure(SMALL) not in requests(stage, asked)
+
+    play(script)
+
+
+def test_under_a_held_key_results_are_shown_in_order_up_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        seen = shown(stage, monkeypatch)
+        for turn in range(40):
+            stage.send("right")
+            for _ in range(turn % 7):
+                await asyncio.sleep(0)
+        await stage.answered()
+        assert stage.asked == at(SMALL.d_k + 40)
+        await stage.settled()
+        d_ks = [parameters.d_k for parameters, _ in seen]
+        assert d_ks == sorted(d_ks)
+        assert all(parameters.d_k <= asked.d_k for parameters, asked in seen)
+        assert len(set(d_ks)) > 1
+        check(stage)
+
+    play(script)
+
+
+def test_after_several_held_keys_the_numbers_are_those_of_the_parameters() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        for _ in range(10):
+            for key in ("right", "r", "up", "s", "left", "x", "down", "]", "["):
+                stage.send(key)
+                await asyncio.sleep(0)
+        await stage.answered()
+        await stage.settled()
+        check(stage)
+
+    play(script)
+
+
+@pytest.mark.parametrize("wait", [True, False], ids=["slowly", "at once"])
+def test_a_prefetched_measurement_for_another_seed_is_not_shown(wait: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("right")
+        await stage.at_rest()
+        seen = shown(stage, monkeypatch)
+        for key in ("r", "right"):
+            await stage.press(key)
+            if wait:
+                await stage.settled()
+                check(stage)
+        await stage.settled()
+        check(stage)
+        assert stage.asked == at(66, seed=1)
+        assert {parameters.seed for parameters, _ in seen} == {1}
+
+    play(script)
+
+
+def test_an_earlier_answer_does_not_replace_a_prefetched_one() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("right")
+        await stage.at_rest()
+        stage.engine.hold = True
+        await stage.press("r")
+        await stage.until(lambda: any(isinstance(reply.content, Answer) for reply in stage.engine.held))
+        stage.app.change(at(66))
+        assert stage.measurement.subject == at(66)
+        stage.engine.let_go()
+        await stage.at_rest()
+        assert stage.engine.cached(at(65, seed=1)) is not None
+        check(stage)
+
+    play(script)
+
+
+# Failures
+
+
+def test_a_prefetch_that_fails_is_reported_only_when_its_parameters_are_requested() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.press("left")
+        await stage.settled()
+        await stage.at_rest()
+        assert Prefetch(at(1, scale="log_d_k")) in requests(stage)
+        assert "no value" not in stage.text
+        await stage.press("left")
+        await stage.still()
+        assert "no value at d_k = 1" in stage.words(stage.lab.results.words)
+        assert stage.table.dimmed
+
+    play(script, at(3, scale="log_d_k"))
+
+
+def test_a_lack_of_memory_is_reported_and_the_next_key_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs_out(*_: object) -> None:
+        raise MemoryError
+
+    async def script(stage: Stage) -> None:
+        await stage.at_rest()
+        with monkeypatch.context() as patch:
+            patch.setattr("attn_tui.core.lab.experiment.stream", runs_out)
+            await stage.press("up")
+            await stage.at_rest()
+            assert stage.table.dimmed
+            assert NO_MEMORY[:20] in stage.words(stage.lab.results.words)
+        await stage.press("right")
+        await stage.settled()
+        check(stage)
+
+    play(script)
+
+
+@pytest.mark.parametrize("keys", [[], ["s"]], ids=["current", "rejected"])
+def test_a_failure_for_earlier_parameters_is_not_reported(keys: Sequence[str]) -> None:
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press(*keys)
+        await stage.still()
+        before = stage.text
+        stage.lab.show_answer(Measure(at(100)), Failed("too much memory"))
+        await stage.still()
+        assert stage.text == before
+
+    play(script, at(1, scale="d_k"))
+
+
+@pytest.mark.parametrize("keys", [[], ["tab"], ["shift+tab", "down"], ["t"], ["v"], ["0", "escape"]], ids=str)
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)], ids=str)
+def test_the_screen_equals_that_of_a_fresh_start(keys: Sequence[str], size: tuple[int, int]) -> None:
+    found: list[list[list[Segment]]] = []
+
+    async def painted(stage: Stage) -> None:
+        await stage.resize(*size)
+        await stage.settled()
+        found.append([list(strip.simplify()) for strip in rendered(stage.app.screen)])
+
+    async def stepped(stage: Stage) -> None:
+        await stage.press("right")
+        await stage.at_rest()
+        await stage.press(*keys)
+        await stage.press("right")
+        await painted(stage)
+
+    async def fresh(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press(*keys)
+        await painted(stage)
+
+    play(stepped)
+    play(fresh, at(66))
+    assert found[0] == found[1]

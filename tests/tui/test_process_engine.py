@@ -1,0 +1,342 @@
+"""The engine's own process: its answers, and what happens when it dies, cannot start or loses the app."""
+
+import asyncio
+import errno
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from attn_tui.core.errors import InputError
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.theory.deviations import theory_of
+from attn_tui.tui.cli import output
+from attn_tui.tui.cli.main import main
+from attn_tui.tui.compute import process as module
+from attn_tui.tui.compute.engine import EngineError, Notification
+from attn_tui.tui.compute.measure import Answer, Measure
+from attn_tui.tui.compute.process import ProcessEngine
+from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
+from attn_tui.tui.panes.sweep.requests import Curves, PredictOver
+from stage import FOREVER, SMALL, numbers
+
+pytestmark = pytest.mark.slow
+
+LARGE = Parameters(d_k=512, n_keys=4096, n_queries=4096, batch=512)  # takes longer than FOREVER
+CURVES = PredictOver(SMALL, (1, 64))
+NO_VALUE = replace(SMALL, d_k=1, scale="log_d_k")
+
+
+@dataclass(frozen=True)
+class Unknown(Request):
+    """A request that the other process cannot load."""
+
+    def work(self, cache: Cache) -> Work:
+        yield None
+
+
+@pytest.fixture
+def engine() -> Iterator[ProcessEngine]:
+    engine = ProcessEngine()
+    yield engine
+    engine.close()
+
+
+class Client:
+    """Sends requests to an engine in a running event loop."""
+
+    def __init__(self, engine: ProcessEngine) -> None:
+        self.engine = engine
+        self.notifications: list[Notification] = []
+        engine.attach(asyncio.get_running_loop(), self.notifications.append)
+
+    def answer(self, request: Request, *wanted: type[Any]) -> Awaitable[Any]:
+        """Send a request; wait for its first answer of the wanted types, or for an Answer, Failed or Crashed."""
+        found = asyncio.get_running_loop().create_future()
+        kinds = wanted or (Answer, Failed, Crashed)
+
+        def receive(_: Request, answer: object) -> None:
+            if isinstance(answer, kinds) and not found.done():
+                found.set_result(answer)
+
+        self.engine.ask(request, receive)
+        return asyncio.ensure_future(asyncio.wait_for(found, FOREVER))
+
+    async def notified(self, times: int) -> None:
+        """Wait for this many notifications."""
+        async with asyncio.timeout(FOREVER):
+            while len(self.notifications) < times:
+                await asyncio.sleep(0.01)
+
+
+def play(engine: ProcessEngine, script: Callable[[Client], Awaitable[None]]) -> None:
+    """Run a script in a new event loop."""
+
+    async def run_it() -> None:
+        await script(Client(engine))
+
+    asyncio.run(run_it())
+
+
+def pid_of(engine: ProcessEngine) -> int:
+    assert engine.pid is not None
+    return engine.pid
+
+
+def at(d_k: int) -> Parameters:
+    return replace(SMALL, d_k=d_k)
+
+
+def in_process(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Make the process run this code first; it must not contain braces."""
+    loaded = "import os, sys\nfrom attn_tui.tui.compute.measure import Measure"
+    monkeypatch.setattr(module, "PROGRAM", f"{loaded}\n{code}\n{module.PROGRAM}")
+
+
+def check(answer: Answer, parameters: Parameters) -> None:
+    """Check that an answer is complete, and equal to one computed in this process."""
+    expected = run(parameters)
+    theory = theory_of(expected)
+    assert answer.parameters == answer.measurement.subject == parameters
+    assert numbers(answer.measurement) == numbers(expected)
+    assert answer.theory.prediction == theory.prediction
+    assert answer.theory.deviations == theory.deviations
+    assert answer.theory.curve is not None
+    assert vars(answer.theory.curve) == vars(theory.curve)
+
+
+def test_answers_are_those_that_this_process_computes(engine: ProcessEngine) -> None:
+    async def script(client: Client) -> None:
+        laplace, rounded = replace(SMALL, components="laplace"), replace(SMALL, precision="bfloat16")
+        for parameters in (SMALL, at(300), replace(SMALL, n_keys=17), laplace, rounded, SMALL):
+            check(await client.answer(Measure(parameters)), parameters)
+        assert client.notifications == []
+
+    play(engine, script)
+
+
+def test_a_request_made_before_the_app_runs_is_answered(engine: ProcessEngine) -> None:
+    engine.start()
+    engine.ask(Measure(SMALL))
+
+    async def script(client: Client) -> None:
+        check(await client.answer(Measure(SMALL)), SMALL)
+        assert engine.cached(SMALL) is not None
+
+    play(engine, script)
+
+
+def test_an_answer_can_be_waited_for_before_the_app_runs(engine: ProcessEngine) -> None:
+    answer = engine.fetch(Measure(SMALL))
+    assert isinstance(answer, Answer)
+    check(answer, SMALL)
+    with pytest.raises(InputError, match="no value at d_k = 1"):
+        engine.fetch(Measure(NO_VALUE))
+
+
+def test_a_newer_request_is_answered_while_a_long_one_runs(engine: ProcessEngine) -> None:
+    async def script(client: Client) -> None:
+        await client.answer(Measure(LARGE), Progress)
+        check(await client.answer(Measure(SMALL)), SMALL)
+
+    play(engine, script)
+
+
+def test_an_unexpected_error_is_reported_and_other_requests_are_answered(
+    engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_process(monkeypatch, "Measure.work = lambda *_: 1 / 0")
+
+    async def script(client: Client) -> None:
+        crashed = await client.answer(Measure(SMALL))
+        assert "ZeroDivisionError" in crashed.error
+        assert "Traceback" in crashed.report
+        assert await client.answer(CURVES, Curves)
+        assert client.notifications == []
+
+    play(engine, script)
+
+
+# When the process ends
+
+
+def test_it_is_started_again_when_it_is_killed(engine: ProcessEngine) -> None:
+    async def script(client: Client) -> None:
+        await client.answer(Measure(SMALL))
+        first = pid_of(engine)
+        os.kill(first, signal.SIGKILL)
+        await client.notified(1)
+        assert "signal 9" in str(client.notifications[0])
+        check(await client.answer(Measure(at(65))), at(65))
+        assert pid_of(engine) != first
+        assert len(client.notifications) == 1
+
+    play(engine, script)
+
+
+def test_pending_requests_are_answered_although_it_was_killed(engine: ProcessEngine) -> None:
+    async def script(client: Client) -> None:
+        await client.answer(Measure(SMALL))
+        os.kill(pid_of(engine), signal.SIGSTOP)
+        measurement, curves = client.answer(Measure(at(65))), client.answer(CURVES, Curves)
+        os.kill(pid_of(engine), signal.SIGKILL)
+        check(await measurement, at(65))
+        assert await curves
+        assert len(client.notifications) == 1
+
+    play(engine, script)
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [("os.kill(os.getpid(), 9)", "signal 9"), ("os._exit(3)", "exit code 3")],
+    ids=["killed", "exits"],
+)
+def test_a_request_that_ends_it_twice_fails_and_others_are_answered(
+    end: str, reason: str, engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_process(monkeypatch, f"Measure.work = lambda *_: {end}")
+
+    async def script(client: Client) -> None:
+        curves, measurement = client.answer(CURVES, Curves), client.answer(Measure(SMALL))
+        assert reason in (await measurement).reason
+        assert await curves
+        assert len(client.notifications) == 2
+        assert all(reason in str(line) for line in client.notifications)
+
+    play(engine, script)
+
+
+@pytest.mark.parametrize(
+    ("code", "request_"),
+    [("sys.modules['numpy'] = None", Measure(SMALL)), ("", Unknown())],
+    ids=["no NumPy", "unknown request"],
+)
+def test_an_error_that_keeps_it_from_working_is_reported(
+    code: str, request_: Request, engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_process(monkeypatch, code)
+
+    async def script(client: Client) -> None:
+        failed = await client.answer(request_)
+        [error] = client.notifications
+        assert isinstance(error, EngineError)
+        assert str(error) in failed.reason
+        assert "Traceback" in error.__notes__[0]
+
+    play(engine, script)
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def test_requests_fail_until_it_can_be_started(engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(client: Client) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", refuse)
+            failed = await client.answer(Measure(SMALL))
+            assert os.strerror(errno.EAGAIN) in failed.reason
+        check(await client.answer(Measure(SMALL)), SMALL)
+        assert client.notifications == []
+
+    play(engine, script)
+
+
+def test_the_command_reports_in_one_line_that_it_cannot_be_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert main([]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert os.strerror(errno.EAGAIN) in line
+
+
+# Signals
+
+
+def test_an_interrupt_leaves_it_running(engine: ProcessEngine) -> None:
+    async def script(client: Client) -> None:
+        await client.answer(Measure(SMALL))
+        first = pid_of(engine)
+        os.kill(first, signal.SIGINT)
+        check(await client.answer(Measure(at(65))), at(65))
+        assert pid_of(engine) == first
+
+    play(engine, script)
+
+
+def test_requests_made_while_it_is_stopped_are_answered_when_it_continues(engine: ProcessEngine) -> None:
+    async def script(client: Client) -> None:
+        await client.answer(Measure(SMALL))
+        os.kill(pid_of(engine), signal.SIGSTOP)
+        answer = client.answer(Measure(at(65)))
+        os.kill(pid_of(engine), signal.SIGCONT)
+        check(await answer, at(65))
+        assert client.notifications == []
+
+    play(engine, script)
+
+
+# Cleaning up
+
+
+_APP = """
+import subprocess, sys, time
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.compute.measure import Measure
+from attn_tui.tui.compute.process import ProcessEngine
+
+start = subprocess.Popen
+subprocess.Popen = lambda *words, pass_fds, **more: start(*words, pass_fds=[*pass_fds, int(sys.argv[1])], **more)
+engine = ProcessEngine()
+engine.start()
+for n_keys in sys.argv[2:]:
+    engine.fetch(Measure(Parameters(n_keys=int(n_keys), n_queries=int(n_keys), batch=512)))
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("asked", [[], ["4"], ["4", "4096"]], ids=["starting", "idle", "computing"])
+def test_it_ends_when_the_app_is_killed(asked: list[str]) -> None:
+    """Both processes hold the end of a pipe; it is closed when both are gone."""
+    ours, theirs = os.pipe()
+    command = [sys.executable, "-c", _APP, str(theirs), *asked]
+    with open(ours, "rb", 0) as pipe, subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[theirs]) as app:
+        os.close(theirs)
+        assert app.stdout is not None
+        assert app.stdout.readline() == b"ready\n"
+        app.kill()
+        assert select.select([pipe], [], [], FOREVER)[0], "it has not ended"
+        assert pipe.read() == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="the system does not list open files")
+def test_no_process_and_no_open_file_is_left(engine: ProcessEngine) -> None:
+    before, pids = os.listdir("/dev/fd"), list[int]()
+
+    async def script(client: Client) -> None:
+        for d_k in (64, 65, 66):
+            await client.answer(Measure(at(d_k)))
+            pids.append(pid_of(engine))
+            os.kill(pids[-1], signal.SIGKILL)
+            await client.notified(len(pids))
+        await client.answer(Measure(LARGE), Progress)
+        pids.append(pid_of(engine))
+
+    play(engine, script)
+    engine.close()
+    engine.ask(Measure(SMALL))
+    assert os.listdir("/dev/fd") == before
+    for pid in pids:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)

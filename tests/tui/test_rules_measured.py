@@ -1,0 +1,204 @@
+"""What the Rules pane measures, and which rows it shows in the meantime."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+from attn_tui.core.errors import NO_MEMORY
+from attn_tui.core.lab import mechanisms, rules
+from attn_tui.core.lab.results import RULES, RuleRow
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.panes.rules import requests
+from attn_tui.tui.panes.rules.pane import RulesPane
+from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRules, RuleRows
+from stage import SMALL, Stage, play, refusal, succeeds
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure few d_k, so that tests are quick."""
+    monkeypatch.setattr("attn_tui.core.lab.rule_curves.LAST", 16)
+    monkeypatch.setattr("attn_tui.core.lab.rule_curves.DRAWS", 2)
+    monkeypatch.setattr("attn_tui.core.lab.mechanisms.D_KS", (16, 64))
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Report progress from the start, and send each row as soon as it is measured."""
+    monkeypatch.setattr(requests, "_SLOW", -1.0)
+    monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)
+
+
+def measured(p: Parameters) -> dict[str, RuleRow]:
+    return {row.rule: row for step in rules.stream(p) for row in step.found}
+
+
+async def shown(stage: Stage, pane: RulesPane, asked: Parameters) -> None:
+    """Wait for all results, and check that they are current and for these parameters."""
+    await stage.known(pane)
+    for name, row in measured(asked).items():
+        assert pane.rows[name].value("max_weight") == pytest.approx(row.value("max_weight"), rel=1e-5)
+    assert not pane.table.shown.stale
+    assert not pane.table.shown.stale_curves
+    assert pane.progress is None
+
+
+def test_before_anything_is_measured_there_are_no_numbers() -> None:
+    async def script(stage: Stage) -> None:
+        pane, engine = await stage.opened(RulesPane), stage.engine
+        await stage.until(lambda: engine.at_rest)
+        assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
+        engine.hand_on(engine.held_for(MeasureRules))
+        await stage.until(lambda: len(pane.rows) == len(RULES))
+        assert "still being measured" in refusal(lambda: pane.numbers("json"))
+
+    play(script, hold=True)
+
+
+def test_keys_change_the_parameters_and_the_rows_follow() -> None:
+    steps: list[tuple[str, dict[str, Any]]] = [
+        ("right", {"d_k": 65}), ("l", {"d_k": 66}), ("h", {"d_k": 65}), ("left", {"d_k": 64}), ("d", {"d_k": 128}),
+        ("D", {"d_k": 64}), ("w", {"d_k": 80}), ("W", {"d_k": 64}), ("]", {"n_keys": 32}), ("[", {"n_keys": 16}),
+        ("f", {"precision": "float16"}), ("c", {"components": "uniform"}), ("x", {"mask": "causal"}),
+        ("n", {"seed": 1}),
+    ]  # fmt: skip
+
+    async def script(stage: Stage) -> None:
+        pane, asked = await stage.complete(RulesPane), SMALL
+        for number, (key, changes) in enumerate(steps):
+            asked = replace(asked, **changes)
+            await stage.press(key)
+            assert stage.asked == asked
+            if number in (1, 13):
+                await shown(stage, pane, asked)
+        stage.send(*["right"] * 40)  # faster than the rows can follow
+        asked = replace(asked, d_k=104)
+        await stage.until(lambda: stage.asked == asked)
+        await shown(stage, pane, asked)
+
+    play(script)
+
+
+@pytest.mark.usefixtures("slow")
+def test_rows_keep_their_places_dimmed_until_all_are_new() -> None:
+    async def script(stage: Stage) -> None:
+        pane, engine = await stage.complete(RulesPane), stage.engine
+        await stage.press("s", "s")
+        before = list(pane.table.shown.names)
+        engine.hold = True
+        await stage.press("d", "d", "d")
+        await stage.until(lambda: engine.at_rest)
+        assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
+        first = next(reply for reply in engine.held_for(MeasureRules) if isinstance(reply.content, RuleRows))
+        engine.hand_on(engine.held[: engine.held.index(first) + 1])
+        await stage.until(lambda: 0 < len(pane.table.shown.stale) < len(RULES), "a first part")
+        assert pane.table.shown.names == before
+        engine.let_go()
+        await stage.known(pane)
+        assert not pane.table.shown.stale
+        assert pane.table.shown.names == [row.rule for row in pane.order.of(measured(stage.asked).values())]
+        assert pane.table.shown.names != before
+
+    play(script, replace(SMALL, d_k=64, batch=4))
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("early", [0, 1, 2], ids=["nothing", "progress", "rows"])
+def test_after_going_back_the_rows_of_the_parameters_are_shown(early: int) -> None:
+    """The first `early` replies for the other parameters arrive before the key that goes back, the rest after it."""
+
+    async def script(stage: Stage) -> None:
+        pane, engine = await stage.complete(RulesPane), stage.engine
+        engine.hold = True
+        await stage.press("d")
+        await stage.until(lambda: engine.at_rest)
+        engine.hand_on(engine.held_for(MeasureRules)[:early])
+        await stage.answered()
+        await stage.press("D")
+        engine.let_go()
+        await stage.at_rest()
+        await shown(stage, pane, SMALL)
+
+    play(script)
+
+
+def test_a_hidden_pane_measures_nothing() -> None:
+    async def script(stage: Stage) -> None:
+        def asked() -> list[int]:
+            found = (each.request for each in stage.engine.asked)
+            return [request.parameters.d_k for request in found if isinstance(request, MeasureRules)]
+
+        await stage.complete(RulesPane)
+        stage.app.action_pane("Lab")
+        await stage.press("right", "right")
+        await stage.settled()
+        assert asked() == [64]
+        await stage.press("s")  # the rule makes no difference to the rows
+        await stage.complete(RulesPane)
+        stage.app.action_pane("Lab")
+        await stage.complete(RulesPane)
+        assert asked() == [64, 66]
+
+    play(script)
+
+
+def test_mechanisms_are_dimmed_while_others_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "PROGRESS_INTERVAL", -1.0)  # send each row separately
+
+    async def script(stage: Stage) -> None:
+        pane, engine = await stage.complete(RulesPane), stage.engine
+        engine.hold = True
+        await stage.press("m")
+        assert "Measuring mechanisms" in stage.text
+        engine.let_go()
+        await stage.known(pane)
+        before = stage.part(pane.mechanisms)
+        await stage.press("d")  # d_k makes no difference
+        assert succeeds(lambda: pane.numbers("json"))
+        engine.hold = True
+        await stage.press("]")
+        await stage.until(lambda: engine.at_rest)
+        engine.hand_on(engine.held_for(MeasureMechanisms)[:1])
+        await stage.until(lambda: pane.mechanisms.dimmed)
+        assert "still being measured" in refusal(lambda: pane.numbers("json"))
+        engine.let_go()
+        await stage.known(pane)
+        assert not pane.mechanisms.dimmed
+        assert stage.part(pane.mechanisms) != before
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("module", "keys", "stays"),
+    [(rules, "]", "multiplier"), (mechanisms, "m]", "bound of |score|"), (mechanisms, "]m", "")],
+    ids=["rules", "other mechanisms", "mechanisms"],
+)
+def test_a_failure_is_explained_until_the_parameters_change(
+    module: ModuleType, keys: str, stays: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = module.stream
+
+    def stream(p: Parameters, *others: Any) -> Iterator[Any]:
+        if p.n_keys == 32:
+            raise MemoryError
+        return real(p, *others)
+
+    monkeypatch.setattr(module, "stream", stream)
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.complete(RulesPane)
+        await stage.press(*keys)
+        await stage.at_rest()  # the curves come after the failure of the rules
+        assert NO_MEMORY in stage.text
+        assert "Measuring" not in stage.text
+        assert stays in stage.text
+        await stage.press("[")
+        assert NO_MEMORY not in stage.text
+        await stage.known(pane)
+
+    play(script)

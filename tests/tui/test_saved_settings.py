@@ -1,0 +1,97 @@
+"""Settings and parameters saved from one run to the next, and where they come from."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.tui.views.notice import GREETING
+from terminal_session import RIGHT, SMALL, opened, running
+
+pytestmark = pytest.mark.slow
+
+START = GREETING[:20]
+
+
+@pytest.fixture
+def file(own_config: Path) -> Path:
+    """The settings file, which does not exist yet."""
+    path = own_config / "attn-tui" / "config.toml"
+    path.parent.mkdir()
+    return path
+
+
+def saved(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text())
+
+
+def test_the_next_run_starts_with_the_last_parameters(file: Path) -> None:
+    with opened() as session:
+        session.send(RIGHT)
+        session.shows(65)
+        assert "attn-tui:" not in session.quit()
+    assert saved(file) == {"parameters": {"d_k": 65, "n_keys": 16, "n_queries": 8, "batch": 2}}
+    with running("--seed", "3", size=(150, 40)) as session:  # the top bar has room for the seed
+        assert "d_k 65 · 16 keys · seed 3" in session.ready().text
+        session.send(b"R")
+        session.shows(64)
+        session.quit()
+    assert saved(file) == {"parameters": {}}
+
+
+def test_parameters_are_saved_when_the_terminal_closes(file: Path) -> None:
+    with opened() as session:
+        session.send(RIGHT)
+        session.shows(65)
+        session.hang_up()
+        session.ended()
+    assert saved(file)["parameters"]["d_k"] == 65
+
+
+@pytest.mark.parametrize(("key", "again"), [(b"\x1b", False), (RIGHT, True)], ids=["escape", "another key"])
+def test_the_greeting_is_shown_until_escape_is_pressed(file: Path, key: bytes, again: bool) -> None:
+    with running(ATTN_TUI_HINT="") as session:
+        session.sees(START)
+        session.send(key)
+        session.until(lambda: START not in session.text and "? help" in session.text, "key bar")
+        session.quit()
+    assert saved(file).get("hint", True) == again
+    with opened(ATTN_TUI_HINT="") as session:
+        assert (START in session.text) == again
+
+
+def test_there_is_no_greeting_if_nothing_is_saved() -> None:
+    with opened("--no-config", ATTN_TUI_HINT="true") as session:
+        assert START not in session.text
+
+
+@pytest.mark.parametrize("text", ["[parameters]\nd_k = 77\n", "theme = "])
+def test_no_config_neither_reads_nor_writes_the_file(text: str, file: Path) -> None:
+    file.write_text(text)
+    with running("--no-config", *SMALL[2:]) as session:
+        assert "d_k 64 " in session.ready().text
+        session.send(RIGHT)
+        session.shows(65)
+        assert "attn-tui:" not in session.quit()
+    assert file.read_text() == text
+
+
+def test_a_broken_file_is_reported_and_not_overwritten(file: Path) -> None:
+    text = 'theme = "attn-light"\nd_k == 3\n'
+    file.write_text(text)
+    with opened() as session:
+        session.send(RIGHT)
+        session.shows(65)
+        printed = session.quit()
+    assert printed.count("attn-tui: ") == 1
+    assert f"attn-tui: {file}: " in printed.replace("\r\n", "")
+    assert file.read_text() == text
+
+
+def test_options_override_the_environment_which_overrides_the_file(file: Path) -> None:
+    file.write_text("[parameters]\nd_k = 10\nn_keys = 11\nseed = 12\nbatch = 2\n")
+    settings = {"ATTN_TUI_D_K": "20", "ATTN_TUI_N_KEYS": "21", "ATTN_TUI_ASCII": "1"}
+    with running("--d-k", "30", size=(150, 40), **settings) as session:  # the top bar has room for the seed
+        session.sees("d_k 30 . 21 keys . seed 12")
+        session.quit()
+        assert session.written.isascii()

@@ -1,0 +1,98 @@
+"""Ctrl-Z, fg and resizing: afterwards the whole screen is painted."""
+
+import re
+
+import pytest
+from terminal_session import DOWN, LEFT, RIGHT, UP, opened
+
+pytestmark = pytest.mark.slow
+
+
+def test_after_stopping_and_resuming_the_screen_is_as_before() -> None:
+    with opened() as session:
+        session.send(RIGHT * 3)
+        session.shows(67)
+        before = session.screen.places
+        session.stop()
+        session.assert_restored()
+        session.resume()
+        session.sees("d_k 67")
+        session.quiet()
+        assert session.screen.places == before
+        session.send(LEFT)
+        session.shows(66)
+        session.quit()
+
+
+def test_the_alternate_screen_is_cleared_before_it_is_left() -> None:
+    with opened() as session:
+        session.stop()
+        session.resume()
+        session.sees("d_k 64")
+        session.quit()
+        first, second, after = session.written.split(b"\x1b[?1049l")
+    for painted in (first, second):
+        assert re.search(rb"\x1b\[m\x1b\[H\x1b\[2J(\x1b\[[<=>?]?[0-9;]*[a-z])*\Z", painted)
+    assert not re.search(rb"[^\x1b\[?0-9a-z]", after)
+
+
+def test_it_can_be_stopped_while_it_writes() -> None:
+    with opened() as session:
+        for _ in range(10):
+            session.send(5 * RIGHT)
+            session.stop()
+            session.assert_restored()
+            session.resume()
+        session.send(b"777\r")
+        session.sees("d_k 777")
+        session.quit()
+
+
+def test_it_can_be_stopped_right_after_it_was_resumed() -> None:
+    """The system discards a pending SIGCONT when the next SIGTSTP comes."""
+    with opened() as session:
+        session.stop()
+        for _ in range(30):
+            session.resume()
+            session.stop()
+        session.resume()
+        session.send(RIGHT)
+        session.shows(65)
+        session.quit()
+
+
+def test_a_sigcont_without_a_stop_repaints_the_screen() -> None:
+    with opened() as session:
+        before = session.screen.places
+        session.resume()
+        session.sees("d_k 64")
+        session.quiet()
+        assert session.screen.places == before
+        session.send(RIGHT)
+        session.shows(65)
+        session.quit()
+        session.assert_no_process_left()
+
+
+def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
+    with opened() as session:
+        for keys in (RIGHT * 40, b"s", UP, b"\t\t\t", b"?", b"\x1b", b">", DOWN, b"m", b"<", b"v", b"vv", b"0"):
+            session.send(keys)
+            session.quiet()
+        session.until(lambda: not session.quiet(), "the end")
+        before = session.screen
+        session.resize(120, 39)
+        session.until(lambda: "quit" in session.screen.lines[38], "the smaller screen")
+        session.quiet()
+        session.resize(120, 40)
+        session.until(lambda: "quit" in session.screen.lines[39], "the screen")
+        session.quiet()
+        assert session.screen.places == before.places
+
+
+def test_a_resized_terminal_is_filled() -> None:
+    with opened(size=(80, 24)) as session:
+        for size in ((200, 60), (80, 20), (20, 5), (121, 41)):
+            session.resize(*size)
+            session.quiet()
+        session.until(lambda: "quit" in session.screen.lines[40] and session.screen.is_filled, "every cell")

@@ -1,0 +1,216 @@
+"""What the Sweep pane measures, and what it shows in the meantime."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from attn_tui.core.errors import NO_MEMORY
+from attn_tui.core.lab import sweep
+from attn_tui.core.lab.results import Step
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.compute.measure import Measure
+from attn_tui.tui.compute.request import Failed, Request, Work
+from attn_tui.tui.panes.sweep import requests
+from attn_tui.tui.panes.sweep.pane import GRIDS, SweepPane
+from attn_tui.tui.panes.sweep.requests import MeasureOver, Points, PredictOver
+from stage import SMALL, Stage, numbers, play, refusal, succeeds
+
+pytestmark = pytest.mark.slow
+
+SHORT = "1:64:log6,16,32,64"  # a grid that is quick
+
+
+@pytest.fixture(autouse=True)
+def short_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the first grid by a short one, so that tests are quick."""
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.pane.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
+
+
+@dataclass
+class Sweeps:
+    """The sweeps started, each with its last d_k; while paused, they stop at a point."""
+
+    started: list[tuple[Parameters, int]] = field(default_factory=list[tuple[Parameters, int]])
+    paused: bool = False
+
+
+@pytest.fixture
+def sweeps(monkeypatch: pytest.MonkeyPatch) -> Sweeps:
+    found, real = Sweeps(), sweep.stream
+
+    def stream(parameters: Parameters, d_ks: Sequence[int], **others: Any) -> Iterator[Any]:
+        found.started.append((parameters, d_ks[-1]))
+        for step in real(parameters, d_ks, **others):
+            yield step
+            while step.found and found.paused:
+                yield Step(step.fraction, ())
+
+    monkeypatch.setattr(sweep, "stream", stream)
+    monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)  # send each point separately
+    return found
+
+
+async def shown(stage: Stage) -> SweepPane:
+    """Open the pane and wait until it shows all its results."""
+    pane = await stage.complete(SweepPane)
+    await stage.at_rest()
+    return pane
+
+
+def test_moving_the_cursor_starts_no_other_sweep(sweeps: Sweeps) -> None:
+    async def script(stage: Stage) -> None:
+        pane = await shown(stage)
+        await stage.press("right", "up", "m", "m", "M", "a", "v", "v", "v")
+        stage.app.action_pane("Lab")
+        await stage.press("left")
+        await shown(stage)
+        assert pane.parameters == replace(SMALL, d_k=127)
+
+    play(script)
+    assert sweeps.started == [(SMALL, 64)]
+
+
+def test_another_grid_is_swept_once(sweeps: Sweeps) -> None:
+    async def script(stage: Stage) -> None:
+        pane = await shown(stage)
+        stage.engine.hold = True
+        await stage.press("g")
+        assert refusal(lambda: pane.numbers("csv")).startswith("0 of ")
+        stage.engine.let_go()
+        await stage.known(pane)
+        assert pane.swept.d_ks[-1] == 512
+        await stage.press("G")
+        assert succeeds(lambda: pane.numbers("csv"))
+        assert pane.swept.d_ks[-1] == 64
+
+    play(script)
+    assert sweeps.started == [(SMALL, 64), (SMALL, 512)]
+
+
+@pytest.mark.parametrize("key", ["]", "[", "s", "S", "c", "x", "r"])
+def test_other_parameters_are_swept_and_go_to_the_lab(key: str, sweeps: Sweeps) -> None:
+    async def script(stage: Stage) -> None:
+        pane = await shown(stage)
+        await stage.press(key)
+        assert stage.asked != SMALL
+        await stage.known(pane)
+        await stage.press("enter")
+        assert stage.app.active == "Lab"
+        await stage.settled()
+
+    app = play(script)
+    assert sweeps.started == [(SMALL, 64), (app.parameters, 64)]
+
+
+@pytest.mark.usefixtures("sweeps")
+def test_points_appear_one_by_one_and_never_for_earlier_parameters() -> None:
+    async def script(stage: Stage) -> None:
+        pane, engine = await shown(stage), stage.engine
+        engine.hold = True
+        await stage.press("r")
+        await stage.until(lambda: engine.at_rest)
+        late, engine.held = engine.held, []
+        await stage.press("r")
+        await stage.until(lambda: engine.at_rest)
+        engine.hand_on([reply for reply in engine.held_for(MeasureOver) if isinstance(reply.content, Points)][:3])
+        for reply in late:
+            engine.deliver(reply)
+        await stage.until(lambda: pane.progress is not None, "progress")
+        await stage.still()
+        assert pane.is_current
+        assert 0 < len(pane.swept.points) < len(pane.swept.d_ks)
+        assert all(point.point.parameters.seed == 2 for point in pane.swept.points.values())
+        assert " %" in stage.lines[0]
+        engine.let_go()
+        await stage.known(pane)
+
+    play(script)
+
+
+def test_a_sweep_stops_when_the_pane_is_left_and_continues_with_the_same_points(sweeps: Sweeps) -> None:
+    sweeps.paused = True
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(SweepPane)
+        await stage.until(lambda: pane.swept.points, "the first point")
+        await stage.press("right")
+        await stage.until(lambda: pane.plot.reading[0] == replace(SMALL, d_k=65), "the measurement at the cursor")
+        assert pane.progress is not None
+        await stage.press("<")
+        await stage.until(lambda: stage.engine.at_rest, "the end of the sweep")
+        assert pane.progress is None
+        assert len(pane.swept.points) == 1
+        sweeps.paused = False
+        await shown(stage)
+        assert sweeps.started == [(SMALL, 64)]
+        for point in sweep.sweep(SMALL, pane.swept.d_ks):
+            mine = pane.swept.points[point.parameters.d_k].point
+            assert numbers(mine.measurement) == numbers(point.measurement)
+
+    play(script)
+
+
+def test_a_hidden_pane_paints_nothing() -> None:
+    async def script(stage: Stage) -> None:
+        pane, engine = await shown(stage), stage.engine
+        engine.hold = True
+        await stage.press("r")
+        await stage.until(lambda: engine.at_rest)
+        late = engine.held_for(MeasureOver)
+        engine.hand_on([reply for reply in engine.held if reply not in late])
+        engine.hold = False
+        stage.app.action_pane("Lab")
+        await stage.settled()
+        before = stage.text
+        for reply in late:
+            engine.deliver(reply)
+        await stage.still()
+        assert stage.text == before
+        assert pane.swept.complete
+
+    play(script)
+
+
+def test_back_at_a_former_cursor_its_reading_is_shown() -> None:
+    async def script(stage: Stage) -> None:
+        pane, engine = await shown(stage), stage.engine
+        engine.hold = True
+        await stage.press("right", "right", "right")
+        await stage.until(lambda: engine.at_rest)
+        await stage.press("down")
+        engine.let_go()
+        await stage.at_rest()
+        assert pane.plot.reading[0] == SMALL
+
+    play(script)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("kind", [Measure, MeasureOver, PredictOver])
+def test_a_failure_is_explained_unless_the_parameters_have_changed_since(
+    kind: type[Request], late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def runs_out(*_: object) -> Work:
+        raise MemoryError
+
+    async def script(stage: Stage) -> None:
+        pane, engine = await shown(stage), stage.engine
+        engine.hold = True
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "work", runs_out)
+            await stage.press("r")
+            await stage.until(lambda: engine.at_rest)
+        failed, _ = engine.held_for(kind)
+        assert isinstance(failed.content, Failed)
+        if late:
+            await stage.press("r")
+        engine.hand_on([failed])
+        await stage.still()
+        assert (NO_MEMORY in stage.words(pane.words)) != late
+        engine.let_go()
+        await stage.press("right")
+        await stage.known(pane)
+        assert NO_MEMORY not in stage.words(pane.words)
+
+    play(script)

@@ -1,0 +1,112 @@
+"""The help: the focused field, the pane, and every key."""
+
+import pytest
+from attn_tui.core.parameters import FIELD, FIELDS, Field
+from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statistic
+from attn_tui.tui.keymap import commands, help_keys
+from attn_tui.tui.panes.catalogue import PANES, PaneRow
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.help import help_lines, key_overview
+from attn_tui.tui.views.lines import Line, line_width
+
+LAB = PANES["Lab"].about
+KEYS = [
+    ("right,l", "d_k + 1", "lab.more"),
+    ("greater_than_sign", "next pane", "next_pane"),
+    ("s", "next scale rule", "lab.next_scale"),
+]
+THINGS: list[Field | Statistic | None] = [None, *FIELDS, *STATISTICS]
+
+
+def text_of(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+def paragraphs(about: Field | Statistic | None) -> str:
+    """Return the whole help as one line."""
+    return " ".join(text_of(line) for line in help_lines(about, LAB, KEYS, 80, UNICODE))
+
+
+@pytest.mark.parametrize("about", THINGS, ids=lambda about: about.name if about else "nothing")
+def test_help_fits_and_has_an_ascii_form(about: Field | Statistic | None) -> None:
+    for row in PANES.values():
+        for width in (66, 88):
+            for glyphs in (UNICODE, ASCII):
+                lines = help_lines(about, row.about, KEYS, width, glyphs)
+                assert all(line_width(line) <= width for line in lines)
+                assert all(text_of(line).isascii() for line in lines) or not glyphs.ascii
+
+
+@pytest.mark.parametrize("statistic", STATISTICS, ids=lambda statistic: statistic.name)
+def test_a_statistic_is_explained_with_formula_source_and_name(statistic: Statistic) -> None:
+    text = paragraphs(statistic)
+    for words in (statistic.label, statistic.formula, statistic.definition, statistic.source, statistic.name):
+        assert " ".join(words.split()) in text
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_a_field_is_explained_with_its_accepted_values_and_option(field: Field) -> None:
+    text = paragraphs(field)
+    for words in (field.label, field.symbol, field.help, field.accepted, field.option):
+        assert words in text
+
+
+def test_the_help_on_the_scale_names_every_rule_with_its_users_and_source() -> None:
+    text = paragraphs(FIELD["scale"])
+    for rule in (SCALE_RULES[name] for name in FIELD["scale"].choices):
+        assert rule.formula in text
+        assert rule.note in text
+        assert rule.used_by in text
+        assert rule.source in text
+
+
+def test_the_focused_field_comes_before_the_pane_and_the_keys() -> None:
+    text = paragraphs(FIELD["seed"])
+    assert text.index("seed") < text.index(LAB[0][:20]) < text.index("Keys")
+
+
+def test_the_terms_of_the_table_are_defined_with_their_thresholds() -> None:
+    text = paragraphs(None)
+    assert f"above {ONE_HOT}" in text
+    assert f"below {DEAD}" in text
+
+
+def test_keys_have_the_names_on_a_keyboard() -> None:
+    lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, UNICODE)]
+    assert ["→", "l", "d_k", "+", "1"] in lines
+    assert [">", "next", "pane"] in lines
+    ascii_lines = [text_of(line).split() for line in help_lines(None, LAB, KEYS, 80, ASCII)]
+    assert ["right", "l", "d_k", "+", "1"] in ascii_lines
+
+
+@pytest.mark.parametrize("row", PANES.values(), ids=lambda row: row.title)
+def test_keys_are_not_listed_by_their_names_in_textual(row: PaneRow) -> None:
+    bindings = row.load().BINDINGS
+    keys = help_keys(commands({row.title: bindings}), {})[row.title]
+    assert len(keys) == len(bindings), "every key says what it does"
+    lines = [text_of(line) for line in help_lines(None, (), keys, 200, UNICODE)]
+    heading = next(at for at, line in enumerate(lines) if line.startswith("Keys"))
+    pressed = [line.split("  ")[0] for line in map(str.strip, lines[heading + 1 :])]
+    assert not [words for words in pressed if "_" in words or "bracket" in words]
+
+
+@pytest.mark.parametrize("width", [36, 60, 90])
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_the_overview_has_every_key_with_its_name_and_fits(width: int, glyphs: Glyphs) -> None:
+    lines = key_overview({"Lab": KEYS, "everywhere": [("Q,ctrl+x", "a way out " * 8, "quit")]}, "/a/b", width, glyphs)
+    assert all(line_width(line) <= width for line in lines)
+    text = [text_of(line) for line in lines]
+    assert text.index("Lab") < text.index("everywhere")
+    for _, does, name in KEYS:
+        at = next(at for at, row in enumerate(text) if does in row)
+        assert any(row.endswith(f" {name}") for row in text[at : at + 2])
+    assert any(row.split()[:2] == ["Q", "Ctrl+X"] for row in text)
+    assert sum(row.endswith(" quit") for row in text) == 1
+
+
+def test_digits_and_keys_with_the_same_effect_share_a_line() -> None:
+    keys = [(digit, "type d_k", "") for digit in "0123456789"] + [("a", "same", ""), ("b", "same", "")]
+    lines = [text_of(line).split() for line in help_lines(None, (), keys, 80, UNICODE)]
+    assert ["0-9", "type", "d_k"] in lines
+    assert ["a", "b", "same"] in lines

@@ -1,0 +1,1 @@
+"""The command line: `main` runs it, `commands` has a module for each command."""

@@ -1,0 +1,37 @@
+"""COMMANDS: one row per command, in the order of the help. Modules are loaded when a command is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..command import Command
+
+
+@dataclass(frozen=True)
+class CommandRow:
+    """One command; the module of the same name defines COMMAND."""
+
+    name: str
+    summary: str
+
+    def load(self) -> Command[Any]:
+        """Load the command's module and return its COMMAND."""
+        return import_module(f".{self.name}", __package__).COMMAND
+
+
+COMMANDS = {
+    row.name: row
+    for row in (
+        CommandRow("report", "print what the Lab shows: a table, JSON, CSV or Markdown"),
+        CommandRow("sweep", "print statistics over many d_k, and over a second parameter"),
+        CommandRow("softmax", "work out the softmax of a few scores, step by step"),
+        CommandRow("rules", "compare all scale rules, or mechanisms over d_k"),
+        CommandRow("inspect", "print what the heads of a captured model do"),
+        CommandRow("claims", "test claims of study notes about √d_k"),
+        CommandRow("cost", "count the parameters, KV cache and FLOPs of a layer"),
+        CommandRow("completion", "print the completion script of a shell"),
+    )
+}

@@ -1,0 +1,68 @@
+"""attn-tui claims: tests of what study notes say about √d_k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..command import Command, Given
+from ..output import Output
+from ..parser import Parser
+from ..progress import ProgressLine
+
+
+@dataclass(frozen=True)
+class ClaimsRequest:
+    """All claims."""
+
+    remarks: tuple[str, ...] = ()
+
+
+def _request(given: Given) -> ClaimsRequest:
+    return ClaimsRequest()
+
+
+def run(request: ClaimsRequest, output: Output) -> int:
+    """Test every claim and print the verdicts; return the exit code."""
+    from ....core.claims.catalogue import CLAIMS, check_all
+    from ....core.claims.claim import Outcome
+    from ....core.export.claims import claims_csv, claims_json, claims_markdown
+    from ...panes.claims.view import claims_report
+    from ...views.lines import as_text
+    from ..printing import printed
+
+    output.check()
+    found: dict[str, Outcome] = {}
+    with ProgressLine(f"testing {len(CLAIMS)} claims") as progress:
+        for outcome in check_all():
+            if outcome is not None:
+                found[outcome.claim.id] = outcome
+            progress.show(len(found) / len(CLAIMS))
+    outcomes, glyphs = [found[claim.id] for claim in CLAIMS], output.glyphs
+    output.emit(
+        {
+            "json": lambda: claims_json(outcomes),
+            "csv": lambda: claims_csv(outcomes),
+            "markdown": lambda: claims_markdown(outcomes, glyphs.say),
+            "table": lambda: printed([as_text(claims_report(outcomes, output.text_width, glyphs))], output),
+        }
+    )
+    return 0
+
+
+COMMAND = Command(
+    usage="attn-tui claims [--format FORMAT] [-o FILE]",
+    description="""\
+Test what widely copied study notes say about √d_k. Each claimed figure stands
+beside the one measured now, with its standard error, and the exact value if
+theory has one. The verdict is computed from them: true, true only in a limit,
+false, or not testable here. This takes some seconds.""",
+    examples="""\
+examples:
+  attn-tui claims                        every claim, its figures and verdict
+  attn-tui claims --format markdown      one line per claim
+  attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
+""",
+    add_options=Parser.add_output,
+    request=_request,
+    run=run,
+)

@@ -1,0 +1,80 @@
+"""attn-tui completion: scripts that make shells complete commands, options and their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...views.glyphs import UNICODE
+from ..command import Command, Given
+from ..output import Output
+from ..parser import Parser
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True)
+class CompletionRequest:
+    """The shell that the script is for."""
+
+    shell: str
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add("shell", "shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS[:-1]) + f" or {SHELLS[-1]}")
+    parser.add_common("shell")
+
+
+def _request(given: Given) -> CompletionRequest:
+    return CompletionRequest(given["shell"])
+
+
+def run(request: CompletionRequest, output: Output) -> int:
+    """Print the script; return the exit code."""
+    script = completion_script(request.shell)
+    output.emit({"table": lambda: script})
+    return 0
+
+
+def completion_script(shell: str) -> str:
+    """Return the script for `shell`, made from the options of the app and of every command."""
+    import argparse
+
+    import shtab
+
+    from ..help import parser_of
+    from ..open_app import app_parser
+    from .catalogue import COMMANDS
+
+    whole = app_parser(UNICODE, with_file=False)
+    parsers = {name: parser_of(name, UNICODE) for name in COMMANDS}
+    for parser in (whole, *parsers.values()):
+        for action, values in parser.arguments:
+            action.choices = values or None
+            action.help = (action.help or "").partition(". ")[0]
+            if action.metavar == "FILE":
+                action.complete = shtab.FILE  # pyright: ignore[reportAttributeAccessIssue]
+    commands = whole.add_subparsers(parser_class=argparse.ArgumentParser)
+    for name, parser in parsers.items():
+        commands.add_parser(name, help=COMMANDS[name].summary, parents=[parser], add_help=False)
+    script = shtab.complete(whole, shell=shell)
+    if shell == "fish":  # the other two shells offer files if nothing else fits
+        script += "\ncomplete -c attn-tui -n __fish_use_subcommand -F\n"
+    return script
+
+
+COMMAND = Command(
+    usage="attn-tui completion SHELL",
+    description="""\
+Print a script that makes a shell complete commands, options and their values.
+Save it where the shell looks for completions.""",
+    examples="""\
+examples:
+  attn-tui completion bash > ~/.local/share/bash-completion/completions/attn-tui
+  attn-tui completion zsh > ~/.zfunc/_attn-tui      with ~/.zfunc in your fpath
+  attn-tui completion fish > ~/.config/fish/completions/attn-tui.fish
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

@@ -1,0 +1,257 @@
+"""attn-tui inspect: the attention statistics of captured heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from ....core.captures.capture import Capture, HeadSubject, Layer
+from ....core.captures.kinds.catalogue import ENDINGS
+from ....core.errors import InputError
+from ....core.parameters import FIELD
+from ....core.scales import SCALE_RULES
+from ....core.statistics.measurement import Measurement
+from ...settings.parse import UsageError, no_effect, value_of, with_scale
+from ...views.glyphs import Glyphs
+from ..command import Command, Given
+from ..output import Output, say, screen_glyphs
+from ..parser import Parser
+from ..progress import ProgressLine
+
+if TYPE_CHECKING:
+    from ....core.captures.reader import CaptureFile
+
+Head: TypeAlias = tuple[Layer, int]
+
+
+@dataclass(frozen=True)
+class InspectRequest:
+    """The heads to measure and their scale; without layer and head, every head."""
+
+    file: Path
+    layer: str | None = None
+    head: int | None = None
+    scale: str | None = None  # a name of SCALE_RULES; None and "file" mean the file's scale
+    multiplier: float = 1.0
+    axes: str | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def add_file(parser: Parser, nargs: str | None = None) -> None:
+    """Add the file as a positional argument."""
+    parser.add("file", "file", metavar="FILE", nargs=nargs, help=f"captured queries and keys: {ENDINGS}")
+
+
+def add_axes(parser: Parser) -> None:
+    """Add the option that names the axes of the tensors."""
+    parser.add(
+        "file",
+        "--axes",
+        metavar="AXES",
+        help="the axes of each tensor of queries and keys, if the file lacks them or has them wrong, such as "
+        "batch,token,head,d_k",
+    )
+
+
+def _add_options(parser: Parser) -> None:
+    title = "heads and scale"
+    add_file(parser)
+    add_axes(parser)
+    parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
+    parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
+    parser.add(
+        title,
+        "--scale",
+        metavar="RULE",
+        suggest=("file", *SCALE_RULES),
+        help="file (default), one of the scale rules below, or a number. A list of heads uses this scale instead of "
+        "the file's; a single head is shown under both, by default unscaled and with the file's scale",
+    )
+    parser.add(title, "--multiplier", metavar="X", help="the multiplier of --scale custom (not a divisor)")
+    parser.add_output()
+    parser.add_rules(SCALE_RULES)
+
+
+def _request(given: Given) -> InspectRequest:
+    texts = with_scale(given)
+    scale = texts.get("scale")
+    if scale is not None and scale not in (*SCALE_RULES, "file"):
+        accepted = f"file, {', '.join(SCALE_RULES)}, or a number"
+        raise UsageError(f"--scale: must be one of {accepted}, not {scale!r}")
+    custom = float(value_of(FIELD["multiplier"], texts.get("multiplier", "1")))
+    idle = "multiplier" in texts and scale != "custom"
+    return InspectRequest(
+        Path(given["file"]),
+        given.get("layer"),
+        _head_number(given["head"]) if "head" in given else None,
+        scale,
+        custom,
+        given.get("axes"),
+        (no_effect("--multiplier"),) if idle else (),
+    )
+
+
+def _head_number(text: str) -> int:
+    try:
+        head = int(text)
+    except ValueError:
+        head = -1
+    if head < 0:
+        raise UsageError(f"--head: must be a whole number from 0 up, not {text!r}")
+    return head
+
+
+def run(request: InspectRequest, output: Output) -> int:
+    """Measure and print heads of a capture; return the exit code, 2 if some heads cannot be read."""
+    from ....core.captures.reader import open_capture
+    from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
+    from ...panes.capture.head_list import SHOWN
+    from ...views.table import Contents
+    from ...views.verdict import verdict
+    from ..printing import whole_table
+
+    capture = open_capture(request.file, request.axes)
+    output.check((request.file, *capture.files))
+    messages = screen_glyphs(output.ascii_only)
+    for note in capture.notes:
+        say(f"note: {note}", messages)
+    chosen = _chosen(capture, request.layer, request.head)
+    one = len(chosen) == 1
+    other = request.scale or "file"
+    names = ("none" if other == "file" else other, "file") if one else (other,)
+    heads, refusal = _measure_heads(capture, chosen, names, request.multiplier)
+    spell = output.glyphs.say
+    output.emit(
+        {
+            "json": lambda: inspect_json(capture, heads),
+            "csv": lambda: inspect_csv(heads),
+            "markdown": lambda: (
+                head_markdown(capture, heads[0], spell)
+                if one
+                else heads_markdown(capture, heads, SHOWN, verdict, spell)
+            ),
+            "table": lambda: (
+                whole_table(_head_title(capture, heads[0]), Contents(heads[0].columns), output)
+                if one
+                else _list_table(capture, heads, output)
+            ),
+        }
+    )
+    if refusal is None:
+        return 0
+    say(f"{refusal} ({len(chosen) - len(heads)} of {len(chosen)} heads are left out)", messages)
+    return 2
+
+
+def _chosen(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
+    """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
+    from ....core.captures.files import CaptureError, plain
+
+    layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
+    if not layers:
+        there = _ranges([found.index for found in capture.layers])
+        raise CaptureError(f"{plain(capture.path)}: no layer {plain(layer)}; the file has layers {there}")
+    chosen = [(found, h) for found in layers for h in range(found.heads) if head is None or h == head]
+    if not chosen:
+        whose = f"layer {plain(layer)} has" if layer is not None else "its layers have"
+        last = max(found.heads for found in layers) - 1
+        raise CaptureError(f"{plain(capture.path)}: no head {head}; {whose} heads 0 to {last}")
+    return chosen
+
+
+def _measure_heads(
+    capture: CaptureFile, chosen: Sequence[Head], rules: Sequence[str], multiplier: float
+) -> tuple[list[Measurement[HeadSubject]], InputError | None]:
+    """Measure the readable heads; return them and the first error, or raise that error if no head is readable."""
+    from ....core.blas import one_blas_thread
+    from ....core.captures.files import CaptureError
+    from ....core.captures.heads import named_rule, stream_head
+
+    heads: list[Measurement[HeadSubject]] = []
+    refusal: InputError | None = None
+    with ProgressLine(f"measuring {len(chosen)} heads") as progress, one_blas_thread():
+        for number, (layer, head) in enumerate(chosen):
+            try:
+                named = [named_rule(rule, layer, multiplier) for rule in rules]
+                for fraction, measurement in stream_head(capture, layer, head, named):
+                    progress.show((number + fraction) / len(chosen))
+                    if measurement is not None:
+                        heads.append(measurement)
+            except CaptureError as error:
+                refusal = refusal or error
+    if refusal is not None and not heads:
+        raise refusal
+    return heads, refusal
+
+
+def _head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
+    layer = head.subject.layer
+    return [*_file_words(capture, [layer]), f"layer {layer.index}", f"head {head.subject.head}"]
+
+
+def _file_words(capture: Capture, layers: Sequence[Layer]) -> list[str]:
+    """Return what a title says about the file and these layers."""
+    from ....core.captures.files import plain
+
+    words = [plain(capture.path.name)]
+    words += [text for text in (capture.model, capture.licence) if text]
+    words.append(f"d_k {_ranges([layer.d_k for layer in layers])}")
+    words.append(f"{_ranges([layer.keys for layer in layers])} tokens")
+    batch = layers[0].batch
+    return [*words, f"{batch} texts"] if batch > 1 else words
+
+
+def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
+    """Return what a title says about the scale of a list of heads."""
+    from ...views.table import column_title
+
+    columns = [head.columns[0] for head in heads]
+    titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
+    return f"scale: {next(iter(titles))}" if len(titles) == 1 else f"scale: {len(titles)}, by layer"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return `32`, `0 to 5`, or `0, 2, 7`."""
+    found = sorted(set(numbers))
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        return f"{found[0]} to {found[-1]}"
+    return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
+
+
+def _list_table(capture: Capture, heads: Sequence[Measurement[HeadSubject]], output: Output) -> str:
+    """Return a title and a table with one line per head."""
+    from rich.text import Text
+
+    from ...panes.capture.head_list import head_list
+    from ..printing import printed, title_lines
+
+    glyphs = output.glyphs
+    words = [*_file_words(capture, [head.subject.layer for head in heads]), _scale_words(heads, glyphs)]
+    table = head_list(heads, output.width if output.on_screen else None, glyphs)
+    return printed([title_lines(words, output.text_width, glyphs), Text(), table], output)
+
+
+COMMAND = Command(
+    usage="""attn-tui inspect FILE [--layer I] [--head H] [--scale RULE]
+                        [--axes AXES] [--format FORMAT] [-o FILE]""",
+    description="""\
+Read captured queries and keys and print the statistics of their attention: one
+line per head, or the whole table and histograms of a single head. If some heads
+cannot be read, the others are still printed and the exit status is 2. A head is
+  nearly uniform   if its entropy is above 98 % of the maximum,
+  sink             if its first key gets more than 30 % of the weight,
+  one-hot          if its rows' largest weight is above 95 % on average.""",
+    examples="""\
+examples:
+  attn-tui inspect heads.npz                              every head
+  attn-tui inspect heads.npz --layer 3 --head 5           one head in full
+  attn-tui inspect heads.npz --scale 0.125                another multiplier
+  attn-tui inspect heads.npz --axes batch,token,head,d_k  which axis is which
+  attn-tui inspect heads.npz --format csv | grep one_hot_rows
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

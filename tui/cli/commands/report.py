@@ -1,0 +1,86 @@
+"""attn-tui report: the table, summary and histograms of the Lab."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....core.parameters import FIELD, FIELDS, Parameters
+from ...settings.parse import parameters_of
+from ..command import Command, Given
+from ..output import Output
+from ..parser import Parser
+from ..progress import ProgressLine
+
+_ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """A measurement of these parameters."""
+
+    parameters: Parameters
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_output()
+    parser.add_fields(FIELDS)
+    parser.add_rules()
+
+
+def _request(given: Given) -> ReportRequest:
+    return ReportRequest(*parameters_of(given))
+
+
+def run(request: ReportRequest, output: Output) -> int:
+    """Measure and print what the Lab shows; return the exit code."""
+    from ....core.blas import one_blas_thread
+    from ....core.export.report import report_csv, report_json, report_markdown
+    from ....core.export.words import notable_words
+    from ....core.lab.experiment import stream
+    from ....core.theory.deviations import theory_of
+    from ...views.table import with_theory
+    from ..printing import whole_table
+
+    output.check()
+    p, measurement = request.parameters, None
+    with ProgressLine("computing") as progress, one_blas_thread():
+        for step in stream(p):
+            progress.show(step.fraction)
+            if step.fraction == 1:
+                measurement = step.measurement()
+    assert measurement is not None, "a stream ends with a complete step"
+    found, theory, say = measurement, theory_of(measurement), output.glyphs.say
+    words = notable_words(p, FIELD, _ALWAYS)
+    output.emit(
+        {
+            "json": lambda: report_json(found, theory.prediction),
+            "csv": lambda: report_csv(found, theory.prediction),
+            "markdown": lambda: report_markdown(found, theory.prediction, say),
+            "table": lambda: whole_table(words, with_theory(found, theory), output, theory.curve),
+        }
+    )
+    return 0
+
+
+COMMAND = Command(
+    usage="attn-tui report [parameters] [--format FORMAT] [-o FILE]",
+    description="""\
+Draw random queries and keys and print the statistics of their attention,
+unscaled and under a scale rule: the table, summary and histograms of the Lab.
+Every ± is a standard error over the independent draws of the batch; theory is
+the exact value, if one is known.""",
+    examples="""\
+examples:
+  attn-tui report                                   d_k 64, scaled by 1/√d_k
+  attn-tui report --d-k 512 --scale d_k             another width, another rule
+  attn-tui report --scale 0.05                      your own multiplier
+  attn-tui report --n-keys 4096 --mask causal       a long context
+  attn-tui report --components student_t --d-k 16   heavy tails
+  attn-tui report --format json | jq '.columns[1].measured.entropy'
+  attn-tui report --format csv -o report.csv        one line per value
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

@@ -1,0 +1,204 @@
+"""attn-tui rules: all scale rules on the same queries and keys, or mechanisms over d_k."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
+from ....core.parameters import FIELD, FIELDS, Parameters
+from ...settings.parse import UsageError, no_effect, parameter_values
+from ...views.reproduce import rules_line
+from ..command import Command, Given
+from ..output import Output
+from ..parser import Parser
+from ..progress import ProgressLine
+
+if TYPE_CHECKING:
+    from ....core.export.rules import MechanismsResult, RulesResult
+
+_ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
+_CURVES = 0.6  # the curves' share of the work, roughly
+
+
+@dataclass(frozen=True)
+class RulesRequest:
+    """What is compared; the rule of `parameters` is marked."""
+
+    parameters: Parameters
+    order: Order
+    mechanisms: bool = False  # compare mechanisms over d_k instead of scale rules
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    title = "what to compare"
+    parser.add(
+        title,
+        "--sort",
+        metavar="COLUMN",
+        suggest=SORTABLE,
+        help=f"the column to sort by, largest first: {', '.join(SORTABLE)}; default: rule, the order listed below",
+    )
+    parser.add(title, "--reverse", action="store_true", help="reverse the order")
+    parser.add(
+        title,
+        "--mechanisms",
+        action="store_true",
+        help="compare mechanisms over d_k instead: the dot product unscaled and scaled, bilinear, additive, cosine, "
+        "and the bounds of their scores",
+    )
+    parser.add_output()
+    parser.add_fields(FIELDS)
+    parser.add_rules()
+
+
+def _request(given: Given) -> RulesRequest:
+    values = parameter_values(given)
+    parameters = Parameters(**cast(Any, values))
+    column = given.get("sort", "rule").strip().replace("-", "_")
+    if column not in SORTABLE:
+        raise UsageError(f"--sort: must be one of {', '.join(SORTABLE)}, not {given['sort']!r}")
+    if given["mechanisms"]:
+        idle = [FIELD[name].option for name in values if name in NOT_OF_MECHANISMS]
+        idle += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
+        return RulesRequest(parameters, Order(), True, tuple(map(no_effect, idle)))
+    idle = [FIELD[n].option for n in values if n not in SETTINGS and not FIELD[n].applies(parameters)]
+    return RulesRequest(parameters, Order(column, given["reverse"]), False, tuple(map(no_effect, idle)))
+
+
+def run(request: RulesRequest, output: Output) -> int:
+    """Measure and print; return the exit code."""
+    from ....core.export import rules as export
+
+    output.check()
+    say, ascii_only = output.glyphs.say, output.ascii_only
+    command = rules_line(request.parameters, request.order, request.mechanisms, output.format, ascii_only)
+    if request.mechanisms:
+        compared = export.MechanismsResult(request.parameters, _measured_mechanisms(request.parameters), command)
+        output.emit(
+            {
+                "json": lambda: export.mechanisms_json(compared),
+                "csv": lambda: export.mechanisms_csv(compared),
+                "markdown": lambda: export.mechanisms_markdown(compared, say),
+                "table": lambda: _mechanisms_table(compared, output),
+            }
+        )
+    else:
+        found = _measured_rules(request, command)
+        output.emit(
+            {
+                "json": lambda: export.rules_json(found),
+                "csv": lambda: export.rules_csv(found),
+                "markdown": lambda: export.rules_markdown(found, say),
+                "table": lambda: _rules_table(found, output),
+            }
+        )
+    return 0
+
+
+def _measured_rules(request: RulesRequest, command: str) -> RulesResult:
+    from ....core.blas import one_blas_thread
+    from ....core.export.rules import RulesResult
+    from ....core.lab import rule_curves, rules
+
+    p, rows, curves = request.parameters, list[RuleRow](), None
+    with ProgressLine("measuring scale rules") as progress, one_blas_thread():
+        for step in rules.stream(p):
+            rows += step.found
+            progress.show((1 - _CURVES) * step.fraction)
+        for step in rule_curves.stream(p):
+            curves = step.found
+            progress.show(1 - _CURVES + _CURVES * step.fraction)
+    assert curves is not None, "the last step has the curves"
+    return RulesResult(p, request.order, rows, curves, command)
+
+
+def _measured_mechanisms(p: Parameters) -> list[MechanismRow]:
+    from ....core.blas import one_blas_thread
+    from ....core.lab.mechanisms import stream
+
+    rows: list[MechanismRow] = []
+    with ProgressLine("comparing mechanisms") as progress, one_blas_thread():
+        for step in stream(p):
+            rows += [step.found] if step.found else []
+            progress.show(step.fraction)
+    return rows
+
+
+def _rules_table(found: RulesResult, output: Output) -> str:
+    from rich.text import Text
+
+    from ....core.export.rules import remarks, rules_words
+    from ...panes.rules.view import HEAD, Shown, left_out, table_lines, words_of
+    from ...views.lines import as_text, wrapped
+    from ..printing import printed, title_lines
+
+    width, glyphs, order = output.width, output.glyphs, found.sorted
+    names = [row.rule for row in order]
+    rows: Mapping[str, RuleRow] = {row.rule: row for row in order}
+    shown = Shown(names, rows, found.curves, found.order, found.parameters.scale)
+    said = remarks(found)
+    if missing := left_out(width, 0, found.order.column, found.curves):
+        columns = ", ".join(map(words_of, missing))
+        said.append(f"Not shown at this width: {columns} (complete in JSON and CSV).")
+    parts = [
+        title_lines(rules_words(found.parameters, _ALWAYS), output.text_width, glyphs),
+        Text(),
+        as_text(table_lines(shown, width, 0, HEAD + len(names), glyphs)),
+        Text(),
+        *(as_text(wrapped(glyphs.say(sentence), output.text_width)) for sentence in said),
+        as_text([((found.command, "dim"),)]),
+    ]
+    return printed(parts, output)
+
+
+def _mechanisms_table(found: MechanismsResult, output: Output) -> str:
+    from rich.text import Text
+
+    from ....core.export.rules import mechanisms_words
+    from ...panes.rules.mechanisms import mechanism_lines
+    from ...views.lines import as_text
+    from ..printing import printed, title_lines
+
+    width = output.text_width
+    parts = [
+        title_lines(mechanisms_words(found.parameters, _ALWAYS), width, output.glyphs),
+        Text(),
+        as_text(mechanism_lines(found.rows, width, output.glyphs)),
+        as_text([((found.command, "dim"),)]),
+    ]
+    return printed(parts, output)
+
+
+COMMAND = Command(
+    usage="""attn-tui rules [--sort COLUMN] [--reverse] [parameters]
+                      [--format FORMAT] [-o FILE]
+       attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]""",
+    description="""\
+Apply every scale rule to the same queries and keys and print one line per rule:
+its multiplier, the standard deviation of its logits, entropy, largest weight,
+the typical gradient of a query, dead rows, scores that the number format
+cannot hold, and entropy over d_k. A row holds what attn-tui report --scale RULE
+measures; entropy over d_k is measured on a sample of the rows, with nested
+draws.
+
+With --mechanisms, compare mechanisms at d_k 16 to 1024 instead, each under its
+usual rule and without a soft-cap: their statistics, the largest score drawn,
+and the bound of their scores, if they have one.
+
+The last line is the command that prints the same output again.""",
+    examples="""\
+examples:
+  attn-tui rules                                    d_k 64, 128 keys
+  attn-tui rules --d-k 512 --sort entropy_fraction  another width, sorted
+  attn-tui rules --precision float16 --sort score-overflow
+  attn-tui rules --position 131071 --context-factor 32 --format markdown
+  attn-tui rules --format json | jq '.rules[] | [.rule, .multiplier]'
+  attn-tui rules --mechanisms --format csv -o mechanisms.csv
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

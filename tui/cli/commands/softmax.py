@@ -1,0 +1,113 @@
+"""attn-tui softmax: the softmax of a few scores, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ....core.attention.worked_example import (
+    EXAMPLE_FIELD,
+    EXAMPLE_FIELDS,
+    EXAMPLE_PARAMETERS,
+    Example,
+    multiplier_of,
+    parse_scores,
+    relevant,
+    scores_text,
+)
+from ....core.errors import ParameterError
+from ....core.parameters import FIELD, Parameters
+from ....core.scales import SCALE_RULES
+from ...settings.parse import UsageError, no_effect, parameters_of, value_of
+from ..command import Command, Given
+from ..output import Output
+from ..parser import Parser, sentence_case
+
+
+@dataclass(frozen=True)
+class SoftmaxRequest:
+    """The scores, the scale rule with what it needs, and the number format."""
+
+    example: Example
+    parameters: Parameters
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_output()
+    usual = Example()
+    for field in EXAMPLE_FIELDS:
+        value = getattr(usual, field.name)
+        if field.name == "scores":
+            metavar, default, takes = "X,X,...", scores_text(value), f"2 to 8 numbers, each {field.accepted}"
+        else:
+            metavar, default, takes = "X", field.format(value), field.accepted
+        text = f"{field.help} {sentence_case(takes)}; default {default}."
+        parser.add("scores and logits", field.option, metavar=metavar, help=text)
+    parser.add_fields(FIELD[name] for name in EXAMPLE_PARAMETERS)
+    parser.add_rules()
+
+
+def _request(given: Given) -> SoftmaxRequest:
+    names = [name for name in ("temperature", "shift") if name in given]
+    values: dict[str, Any] = {name: float(value_of(EXAMPLE_FIELD[name], given[name])) for name in names}
+    if "scores" in given:
+        try:
+            values["scores"] = parse_scores(given["scores"])
+        except ParameterError as error:
+            raise UsageError(f"--scores: {str(error).partition(': ')[2]}") from None
+    example = Example(**values)
+    parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
+    multiplier_of(parameters)
+    needs = SCALE_RULES[parameters.scale].needs
+    remarks += tuple(
+        no_effect(FIELD[name].option) for name in ("d_k", "n_keys") if name in given and name not in needs
+    )
+    return SoftmaxRequest(example, parameters, remarks)
+
+
+def run(request: SoftmaxRequest, output: Output) -> int:
+    """Work out the example and print it; return the exit code."""
+    from ....core.attention.worked_example import work_out
+    from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
+    from ...panes.softmax.view import Worked, softmax_lines
+    from ...views.lines import as_text
+    from ..printing import printed
+
+    output.check()
+    example, p, glyphs = request.example, relevant(request.parameters), output.glyphs
+    unscaled, scaled = (work_out(example, c, p.precision) for c in (1.0, multiplier_of(p)))
+    worked = Worked(example, p, (unscaled, scaled))
+    output.emit(
+        {
+            "json": lambda: softmax_json(example, p, worked.sides),
+            "csv": lambda: softmax_csv(example, p, worked.sides),
+            "markdown": lambda: softmax_markdown(example, p, worked.sides, glyphs.say),
+            "table": lambda: printed([as_text(softmax_lines(worked, output.text_width, glyphs))], output),
+        }
+    )
+    return 0
+
+
+COMMAND = Command(
+    usage="""attn-tui softmax [--scores X,X,...] [--temperature X] [--shift X]
+                        [--scale RULE] [--d-k N] [--format FORMAT] [-o FILE]""",
+    description="""\
+Work out the softmax of a few scores step by step, unscaled beside scaled:
+logits, exponentials after subtracting the largest logit, weights, p(1-p), the
+Jacobian, the entropy, and the exponentials without the subtraction in a number
+format.""",
+    examples="""\
+examples:
+  attn-tui softmax                                the scores of the study notes
+  attn-tui softmax --scores 1,2,3 --scale 0.5     other scores and multiplier
+  attn-tui softmax --scores -24,-10,0,10,24 --d-k 256
+  attn-tui softmax --temperature 8                what temperature sqrt(64) does
+  attn-tui softmax --shift 800                    same weights, exp overflows
+  attn-tui softmax --precision float16            where exp overflows in float16
+  attn-tui softmax --format json | jq '.columns[1].weights'
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

@@ -1,0 +1,293 @@
+"""attn-tui sweep: the statistics of the Lab over many d_k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from ....core.errors import InputError
+from ....core.grid import parse_grid, parse_values
+from ....core.lab.results import Point, Target
+from ....core.parameters import FIELD, FIELDS, Parameters, Value
+from ....core.statistics.catalogue import STATISTIC
+from ...settings.parse import UsageError, is_number, no_effect, parameter_values, value_of
+from ...views.reproduce import SweepQuestion, sweep_line
+from ..command import Command, Given
+from ..output import Output, say, screen_glyphs
+from ..parser import Parser
+from ..progress import ProgressLine
+
+if TYPE_CHECKING:
+    from ....core.export.sweep import SweepResult
+    from ....core.theory.prediction import Prediction
+
+GRID = "1:4096:log24"  # the default values of d_k
+_INTERRUPTED = 130
+_ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A sweep, and remarks on its options."""
+
+    question: SweepQuestion
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def d_ks(self) -> tuple[int, ...]:
+        """The values of d_k, ascending."""
+        return parse_grid(self.question.grid)
+
+    @property
+    def vary(self) -> tuple[str, tuple[Value, ...]] | None:
+        """The parameter of the second axis and its values, if there is one."""
+        values = self.question.values
+        return values and (values[0], parse_values(values[1], FIELD[values[0]]))
+
+    @property
+    def each(self) -> list[Parameters]:
+        """The parameters at each value of the second axis."""
+        p = self.question.parameters
+        return [p.with_value(self.vary[0], value) for value in self.vary[1]] if self.vary else [p]
+
+
+def _add_options(parser: Parser) -> None:
+    title = "grid and precision"
+    parser.add(
+        title,
+        "--d-k",
+        metavar="GRID",
+        help="the values of d_k: numbers, a:b (a to b), a:b:STEP (every STEP-th), a:b:logN (N values, evenly spaced "
+        f"on a log axis), or several of these separated by commas; default {GRID}",
+    )
+    parser.add(
+        title,
+        "--vary",
+        metavar="NAME=VALUES",
+        action="append",
+        help="a second axis: another parameter and its values, such as n-keys=64,128, scale=sqrt_d_k,d_k or "
+        "components=normal,uniform",
+    )
+    parser.add(
+        title,
+        "--statistics",
+        metavar="NAMES",
+        suggest=STATISTIC,
+        help="the statistics to print, separated by commas, with their names in JSON, or all; default: all except "
+        "those of gradients and of the number format, which take a separate run per point; a table shows those that "
+        "fit",
+    )
+    parser.add(
+        title,
+        "--stderr",
+        metavar="X",
+        help="draw more batches at each point until the standard error is at most X in both columns",
+    )
+    parser.add(
+        title,
+        "--of",
+        metavar="STATISTIC",
+        suggest=STATISTIC,
+        help="the statistic whose standard error it is; default entropy_fraction",
+    )
+    parser.add(
+        title,
+        "--most-draws",
+        metavar="N",
+        help="the most draws at a point, even if X is not reached; default 4096",
+    )
+    parser.add_output()
+    parser.add_fields(FIELDS[1:])
+    parser.add_rules()
+
+
+def _request(given: Given) -> SweepRequest:
+    grid, values = given.pop("d_k", GRID).strip(), _second_axis(given)
+    if values and values[0] == "multiplier":
+        given = {"scale": "custom"} | given
+    parameters = Parameters(**cast(Any, parameter_values(given)))
+    request = SweepRequest(SweepQuestion(parameters, grid, values, _statistics(given), _target(given)))
+    with _called("--d-k", "d_k"):
+        _ = request.d_ks
+    each, target = request.each, request.question.target
+    asked = [FIELD[name] for name in FIELD if name in given and (values is None or name != values[0])]
+    idle = [field.option for field in asked if not any(map(field.applies, each))]
+    if values and values[0] in given:
+        idle.append(FIELD[values[0]].option)
+    if values and not any(map(FIELD[values[0]].applies, each)):
+        idle.append(f"--vary {values[0]}")
+    largest = max(p.batch for p in each)
+    if target is None:
+        idle += [option for option in ("--of", "--most-draws") if option[2:].replace("-", "_") in given]
+    elif target.most_draws < largest:
+        raise UsageError(f"--most-draws: {target.most_draws} is less than one batch of {largest} draws")
+    return replace(request, remarks=tuple(map(no_effect, idle)))
+
+
+def _second_axis(given: dict[str, Any]) -> tuple[str, str] | None:
+    """Return `n-keys=64,128` as a parameter's name and the text of its values, which are checked."""
+    texts = given.get("vary", [])
+    if not texts:
+        return None
+    if len(texts) > 1:
+        raise UsageError("--vary: given more than once; a sweep has one second axis")
+    option, equals, values = texts[0].partition("=")
+    name = option.strip().removeprefix("--").replace("-", "_")
+    names = [field.option[2:] for field in FIELDS if field.name != "d_k"]
+    if name not in FIELD or name == "d_k" or not equals:
+        raise UsageError(f"--vary: must be NAME=VALUES, with NAME one of {', '.join(names)}, not {texts[0]!r}")
+    field = FIELD[name]
+    if name == "scale" and any(map(is_number, values.split(","))):
+        raise UsageError("--vary scale: values must be names of rules; for numbers use --vary multiplier=0.05,0.1")
+    with _called(f"--vary {field.option[2:]}", field.label):
+        parse_values(values, field)
+    return name, values.strip()
+
+
+def _statistics(given: dict[str, Any]) -> tuple[str, ...]:
+    """Return the requested statistics, in order and without repetitions."""
+    text = given.get("statistics")
+    if text is None:
+        return ()
+    names = [word.strip().replace("-", "_") for word in text.split(",")]
+    if names == ["all"]:
+        return tuple(STATISTIC)
+    for name in names:
+        if name not in STATISTIC:
+            raise UsageError(f"--statistics: must be all, or any of {', '.join(STATISTIC)}, not {name!r}")
+    return tuple(dict.fromkeys(names))
+
+
+def _target(given: dict[str, Any]) -> Target | None:
+    if "stderr" not in given:
+        return None
+    text = given["stderr"]
+    stderr = float(text) if is_number(text) else math.nan
+    if not 0 < stderr < math.inf:
+        raise UsageError(f"--stderr: must be a number above 0, not {text!r}")
+    target = Target(stderr)
+    if "of" in given:
+        with _called("--of", "statistic"):
+            target = replace(target, statistic=given["of"].strip().replace("-", "_"))
+    if "most_draws" in given:
+        target = replace(target, most_draws=value_of(FIELD["batch"], given["most_draws"], "--most-draws"))
+    return target
+
+
+@contextmanager
+def _called(option: str, label: str) -> Generator[None, None, None]:
+    """Raise an InputError about `label` as a UsageError about `option`."""
+    try:
+        yield
+    except InputError as error:
+        raise UsageError(f"{option}: {str(error).removeprefix(f'{label}: ')}") from None
+
+
+def run(request: SweepRequest, output: Output) -> int:
+    """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
+    from ....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+
+    output.check()
+    question, points = request.question, list[tuple[Point, "Prediction"]]()
+    command = sweep_line(question, output.format, output.ascii_only)
+    found = SweepResult(
+        question.parameters, request.d_ks, points, command, request.vary, question.target, question.statistics
+    )
+    interrupted = False
+    try:
+        _measure(request, found, points, output)
+    except KeyboardInterrupt:
+        interrupted = True
+    if points:
+        output.emit(
+            {
+                "json": lambda: sweep_json(found),
+                "csv": lambda: sweep_csv(found),
+                "markdown": lambda: sweep_markdown(found, output.glyphs.say),
+                "table": lambda: _table(found, output),
+            }
+        )
+    if not interrupted:
+        return 0
+    where = "" if output.path is None else f" in {output.path}" if points else f"; {output.path} is not written"
+    say(f"interrupted: kept {len(points)} of {found.asked} points{where}", screen_glyphs(output.ascii_only))
+    return _INTERRUPTED
+
+
+def _measure(
+    request: SweepRequest, found: SweepResult, points: list[tuple[Point, Prediction]], output: Output
+) -> None:
+    """Measure every point and append it to `points`, with its theory."""
+    from ....core.lab.sweep import stream
+    from ....core.theory.predict import predict
+
+    brief, drawn = output.format in ("table", "markdown"), output.format == "table"
+    full = any(STATISTIC[name].optional for name in (found.shown if brief else found.written))
+    question = request.question
+    steps = stream(question.parameters, request.d_ks, vary=request.vary, target=question.target, full=full)
+    with ProgressLine(f"sweeping {found.asked} points") as progress, closing(steps):
+        for step in steps:
+            points += [(_lean(point, drawn), predict(point.parameters)) for point in step.found]
+            progress.show(step.fraction)
+
+
+def _lean(point: Point, drawn: bool) -> Point:
+    """Return the point without the histograms that are not printed: those of thousands of points fill the memory."""
+    columns = point.measurement.columns
+    kept = [replace(c, histograms={"logits": c.histograms["logits"]} if drawn else {}) for c in columns]
+    return replace(point, measurement=replace(point.measurement, columns=tuple(kept)))
+
+
+def _table(found: SweepResult, output: Output) -> str:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from ....core.export.sweep import fixed_words, remarks
+    from ....core.theory.deviations import deviations
+    from ...panes.sweep.print_table import sweep_lines, sweep_sentences
+    from ...views.lines import as_text, wrapped
+    from ..printing import printed, title_lines
+
+    glyphs, width = output.glyphs, output.text_width
+    far = [deviations(point.measurement, prediction) for point, prediction in found.points]
+    parts: list[RenderableType] = [
+        title_lines(fixed_words(found, _ALWAYS), width, glyphs),
+        Text(),
+        as_text(sweep_lines(found, far, output.width, glyphs)),
+        Text(),
+    ]
+    said: Sequence[str] = (*sweep_sentences(found, far), *remarks(found))
+    parts += [as_text(wrapped(glyphs.say(sentence), width)) for sentence in said]
+    return printed([*parts, as_text([((found.command, "dim"),)])], output)
+
+
+COMMAND = Command(
+    usage="""attn-tui sweep [--d-k GRID] [--vary NAME=VALUES] [parameters]
+                      [--statistics NAMES] [--stderr X [--of STATISTIC]
+                      [--most-draws N]] [--format FORMAT] [-o FILE]""",
+    description="""\
+Print the statistics of attention over many d_k, one line per d_k, unscaled and
+under a scale rule, beside the exact values. The draws are nested: the queries
+and keys at one d_k are the first components of those at a larger one. A whole
+curve therefore costs little more than its largest point, and is smooth.
+
+A table shows standard errors if they fit; the other formats always do. The last
+line is the command that prints the same output again. Ctrl-C ends a sweep early
+and keeps its points: JSON then says "complete": false.""",
+    examples="""\
+examples:
+  attn-tui sweep                                    1 to 4096, on a log axis
+  attn-tui sweep --d-k 16,64,256 --statistics entropy,max_weight
+  attn-tui sweep --d-k 1:512 --format csv -o curve.csv  one line per value
+  attn-tui sweep --d-k 16,64 --vary n-keys=64,512,4096    a longer context
+  attn-tui sweep --vary scale=sqrt_d_k,d_k,log_d_k --d-k 2:1024:log10
+  attn-tui sweep --d-k 64 --stderr 0.0005 --of entropy_fraction
+  attn-tui sweep --format json | jq '.points[].columns[0].measured.entropy'
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

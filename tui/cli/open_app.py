@@ -1,0 +1,171 @@
+"""attn-tui without a command: the app, or without a terminal the report or the inspection of a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
+
+from ...core.errors import InputError
+from ...core.parameters import Parameters, Value
+from .. import tuning
+from ..views.glyphs import Glyphs
+from . import output
+from .commands.catalogue import COMMANDS
+
+if TYPE_CHECKING:
+    from ..compute.process import ProcessEngine
+    from .parser import Parser
+
+
+@dataclass(frozen=True)
+class OpenApp:
+    """The request of `attn-tui [FILE] [parameters]`."""
+
+    given: Mapping[str, Value] = field(default_factory=dict[str, Value])  # parameters by name
+    file: Path | None = None
+    axes: str | None = None
+    mouse: bool = True
+    theme: str | None = None
+    config: bool = True  # whether the settings file is read and written
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> Parameters:
+        """The given parameters, and defaults for the others."""
+        return Parameters(**cast(Any, self.given))
+
+
+def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
+    """Return the request in `words`; raise InputError, or SystemExit after --help and --version."""
+    if not words:
+        return OpenApp()  # loads no parser
+    from ..settings.parse import UsageError, parameter_values, parameters_of
+
+    given = app_parser(glyphs).read(words)
+    file = given.get("file")
+    if file in COMMANDS and not Path(file).exists():
+        raise UsageError(f"{file} must come before its options: attn-tui {file} …")
+    _, remarks = parameters_of(given)
+    return OpenApp(
+        parameter_values(given),
+        None if file is None else Path(file),
+        given.get("axes"),
+        not given.get("no_mouse"),
+        given.get("theme"),
+        not given.get("no_config"),
+        remarks,
+    )
+
+
+def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
+    """Return the parser of `attn-tui` without a command."""
+    from ...core.parameters import FIELDS
+    from .commands.inspect import add_axes, add_file
+    from .help import DESCRIPTION, EPILOG, USAGE, commands_help, settings_help
+    from .parser import Parser
+
+    description = f"{DESCRIPTION}\n\n{commands_help()}"
+    parser = Parser("attn-tui", USAGE, description, f"{EPILOG}\n{settings_help()}", glyphs)
+    if with_file:
+        add_file(parser, nargs="?")
+    add_axes(parser)
+    parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
+    parser.add("screen", "--no-config", action="store_true", help="do not read or write the settings file")
+    parser.add_common("screen")
+    parser.add("screen", "--version", action=_ShowVersion, nargs=0, help="show the version and exit")
+    parser.add_fields(FIELDS)
+    parser.add_rules()
+    return parser
+
+
+class _ShowVersion(argparse.Action):
+    """Loads the version only if it is printed."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from ...core.export.formats import version
+
+        print(f"attn-tui {version()}")
+        parser.exit()
+
+
+def run(request: OpenApp, ascii_only: bool) -> int:
+    """Open the app, or print the report or the inspection of a file; return the exit code."""
+    from ..settings.parse import did_you_mean
+
+    file = request.file
+    if file is not None and not os.path.lexists(file) and file.name == str(file) and not file.suffix:
+        near = did_you_mean(str(file), COMMANDS)
+        raise InputError(f"{file} is neither a file nor a command{near}; the commands are {', '.join(COMMANDS)}")
+    if output.is_terminal():
+        return _open(request, ascii_only)
+    glyphs = output.screen_glyphs(ascii_only)
+    for remark in request.remarks:
+        output.say(f"note: {remark}", glyphs)
+    printed = output.Output(ascii_only=ascii_only)
+    if file is None:
+        from .commands.report import ReportRequest, run
+
+        return run(ReportRequest(request.parameters), printed)
+    from .commands import inspect
+
+    return inspect.run(inspect.InspectRequest(file, axes=request.axes), printed)
+
+
+def _open(request: OpenApp, ascii_only: bool) -> int:
+    stdin = cast("TextIO | None", sys.stdin)  # None if it was closed
+    if stdin is None or not stdin.isatty():
+        raise InputError("stdin is not a terminal; `attn-tui report` prints instead")
+    tuning.pause_collector()
+    from ..compute.process import ProcessEngine
+
+    with closing(ProcessEngine()) as engine:
+        engine.start()
+        return _run(request, ascii_only, engine)
+
+
+def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
+    """Request the first result, load the app while it is computed, and run it; return the exit code."""
+    from ..compute.measure import Measure
+    from ..settings import store
+
+    settings = store.load(store.config_file() if request.config else None, os.environ)
+    parameters = Parameters(**cast(Any, {**settings.parameters, **request.given}))
+    first_pane = "Lab"
+    if request.file is not None:
+        from ..panes.capture.requests import OpenCapture
+
+        engine.fetch(OpenCapture(request.file, request.axes))  # raises InputError before the app opens
+        first_pane = "Capture"
+    else:
+        engine.ask(Measure(parameters))
+    from rich.console import Console
+
+    from ..app import AttnApp
+    from ..keymap import with_accepted_keys
+    from ..terminal import signals
+    from ..terminal.themes import app_themes, names
+
+    if request.theme not in (None, *names()):
+        raise InputError(f"--theme: must be one of {', '.join(names())}, not {request.theme!r}")
+    glyphs = output.screen_glyphs(ascii_only or settings.ascii)
+    settings = with_accepted_keys(settings, os.environ) if settings.keys else settings
+    app = AttnApp(
+        parameters,
+        engine,
+        first_pane=first_pane,
+        given={"path": request.file, "axes": request.axes},
+        glyphs=glyphs,
+        settings=replace(settings, theme=request.theme or settings.theme),
+        themes=app_themes(Console().color_system),
+    )
+    code = signals.run(app, request.mouse and settings.mouse)
+    for problem in store.save_on_exit(settings, app.lasting()):
+        output.say(problem, glyphs)
+    return code

@@ -1,0 +1,131 @@
+"""The output of commands: results go to stdout or a file, messages to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TextIO, TypeAlias, get_args
+
+from ..files import FileError, check_file, write_text
+from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
+
+OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown"]
+FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
+
+_WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
+
+
+@dataclass(frozen=True)
+class Output:
+    """The format of a result, and the file that it is written to; None is stdout."""
+
+    format: OutputFormat = "table"
+    path: Path | None = None
+    ascii_only: bool = False
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The characters of the result. Files are UTF-8, whatever the locale."""
+        if self.path is None:
+            return screen_glyphs(self.ascii_only)
+        return ASCII if self.ascii_only else UNICODE
+
+    @property
+    def on_screen(self) -> bool:
+        """Whether the result is printed on a terminal."""
+        return self.path is None and is_terminal()
+
+    @property
+    def width(self) -> int:
+        """The width of tables in cells."""
+        return screen_width() if self.path is None else 80
+
+    @property
+    def text_width(self) -> int:
+        """The width of prose in cells, within limits that keep it readable."""
+        return min(max(self.width, _NARROWEST), _WIDEST)
+
+    def check(self, read: Sequence[Path] = ()) -> None:
+        """Raise FileError if the result cannot be written, before it is computed; `read` are the input files."""
+        if self.path is not None:
+            check_file(self.path, read)
+        elif _stdout() is None:
+            raise FileError("stdout is closed; -o FILE writes to a file")
+
+    def emit(self, rendered: Mapping[OutputFormat, Callable[[], str]]) -> None:
+        """Render and write the result in its format; raise FileError, or BrokenPipeError if the reader is gone."""
+        text = rendered[self.format]()
+        if self.path is not None:
+            write_text(text, self.path, self.ascii_only)
+            return
+        encoding = "ascii" if self.ascii_only else sys.stdout.encoding or "utf-8"
+        try:
+            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            drop_stdout()
+            raise FileError(f"stdout: {error.strerror}") from error
+
+
+def _stdout() -> TextIO | None:
+    """Return stdout, or None if it was closed before Python started."""
+    return sys.stdout
+
+
+def flush_stdout() -> None:
+    """Flush stdout, if there is one; raise what writing raises."""
+    if stdout := _stdout():
+        stdout.flush()
+
+
+def screen_glyphs(ascii_only: bool) -> Glyphs:
+    """Return the characters for stdout: ASCII on request or if the locale has nothing else."""
+    if _stdout() is None:
+        return ASCII if ascii_only else UNICODE
+    return glyphs_for(ascii_only or _is_c_locale())
+
+
+def _is_c_locale() -> bool:
+    """Return whether the environment selects the C locale, which is ASCII only.
+
+    Python writes UTF-8 even then, and sets LC_CTYPE to C.UTF-8 if LANG is C. If no locale is set at all, as in
+    containers, most terminals show UTF-8.
+    """
+    names = [os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG")]
+    if names[1].upper() in ("C.UTF-8", "C.UTF8", "UTF-8") and names[2] in ("C", "POSIX"):
+        names[1] = ""
+    return next((name for name in names if name), "") in ("C", "POSIX")
+
+
+def is_terminal() -> bool:
+    """Return whether stdout is a terminal that can move its cursor."""
+    stdout = _stdout()
+    return stdout is not None and stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
+def screen_width() -> int:
+    """Return the width of the terminal in cells, or 80 if it is unknown."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def say(message: str, glyphs: Glyphs = UNICODE) -> None:
+    """Print one line on stderr, with control characters escaped."""
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
+        sys.stderr.write(f"attn-tui: {glyphs.say(line)}\n")
+        sys.stderr.flush()
+
+
+def drop_stdout() -> None:
+    """Discard stdout's buffer, so that flushing it at exit does not fail a second time."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,152 @@
+"""The command-line parser: options made from FIELDS, and one line for each mistake."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from ...core.parameters import FIELD, Field, Parameters
+from ...core.scales import SCALE_RULES
+from ..settings.parse import UsageError, did_you_mean, is_number
+from ..views.glyphs import Glyphs
+from .output import FORMATS
+
+METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
+_TITLES = {
+    "shape": "shape",
+    "attention": "attention",
+    "components": "components of queries and keys",
+    "draw": "random numbers",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of one command, or of `attn-tui` itself. Options are grouped under titles."""
+
+    def __init__(self, prog: str, usage: str, description: str, epilog: str, glyphs: Glyphs) -> None:
+        super().__init__(
+            prog=prog,
+            usage=usage,
+            description=description,
+            epilog=epilog,
+            formatter_class=_HelpFormatter,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self._glyphs = glyphs
+        self._groups: dict[str, Any] = {}
+        self.arguments: list[tuple[argparse.Action, tuple[str, ...]]] = []  # with the values that shells complete
+
+    def read(self, words: Sequence[str]) -> dict[str, Any]:
+        """Return the options and arguments in `words`, by name; values of parameters are still text.
+
+        Raise UsageError, or SystemExit after --help and --version.
+        """
+        found, unknown = self.parse_known_args(_joined(words))
+        if unknown:
+            self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
+        return {name: value for name, value in vars(found).items() if value is not None}
+
+    def add(
+        self, title: str, *names: str, choices: Iterable[str] = (), suggest: Iterable[str] = (), **settings: Any
+    ) -> None:
+        """Add an option or a positional argument to the group `title`.
+
+        Only `choices` are accepted, if there are any. Shells complete these and `suggest`.
+        """
+        if choices:
+            settings["type"] = _one_of(tuple(choices))
+        if title not in self._groups:
+            self._groups[title] = self.add_argument_group(title)
+        action = self._groups[title].add_argument(*names, **settings)
+        self.arguments.append((action, (*choices, *suggest)))
+
+    def add_output(self) -> None:
+        """Add the options of every command that prints a result."""
+        self.add(
+            "output", "--format", metavar="FORMAT", choices=FORMATS, help="table (default), json, csv or markdown"
+        )
+        self.add("output", "-o", "--output", metavar="FILE", help="write to this file (UTF-8) instead of stdout")
+        self.add_common("output")
+
+    def add_common(self, title: str) -> None:
+        """Add --ascii and --help."""
+        self.add(title, "--ascii", action="store_true", help="plain ASCII instead of Unicode")
+        self.add(title, "-h", "--help", action="help", help="show this help and exit")
+
+    def add_fields(self, fields: Iterable[Field]) -> None:
+        """Add an option for each parameter, to the group of its field."""
+        for field in fields:
+            title = _TITLES.get(field.group, field.group)
+            metavar = "RULE" if field.name == "scale" else METAVARS[field.kind]
+            self.add(
+                title, field.option, dest=field.name, metavar=metavar, help=_field_help(field), suggest=field.choices
+            )
+
+    def add_rules(self, names: Iterable[str] = FIELD["scale"].choices) -> None:
+        """List the scale rules, one line each."""
+        wide = max(map(len, SCALE_RULES)) + 2
+        formulas = {name: rule.formula for name, rule in SCALE_RULES.items()} | {
+            "custom": "the value of --multiplier"
+        }
+        lines = "\n".join(f"{name.ljust(wide)}{formulas[name]}" for name in names)
+        self.add_argument_group("scale rules and their multipliers", lines)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+
+    def _refuse(self, word: str) -> NoReturn:
+        """Raise UsageError for an unknown word, with the closest option."""
+        if not word.startswith("-"):
+            self.error(f"unexpected argument {word!r}")
+        name = word.partition("=")[0]
+        known = [name for action, _ in self.arguments for name in action.option_strings]
+        self.error(f"unknown option {name}{did_you_mean(name, known)}")
+
+    def format_help(self) -> str:
+        return self._glyphs.say(super().format_help())
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
+    """Return a function that returns its argument if it is one of `choices`, and raises ArgumentTypeError if not."""
+
+    def check(text: str) -> str:
+        if text not in choices:
+            raise argparse.ArgumentTypeError(f"must be one of {', '.join(choices)}, not {text!r}")
+        return text
+
+    return check
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Return the words with `--mean-q -1e-3` as `--mean-q=-1e-3`: argparse takes some numbers for options."""
+    joined: list[str] = []
+    for word in words:
+        before = joined[-1] if joined else ""
+        negative = word.startswith("-") and is_number(word.partition(",")[0])
+        if negative and before.startswith("--") and "=" not in before:
+            joined[-1] = f"{before}={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _field_help(field: Field) -> str:
+    default = field.format(getattr(Parameters(), field.name))
+    accepted = field.accepted
+    if field.name == "scale":
+        accepted = "one of the scale rules below, or a number: the multiplier itself"
+    return f"{field.help} {sentence_case(accepted)}; default {default}.".replace("%", "%%")
+
+
+def sentence_case(text: str) -> str:
+    """Return the text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the line breaks of descriptions and starts help texts at column 26."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)

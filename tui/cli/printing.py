@@ -1,0 +1,68 @@
+"""How commands print tables."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from ...core.theory.prediction import ScoreCurve
+from ..views.glyphs import Glyphs
+from ..views.histograms import grid_lines
+from ..views.lines import as_text, wrapped
+from ..views.sentence import sentence
+from ..views.table import Contents, rich_table
+from .output import Output
+
+_UNBOUNDED = 10_000  # cells: tables are as wide as they need to be, and a narrow terminal wraps them
+_HISTOGRAMS = 14  # lines for the four pairs of histograms
+
+
+def whole_table(title: Sequence[str], contents: Contents, output: Output, curve: ScoreCurve | None = None) -> str:
+    """Return a title, a table, its summary and histograms; a narrow terminal gets the table without theory."""
+    width, glyphs = output.text_width, output.glyphs
+    table = rich_table(contents, glyphs)
+    if output.on_screen and Console(width=_UNBOUNDED).measure(table).maximum > output.width:
+        table = rich_table(Contents(contents.columns), glyphs)
+    parts: list[RenderableType] = [
+        title_lines(title, width, glyphs),
+        Text(),
+        table,
+        Text(),
+        as_text(wrapped(sentence(contents, glyphs), width)),
+        Text(),
+        as_text(grid_lines(contents.columns, width, _HISTOGRAMS, glyphs, curve)),
+    ]
+    return printed(parts, output)
+
+
+def title_lines(words: Sequence[str], width: int, glyphs: Glyphs) -> Text:
+    """Return the words separated by middle dots, wrapped between words only."""
+    lines: list[str] = []
+    for word in map(glyphs.say, words):
+        if lines and cell_len(f"{lines[-1]} {word} .") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+        lines[-1] += "" if word is words[-1] else glyphs.say(" ·")
+    return as_text([((line, "heading"),) for line in lines])
+
+
+def printed(parts: Sequence[RenderableType], output: Output) -> str:
+    """Return the parts as text, in colour on a terminal unless NO_COLOR is set."""
+    colour = output.on_screen and not os.environ.get("NO_COLOR")
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=colour,
+        color_system="auto" if colour else None,
+        width=_UNBOUNDED,
+        highlight=False,
+    )
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

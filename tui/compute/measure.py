@@ -1,0 +1,59 @@
+"""The measurement with its theory that the Lab shows, and the Sweep at its cursor."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ...core.parameters import Parameters
+from .request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
+
+if TYPE_CHECKING:
+    from ...core.statistics.measurement import Measurement
+    from ...core.theory.prediction import Theory
+
+PARTIAL_INTERVAL = 0.5  # seconds between answers from the draws measured so far
+
+
+@dataclass(frozen=True)
+class Measure(Request):
+    """Measure these parameters. Answered by Answer; long measurements also by Progress and by partial Answers."""
+
+    PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
+    parameters: Parameters
+
+    def work(self, cache: Cache) -> Work:
+        from ...core.lab.experiment import stream
+        from ...core.theory.deviations import theory_of
+
+        last_progress = last_answer = time.monotonic()
+        answered = 0  # draws
+        for step in stream(self.parameters, cache.draws(self.parameters)):
+            now = time.monotonic()
+            partial = int(step.draws) > answered and now - last_answer > PARTIAL_INTERVAL
+            measurement = step.measurement() if partial or step.fraction == 1 else None
+            if measurement is not None:
+                last_answer, answered = now, measurement.draws
+                yield Answer(self.parameters, measurement, theory_of(measurement))
+            elif now - last_progress > PROGRESS_INTERVAL:
+                last_progress = now
+                yield Progress(step.fraction)
+            else:
+                yield None
+
+
+@dataclass(frozen=True)
+class Prefetch(Measure):
+    """Measure parameters that are likely to be requested next; the engine caches the answer."""
+
+    PRIORITY: ClassVar[Priority] = Priority.PREFETCH
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A measurement, possibly of the first draws only, with its theory."""
+
+    parameters: Parameters
+    measurement: Measurement[Parameters]
+    theory: Theory

@@ -1,0 +1,135 @@
+"""The engine's process, seen from the app: start it, exchange requests and answers, restart it if it ends.
+
+It is started before Textual is loaded, so that with a second processor the first results arrive with the first frame.
+The process that paints never loads NumPy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+from ...core.errors import InputError
+from .engine import Engine, EngineError, Notification, Reply, Submission
+from .request import Crashed, Failed, Request
+
+PROGRAM = "from attn_tui.tui.compute.worker import main; main({})"  # with the connection's file descriptor
+_EXIT_TIMEOUT = 0.2  # seconds from the end of the connection to the end of the process, at most
+
+
+class ProcessEngine(Engine):
+    """An engine whose requests are answered by another process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process, if it is running."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the process, which loads NumPy at once; raises InputError if it cannot be started."""
+        quiet = subprocess.DEVNULL
+        try:
+            ours, theirs = Pipe()
+            with theirs:
+                command = [sys.executable, "-P", "-c", PROGRAM.format(theirs.fileno())]
+                self._process = subprocess.Popen(
+                    command, stdin=quiet, stdout=quiet, stderr=quiet, pass_fds=[theirs.fileno()]
+                )
+        except OSError as error:
+            raise InputError(f"cannot start the computing process: {error.strerror}") from error
+        self._connection = ours
+        self._watch()
+
+    def attach(self, loop: asyncio.AbstractEventLoop, notify: Callable[[Notification], object]) -> None:
+        super().attach(loop, notify)
+        self._loop = loop
+        self._watch()
+
+    def fetch(self, request: Request) -> object:
+        """Send a request and wait for its first answer, before the app runs. Raises InputError if it fails."""
+        answers: list[object] = []
+        self.ask(request, lambda _, answer: answers.append(answer))
+        while not answers:
+            if self._connection is not None:
+                self._connection.poll(None)
+            self.receive()
+        match answers[0]:
+            case Failed(reason):
+                raise InputError(reason)
+            case Crashed() as crashed:
+                raise EngineError.of(crashed)
+            case answer:
+                return answer
+
+    def close(self) -> None:
+        self._closed = True
+        self._stop()
+
+    def send(self, submission: Submission) -> None:
+        if self._connection is None and not self._closed:
+            try:
+                self.start()
+            except InputError as error:
+                self.fail_all(str(error))
+        connection = self._connection
+        if connection is not None:
+            try:
+                connection.send(submission)
+            except OSError:
+                self.receive()  # replies sent before it ended
+                if self._connection is connection:
+                    self._restart()
+
+    def receive(self) -> None:
+        try:
+            while self._connection is not None and self._connection.poll():
+                reply: Reply = self._connection.recv()
+                if reply.number == 0 and isinstance(reply.content, Crashed):  # it cannot answer any request
+                    self._stop()
+                    self.fail_all(f"the computing process failed: {reply.content.error}")
+                    self.notify(EngineError.of(reply.content))
+                    return
+                self.deliver(reply)
+        except (EOFError, OSError):
+            self._restart()
+
+    def _watch(self) -> None:
+        if self._loop is not None and self._connection is not None:
+            self._loop.add_reader(self._connection.fileno(), self.receive)
+
+    def _stop(self) -> int | None:
+        """End the process; return its exit code, negative for a signal, if it had already ended."""
+        connection, self._connection = self._connection, None
+        process, self._process = self._process, None
+        if connection is not None:
+            if self._loop is not None:
+                self._loop.remove_reader(connection.fileno())
+            connection.close()
+        if process is None:
+            return None
+        code = process.poll()
+        process.kill()
+        process.wait()
+        return code
+
+    def _restart(self) -> None:
+        """Resend pending requests to a new process, after this one has ended."""
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EXIT_TIMEOUT)
+        code = self._stop()
+        how = "" if code is None else f" ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+        self.notify(f"The computing process ended{how}; restarting it.")
+        self.resend(f"this computation ended the computing process{how}")

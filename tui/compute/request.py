@@ -1,0 +1,88 @@
+"""Requests to the engine: frozen values that are sent to the engine's process and answered there.
+
+The class of a request is its kind: a request replaces an earlier one of its kind. Modules that define requests load
+NumPy only inside `work`, because the process that paints imports them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from ...core.lab.sampling import Draws
+    from ...core.parameters import Parameters
+
+# The steps that answer a request: each yields an answer or None. Work is cancelled between steps, by not running the
+# next one.
+Work: TypeAlias = Iterator[object]
+
+PROGRESS_INTERVAL = 0.15  # seconds between reports of progress
+BATCH_INTERVAL = 0.05  # seconds between answers; results that come faster are sent together
+
+
+class Priority(IntEnum):
+    """The order in which requests are worked on."""
+
+    KEYPRESS = 0  # the response to a key
+    VISIBLE = 1  # other contents of the pane on screen
+    PREFETCH = 2  # the probable response to the next key
+    BACKGROUND = 3  # work that continues while other panes are on screen
+
+
+class Request:
+    """A request to the engine. Subclasses are frozen dataclasses; their docstrings name the answers."""
+
+    PRIORITY: ClassVar[Priority] = Priority.VISIBLE
+
+    def work(self, cache: Cache) -> Work:
+        """Return short steps that answer the request; they raise InputError if it has no answer."""
+        raise NotImplementedError
+
+
+class Cache:
+    """Data that requests share with later ones, in the engine's process."""
+
+    def __init__(self) -> None:
+        self.by_kind: dict[type, Any] = {}  # by kind of request
+        self._drawn: tuple[object, Draws] | None = None
+
+    def draws(self, parameters: Parameters) -> Draws:
+        """Return the last queries and keys drawn, if these parameters share them, or else an empty `Draws`.
+
+        Work in progress on other parameters keeps its own.
+        """
+        from ...core.lab.sampling import Draws, drawn_from
+        from ...core.lab.scoring import sides
+
+        source = drawn_from(parameters, sides(parameters))
+        if self._drawn is None or self._drawn[0] != source:
+            self._drawn = source, Draws()
+        return self._drawn[1]
+
+
+# Answers to requests of every kind
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The part of a long computation that is done, 0 to 1."""
+
+    fraction: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """There is no result; the reason is one line that helps the user."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """An unexpected error: one line, and Python's report."""
+
+    error: str
+    report: str

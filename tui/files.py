@@ -1,0 +1,70 @@
+"""Writing files, atomically and with one-line errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..core.errors import InputError
+
+
+class FileError(InputError):
+    """A file that cannot be written; the message is one line."""
+
+
+def check_file(path: Path, read: Sequence[Path] = ()) -> None:
+    """Raise FileError if a path cannot be written or is one of the files `read`; call this before any work."""
+    folder = Path(os.path.realpath(path)).parent
+    try:
+        if path.is_dir():
+            raise FileError(f"{path}: is a directory, not a file")
+        if any(path.exists() and path.samefile(other) for other in read):
+            raise FileError(f"{path}: is the capture being read")
+        if not folder.is_dir():
+            raise FileError(f"{path}: no such directory: {folder}")
+        place = path if path.exists() and not path.is_file() else folder
+        if not os.access(place, os.W_OK):
+            raise FileError(f"{path}: {place} is not writable")
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}") from error
+
+
+def write_text(text: str, path: Path, ascii_only: bool = False, replace: bool = True) -> None:
+    """Write a result in UTF-8 or ASCII; raises FileError, or BrokenPipeError for a pipe without a reader."""
+    data = text.encode("ascii" if ascii_only else "utf-8", "backslashreplace")
+    try:
+        write_file(data, path, replace)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def write_file(data: bytes, path: Path, replace: bool = True) -> None:
+    """Write a temporary file and rename it; a device or a pipe is written to directly.
+
+    Raise FileExistsError if the file exists and `replace` is false.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        target.write_bytes(data)
+        return
+    temporary = target.with_name(f".attn-tui-{os.getpid()}.tmp")
+    with contextlib.ExitStack() as undo:
+        undo.callback(temporary.unlink, missing_ok=True)
+        with open(temporary, "xb") as file:
+            file.write(data)
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        if not replace:
+            target.open("xb").close()  # fails if the file was created meanwhile
+            undo.callback(target.unlink, missing_ok=True)
+        os.replace(temporary, target)
+        undo.pop_all()  # success: keep the file

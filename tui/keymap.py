@@ -1,0 +1,142 @@
+"""All commands that have keys, from the bindings of the app and its panes, and the user's own keys for them.
+
+The name of a command is the id of its binding; the [keys] table of the settings file uses these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from textual.binding import Binding, BindingType
+from textual.keys import Keys, key_to_character
+
+from .panes.catalogue import PANES
+from .settings.declared import KEYS_VARIABLE, Settings
+from .settings.parse import did_you_mean
+from .settings.store import config_file, key_setting
+from .views.help import KeyHelp
+from .views.keys import key_name, key_word
+
+EVERYWHERE = "everywhere"  # the place of commands that work in every pane
+
+APP_BINDINGS: tuple[Binding, ...] = (
+    Binding("q", "quit", "quit", show=False, id="quit"),
+    Binding("question_mark,f1", "help", "help", show=False, id="help"),
+    Binding("K", "all_keys", "all keys", show=False, id="all_keys"),
+    Binding("ctrl+p", "command_palette", "command palette", show=False, priority=True, id="palette"),
+    Binding("e", "export", "export the picture or the numbers to a file", show=False, id="export"),
+    Binding("y", "copy", "copy the command that prints these numbers", show=False, id="copy"),
+    Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
+    Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
+    *(Binding(str(number), f"pane('{title}')", title, show=False) for number, title in enumerate(PANES, start=1)),
+)
+
+_MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
+_KEYS = {key.value for key in Keys}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, its keys, and where they work."""
+
+    name: str  # such as lab.redraw; empty if its keys cannot be changed
+    place: str  # the name of a pane, or EVERYWHERE
+    words: str
+    keys: str  # separated by commas
+    action: str  # for the pane, or the app, to run
+
+
+def commands(bindings: Mapping[str, Iterable[BindingType]]) -> list[Command]:
+    """Return the commands of bindings, which are given by place, with their default keys."""
+    return [
+        Command(binding.id or "", place, binding.description, binding.key, binding.action)
+        for place, found in bindings.items()
+        for binding in found
+        if isinstance(binding, Binding)
+    ]
+
+
+def all_commands() -> list[Command]:
+    """Return the app's commands, which work in every pane, then each pane's."""
+    return commands({EVERYWHERE: APP_BINDINGS} | {title: row.load().BINDINGS for title, row in PANES.items()})
+
+
+def with_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> list[Command]:
+    """Return the commands with the keys of a keymap."""
+    return [replace(command, keys=keymap.get(command.name, command.keys)) for command in found]
+
+
+def help_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> dict[str, list[KeyHelp]]:
+    """Return the entries of the help for these commands, by place."""
+    groups: dict[str, list[KeyHelp]] = {}
+    for command in with_keys(found, keymap):
+        if command.words:
+            groups.setdefault(command.place, []).append((command.keys, command.words, command.name))
+    return groups
+
+
+def replaced_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> dict[str, str]:
+    """Return the new key for each default key that a keymap replaces, both as `key_word` writes them."""
+    return {
+        key_word(key): key_word(keymap[command.name].split(",")[0])
+        for command in found
+        if command.name in keymap
+        for key in command.keys.split(",")
+    }
+
+
+def accepted_keys(found: Sequence[Command], wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the keymap of the accepted keys, and error messages for the others, both by name."""
+    names = [command.name for command in found if command.name]
+    keymap: dict[str, str] = {}
+    problems: dict[str, str] = {}
+    for name, text in wanted.items():
+        keys = [key_name(word.strip()) for word in text.split(",")]
+        unknown = next((key for key in keys if not _is_key(key)), None)
+        if name not in names:
+            problems[name] = f"unknown action{did_you_mean(name, names)}; K lists all actions"
+        elif unknown is not None:
+            problems[name] = f"unknown key {unknown!r}; examples: n, ?, f2, pageup, ctrl+x"
+        else:
+            keymap[name] = ",".join(keys)
+    while clash := next(_clashes(with_keys(found, keymap), keymap), None):
+        name, key, other = clash
+        problems[name] = f"{key_word(key)} is already the key of {other.words!r}"
+        del keymap[name]
+    return keymap, problems
+
+
+def with_accepted_keys(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """Return the settings without invalid keys, which become problems; loads all panes for their actions."""
+    keymap, objections = accepted_keys(all_commands(), settings.keys)
+    from_environment = dict(key_setting(word) for word in environment.get(KEYS_VARIABLE, "").split())
+    problems = list(settings.problems)
+    for name, objection in objections.items():
+        if name in from_environment:
+            problems.append(f"{KEYS_VARIABLE}: {name}: {objection}; ignored")
+        else:
+            problems.append(f"{config_file()}: keys.{name}: {objection}; ignored, and settings not saved")
+    from_file = any(name not in from_environment for name in objections)
+    return replace(settings, keys=keymap, path=None if from_file else settings.path, problems=tuple(problems))
+
+
+def _clashes(found: Sequence[Command], keymap: Mapping[str, str]) -> Iterator[tuple[str, str, Command]]:
+    """Yield the keys of a keymap that another command has in the same place: name, key, other command."""
+    for command in found:
+        for other in found:
+            together = command.place == other.place or EVERYWHERE in (command.place, other.place)
+            if command.name in keymap and other is not command and together:
+                taken = {_canonical(key) for key in other.keys.split(",")}
+                yield from ((command.name, key, other) for key in command.keys.split(",") if _canonical(key) in taken)
+
+
+def _is_key(key: str) -> bool:
+    *modifiers, base = key.split("+") if len(key) > 1 else [key]
+    known = len(base) == 1 or base in _KEYS or key_to_character(base) is not None
+    return known and all(modifier in _MODIFIERS for modifier in modifiers)
+
+
+def _canonical(key: str) -> str:
+    """Return one name for keys that have several: question_mark is ?"""
+    return key_to_character(key) or key

@@ -1,0 +1,1 @@
+"""The Capture pane: the heads of a real model."""

@@ -1,0 +1,66 @@
+"""The list of a capture's heads, one line each, for print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from ....core.statistics.catalogue import STATISTIC
+from ....core.statistics.measurement import Measurement
+from ...views.glyphs import Glyphs
+from ...views.lines import PRINTED
+from ...views.numbers import short
+from ...views.verdict import verdict
+
+if TYPE_CHECKING:
+    from ....core.captures.capture import HeadSubject
+
+# Statistics in which real heads differ from random draws and from each other.
+SHOWN = (
+    "logit_std",
+    "logit_variance_within_row",
+    "row_mean_share",
+    "entropy_fraction",
+    "max_weight",
+    "one_hot_rows",
+    "dead_rows",
+    "first_key_weight",
+)
+_DISPENSABLE = ("logit_std", "max_weight")  # left out on narrow screens
+_WIDE = 96
+
+
+def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyphs: Glyphs) -> Table:
+    """Return a line for each head, on its first column; `width` is the screen's, None when not on a screen."""
+    narrow = width is not None and width < _WIDE
+    statistics = [STATISTIC[name] for name in SHOWN if not (narrow and name in _DISPENSABLE)]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for title in ("layer", "head", *(_title(s.short_label, s.unit == "share") for s in statistics)):
+        table.add_column(Text(glyphs.say(title), justify="right"), justify="right", no_wrap=True, vertical="bottom")
+    table.add_column("", no_wrap=True)
+    for head in heads:
+        measured = head.columns[0].measured
+        numbers = [Text(_number(measured[s.name].value, s.unit == "share", glyphs)) for s in statistics]
+        place = (Text(str(head.subject.layer.index)), Text(str(head.subject.head)))
+        table.add_row(*place, *numbers, Text(" " + verdict(measured), PRINTED["heading"]))
+    return table
+
+
+def _number(value: float | None, share: bool, glyphs: Glyphs) -> str:
+    """Return the value, aligned at the point with others unless it is too large or too small."""
+    if value is None:
+        return short(value, glyphs)
+    if share:
+        return f"{100 * value:.1f}"
+    return f"{value:.2f}" if value == 0 or 0.01 <= value < 1_000 else short(value, glyphs)
+
+
+def _title(label: str, share: bool) -> str:
+    """Return a label on two lines, split where the longer one is shortest."""
+    words = f"{label} %".split() if share else label.split()
+    halves = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
+    upper, lower = min(halves, key=lambda half: max(map(len, half)), default=(label, ""))
+    return f"{upper}\n{lower}"

@@ -1,0 +1,101 @@
+"""The layer × head map of a statistic, readable without colours, with a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ....core.statistics.catalogue import Statistic
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted
+from ...views.numbers import percent, short
+
+MARGIN = 4  # cells for the number of a layer
+_WIDEST = 3  # cells of one head
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """Values by (position of the layer, head): None for an unreadable head, no entry until measured."""
+
+    layers: Sequence[int]  # the number of each layer
+    heads: Sequence[int]  # the number of heads of each layer
+    values: Mapping[tuple[int, int], float | None]
+
+
+def map_lines(
+    head_map: HeadMap, statistic: Statistic, cursor: tuple[int, int], width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return a title, a line per layer and the legend; of a map that does not fit, the part around the cursor."""
+    most = max(head_map.heads)
+    each = min(max((width - MARGIN) // most, 1), _WIDEST)
+    across, down = (width - MARGIN) // each, max(height - 4, 1)
+    first_head = _window(cursor[1], most, across)
+    first_layer = _window(cursor[0], len(head_map.layers), down)
+    found = [value for value in head_map.values.values() if value is not None]
+    low, high = min(found, default=0.0), max(found, default=0.0)
+    label = glyphs.say(statistic.label)
+    title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - len(label)), "dim")]
+    lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width, glyphs)]
+    for position in range(first_layer, min(first_layer + down, len(head_map.layers))):
+        line: list[Span] = [(f"{head_map.layers[position]:>3} ", "label")]
+        for head in range(first_head, min(first_head + across, head_map.heads[position])):
+            where = (position, head)
+            value = head_map.values.get(where)
+            part = None if value is None else (value - low) / (high - low or 1.0)
+            line.append(_cell(part, where in head_map.values, each, where == cursor, glyphs))
+        lines.append(fitted(tuple(line), width))
+    lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
+    return lines[:height]
+
+
+def _shown(head_map: HeadMap, down: int, across: int, room: int) -> str:
+    """Return the rest of the title; if the map does not fit, that it is a part, and the size of the whole."""
+    layers, heads = len(head_map.layers), max(head_map.heads)
+    parts = [f"{layers} layers"] * (layers > down) + [f"{heads} heads"] * (heads > across)
+    words = f", part of {' x '.join(parts)}" if parts else ", by head"
+    return words if len(words) <= room else ", part" if parts else ""
+
+
+def _window(cursor: int, count: int, room: int) -> int:
+    """Return the first of `room` consecutive indices below `count` that include the cursor."""
+    return min(max(cursor - room // 2, 0), max(count - room, 0))
+
+
+def _ruler(first: int, count: int, across: int, each: int, width: int, glyphs: Glyphs) -> Line:
+    """Return the head numbers over their columns; those without space are left out."""
+    row = [" "] * width
+    free = 0
+    for head in range(first, min(first + across, count)):
+        at, text = MARGIN + (head - first) * each, str(head)
+        if (each >= 2 or head % 4 == 0) and at >= free and at + len(text) <= width:
+            row[at : at + len(text)] = text
+            free = at + len(text) + 1
+    return (("".join(row), "dim"),)
+
+
+def _cell(part: float | None, known: bool, each: int, chosen: bool, glyphs: Glyphs) -> Span:
+    """Return one head: a darker shade for a larger value and, if there is space, a digit from 0 to 9.
+
+    A narrow cell with the cursor has only the digit, because a reversed full block would be blank. `!` marks an
+    unreadable head, a point or a dash one that is not measured yet.
+    """
+    if part is None:
+        text = "!" if known else "-" if glyphs.ascii else "·"
+    else:
+        steps = len(glyphs.shades) - 1
+        digit = str(min(int(part * 10), 9))
+        shade = glyphs.shades[1 + min(int(part * steps), steps - 1)]
+        text = shade + digit if each >= _WIDEST else digit if chosen else shade
+    role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
+    return text.ljust(each), role
+
+
+def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: Glyphs) -> Line:
+    """Return the values of the lightest and the darkest shade."""
+    if not known:
+        return (("measuring", "dim"),)
+    share = statistic.unit == "share"
+    least, most = [percent(value) if share else short(value, glyphs) for value in (low, high)]
+    lightest, darkest = glyphs.shades[1], glyphs.shades[-1]
+    return ((lightest, "scaled"), (f" {least}  to  ", "dim"), (darkest, "scaled"), (f" {most}", "dim"))

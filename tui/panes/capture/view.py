@@ -1,0 +1,68 @@
+"""Facts on a capture and its selected head."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from ....core.statistics.measurement import Estimate
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Span, wrapped
+from ...views.numbers import short
+from ...views.verdict import verdict
+
+if TYPE_CHECKING:
+    from ....core.captures.capture import Capture, Layer
+
+
+Heads: TypeAlias = Mapping[tuple[int, int], "Mapping[str, Estimate] | None"]  # by (position of the layer, head)
+
+
+def capture_lines(
+    capture: Capture, layer: Layer, head: int, heads: Heads, cursor: tuple[int, int], width: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return the selected head, a count of all heads, the file, and the assumptions made."""
+    chosen = heads.get(cursor)
+    word = verdict(chosen) if chosen else ""
+    dot = glyphs.say(" · ")
+    title: list[Span] = [(f"layer {layer.index}", "accent"), (dot, "dim"), (f"head {head}", "accent")]
+    if word:
+        title.append((dot, "dim"))
+        title.append((word, "alert"))
+    lines: list[Line] = [tuple(title)]
+    lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
+    lines += [(), *wrapped(glyphs.say(head_counts(heads)), width), ()]
+    lines += wrapped(glyphs.say(capture.model or capture.path.name), width, "label")
+    if capture.model:
+        lines += wrapped(glyphs.say(capture.path.name), width, "dim")
+    for note in capture.notes:
+        lines += wrapped(glyphs.say(note), width, "dim")
+    return lines
+
+
+def head_counts(heads: Heads) -> str:
+    """Return `72 heads: 22 sink, 3 nearly uniform, 1 one-hot.`"""
+    words = Counter(verdict(measured) for measured in heads.values() if measured is not None)
+    told = [f"{count} {word}" for word, count in words.most_common() if word]
+    unread = sum(measured is None for measured in heads.values())
+    if unread:
+        told.append(f"{unread} unreadable")
+    return f"{len(heads)} heads: {', '.join(told) or 'none one-hot, sink or nearly uniform'}."
+
+
+def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
+    """Return `d_k 32, 70 queries × 70 keys, float16, scale × 0.177, causal`."""
+    facts = [f"d_k {layer.d_k}", f"{layer.queries} queries × {layer.keys} keys", layer.dtype]
+    if layer.batch > 1:
+        facts.insert(1, f"{layer.batch} texts")
+    if layer.kv_heads != layer.heads:
+        facts.append(f"{layer.heads} query heads share {layer.kv_heads} key/value heads")
+    facts.append(f"scale × {short(layer.scale, glyphs)}" if layer.scale is not None else "scale not given")
+    if layer.softcap is not None:
+        facts.append(f"soft-cap {short(layer.softcap, glyphs)}")
+    if layer.causal is not None:
+        facts.append("causal" if layer.queries == layer.keys else f"causal, {layer.causal.replace('_', ' ')}")
+    if layer.mask is not None:
+        facts.append("padding mask")
+    return ", ".join(facts)

@@ -1,0 +1,1 @@
+"""The Claims pane: claims about √d_k, tested."""

@@ -1,0 +1,109 @@
+"""The Claims pane: claims about √d_k, tested live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from ....core.claims.claim import Outcome
+from ....core.errors import InputError
+from ...compute.request import Failed, Request
+from ...views.bars import Key
+from ...views.lines import Line
+from ...views.reproduce import in_shell
+from ..pane import Host
+from ..two_parts import TwoParts
+from .requests import CheckClaims, ClaimList
+from .widget import ClaimListing, ClaimText
+
+if TYPE_CHECKING:
+    from ....core.export.formats import Format
+
+
+class ClaimsPane(TwoParts):
+    """The claims at the left, the selected one with its figures at the right."""
+
+    NAME = "Claims"
+    LEFT = (42, 42)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("↑↓", "claim"), ("PgUp PgDn", "scroll"), ("Enter", "open in the Lab"), ("r", "test again"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("v", "view"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "next claim", show=False, id="claims.next"),
+        Binding("up,k", "move(-1)", "previous claim", show=False, id="claims.previous"),
+        Binding("home", "move(-1000)", "first claim", show=False, id="claims.first"),
+        Binding("end", "move(1000)", "last claim", show=False, id="claims.last"),
+        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="claims.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", show=False, id="claims.read_back"),
+        Binding("v", "view", "switch between list and claim (narrow screens)", show=False, id="claims.view"),
+        Binding("enter", "to_lab", "open the Lab with the claim's parameters", show=False, id="claims.to_lab"),
+        Binding("r", "again", "test all claims again", show=False, id="claims.again"),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.claims = self.left = self.in_front = ClaimListing()
+        self.text = self.right = ClaimText()
+
+    def follow(self) -> None:
+        if not self.claims.claims:
+            self.action_again()
+
+    def statuses(self) -> Sequence[Line]:
+        return ()
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.claims import claims_csv, claims_json, claims_markdown
+
+        claims, found = self.claims.claims, self.claims.outcomes
+        if not claims or len(found) < len(claims):
+            tested = f"{len(found)} of {len(claims)} claims" if claims else "No claims"
+            raise InputError(f"{tested} tested so far.")
+        outcomes = [found[claim.id] for claim in claims]
+        if kind == "markdown":
+            return claims_markdown(outcomes, self.glyphs.say)
+        return (claims_json if kind == "json" else claims_csv)(outcomes)
+
+    def command(self) -> str:
+        return in_shell(["attn-tui", "claims"])
+
+    def show_answer(self, request: Request, answer: object) -> None:
+        match answer:
+            case ClaimList(claims):
+                self.claims.claims = claims
+                self.claims.outcomes.clear()
+            case Outcome():
+                self.claims.outcomes[answer.claim.id] = answer
+            case Failed(reason):
+                self.host.say(f"{reason}.")
+            case _:
+                pass
+        self._show()
+
+    def action_move(self, step: int) -> None:
+        self.claims.move(step)
+        self._show()
+
+    def action_read(self, lines: int) -> None:
+        self.bring(self.text)
+        self.text.scroll_by(lines)
+
+    def action_view(self) -> None:
+        self.bring(self.claims if self.in_front is self.text else self.text)
+
+    def action_again(self) -> None:
+        self.host.engine.withdraw(CheckClaims)
+        self.ask(CheckClaims())
+
+    def action_to_lab(self) -> None:
+        claim = self.claims.chosen
+        if claim is not None and claim.parameters is not None:
+            self.host.to_lab(claim.parameters)
+
+    def _show(self) -> None:
+        claim = self.claims.chosen
+        self.claims.redraw()
+        self.text.show(claim, self.claims.outcomes.get(claim.id) if claim else None)

@@ -1,0 +1,34 @@
+"""The request of the Claims pane: to test every claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from ...compute.request import Cache, Priority, Request, Work
+
+if TYPE_CHECKING:
+    from ....core.claims.claim import Claim
+
+
+@dataclass(frozen=True)
+class CheckClaims(Request):
+    """Test every claim. Answered by ClaimList, then by an Outcome for each claim when ready."""
+
+    PRIORITY: ClassVar[Priority] = Priority.BACKGROUND
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.claims.catalogue import CLAIMS, check_all
+        from ....core.claims.claim import without_figures
+
+        yield ClaimList([without_figures(claim) for claim in CLAIMS])
+        for outcome in check_all():
+            yield outcome and replace(outcome, claim=without_figures(outcome.claim))
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimList:
+    """The claims to be tested."""
+
+    claims: Sequence[Claim]

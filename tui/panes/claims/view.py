@@ -1,0 +1,98 @@
+"""The claims as lines: a list with verdicts, one claim in full, and all of them for print."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ....core.claims.claim import UNCLAIMED
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, ends, fitted, wrapped
+from ...views.numbers import short, signed
+
+if TYPE_CHECKING:
+    from ....core.claims.claim import Claim, Finding, Outcome, Verdict
+
+_SIGN = 10  # cells before a figure
+
+_WORDS: dict[Verdict, tuple[str, Role]] = {
+    "holds": ("true", "scaled"),
+    "holds in the limit": ("true only in a limit", "accent"),
+    "does not hold": ("false", "unscaled"),
+    "not testable here": ("not testable here", "dim"),
+}
+
+
+def claim_list(
+    claims: Sequence[Claim], outcomes: Mapping[str, Outcome], cursor: int, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return how many claims are tested, then a line for each claim; if they do not fit, those around the cursor."""
+    room = max(height - 2, 1)
+    first = min(max(cursor - room // 2, 0), max(len(claims) - room, 0))
+    lines: list[Line] = [((f" {len(outcomes)} of {len(claims)} claims tested", "heading"),), ()]
+    for index in range(first, min(first + room, len(claims))):
+        claim = claims[index]
+        outcome = outcomes.get(claim.id)
+        word, role = _WORDS[outcome.verdict] if outcome else (glyphs.say("…"), "dim")
+        chosen = index == cursor
+        name: Line = (
+            (glyphs.cursor if chosen else " ", "accent" if chosen else "text"),
+            (glyphs.say(claim.id), "accent" if chosen else "label"),
+        )
+        verdict: Line = ((word, role), (" ", "text"))
+        lines.append(ends(fitted(name, min(1 + len(claim.id), width - len(word) - 2)), verdict, width))
+    return [fitted(line, width) for line in lines]
+
+
+def claim_lines(claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return one claim: the statement, its source, the verdict, the figures, and why it is true or false."""
+    lines: list[Line] = wrapped(glyphs.say(claim.statement), width, "heading")
+    lines += [*wrapped(glyphs.say(f"From {claim.source}."), width, "dim"), ()]
+    if outcome is None:
+        lines += [*wrapped("Not tested yet", width, "dim"), ()]
+    else:
+        lines.append((("Verdict: ", "text"), _WORDS[outcome.verdict]))
+        lines += [*wrapped(glyphs.say(outcome.reason), width), ()]
+        for finding in outcome.findings:
+            lines += _finding(finding, width, glyphs)
+        if outcome.findings:
+            lines.append(())
+    return lines + wrapped(glyphs.say(claim.why), width)
+
+
+def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return one figure: whether it matches the claim, its label, and the claimed, measured and exact values."""
+    sign, role = ("✓ matches", "scaled") if finding.agrees else ("✗ off", "unscaled")
+    facts = _values(finding, glyphs)
+    if finding.claimed == UNCLAIMED.words:
+        sign, facts = "", f"for comparison: {facts.removeprefix('measured ')}"
+    else:
+        facts = f"claimed {signed(finding.claimed, glyphs)}, {facts}"
+    texts = wrapped(glyphs.say(finding.label), width - _SIGN, "label") + wrapped(glyphs.say(facts), width - _SIGN)
+    signs = [glyphs.say(sign), *[""] * (len(texts) - 1)]
+    return [((sign.ljust(_SIGN), role), *text) for sign, text in zip(signs, texts, strict=True)]
+
+
+def _values(finding: Finding, glyphs: Glyphs) -> str:
+    """Return the measured value with its standard error, and the exact value, as far as they are known."""
+    values: list[str] = []
+    if finding.measured is not None and finding.measured.value is not None:
+        stderr = finding.measured.stderr
+        plus = f" ± {short(stderr, glyphs)}" if stderr is not None else ""
+        values.append(f"measured {short(finding.measured.value, glyphs)}{plus}")
+    if finding.exact is not None:
+        values.append(f"exact {short(finding.exact, glyphs)}")
+    return ", ".join(values)
+
+
+def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return all claims in full, for print, and the number of each verdict."""
+    lines: list[Line] = []
+    for outcome in outcomes:
+        lines += claim_lines(outcome.claim, outcome, width, glyphs)
+        rule: Line = ((glyphs.rule * width, "dim"),)
+        lines += [(), rule, ()]
+    counts: Counter[Verdict] = Counter(outcome.verdict for outcome in outcomes)
+    told = ", ".join(f"{count} {_WORDS[verdict][0]}" for verdict, count in counts.most_common())
+    return [*lines, ((f"{len(outcomes)} claims: {told}", "heading"),)]

@@ -1,0 +1,54 @@
+"""The list of claims with a cursor, and the text of the selected claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...views.lines import Line
+from ...widgets.lines import LinesWidget
+from ...widgets.scrolled import ScrolledLines
+from .view import claim_lines, claim_list
+
+if TYPE_CHECKING:
+    from ....core.claims.claim import Claim, Outcome
+
+
+class ClaimListing(LinesWidget):
+    """Shows the claims and their verdicts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims: Sequence[Claim] = ()
+        self.outcomes: dict[str, Outcome] = {}
+        self.cursor = 0
+
+    @property
+    def chosen(self) -> Claim | None:
+        """The claim with the cursor."""
+        return self.claims[self.cursor] if self.claims else None
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return claim_list(self.claims, self.outcomes, self.cursor, width, height, self.glyphs)
+
+    def move(self, step: int) -> None:
+        """Move the cursor, at most to the first or last claim."""
+        self.cursor = min(max(self.cursor + step, 0), max(len(self.claims) - 1, 0))
+        self.redraw()
+
+
+class ClaimText(ScrolledLines):
+    """Shows a claim in full."""
+
+    claim: Claim | None = None
+    outcome: Outcome | None = None
+
+    def show(self, claim: Claim | None, outcome: Outcome | None) -> None:
+        """Show a claim; scroll to the top if it is another one."""
+        if claim is not self.claim:
+            self.top = 0
+        self.claim, self.outcome = claim, outcome
+        self.redraw()
+
+    def write(self, width: int, height: int) -> Sequence[Line]:
+        return claim_lines(self.claim, self.outcome, width - 1, self.glyphs) if self.claim else ()

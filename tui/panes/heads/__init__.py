@@ -1,0 +1,1 @@
+"""The Heads pane: what a layer costs."""

@@ -1,0 +1,156 @@
+"""The Heads pane: the cost of an attention layer, and the d_k that follows from its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual.binding import Binding, BindingType
+
+from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
+from ....core.attention.presets import PRESETS, Preset
+from ....core.errors import InputError, ParameterError
+from ....core.parameters import Field
+from ...views.bars import Key
+from ...views.lines import Line
+from ...views.reproduce import in_shell
+from ..pane import Host
+from ..two_parts import TwoParts
+from .widget import CostText, ShapePanel
+
+if TYPE_CHECKING:
+    from ....core.export.formats import Format
+
+_STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: the default layer, of no model
+
+
+class HeadsPane(TwoParts):
+    """The shape at the left, its cost at the right."""
+
+    NAME = "Heads"
+    LEFT = (20, 30)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("↑↓", "field"), ("←→", "step"), ("p", "model"), ("Enter", "open in the Lab"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("+-", "±1"), ("PgUp PgDn", "scroll"), ("v", "view"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "next field", show=False, id="heads.next"),
+        Binding("up,k", "move(-1)", "previous field", show=False, id="heads.previous"),
+        Binding("right,l", "step(1)", "step the field up", show=False, id="heads.step_up"),
+        Binding("left,h", "step(-1)", "step the field down", show=False, id="heads.step_down"),
+        Binding("plus", "fine(1)", "+1", show=False, id="heads.more"),
+        Binding("minus", "fine(-1)", "-1", show=False, id="heads.less"),
+        Binding("backspace", "follow", "let key heads or d_k follow other fields", show=False, id="heads.follow"),
+        Binding("p", "preset(1)", "next model", show=False, id="heads.next_model"),
+        Binding("P", "preset(-1)", "previous model", show=False, id="heads.previous_model"),
+        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="heads.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", show=False, id="heads.read_back"),
+        Binding("v", "view", "switch between shape and cost (narrow screens)", show=False, id="heads.view"),
+        Binding("enter", "to_lab", "open the Lab with the layer's d_k", show=False, id="heads.to_lab"),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.preset: Preset | None = None
+        self.shape = self.left = self.in_front = ShapePanel()
+        self.text = self.right = CostText()
+
+    def follow(self) -> None:
+        self._show()
+
+    def statuses(self) -> Sequence[Line]:
+        try:
+            layer = self.shape.as_layer()
+        except ParameterError:
+            return [(("impossible shape", "alert"),), (("invalid", "alert"),)]
+        texts = [f"d_k {layer.width} · {layer.kind}", f"d_k {layer.width}"]
+        return [((self.glyphs.say(text), "text"),) for text in texts]
+
+    @property
+    def topic(self) -> Field:
+        return self.shape.field
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.cost import cost_csv, cost_json, cost_markdown
+
+        found = cost(self._layer())
+        if kind == "markdown":
+            return cost_markdown(found, self.preset, self.glyphs.say)
+        return (cost_json if kind == "json" else cost_csv)(found, self.preset)
+
+    def command(self) -> str:
+        layer, words = self._layer(), ["attn-tui", "cost"]
+        usual = Layer()
+        if self.preset is not None:
+            usual = self.preset.layer
+            words += ["--preset", self.preset.name]
+        filled = {"kv_heads": layer.key_heads, "d_k": layer.width}
+        for field in SHAPE_FIELDS:
+            value = getattr(layer, field.name)
+            if value != getattr(usual, field.name):
+                # No option unsets a value of the preset.
+                words += [field.option, field.format(filled[field.name] if value is None else value)]
+        return in_shell(words)
+
+    @property
+    def file_name(self) -> str:
+        if self.preset is not None:
+            return f"heads-{self.preset.name}"
+        return f"heads-d{self.shape.values['d_model']}-h{self.shape.values['heads']}"
+
+    def action_move(self, step: int) -> None:
+        self.shape.move(step)
+        self._show()
+
+    def action_step(self, direction: Literal[-1, 1]) -> None:
+        self.shape.step(direction)
+        self._show()
+
+    def action_fine(self, direction: Literal[-1, 1]) -> None:
+        self.shape.step(direction, fine=True)
+        self._show()
+
+    def action_follow(self) -> None:
+        self.shape.let_follow()
+        self._show()
+
+    def action_preset(self, direction: Literal[-1, 1]) -> None:
+        self.preset = _STARTS[(_STARTS.index(self.preset) + direction) % len(_STARTS)]
+        self.shape.take(self.preset.layer if self.preset else Layer())
+        self._show()
+
+    def action_read(self, lines: int) -> None:
+        self.bring(self.text)
+        self.text.scroll_by(lines)
+
+    def action_view(self) -> None:
+        self.bring(self.shape if self.in_front is self.text else self.text)
+
+    def action_to_lab(self) -> None:
+        try:
+            parameters = self.parameters.with_value("d_k", self.shape.as_layer().width)
+        except ParameterError as error:
+            self.shape.objection = f"The Lab cannot show this d_k. {error}"
+            self.shape.redraw()
+        else:
+            self.host.to_lab(parameters)
+
+    def _layer(self) -> Layer:
+        """Return the layer on screen; raises InputError if the shape is impossible."""
+        try:
+            return self.shape.as_layer()
+        except ParameterError as error:
+            raise InputError(f"The shape is impossible: {error}.") from error
+
+    def _show(self) -> None:
+        try:
+            layer = self.shape.as_layer()
+        except ParameterError as error:
+            self.shape.objection = str(error)
+            self.text.dim(True)
+        else:
+            self.shape.objection = ""
+            self.text.dim(False)
+            self.text.show(cost(layer), self.preset)
+        self.shape.redraw()
+        self.host.show_status()

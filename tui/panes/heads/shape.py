@@ -1,0 +1,64 @@
+"""The shape of a layer as a line per field, with help or an error message below."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....core.attention.cost import SHAPE_FIELDS
+from ....core.attention.formats import FORMATS
+from ....core.parameters import Field, Value
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, fitted, wrapped
+from ...views.panel import field_line
+
+
+def shape_rows() -> list[Field | None]:
+    """Return the field of each line; None separates the layer from its use."""
+    rows: list[Field | None] = []
+    for before, field in zip((None, *SHAPE_FIELDS), SHAPE_FIELDS, strict=False):
+        if before is not None and before.group != field.group:
+            rows.append(None)
+        rows.append(field)
+    return rows
+
+
+def shape_lines(
+    values: dict[str, Value | None],
+    followed: dict[str, Value],
+    cursor: str,
+    objection: str,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+) -> list[Line]:
+    """Return exactly `height` lines of `width`; a field whose value is None shows the one in `followed`, if any."""
+    lines: list[Line] = []
+    for field in shape_rows():
+        if field is None:
+            lines.append(())
+            continue
+        value = values[field.name]
+        role: Role = "text" if value is not None else "dim"
+        text = glyphs.say(_text(field, followed.get(field.name) if value is None else value))
+        lines.append(field_line(_named(field, text, width), text, role, field.name == cursor, width, glyphs))
+    if objection:
+        notes = wrapped(glyphs.say(f"{objection}."), width, "alert")
+    else:
+        help_ = next(field.help for field in SHAPE_FIELDS if field.name == cursor)
+        notes = wrapped(glyphs.say(help_), width, "dim")
+    room = max(height - len(lines) - 1, 0)
+    lines += [(), *notes[:room]]
+    return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
+
+
+def _text(field: Field, value: Value | None) -> str:
+    if value is None:
+        return "—"
+    return FORMATS[str(value)].word if field.name == "cache_format" else field.format(value)
+
+
+def _named(field: Field, text: str, width: int) -> Field:
+    """Return the field, with its symbol as label if its label leaves too little room for the longest format."""
+    if field.name == "cache_format" and width < len(field.label) + 1 + max(len(f.word) for f in FORMATS.values()):
+        return replace(field, label=field.symbol)
+    return field

@@ -1,0 +1,123 @@
+"""The cost of a layer as lines: its shape, matrices, cache and operations, with their formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....core.attention.cost import Cost
+from ....core.attention.formats import FORMATS
+from ....core.attention.presets import Preset
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, wrapped
+from ...views.numbers import binary, metric
+
+NAME = 14  # cells of a row's name
+
+
+def cost_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
+    """Return the whole cost. Sentences are wrapped to `width`; tables are about 60 cells wide at any width."""
+    lines = [*layer_lines(cost, width, glyphs, preset), ()]
+    for table in (matrix_lines(cost, glyphs), cache_lines(cost, glyphs), flops_lines(cost, glyphs)):
+        lines += [*table, ()]
+    return lines + remark_lines(cost, width, glyphs, preset)
+
+
+def layer_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
+    """Return the model, how heads share keys and values, and the d_k that follows."""
+    layer = cost.layer
+    heads = {
+        "multi-head": f"{layer.heads} heads, each with its own keys and values",
+        "grouped-query": f"{layer.heads} query heads share {layer.key_heads} key/value heads",
+        "multi-query": f"{layer.heads} query heads share one key/value head",
+    }[layer.kind]
+    share = f"d_model/heads = {layer.d_model}/{layer.heads}"
+    if layer.width * layer.heads == layer.d_model:
+        d_k = f"d_k {layer.width} = {share}"
+    else:
+        d_k = f"d_k {layer.width}, not {share} = {layer.d_model / layer.heads:.4g}"
+    lines: list[Line] = []
+    if preset is not None:
+        lines += wrapped(glyphs.say(preset.title(layer)), width, "heading")
+        lines += wrapped(glyphs.say(f"Source: {preset.source}."), width, "dim")
+    lines += wrapped(glyphs.say(f"{layer.kind.capitalize()} attention: {heads}."), width)
+    return lines + wrapped(glyphs.say(f"{d_k}; 1/√d_k multiplies scores by {layer.width**-0.5:.4g}."), width)
+
+
+def matrix_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
+    """Return the parameters of each matrix."""
+    layers = cost.layer.layers
+    rows = [("parameters", "shape", "weights", "bias")]
+    for m in cost.matrices:
+        bias = f"{m.bias:,}" if m.bias else "—"
+        rows.append((f" {m.name}", f"{m.rows} × {m.columns}", f"{m.weights:,}", bias))
+    rows.append((" per layer", "", f"{cost.parameters:,}", ""))
+    if layers > 1:
+        rows.append((f" {layers} layers", "", f"{cost.all_parameters:,}", ""))
+    return _table(rows, (15, 18, 12), glyphs)
+
+
+def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
+    """Return the bytes of keys and values, for a token and for the context."""
+    layer, times = cost.layer, cost.layer.heads // cost.layer.key_heads
+    layers = f" × {layer.layers} layers" if layer.layers > 1 else ""
+    texts = f" × {layer.batch} texts" if layer.batch > 1 else ""
+    rows = [
+        ("KV cache", f"2 × key heads × d_k × {FORMATS[layer.cache_format].word}", ""),
+        (
+            " per token",
+            f"2 × {layer.key_heads} × {layer.width} × {layer.number_bytes} bytes{layers}",
+            binary(cost.cache_per_token),
+        ),
+        (" the context", f"{layer.context} tokens{texts}", binary(cost.cache)),
+    ]
+    if times > 1:
+        rows.append((" multi-head", f"would need {times} times as much", binary(cost.cache * times)))
+    return _table(rows, (-34, 12), glyphs)
+
+
+def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
+    """Return the operations for the next token, and for all tokens of the context at once."""
+    one, every = cost.next_token, cost.whole_context
+    rows = [
+        ("FLOPs", "", "next token", "all tokens"),
+        (" projections", "2 × weights × tokens", metric(one.projections), metric(every.projections)),
+        (" q·k", "2 × heads × d_k × pairs", metric(one.scores), metric(every.scores)),
+        (" weights·v", "2 × heads × d_k × pairs", metric(one.weighted_sum), metric(every.weighted_sum)),
+        (" total", "", metric(one.total), metric(every.total)),
+    ]
+    return _table(rows, (-23, 11, 12), glyphs)
+
+
+def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
+    """Return notes on what is counted."""
+    layer, n = cost.layer, cost.layer.context
+    scope = f"{layer.layers} layers" if layer.layers > 1 else "one layer"
+    scope += f" and {layer.batch} texts" if layer.batch > 1 else ""
+    if layer.mask == "causal":
+        pairs = f"all tokens make {n} × {n + 1}/2, because the causal mask hides the rest. "
+        pairs += "A kernel that computes hidden pairs too needs nearly twice as much."
+    else:
+        pairs = f"all tokens make {n}²."
+    texts = [
+        f"FLOPs are for {scope}; a multiply–add counts as two. Biases, norms, rotary embeddings "
+        "and softmax are not counted.",
+        f"The next token makes {n} pairs, with itself and each token before it; {pairs}",
+    ]
+    if preset is not None and preset.note:
+        texts.append(f"{preset.note}.")
+    return [line for text in texts for line in wrapped(glyphs.say(text), width, "dim")]
+
+
+def _table(rows: Sequence[Sequence[str]], widths: Sequence[int], glyphs: Glyphs) -> list[Line]:
+    """Return a heading and its rows. `widths` are minimal; a column of negative width is a formula, aligned left."""
+    said = [[glyphs.say(cell) for cell in row] for row in rows]
+    lines: list[Line] = []
+    for number, row in enumerate(said):
+        name: Role = "heading" if number == 0 else "label"
+        spans: list[Span] = [(row[0].ljust(NAME), name)]
+        for at, least in enumerate(widths, 1):
+            cells = max(abs(least), max(len(other[at]) for other in said) + (least > 0))
+            right: Role = "dim" if number == 0 else "text"
+            spans.append((row[at].ljust(cells), "dim") if least < 0 else (row[at].rjust(cells), right))
+        lines.append(tuple(spans))
+    return lines

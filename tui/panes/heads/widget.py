@@ -1,0 +1,105 @@
+"""The shape of a layer with a cursor, and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Literal
+
+from textual import events
+
+from ....core.attention.cost import SHAPE_FIELDS, Cost, Layer
+from ....core.attention.presets import Preset
+from ....core.parameters import Field, Value
+from ...views.lines import Line
+from ...widgets.lines import LinesWidget
+from ...widgets.scrolled import ScrolledLines
+from .shape import shape_lines, shape_rows
+from .view import cost_lines
+
+FOLLOWING = {"kv_heads", "d_k"}  # fields that follow from others if they are not set
+
+
+class ShapePanel(LinesWidget):
+    """Shows and steps the fields of a layer; while they are stepped, the shape may be impossible."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cursor = SHAPE_FIELDS[0].name
+        self.objection = ""
+        self.take(Layer())
+
+    def take(self, layer: Layer) -> None:
+        """Take all values from this layer."""
+        self.values: dict[str, Any] = {field.name: getattr(layer, field.name) for field in fields(layer)}
+
+    def as_layer(self) -> Layer:
+        """Return the layer with these values; raises ParameterError if they are not valid together."""
+        return Layer(**self.values)
+
+    @property
+    def field(self) -> Field:
+        """The field with the cursor."""
+        return next(field for field in SHAPE_FIELDS if field.name == self.cursor)
+
+    @property
+    def followed(self) -> dict[str, Value]:
+        """The values of the fields in FOLLOWING if they are not set; without d_k if it would not be an integer."""
+        d_model, heads = self.values["d_model"], self.values["heads"]
+        found: dict[str, Value] = {"kv_heads": heads}
+        if d_model % heads == 0:
+            found["d_k"] = d_model // heads
+        return found
+
+    def move(self, step: int) -> None:
+        """Move the cursor, at most to the first or last field."""
+        names = [field.name for field in SHAPE_FIELDS]
+        self.cursor = names[min(max(names.index(self.cursor) + step, 0), len(names) - 1)]
+
+    def step(self, direction: Literal[-1, 1], fine: bool = False) -> None:
+        """Step the field with the cursor as its declaration says; with `fine`, by one instead of doubling."""
+        field = self.field
+        value: Any = self.values[field.name]
+        if value is None:  # start at the value it follows, or at the integer below
+            value = self.followed.get(field.name, max(self.values["d_model"] // self.values["heads"], 1))
+        if fine and field.step == "double":
+            value = int(min(max(value + direction, field.low), field.high))
+        else:
+            value = field.stepped(value, direction)
+        self.values[field.name] = value
+
+    def let_follow(self) -> None:
+        """Unset the field with the cursor, if it can follow from others."""
+        if self.cursor in FOLLOWING:
+            self.values[self.cursor] = None
+
+    def on_click(self, event: events.Click) -> None:
+        rows = shape_rows()
+        field = rows[event.y] if event.y < len(rows) else None
+        if field is not None:
+            self.cursor = field.name
+            self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return shape_lines(self.values, self.followed, self.cursor, self.objection, width, height, self.glyphs)
+
+
+class CostText(ScrolledLines):
+    """Shows the cost of a layer."""
+
+    cost: Cost | None = None
+    preset: Preset | None = None
+
+    def show(self, cost: Cost, preset: Preset | None) -> None:
+        """Show this cost, of a layer that may have started from a preset; for another preset, scroll to the top."""
+        if preset is not self.preset:
+            self.top = 0
+        self.cost, self.preset = cost, preset
+        self.redraw()
+
+    def write(self, width: int, height: int) -> Sequence[Line]:
+        if self.cost is None:
+            return ()
+        lines = cost_lines(self.cost, width, self.glyphs, self.preset)
+        # If space is short, blank lines are dropped: headings separate the tables too.
+        return lines if len(lines) <= height else [line for line in lines if line]

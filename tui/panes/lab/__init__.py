@@ -1,0 +1,1 @@
+"""The Lab pane: random queries and keys, recomputed on every key."""

@@ -1,0 +1,228 @@
+"""The Lab: random queries and keys, unscaled and scaled, recomputed on every key press."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual.binding import Binding, BindingType
+
+from ....core.errors import InputError, ParameterError
+from ....core.parameters import Field, Parameters
+from ....core.scales import multiplier
+from ....core.statistics.catalogue import Statistic
+from ...compute.measure import Answer, Measure
+from ...compute.request import Failed, Progress, Request
+from ...views.bars import Key
+from ...views.lines import Line
+from ...views.table import with_theory
+from ...widgets.parameter_panel import ParameterPanel, typing
+from ...widgets.results import Results
+from ..pane import Host
+from ..stepping import SteppingPane, by
+from ..two_parts import TwoParts
+
+if TYPE_CHECKING:
+    from ....core.export.formats import Format
+
+
+class LabPane(TwoParts, SteppingPane):
+    """The parameters at the left, the results at the right."""
+
+    NAME = "Lab"
+    LEFT = (22, 26)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type d_k"), ("s", "scale"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("m", "mechanism"), ("f", "format"),
+        ("x", "mask"), ("r", "redraw"), ("t", "theory"), ("v", "view"), ("R", "reset"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="lab.more"),
+        Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="lab.less"),
+        Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="lab.double"),
+        Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="lab.halve"),
+        Binding("pageup", "width(1)", "next width of a real model", show=False, id="lab.next_width"),
+        Binding("pagedown", "width(-1)", "previous width of a real model", show=False, id="lab.previous_width"),
+        Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False, id="lab.more_keys"),
+        Binding("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", show=False, id="lab.fewer_keys"),
+        Binding("s", "step('scale', 1)", "next scale rule", show=False, id="lab.next_scale"),
+        Binding("S", "step('scale', -1)", "previous scale rule", show=False, id="lab.previous_scale"),
+        Binding("c", "step('components', 1)", "next component law", show=False, id="lab.next_law"),
+        Binding("x", "step('mask', 1)", "next mask", show=False, id="lab.next_mask"),
+        Binding("m", "step('mechanism', 1)", "next mechanism", show=False, id="lab.next_mechanism"),
+        Binding("f", "step('precision', 1)", "next number format", show=False, id="lab.next_format"),
+        Binding("r", "step('seed', 1)", "redraw with a new seed", show=False, id="lab.redraw"),
+        Binding("R", "reset", "reset all parameters", show=False, id="lab.reset"),
+        Binding("t", "theory", "show exact values instead of ± (narrow screens)", show=False, id="lab.theory"),
+        Binding("v", "view", "switch between table and histograms", show=False, id="lab.view"),
+        *typing(words="type d_k"),
+        Binding("backspace", "typed('erase')", "erase a digit", show=False),
+        Binding("enter", "typed('accept')", "accept the typed value", show=False),
+        Binding("escape", "typed('cancel')", "cancel typing", show=False),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.panel = self.left = ParameterPanel(host.parameters, host.change, self._typed)
+        self.results = self.right = self.in_front = Results(host.glyphs)
+        self.answer: Answer | None = None  # the one on screen
+        self.last_step = by(1)  # the step of d_k that the last key made
+        self._objection = ""  # why the parameters, or the text being typed, are not accepted
+
+    # Results
+
+    def follow(self) -> None:
+        p = self.parameters
+        if p != self.panel.parameters:
+            self.panel.finish()
+            self.panel.show(p)
+        fault = self._fault()
+        self._reject(fault)
+        if fault:
+            return
+        engine = self.host.engine
+        known = engine.cached(p)
+        if known is None:
+            self.ask(Measure(p))
+        else:
+            engine.withdraw(Measure)
+            self._take(known)
+        self.call_after_refresh(engine.prefetch, self._next(p))
+
+    def show_answer(self, request: Request, answer: object) -> None:
+        if self.is_current:  # the answer is for earlier parameters
+            return
+        match answer:
+            case Answer():
+                self._take(answer)
+            case Progress(fraction):
+                partial = self.answer is not None and self.answer.parameters == self.parameters
+                if not partial and not self._objection:
+                    self._show_stale(f"Computing d_k {self.parameters.d_k}.")
+                self.show_progress(fraction)
+            case Failed(reason):
+                if request == Measure(self.parameters):
+                    self._show_stale(f"{reason}.")
+                self.show_progress(None)
+            case _:
+                pass
+
+    def _take(self, answer: Answer) -> None:
+        """Show an answer, which may cover only the first draws."""
+        self.answer = answer
+        measured, theory = answer.measurement, answer.theory
+        early = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws: "
+        self.results.show(with_theory(measured, theory), early, theory.curve)
+        if self._objection:
+            self._show_stale(self._objection)
+        if measured.complete:
+            self.show_progress(None)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the whole answer to the current parameters is on screen."""
+        shown = self.answer
+        return shown is not None and shown.measurement.complete and shown.parameters == self.parameters
+
+    def _typed(self, objection: str) -> None:
+        """Show the error message for the text being typed; remove it if `objection` is empty."""
+        self._reject(objection or self._fault())
+
+    def _reject(self, reason: str) -> None:
+        """Dim the last result and show the reason; with an empty reason, show it as current."""
+        before, self._objection = self._objection, reason
+        if reason:
+            self._show_stale(reason)
+        elif before and self.answer is not None:
+            self._take(self.answer)
+
+    def _show_stale(self, reason: str) -> None:
+        shown = f" The numbers shown are for d_k {self.answer.parameters.d_k}." if self.answer else ""
+        self.results.show_stale(reason + shown)
+
+    def _fault(self) -> str:
+        """Return why the scale rule has no multiplier for these parameters; empty if it has one."""
+        try:
+            multiplier(self.parameters.scale, self.parameters.setting)
+        except ParameterError as error:
+            return f"{error}."
+        return ""
+
+    def _next(self, p: Parameters) -> Parameters:
+        """Return the parameters after the last key if it is pressed again."""
+        return p.with_value("d_k", self.last_step(p.d_k))
+
+    # Actions
+
+    def step_d_k(self, step: Callable[[int], int]) -> None:
+        self.last_step = step
+        super().step_d_k(step)
+
+    def set_parameters(self, parameters: Parameters) -> None:
+        self.panel.finish()
+        super().set_parameters(parameters)
+
+    def action_type(self, character: str) -> None:
+        """Type a digit of d_k."""
+        self.panel.type_into("d_k", character)
+
+    def action_typed(self, end: Literal["erase", "accept", "cancel"]) -> None:
+        """Erase a digit, accept or cancel, if something is being typed."""
+        panel = self.panel
+        if panel.editing is not None:
+            {"erase": panel.action_erase, "accept": panel.action_accept, "cancel": panel.action_cancel}[end]()
+
+    def action_reset(self) -> None:
+        self.set_parameters(Parameters())
+
+    def action_theory(self) -> None:
+        self.results.table.swap()
+
+    def action_view(self) -> None:
+        """Turn to the next view; on a narrow screen, the parameters are a view too."""
+        if not self.one_at_a_time:
+            self.results.next_view()
+        elif self.in_front is self.panel:
+            self.results.first_view()
+            self.focus()
+        elif self.results.next_view():
+            self.panel.focus()
+
+    def on_focus(self) -> None:
+        self.bring(self.results)
+
+    # Status, help, export
+
+    def statuses(self) -> Sequence[Line]:
+        forms = super().statuses()
+        if self.progress is not None or not self.host.as_left:
+            return forms
+        restored: Line = ((self.glyphs.say("as you left it, R resets · "), "accent"),)
+        return [*((*restored, *form) for form in forms), *forms]
+
+    @property
+    def topic(self) -> Field | Statistic | None:
+        return self.panel.field if self.panel.has_focus else self.results.table.statistic
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.report import report_csv, report_json, report_markdown
+
+        if self.results.why_stale:
+            raise InputError(self.results.why_stale)
+        if self.answer is None or not self.is_current:
+            raise InputError(f"The numbers for d_k {self.parameters.d_k} are still being computed.")
+        measurement, prediction = self.answer.measurement, self.answer.theory.prediction
+        if kind == "markdown":
+            return report_markdown(measurement, prediction, self.glyphs.say)
+        return (report_json if kind == "json" else report_csv)(measurement, prediction)
+
+    def command(self) -> str:
+        from ...views.reproduce import command_line
+
+        if self._objection:
+            raise InputError(self._objection)
+        return command_line(self.parameters)
+
+    @property
+    def file_name(self) -> str:
+        return f"lab-d{self.parameters.d_k}"

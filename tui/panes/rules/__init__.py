@@ -1,0 +1,1 @@
+"""The Rules pane: every scale rule side by side."""

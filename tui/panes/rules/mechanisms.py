@@ -1,0 +1,106 @@
+"""Mechanisms over d_k: their statistics on the same queries and keys, and the bounds of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ....core.parameters import choice_word
+from ....core.scales import SCALE_RULES
+from ....core.statistics.catalogue import STATISTIC
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, wrapped
+from ...views.numbers import on_the_point, short
+
+if TYPE_CHECKING:
+    from ....core.lab.results import MechanismRow
+
+_NAME = 22
+_CELL = 8  # cells of a value
+_WORDS = {"logit_std": "logit std", "entropy_fraction": "entropy / ln n, %", "max_weight": "max weight, %"}
+
+
+def mechanism_lines(rows: Sequence[MechanismRow], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a block for each statistic, with a line for each mechanism, and sentences on the bounds.
+
+    If the width does not suffice for all d_k, the smallest are left out.
+    """
+    if not rows:
+        return [((glyphs.say("Measuring mechanisms…"), "dim"),)]
+    d_ks = sorted({row.d_k for row in rows})
+    room = max((width - _NAME) // _CELL, 1)
+    left_out, d_ks = d_ks[:-room], d_ks[-room:]
+    lines: list[Line] = []
+    for name, words in _WORDS.items():
+        factor = 100 if STATISTIC[name].unit == "share" else 1
+        lines += _block(words, rows, d_ks, lambda row, n=name, f=factor: _times(row.measured[n].value, f), glyphs)
+    scores = [row for row in rows if (row.mechanism, row.rule) != ("dot_product", "sqrt_d_k")]
+    lines += _block("largest |score|", scores, d_ks, lambda row: row.largest, glyphs, scaled=False)
+    bounded = [row for row in rows if row.bound is not None]
+    lines += _block("bound of |score|", bounded, d_ks, lambda row: row.bound, glyphs, scaled=False)
+    if left_out:
+        lines += wrapped(f"Not shown at this width: d_k {', '.join(map(str, left_out))}.", width, "dim")
+    lines.append(())
+    for sentence in bound_sentences(rows):
+        lines += wrapped(glyphs.say(sentence), width)
+    return lines
+
+
+def bound_sentences(rows: Sequence[MechanismRow]) -> list[str]:
+    """Return sentences on the bounds of additive and cosine attention."""
+    sentences: list[str] = []
+    additive = [row for row in rows if row.mechanism == "additive" and row.bound and row.largest is not None]
+    if additive:
+        last = max(additive, key=lambda row: row.d_k)
+        bound, largest = last.bound or 0.0, last.largest or 0.0
+        beyond = sum((row.largest or 0) > 1 for row in additive)
+        sentences.append(
+            f"Scores of additive attention lie within ±‖v‖₁, not within ±1 as each tanh does: at d_k {last.d_k} "
+            f"‖v‖₁ is {bound:.4g}, and the largest |score| drawn is {largest:.3g}, {100 * largest / bound:.0f} % of "
+            f"it. The largest |score| exceeds 1 at {beyond} of {len(additive)} d_k. ‖v‖₁ grows like √d_k, because v "
+            "has d_k entries that shrink like 1/√d_k; the standard deviation of the scores does not grow."
+        )
+    if any(row.mechanism == "cosine" for row in rows):
+        sentences.append(
+            "Scores of cosine attention lie within ±1, and their standard deviation falls like 1/√d_k: without a "
+            "temperature, attention becomes uniform."
+        )
+    return sentences
+
+
+def _texts(values: Sequence[float | None], glyphs: Glyphs) -> Sequence[str]:
+    """Return values with aligned decimal points, unless that makes them too wide for their cells."""
+    if not values:
+        return ()
+    texts = on_the_point(values, 3, glyphs)
+    return texts if len(texts[0]) < _CELL else [short(value, glyphs) for value in values]
+
+
+def _times(value: float | None, factor: int) -> float | None:
+    return None if value is None else factor * value
+
+
+def _block(
+    title: str,
+    rows: Sequence[MechanismRow],
+    d_ks: Sequence[int],
+    value: Callable[[MechanismRow], float | None],
+    glyphs: Glyphs,
+    scaled: bool = True,
+) -> list[Line]:
+    """Return a heading with the d_k, and a line for each mechanism, with its scale rule if `scaled`."""
+    ends: list[Span] = [(str(d_k).rjust(_CELL), "dim") for d_k in d_ks]
+    lines: list[Line] = [((glyphs.say(title).ljust(_NAME), "heading"), *ends)]
+    known = [row for row in rows if row.d_k in d_ks]
+    texts = dict(zip(map(id, known), _texts([value(row) for row in known], glyphs), strict=True))
+    for mechanism, rule in dict.fromkeys((row.mechanism, row.rule) for row in rows):
+        found = {row.d_k: row for row in rows if (row.mechanism, row.rule) == (mechanism, rule)}
+        word = choice_word(mechanism)
+        if scaled and mechanism in ("dot_product", "bilinear"):
+            word += f" × {SCALE_RULES[rule].label}"
+        role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
+        role = "scaled" if (mechanism, rule) == ("dot_product", "sqrt_d_k") else role
+        cells = [texts[id(found[d_k])] if d_k in found else glyphs.say("…") for d_k in d_ks]
+        values: list[Span] = [(text.rjust(_CELL), "text") for text in cells]
+        lines.append(((" " + glyphs.say(word).ljust(_NAME - 1), role), *values))
+    return lines

@@ -1,0 +1,92 @@
+"""The requests of the Rules pane: every scale rule, entropy over d_k, and mechanisms over d_k."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....core.parameters import Parameters
+from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
+
+if TYPE_CHECKING:
+    from ....core.lab.results import MechanismRow, RuleRow
+
+_SLOW = 0.5  # seconds after which progress is reported
+
+
+@dataclass(frozen=True)
+class MeasureRules(Request):
+    """Measure every scale rule on the same queries and keys. Answered by RuleRows and Progress."""
+
+    parameters: Parameters
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.lab.rules import stream
+
+        start = last_sent = time.monotonic()
+        found: list[RuleRow] = []
+        for step in stream(self.parameters, cache.draws(self.parameters)):
+            found += step.found
+            now = time.monotonic()
+            if step.fraction == 1 or (found and now - last_sent > BATCH_INTERVAL):
+                last_sent = now
+                if now - start > _SLOW:
+                    yield Progress(step.fraction)
+                yield RuleRows(found, step.fraction)
+                found = []
+            elif now - last_sent > PROGRESS_INTERVAL and now - start > _SLOW:
+                last_sent = now
+                yield Progress(step.fraction)
+            else:
+                yield None
+
+
+@dataclass(frozen=True)
+class MeasureRuleCurves(Request):
+    """Measure entropy over d_k under every scale rule. Answered by RuleCurves."""
+
+    parameters: Parameters
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.lab.rule_curves import stream
+
+        return (step.found for step in stream(self.parameters))
+
+
+@dataclass(frozen=True)
+class MeasureMechanisms(Request):
+    """Measure every mechanism over d_k. Answered by MechanismRows."""
+
+    parameters: Parameters
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.lab.mechanisms import stream
+
+        last_sent = time.monotonic()
+        found: list[MechanismRow] = []
+        for step in stream(self.parameters):
+            found += [step.found] if step.found else []
+            if step.fraction == 1 or time.monotonic() - last_sent > PROGRESS_INTERVAL:
+                last_sent = time.monotonic()
+                yield MechanismRows(found, step.fraction)
+                found = []
+            else:
+                yield None
+
+
+@dataclass(frozen=True, eq=False)
+class RuleRows:
+    """Rows of more rules, and the part of the work that is done, 0 to 1."""
+
+    rows: Sequence[RuleRow]
+    fraction: float
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismRows:
+    """Rows of more mechanisms and d_k, and the part of the work that is done, 0 to 1."""
+
+    rows: Sequence[MechanismRow]
+    fraction: float

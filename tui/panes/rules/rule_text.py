@@ -1,0 +1,50 @@
+"""The description of a scale rule."""
+
+from __future__ import annotations
+
+from ....core.lab.results import MEASURED, RuleRow
+from ....core.parameters import FIELD
+from ....core.scales import SCALE_RULES
+from ....core.statistics.catalogue import STATISTIC
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Span, wrapped
+from ...views.numbers import error, short
+from .view import words_of
+
+
+def rule_text(
+    name: str, row: RuleRow | None, width: int, glyphs: Glyphs, objection: str = "", figures: bool = True
+) -> list[Line]:
+    """Return a rule's formula, users, note and source, and with `figures` what was measured.
+
+    `objection` is an error to show; by default, why the rule has no multiplier.
+    """
+    rule = SCALE_RULES[name]
+    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
+    if rule.needs:
+        labels = ", ".join(FIELD[need].label for need in rule.needs)
+        title.append((glyphs.say(f" · depends on {labels}"), "dim"))
+    lines: list[Line] = [tuple(title)]
+    if row is not None and row.fault and not objection:
+        objection = f"{row.fault}."
+    lines += wrapped(glyphs.say(objection), width, "alert")
+    lines += wrapped(glyphs.say(f"Used by {rule.used_by}."), width)
+    if rule.note:
+        lines += wrapped(glyphs.say(f"{rule.note}."), width)
+    lines += wrapped(glyphs.say(f"Source: {rule.source}."), width, "dim")
+    if figures and row is not None and row.measured:
+        lines += wrapped(glyphs.say(_measured(row, glyphs)), width, "dim")
+    return lines
+
+
+def _measured(row: RuleRow, glyphs: Glyphs) -> str:
+    """Return every value with its standard error."""
+    parts: list[str] = []
+    for column in MEASURED:
+        estimate, percent = row.estimate(column), STATISTIC[column].unit == "share"
+        if estimate.value is None:
+            continue
+        factor, unit = (100, " %") if percent else (1, "")
+        spread = "" if not estimate.stderr else f" ± {error(factor * estimate.stderr, glyphs).strip()}"
+        parts.append(f"{words_of(column)} {short(factor * estimate.value, glyphs)}{spread}{unit}")
+    return " · ".join(parts) + "."

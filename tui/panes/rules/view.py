@@ -1,0 +1,217 @@
+"""The table of scale rules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ....core.lab.results import SORTABLE, Order, RuleRow
+from ....core.scales import SCALE_RULES
+from ....core.statistics.catalogue import STATISTIC
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted
+from ...views.numbers import on_the_point
+
+if TYPE_CHECKING:
+    from ....core.lab.results import RuleCurves
+
+HEAD = 2  # lines over the rows
+NAME = 17  # cells of the cursor, the mark of the Lab's rule, and the name
+CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
+_PENDING = "…"
+
+
+@dataclass(frozen=True)
+class _ColumnFormat:
+    """The format of a column."""
+
+    titles: tuple[str, str]
+    whole: int  # cells before the point
+    decimals: int
+    words: str  # its name in sentences
+
+    @property
+    def width(self) -> int:
+        return max(self.whole + 1 + self.decimals, *map(len, self.titles))
+
+
+_FORMATS = {
+    "multiplier": _ColumnFormat(("", "multiplier"), 4, 5, "multiplier"),
+    "logit_std": _ColumnFormat(("logit", "std"), 4, 3, "logit std"),
+    "entropy_fraction": _ColumnFormat(("entropy", "/ ln n %"), 4, 2, "entropy"),
+    "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
+    "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
+    "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
+    "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
+}
+COLUMNS = (*_FORMATS, CURVE)
+assert ("rule", *_FORMATS) == SORTABLE
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The contents of the table."""
+
+    names: Sequence[str]  # of rules, in order
+    rows: Mapping[str, RuleRow]  # those measured so far
+    curves: RuleCurves | None
+    order: Order
+    lab: str  # the Lab's rule
+    cursor: str = ""
+    stale: Collection[str] = ()  # rules whose rows are for earlier parameters
+    first_column: int = 0  # index of the first column shown
+    stale_curves: bool = False  # whether the curves are for earlier parameters
+
+
+def words_of(column: str) -> str:
+    """Return the name of a column in sentences."""
+    return column if column in ("rule", CURVE) else _FORMATS[column].words
+
+
+def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
+    """Return the columns that fit, from index `first` on, and the one that rows are sorted by; at least one.
+
+    `curve` is the width of the sparkline.
+    """
+    cells = {column: 1 + form.width for column, form in _FORMATS.items()} | {CURVE: 1 + curve}
+    shown = {by} & {*COLUMNS}
+    left = width - NAME - sum(cells[column] for column in shown)
+    for column in COLUMNS[first:]:
+        if column in shown:
+            continue
+        left -= cells[column]
+        if left < 0 and shown:
+            break
+        shown.add(column)
+    return [column for column in COLUMNS if column in shown]
+
+
+def curve_cells(curves: RuleCurves | None, width: int) -> int:
+    """Return the width of a sparkline: two cells for each d_k if all columns fit, or else one."""
+    points = len(curves.d_ks) if curves else 11
+    everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + 2
+    return points * (2 if width >= everything + 2 * points else 1)
+
+
+def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return the heading and the rows from index `top` on; the last line counts the hidden rows."""
+    cells = curve_cells(shown.curves, width)
+    columns = columns_in(width, shown.first_column, shown.order.column, cells)
+    room = rows_in(len(shown.names), height)
+    lines = _heading(shown, columns, cells, glyphs)
+    for at in range(top, min(top + room, len(shown.names))):
+        lines.append(_row(shown, at, columns, cells, glyphs))
+    if room < len(shown.names):
+        above, below = top, max(len(shown.names) - top - room, 0)
+        parts = [f"{count} {word}" for count, word in ((above, "above"), (below, "below")) if count]
+        lines.append(((f"  {above + below} more rows: {', '.join(parts)}", "dim"),))
+    return [fitted(line, width) for line in lines[:height]]
+
+
+def rows_in(rows: int, height: int) -> int:
+    """Return how many rows a table of this height shows."""
+    room = max(height - HEAD, 1)
+    return rows if rows <= room else max(room - 1, 1)
+
+
+def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
+    up, down = ("^", "v") if glyphs.ascii else ("▲", "▼")
+    mark = up if shown.order.reverse else down
+    sorted_by: Role = "accent"
+    lines: list[Line] = []
+    for number in range(HEAD):
+        here = number == HEAD - 1 and shown.order.column == "rule"
+        title = f"  rule{' ' + mark if here else ''}" if number == HEAD - 1 else ""
+        spans: list[Span] = [(title.ljust(NAME), sorted_by if here else "heading")]
+        for column in columns:
+            if column == CURVE:
+                ends = "" if shown.curves is None else f"{shown.curves.d_ks[0]} to {shown.curves.d_ks[-1]}"
+                text = ("entropy at d_k", ends)[number][: max(cells, len(ends))]
+                if len("entropy at d_k") > cells:
+                    text = ("at d_k", ends)[number]
+                spans.append((f" {text}".ljust(cells + 1), "heading" if number == 0 else "dim"))
+                continue
+            form = _FORMATS[column]
+            here = shown.order.column == column
+            title = (mark if here and number == 0 else "") + glyphs.say(form.titles[number])
+            spans.append((" " + title.rjust(form.width), sorted_by if here else "heading"))
+        lines.append(tuple(spans))
+    return lines
+
+
+@lru_cache(maxsize=4096)
+def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
+    """Return a value in the cells of its column, with aligned decimal points; cached, as a key changes few."""
+    form, factor = _FORMATS[column], 100 if column in STATISTIC and STATISTIC[column].unit == "share" else 1
+    (text,) = on_the_point([None if value is None else factor * value], form.decimals, glyphs)
+    whole, point, rest = text.partition(".")
+    if "e" in text or len(whole) > form.whole:  # a power of ten
+        return text.rjust(form.width)[: form.width]
+    return (whole.rjust(form.whole) + (point + rest).ljust(1 + form.decimals)).rjust(form.width)[: form.width]
+
+
+def _row(shown: Shown, at: int, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
+    name = shown.names[at]
+    row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
+    named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
+    mark = glyphs.marks[1] if name == shown.lab else " "
+    label = glyphs.say(SCALE_RULES[name].label).ljust(NAME - 2)
+    sign: Line = ((glyphs.cursor if chosen else " ", "accent"), (mark, "scaled"))
+    head: Line = (*sign, (label, "accent" if chosen else named))
+    if row is None:
+        return (*head, (" " + glyphs.say(_PENDING), "dim"))
+    if row.multiplier is None:
+        fault = row.fault.removeprefix(SCALE_RULES[name].formula).strip()
+        return (*head, (" " + glyphs.say(fault), "dim" if stale else "alert"))
+    value: Role = "dim" if stale else "accent" if chosen else "text"
+    spans: list[Span] = []
+    for column in columns:
+        if column == CURVE:
+            spans.extend(
+                [(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if shown.stale_curves else named)]
+            )
+        else:
+            spans.append((" " + _text(row.value(column), column, glyphs), value))
+    return (*head, *spans)
+
+
+def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
+    """Return bars from 0 to 1, one for each d_k; a value above 0 has a visible bar."""
+    if shown.curves is None:
+        return glyphs.say(_PENDING).ljust(cells)
+    values = shown.curves.values[name]
+    steps = len(glyphs.bars) - 2  # so that a bar does not touch the line above
+    bars = ["?" if value is None else glyphs.bars[max(round(value * steps), value > 0)] for value in values]
+    return "".join(bar * (cells // len(values)) for bar in bars).ljust(cells)
+
+
+def left_out(width: int, first: int, by: str, curves: RuleCurves | None) -> list[str]:
+    """Return the columns that do not fit."""
+    shown = columns_in(width, first, by, curve_cells(curves, width))
+    return [column for column in COLUMNS if column not in shown]
+
+
+def title_line(shown: Shown, width: int, glyphs: Glyphs) -> Line:
+    """Return how rows are sorted, the mark of the Lab's rule, and which columns are hidden, as far as it fits."""
+    order, count, lab = shown.order, len(shown.names), f"{glyphs.marks[1]} the Lab's"
+    if order.column == "rule":
+        how = "in reverse catalogue order" if order.reverse else "in catalogue order"
+    else:
+        how = f"by {words_of(order.column)}, {'smallest' if order.reverse else 'largest'} first"
+    missing = left_out(width, shown.first_column, order.column, shown.curves)
+    more = f"v: {len(missing)} more column{'s' * (len(missing) > 1)}"
+    columns = [f"v: {', '.join(map(words_of, missing))}", more] if missing else []
+    forms = [[f"{count} scale rules {how}", lab, *columns[:1]], [f"{count} scale rules {how}", lab, *columns[1:]]]
+    forms += [[how, lab, *columns[1:]], [how, *columns[1:]], [how]]
+    parts = next((form for form in forms if len(glyphs.say(" · ".join(form))) < width), forms[-1])
+    rest: list[Span] = [(glyphs.say(f" · {part}"), "dim") for part in parts[1:]]
+    return fitted(((" " + glyphs.say(parts[0]), "heading"), *rest), width)
+
+
+def next_columns(width: int, first: int, by: str, curves: RuleCurves | None) -> int:
+    """Return the first column to show next, to show hidden ones at the right; 0 after the last one."""
+    cells = curve_cells(curves, width)
+    seen = {*columns_in(width, first, by, cells)}
+    return next((at for at in range(first + 1, len(COLUMNS)) if {*columns_in(width, at, by, cells)} - seen), 0)

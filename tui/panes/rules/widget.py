@@ -1,0 +1,96 @@
+"""The widgets of the Rules pane: the table of rules, the selected rule, and mechanisms over d_k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.message import Message
+
+from ....core.lab.results import RULES, Order, RuleRow
+from ...views.lines import Line, fitted, wrapped
+from ...widgets.lines import LinesWidget
+from ...widgets.scrolled import ScrolledLines
+from .mechanisms import mechanism_lines
+from .rule_text import rule_text
+from .view import HEAD, Shown, next_columns, rows_in, table_lines, title_line
+
+if TYPE_CHECKING:
+    from ....core.lab.results import MechanismRow as MechanismRow
+
+ABOVE = 1 + HEAD  # lines above the rows
+
+
+class RuleTable(LinesWidget):
+    """Shows a row for each rule; if not all fit, those around the cursor."""
+
+    class Clicked(Message):
+        """A rule was clicked."""
+
+        def __init__(self, rule: str) -> None:
+            super().__init__()
+            self.rule = rule
+
+    shown = Shown(RULES, {}, None, Order(), "")
+    top = 0  # index of the first row shown
+
+    def next_columns(self) -> int:
+        """Return the first column to show next, to show hidden ones."""
+        shown = self.shown
+        return next_columns(self.size.width, shown.first_column, shown.order.column, shown.curves)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        shown = self.shown
+        room = rows_in(len(shown.names), height - 1)
+        at = shown.names.index(shown.cursor)
+        self.top = min(max(self.top, at - room + 1), at, max(len(shown.names) - room, 0))
+        title = title_line(shown, width, self.glyphs)
+        return [title, *table_lines(shown, width, self.top, height - 1, self.glyphs)]
+
+    def on_click(self, event: events.Click) -> None:
+        at = event.y - ABOVE
+        if 0 <= at < rows_in(len(self.shown.names), self.size.height - 1):
+            self.post_message(self.Clicked(self.shown.names[self.top + at]))
+
+
+class RuleText(LinesWidget):
+    """Shows the description of a rule."""
+
+    rule = RULES[0]
+    row: RuleRow | None = None
+    objection = ""  # an error
+
+    def show(self, rule: str, row: RuleRow | None, objection: str = "") -> None:
+        """Show a rule, with its measured row."""
+        self.rule, self.row, self.objection = rule, row, objection
+        self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        contents = self.rule, self.row, width - 2, self.glyphs, self.objection
+        lines = rule_text(*contents)
+        if len(lines) > height:
+            lines = rule_text(*contents, figures=False)
+        shown: list[Line] = [((" ", "text"), *line) for line in lines[:height]]
+        if len(lines) > height > 1:
+            shown[-1] = ((f" {len(lines) - height + 1} more lines (i)", "dim"),)
+        return [fitted(line, width) for line in shown]
+
+
+class MechanismText(ScrolledLines):
+    """Shows mechanisms over d_k."""
+
+    rows: Sequence[MechanismRow] = ()
+    objection = ""  # why rows are missing
+
+    def show(self, rows: Sequence[MechanismRow], objection: str = "") -> None:
+        """Show the rows measured so far."""
+        self.rows, self.objection = rows, objection
+        self.redraw()
+
+    def write(self, width: int, height: int) -> Sequence[Line]:
+        lines: list[Line] = [(("Mechanisms over d_k, each with its usual scale rule", "heading"),)]
+        lines += wrapped(self.glyphs.say(self.objection), width - 2, "alert")
+        if self.rows or not self.objection:
+            lines += mechanism_lines(self.rows, width - 2, self.glyphs)
+        return [((" ", "text"), *line) for line in lines]

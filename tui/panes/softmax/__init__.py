@@ -1,0 +1,1 @@
+"""The Softmax pane: softmax of a few scores, step by step."""

@@ -1,0 +1,300 @@
+"""The Softmax pane: a few scores, edited in place, and every step of their softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual import events
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, scores_text, step_score
+from ....core.errors import InputError, ParameterError
+from ....core.model_widths import next_width
+from ....core.parameters import FIELD, Field, Parameters, Value
+from ....core.scales import SCALE_RULES
+from ...compute.request import Failed, Request
+from ...views.bars import Key
+from ...views.draft import Draft, edited
+from ...views.lines import Line
+from ...views.reproduce import in_shell, parameter_options
+from ...widgets.parameter_panel import typing
+from ..pane import Host, Pane
+from .requests import WorkedSides, WorkOut
+from .view import Editing, Worked
+from .widget import SoftmaxText
+
+if TYPE_CHECKING:
+    from ....core.export.formats import Format
+
+_SCORE = EXAMPLE_FIELD["scores"]
+
+_SHIFTS = (
+    ("right_square", "1", "+ 10", "softmax.shift_up"),
+    ("left_square", "-1", "− 10", "softmax.shift_down"),
+    ("right_curly", "1, 100", "+ 100", "softmax.shift_far_up"),
+    ("left_curly", "-1, 100", "− 100", "softmax.shift_far_down"),
+)
+_EDITING_KEYS = ("backspace", "delete", "home", "end", "ctrl+a", "ctrl+e", "ctrl+u", "ctrl+k", "ctrl+w")
+
+
+class SoftmaxPane(Pane):
+    """Every step from scores to weights, unscaled beside scaled."""
+
+    NAME = "Softmax"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("[ ]", "shift"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("a", "add"), ("x", "remove"), ("u d", "±0.1"), ("s", "scale"),
+        ("w", "d_k"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "move(1)", "next score", show=False, id="softmax.next"),
+        Binding("left,h", "move(-1)", "previous score", show=False, id="softmax.previous"),
+        Binding("up,k", "step(1)", "score + 1", show=False, id="softmax.more"),
+        Binding("down,j", "step(-1)", "score − 1", show=False, id="softmax.less"),
+        Binding("u,shift+up", "fine(1)", "score + 0.1", show=False, id="softmax.a_little_more"),
+        Binding("d,shift+down", "fine(-1)", "score − 0.1", show=False, id="softmax.a_little_less"),
+        *typing(".-+e", words="type a score"),
+        Binding("enter", "enter", "edit or accept the score", show=False, id="softmax.edit"),
+        Binding("escape", "cancel", "cancel typing", show=False, id="softmax.cancel"),
+        *(
+            Binding(key, f"typed('{key}')", "edit the typed text", show=False)
+            for key in _EDITING_KEYS
+        ),
+        Binding("a", "add", "add a score", show=False, id="softmax.add"),
+        Binding("x", "remove", "remove the score", show=False, id="softmax.remove"),
+        Binding("t", "change('temperature', 1)", "temperature × 2", show=False, id="softmax.warmer"),
+        Binding("T", "change('temperature', -1)", "temperature ÷ 2", show=False, id="softmax.colder"),
+        *(
+            Binding(f"{key}_bracket", f"change('shift', {step})", f"shift {words}", show=False, id=name)
+            for key, step, words, name in _SHIFTS
+        ),
+        Binding("s", "ask('scale', 1)", "next scale rule", show=False, id="softmax.next_scale"),
+        Binding("S", "ask('scale', -1)", "previous scale rule", show=False, id="softmax.previous_scale"),
+        Binding("w", "width(1)", "next width of a real model", show=False, id="softmax.next_width"),
+        Binding("W", "width(-1)", "previous width of a real model", show=False, id="softmax.previous_width"),
+        Binding("f", "ask('precision', 1)", "next number format", show=False, id="softmax.next_format"),
+        Binding("R", "reset", "reset scores, temperature and shift", show=False, id="softmax.reset"),
+        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="softmax.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", show=False, id="softmax.read_back"),
+    ]  # fmt: skip
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.example = Example()
+        self.editing = Editing(0)
+        self.text = SoftmaxText()
+        self.worked: Worked | None = None  # the results shown
+        self._touched = _SCORE
+        self._before = self.example  # restored when typing is cancelled
+
+    def compose(self) -> ComposeResult:
+        yield self.text
+
+    def statuses(self) -> Sequence[Line]:
+        p = self._usable()[0]
+        d_k, count = f"d_k {p.d_k}", f"{len(self.example.scores)} scores"
+        texts = [f"{count} · {d_k} · {SCALE_RULES[p.scale].label}", f"{count} · {d_k}", d_k]
+        return [((self.glyphs.say(text), "text"),) for text in texts]
+
+    @property
+    def topic(self) -> Field:
+        return self._touched
+
+    def follow(self) -> None:
+        self._work_out()
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
+
+        worked = self._require_sound()
+        asked, sides = relevant(worked.parameters), worked.sides
+        if kind == "markdown":
+            return softmax_markdown(self.example, asked, sides, self.glyphs.say)
+        return (softmax_json if kind == "json" else softmax_csv)(self.example, asked, sides)
+
+    def command(self) -> str:
+        worked = self._require_sound()
+        words, usual = ["attn-tui", "softmax"], Example()
+        if self.example.scores != usual.scores:
+            words.append(f"--scores={scores_text(self.example.scores)}")
+        for name in ("temperature", "shift"):
+            value, field = getattr(self.example, name), EXAMPLE_FIELD[name]
+            if value != getattr(usual, name):
+                words += [field.option, field.format(value)]
+        return in_shell([*words, *parameter_options(relevant(worked.parameters))])
+
+    def _require_sound(self) -> Worked:
+        """Return the results shown, if they are current; raises InputError otherwise."""
+        if self.editing.objection:
+            raise InputError(f"{self.editing.objection}.")
+        if self.worked is None or not self.is_current:
+            raise InputError("The results for these scores are still being computed.")
+        return self.worked
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the results shown are for the current scores and parameters."""
+        shown = self.worked
+        return shown is not None and (shown.example, shown.parameters) == (self.example, self._usable()[0])
+
+    # Selecting and editing a score
+
+    def on_click(self, event: events.Click) -> None:
+        at = self.text.score_at(event.y) if event.widget is self.text else None
+        if at is not None and self.editing.draft is None:
+            self.action_move(at - self.editing.at)
+
+    def action_move(self, step: int) -> None:
+        if self.editing.draft is not None:
+            self.action_typed("right" if step > 0 else "left")
+        else:
+            at = min(max(self.editing.at + step, 0), len(self.example.scores) - 1)
+            self._touched = _SCORE
+            self._show(Editing(at))
+
+    def action_step(self, direction: Literal[-1, 1]) -> None:
+        self._step(direction)
+
+    def action_fine(self, direction: Literal[-1, 1]) -> None:
+        self._step(direction, fine=True)
+
+    def action_type(self, character: str) -> None:
+        draft = self.editing.draft
+        if draft is None and character == "e":  # no number starts with it; it exports, as in other panes
+            raise SkipAction
+        self._try(Draft.of(character) if draft is None else draft.typed(character))
+
+    def action_typed(self, key: str) -> None:
+        """Edit the typed text; Backspace starts with the text of the score."""
+        draft = self.editing.draft
+        if draft is None and key == "backspace":
+            draft = Draft.of(_SCORE.format(self._score))
+        changed = None if draft is None else edited(draft, key)
+        if changed is not None:
+            self._try(changed)
+
+    def action_enter(self) -> None:
+        """Start to edit the score, or accept the typed text if it is a score."""
+        if self.editing.draft is None:
+            self._try(Draft.of(_SCORE.format(self._score)))
+        elif not self.editing.objection:
+            self._finish()
+
+    def action_cancel(self) -> None:
+        if self.editing.draft is not None:
+            self.example = self._before
+            self._finish()
+
+    def action_add(self) -> None:
+        at = self.editing.at + 1
+        self._change(lambda: self.example.with_one_more(at), at)
+
+    def action_remove(self) -> None:
+        at = self.editing.at
+        self._change(lambda: self.example.without(at), min(at, len(self.example.scores) - 2))
+
+    def _step(self, direction: Literal[-1, 1], fine: bool = False) -> None:
+        self._touched = _SCORE
+        self._take(self.example.with_score(self.editing.at, step_score(self._score, direction, fine)))
+
+    @property
+    def _score(self) -> float:
+        return self.example.scores[self.editing.at]
+
+    def _try(self, draft: Draft) -> None:
+        """Apply the typed text after each keystroke; if it is not a score, show why."""
+        at = self.editing.at
+        if self.editing.draft is None:
+            self._before = self.example
+        self._touched = _SCORE
+        try:
+            self.example = self.example.with_score(at, float(_SCORE.parse(draft.text)))
+        except ParameterError as error:
+            self._show(Editing(at, draft, str(error)))
+        else:
+            self.editing = Editing(at, draft)
+            self._work_out()
+
+    # Changing all scores and parameters
+
+    def action_change(self, name: str, direction: Literal[-1, 1], step: float | None = None) -> None:
+        """Step the temperature or the shift."""
+        self._touched = EXAMPLE_FIELD[name]
+        self._take(self.example.stepped(name, direction, step))
+
+    def action_reset(self) -> None:
+        self.editing = Editing(0)
+        self._take(Example())
+
+    def action_ask(self, name: str, direction: Literal[-1, 1]) -> None:
+        """Step a parameter that the panes share."""
+        self._touched = FIELD[name]
+        self._set_parameter(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
+
+    def action_width(self, direction: int) -> None:
+        self._touched = FIELD["d_k"]
+        self._set_parameter("d_k", next_width(self.parameters.d_k, direction))
+
+    def action_read(self, lines: int) -> None:
+        self.text.scroll_by(lines)
+
+    def _set_parameter(self, name: str, value: Value) -> None:
+        self.editing = Editing(self.editing.at)
+        self.host.change(self.parameters.with_value(name, value))
+
+    def _change(self, changed: Callable[[], Example], at: int) -> None:
+        """Apply a change and select score `at`; if the change is invalid, show why."""
+        self._touched = _SCORE
+        try:
+            self.example = changed()
+        except ParameterError as error:
+            self._show(Editing(self.editing.at, note=str(error)))
+        else:
+            self.editing = Editing(at)
+            self._work_out()
+
+    def _take(self, example: Example) -> None:
+        self.example = example
+        self._finish()
+
+    def _finish(self) -> None:
+        """End typing; keep the last accepted score."""
+        self.editing = Editing(self.editing.at)
+        self._work_out()
+
+    def _usable(self) -> tuple[Parameters, str]:
+        """Return the parameters for the example, and a remark on differences from the Lab."""
+        parameters, remarks = self.parameters, list[str]()
+        try:
+            multiplier_of(parameters)
+        except ParameterError as error:
+            parameters = parameters.with_value("scale", "sqrt_d_k")
+            remarks.append(f"{str(error).removesuffix('; choose another')}; using 1/√d_k instead.")
+        if parameters.softcap or parameters.sink != "none":
+            remarks.append("The Lab's soft-cap and sink are ignored here.")
+        return parameters, " ".join(remarks)
+
+    def _work_out(self) -> None:
+        """Request the example for the current parameters."""
+        self.ask(WorkOut(self.example, self._usable()[0]))
+        self._show(self.editing)
+
+    def show_answer(self, request: Request, answer: object) -> None:
+        match request, answer:
+            case WorkOut(), WorkedSides(unscaled, scaled):
+                remark = self._usable()[1]
+                self.worked = Worked(request.example, request.parameters, (unscaled, scaled), remark)
+            case _, Failed(reason):
+                self.editing = Editing(self.editing.at, note=reason)
+            case _:
+                pass
+        self._show(self.editing)
+
+    def _show(self, editing: Editing) -> None:
+        self.editing = editing
+        if self.worked is not None:
+            self.text.show(self.worked, editing)
+        self.host.show_status()

@@ -1,0 +1,299 @@
+"""Softmax of a few scores, unscaled beside scaled: every step, weights as bars, the Jacobian."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....core.attention.formats import FORMATS
+from ....core.attention.worked_example import EXAMPLE_FIELD, Example
+from ....core.parameters import FIELD, Parameters
+from ....core.scales import SCALE_RULES
+from ....core.statistics.catalogue import DEAD, ONE_HOT
+from ...views.draft import Draft
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted, wrapped
+from ...views.numbers import percent, power_of_ten, short, signed
+from ...views.table import COLUMN_ROLES
+from .jacobian import jacobian_lines, legend_line
+from .sentence import naive_note, softmax_sentence
+
+if TYPE_CHECKING:  # which loads NumPy
+    from ....core.attention.worked_example import NaiveSoftmax, WorkedExample
+
+LEFT = 8  # cells of a score, or of the name of a row
+BESIDE = 36  # cells of a column from which both stand side by side
+_ROOMY = 48  # cells of a column from which its parts have wider gaps
+_WIDEST = 72  # cells of a column, at most
+_LONGEST = 36  # cells of a bar, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """An example worked out under two multipliers."""
+
+    example: Example
+    parameters: Parameters  # with the scale rule and the number format
+    sides: tuple[WorkedExample, WorkedExample]  # unscaled, scaled
+    remark: str = ""  # sentences on differences from the Lab
+
+
+@dataclass(frozen=True)
+class Editing:
+    """The index of the selected score, the text being typed, and why that is not a score, if it is not.
+
+    A note is another error; the results are still those of the scores.
+    """
+
+    at: int
+    draft: Draft | None = None
+    objection: str = ""
+    note: str = ""
+
+
+def softmax_lines(worked: Worked, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return the steps and their explanation, separated by empty lines."""
+    return [*step_lines(worked, width, glyphs), (), *word_lines(worked, width, glyphs)]
+
+
+def word_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
+    """Return the explanation of the results, and where naive exponentials overflow."""
+    sentence = glyphs.say(softmax_sentence(worked.example, worked.sides, worked.remark, glyphs))
+    note = glyphs.say(naive_note(worked.parameters.precision))
+    stale = editing is not None and editing.objection
+    words = [*wrapped(sentence, width - 2, "dim" if stale else "text"), *wrapped(note, width - 2, "dim")]
+    return [*map(_indented, words)]
+
+
+def step_lines(
+    worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None, tall: bool = False
+) -> list[Line]:
+    """Return the steps, the Jacobian and a summary of both columns, side by side if there is room.
+
+    A tall Jacobian has two lines for each row, so that its values need fewer cells.
+    """
+    side = (width - LEFT) // 2
+    stacked = side < BESIDE
+    side = width - LEFT if stacked else min(side, _WIDEST)
+    top = _top(worked, width, glyphs, editing)
+    scores = _scores(worked.example, glyphs, editing)
+    still: list[Line] = [((_text(line), "dim"),) for line in _scores(worked.example, glyphs, None)]
+    maps = [
+        [legend_line(side, glyphs), *jacobian_lines(s.jacobian, side, role, glyphs, tall)]
+        for s, role in zip(worked.sides, COLUMN_ROLES, strict=True)
+    ]
+    rows = [line for score in still for line in ((score, ()) if tall else (score,))]
+    summaries = [_summary(s, worked.parameters, glyphs) for s in worked.sides]
+    facts = [[_line(f" {glyphs.say(text)}") for _, text in summary] for summary in summaries]
+    named = not stacked  # side by side, the titles of the tables apply to all parts
+    parts = [
+        _joined([(), _line("  score", "dim"), *scores], _tables(worked, side, glyphs), side, stacked, True),
+        _joined([_line(f" {glyphs.say('∂p/∂x')}", "heading"), *rows], maps, side, stacked, named),
+        _joined([_line(f" {glyphs.say(name)}", "label") for name, _ in summaries[0]], facts, side, stacked, named),
+    ]
+    if side < BESIDE:
+        parts.insert(1, _powers(worked, still, glyphs))
+    lines = [*top, *(line for part in parts for line in (*part, ()))][:-1]
+    if editing is not None and editing.objection:
+        current = {*range(len(top)), row_of(worked, width, glyphs, editing)}
+        lines = [line if at in current else _line(_text(line), "dim") for at, line in enumerate(lines)]
+    return lines
+
+
+def row_of(worked: Worked, width: int, glyphs: Glyphs, editing: Editing) -> int:
+    """Return the index of the selected score's line."""
+    return len(_top(worked, width, glyphs, editing)) + 2 + editing.at
+
+
+def _line(text: str, role: Role = "text") -> Line:
+    return ((text, role),)
+
+
+def _indented(line: Line) -> Line:
+    return ((" ", "text"), *line)
+
+
+def _text(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+def _joined(
+    left: Sequence[Line], sides: Sequence[Sequence[Line]], width: int, stacked: bool, named: bool
+) -> list[Line]:
+    """Join row names and both columns, side by side, or one below the other with a title each."""
+    names = [fitted(name, LEFT) for name in left]
+    if not stacked:
+        return [(*name, *fitted(a, width), *b) for name, a, b in zip(names, *sides, strict=True)]
+    lines: list[Line] = []
+    for side, role in zip(sides, COLUMN_ROLES, strict=True):
+        lines += [] if named else [_line(f" {role}", role)]
+        lines += [(*name, *line) for name, line in zip(names, side, strict=True)]
+    return lines
+
+
+def _top(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None) -> list[Line]:
+    """Return the formula of logits; while a score is typed, which keys end that, or an error."""
+    example = worked.example
+    state = f"T {_plain('temperature', example.temperature)} · shift {_plain('shift', example.shift)}"
+    state += f" · {FORMATS[worked.parameters.precision].word}"
+    formula, state = glyphs.say(" logit x = scale·score/T + shift"), glyphs.say(f" {state}")
+    if len(formula) + 2 + len(state) <= width:
+        usual: list[Line] = [((formula, "dim"), ("  ", "text"), (state, "text"))]
+    else:
+        usual = [_line(formula, "dim"), _line(state)]
+    if editing is None or (editing.draft is None and not editing.note):
+        return usual
+    if wrong := editing.objection or editing.note:
+        words = wrapped(glyphs.say(f"{wrong}."), width - 2, "alert")
+    else:
+        words = wrapped("Enter accepts the score, Esc restores the old one.", width - 2, "accent")
+    lines = [*map(_indented, words)]
+    return lines + [()] * (len(usual) - len(lines))
+
+
+def _plain(name: str, value: float) -> str:
+    return EXAMPLE_FIELD[name].format(value).replace("-", "−")
+
+
+def _scores(example: Example, glyphs: Glyphs, editing: Editing | None) -> list[Line]:
+    """Return the scores, LEFT cells each, with the selected one marked."""
+    lines: list[Line] = []
+    room = LEFT - 2
+    for at, score in enumerate(example.scores):
+        here = editing is not None and editing.at == at
+        mark = glyphs.right if here else " "
+        if here and editing is not None and editing.draft is not None:
+            lines.append(((mark, "accent"), *_typed(editing.draft, room + 1, bool(editing.objection))))
+            continue
+        text = glyphs.say(_plain("scores", score))
+        if len(text) > room:
+            text = short(score, glyphs)
+        lines.append(((mark, "accent"), (f"{text.rjust(room)} ", "accent" if here else "text")))
+    return lines
+
+
+def _typed(draft: Draft, room: int, wrong: bool) -> Line:
+    """Return the text being typed, with its cursor; of a long text, the part around the cursor."""
+    text = draft.text + " "
+    first = min(max(draft.at - room + 1, 0), max(len(text) - room, 0))
+    role: Role = "alert" if wrong else "accent"
+    shown, at = text[first : first + room], draft.at - first
+    return (
+        (" " * (room - len(shown)), "text"),
+        (shown[:at], role),
+        (shown[at], "cursor"),
+        (shown[at + 1 :], role),
+    )
+
+
+def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
+    """Return the table of each column: a title, the names of the steps, a row for each score."""
+    wide = side >= _ROOMY
+    gap = " " * (2 if wide else 1)
+    power = {True: "exp(x−max)", False: "e^(x−m)" if side >= BESIDE else ""}[wide]
+    columns = [6, *([len(power)] if power else []), 0, 7, 7]
+    columns[-3] = min(max(side - sum(columns) - len(gap) * len(columns), 0), _LONGEST)
+    head = [("logit".rjust(6)), *([power] if power else []), "weight".ljust(columns[-3] + len(gap) + 7), "p(1−p)"]
+    tables: list[list[Line]] = []
+    for number, (s, role) in enumerate(zip(worked.sides, COLUMN_ROLES, strict=True)):
+        lines = [
+            _line(f" {_title(worked, number, side - 2, glyphs)}", role),
+            _line(glyphs.say(gap.join(head)), "dim"),
+        ]
+        logits = in_cells(s.logits, 6, glyphs)
+        for logit, exp, p, complement in zip(logits, s.powers, s.weights, s.complement, strict=True):
+            cells: list[Span] = [(logit.rjust(6), "text")]
+            if power:
+                cells.append((unit_cells(float(exp), glyphs).ljust(len(power)), "dim"))
+            cells.append((bar_cells(float(p), columns[-3], glyphs), role))
+            for share in (p, complement):
+                cells.append((unit_cells(float(share), glyphs).ljust(7), "text"))
+            lines.append(tuple((text + gap, of) for text, of in cells))
+        tables.append(lines)
+    return tables
+
+
+def _powers(worked: Worked, scores: Sequence[Line], glyphs: Glyphs) -> list[Line]:
+    """Return the exponentials of both columns, for which narrow tables have no room."""
+    lines: list[Line] = [_line(glyphs.say(" e^(x−m) unscaled    scaled"), "dim")]
+    for score, *powers in zip(scores, *(s.powers for s in worked.sides), strict=True):
+        texts = [unit_cells(float(power), glyphs).ljust(11) for power in powers]
+        lines.append((*score, *((f" {text}", role) for text, role in zip(texts, COLUMN_ROLES, strict=True))))
+    return lines
+
+
+def _title(worked: Worked, number: int, side: int, glyphs: Glyphs) -> str:
+    """Return how logits follow from scores, as far as it fits: `scaled × 0.125 (1/√d_k, d_k 64) / 2 + 800`."""
+    example = worked.example
+    base = f"{COLUMN_ROLES[number]} × {short(worked.sides[number].multiplier, glyphs)}"
+    rest = "" if example.temperature == 1 else f" / {_plain('temperature', example.temperature)}"
+    if example.shift:
+        rest += f" {'−' if example.shift < 0 else '+'} {_plain('shift', abs(example.shift))}"
+    forms = [base + rest, base]
+    if number == 1:
+        p, rule = worked.parameters, SCALE_RULES[worked.parameters.scale]
+        needs = [f"{FIELD[name].label} {FIELD[name].format(getattr(p, name))}" for name in rule.needs]
+        named = [f" ({', '.join([rule.label, *needs])})", f" ({rule.label})"]
+        forms = [*(base + name + rest for name in named if rule.name != "custom"), *forms]
+    texts = [glyphs.say(form) for form in forms]
+    return next((text for text in texts if len(text) <= side), texts[-1])
+
+
+def _summary(s: WorkedExample, parameters: Parameters, glyphs: Glyphs) -> list[tuple[str, str]]:
+    """Return names and values that summarise a column."""
+    n = len(s.weights)
+    one_hot, dead = s.max_weight > ONE_HOT, s.jacobian_norm < DEAD
+    return [
+        ("entropy", f"{short(s.entropy, glyphs)} nats, {percent(s.entropy_fraction)} of ln {n}"),
+        ("e^H", f"{s.effective_keys:.2f} effective keys of {n}"),
+        ("max p", f"{percent(s.max_weight)}{', one-hot' if one_hot else ''}"),
+        ("‖J‖_F", f"{short(s.jacobian_norm, glyphs)}{', dead' if dead else ''}"),
+        ("naive", _naive(s.naive, n, parameters.precision, glyphs)),
+    ]
+
+
+def _naive(naive: NaiveSoftmax, n: int, number_format: str, glyphs: Glyphs) -> str:
+    """Return the result of exponentials without subtracting the largest logit, in a number format."""
+    form = FORMATS[number_format]
+    if naive.overflow:
+        if form.saturates and naive.error is not None:
+            return f"{naive.overflow} of {n} held at {form.largest:g}: {percent(naive.error)} off"
+        return f"{naive.overflow} of {n} overflow: no weights"
+    if naive.error is None:
+        total = "0" if naive.total == 0 else "too large"
+        return f"the sum is {total}: no weights"
+    off = f", {percent(naive.error)} off" if naive.error > 0.000_5 else ""
+    return f"Σe^x = {short(naive.total, glyphs)}{off}"
+
+
+def unit_cells(value: float, glyphs: Glyphs) -> str:
+    """Return a number from 0 to 1 in at most 7 cells, with aligned decimal points."""
+    if value == 0:
+        return "0"
+    if value >= 0.000_95:
+        return f"{value:.4f}"
+    return _tiny(value, 1, glyphs)
+
+
+def _tiny(value: float, digits: int, glyphs: Glyphs) -> str:
+    return signed(power_of_ten(value, digits) if value >= 1e-99 else "<1e-99", glyphs)
+
+
+def in_cells(values: Sequence[float], room: int, glyphs: Glyphs) -> list[str]:
+    """Return numbers of at most `room` cells, all with the same number of decimals, up to three."""
+    texts: list[str] = []
+    for decimals in (3, 2, 1, 0):
+        texts = [f"{value + 0.0:.{decimals}f}" for value in values]
+        if max(map(len, texts)) <= room and not all(text.endswith("0") for text in texts if decimals):
+            break
+    texts = [text if len(text) <= room else power_of_ten(value, 0) for text, value in zip(texts, values, strict=True)]
+    return [signed(text, glyphs) for text in texts]
+
+
+def bar_cells(share: float, cells: int, glyphs: Glyphs) -> str:
+    """Return a bar of a share, 0 to 1, of `cells` cells."""
+    steps = len(glyphs.lengths) - 1
+    full, part = divmod(round(share * cells * steps), steps)
+    bar = glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")
+    return bar.ljust(cells)

@@ -1,0 +1,1 @@
+"""The Sweep pane: a statistic over d_k."""

@@ -1,0 +1,334 @@
+"""The Sweep pane: a statistic over d_k, exact and measured, with the current d_k as a cursor on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from ....core.errors import InputError, ParameterError
+from ....core.grid import parse_grid
+from ....core.model_widths import MODEL_WIDTHS, landmarks
+from ....core.parameters import Parameters
+from ....core.scales import multiplier
+from ....core.statistics.catalogue import ALWAYS, Statistic
+from ...compute.measure import Answer, Measure
+from ...compute.request import Failed, Progress, Request
+from ...views.bars import Key
+from ...views.reproduce import SweepQuestion, sweep_line
+from ...views.table import with_theory
+from ...widgets.bars import Paragraph
+from ..pane import Host
+from ..stepping import SteppingPane
+from .requests import Curves, MeasureOver, Points, PredictOver
+from .view import Swept, contents_of
+from .widget import SweepPlot, WidthTable
+
+if TYPE_CHECKING:
+    from ....core.export.formats import Format
+
+_WIDTHS = ",".join(map(str, MODEL_WIDTHS))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A range of d_k, written as on the command line."""
+
+    words: str
+    text: str
+
+
+GRIDS = (
+    Grid("to 4096", f"1:4096:log24,{_WIDTHS},1024,2048"),
+    Grid("to 512", f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
+    Grid("every one to 512", "1:512"),
+    Grid("to 16384", f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
+)
+
+View: TypeAlias = Literal["both", "plot", "table"]
+VIEWS: tuple[View, ...] = ("both", "plot", "table")
+
+_LOWEST = 8  # lines of the plot from which the definition is shown
+_LOW = 14  # lines of the plot from which the table gets up to _FEW
+_HIGH = 22  # lines of the plot from which the table gets all it needs
+_FEWEST, _FEW = 4, 7  # lines of the table on a small screen
+
+
+class SweepPane(SteppingPane):
+    """The plot, the definition of its statistic, and the table.
+
+    Measured points are kept while only d_k, the statistic or the grid change. While the pane is hidden, nothing is
+    computed.
+    """
+
+    NAME = "Sweep"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("m", "statistic"), ("g", "grid"), ("Enter", "Lab"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("s", "scale"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"),
+        ("r", "redraw"), ("a", "axis"), ("v", "view"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="sweep.more"),
+        Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="sweep.less"),
+        Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="sweep.double"),
+        Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="sweep.halve"),
+        Binding("pageup", "width(1)", "next width of a real model", show=False, id="sweep.next_width"),
+        Binding("pagedown", "width(-1)", "previous width of a real model", show=False, id="sweep.previous_width"),
+        Binding("m", "statistic(1)", "next statistic", show=False, id="sweep.next_statistic"),
+        Binding("M", "statistic(-1)", "previous statistic", show=False, id="sweep.previous_statistic"),
+        Binding("g", "grid(1)", "next range of d_k", show=False, id="sweep.next_grid"),
+        Binding("G", "grid(-1)", "previous range of d_k", show=False, id="sweep.previous_grid"),
+        Binding("a", "axis", "switch between logarithmic and linear axis", show=False, id="sweep.axis"),
+        Binding("v", "view", "switch between plot and table, plot, table", show=False, id="sweep.view"),
+        Binding("enter", "to_lab", "open the Lab with this d_k", show=False, id="sweep.to_lab"),
+        Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False, id="sweep.more_keys"),
+        Binding("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", show=False, id="sweep.fewer_keys"),
+        Binding("s", "step('scale', 1)", "next scale rule", show=False, id="sweep.next_scale"),
+        Binding("S", "step('scale', -1)", "previous scale rule", show=False, id="sweep.previous_scale"),
+        Binding("c", "step('components', 1)", "next component law", show=False, id="sweep.next_law"),
+        Binding("x", "step('mask', 1)", "next mask", show=False, id="sweep.next_mask"),
+        Binding("r", "step('seed', 1)", "redraw with a new seed", show=False, id="sweep.redraw"),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.plot = SweepPlot()
+        self.words = Paragraph()
+        self.table = WidthTable()
+        self.grid = GRIDS[0]
+        self.view: View = "both"
+        self.swept = Swept(_at_any_d_k(host.parameters))  # the sweep shown
+        self._sweeps: dict[Grid, Swept] = {}  # for the current parameters, by grid
+        self._measuring: Swept | None = None  # the sweep being measured
+        self._stale = False  # whether the sweep shown is for earlier parameters, and dimmed
+        self._objection = ""  # why there is no result
+        self._partial = ""  # how many draws the reading is from
+
+    def compose(self) -> ComposeResult:
+        yield self.plot
+        yield self.words
+        yield self.table
+
+    # Requests and answers
+
+    def follow(self) -> None:
+        """Request the measurement at the cursor and the missing parts of the sweep."""
+        parameters = _at_any_d_k(self.parameters)
+        if any(swept.parameters != parameters for swept in self._sweeps.values()):
+            self._sweeps.clear()
+        if self.grid not in self._sweeps:
+            self._sweeps[self.grid] = Swept(parameters, self._d_ks())
+        wanted = self._sweeps[self.grid]
+        if wanted.exact or wanted.points:
+            self.swept, self._stale = wanted, False
+        if not wanted.exact and wanted.d_ks:
+            self.ask(PredictOver(parameters, wanted.d_ks))
+        self._measure_only(None if wanted.complete else wanted)
+        self._read()
+        self._arrange()
+
+    def _measure_only(self, wanted: Swept | None) -> None:
+        """Measure the points of a sweep, and stop measuring another one."""
+        if wanted is self._measuring:
+            return
+        self._measuring = wanted
+        self.show_progress(None)
+        if wanted is None:
+            self.host.engine.withdraw(MeasureOver)
+        else:
+            self.ask(MeasureOver(wanted.parameters, wanted.d_ks, len(wanted.points)))
+
+    def _read(self) -> None:
+        """Show the result at the cursor, or request it."""
+        p = self.parameters
+        self._objection, self._partial = _fault(p, p.d_k), ""
+        point = self._sweeps[self.grid].points.get(p.d_k)
+        answer = self.host.engine.cached(p)
+        if point is not None:
+            self.plot.reading = p, contents_of(point)
+        elif answer is not None:
+            self.plot.reading = p, with_theory(answer.measurement, answer.theory)
+        elif not self._objection:
+            self.ask(Measure(p))
+        self._show()
+
+    def show_answer(self, request: Request, answer: object) -> None:
+        match request, answer:
+            case _, Answer():
+                at_cursor, known = answer.parameters == self.parameters, self.plot.reading[0] == self.parameters
+                if at_cursor or (not known and _at_any_d_k(answer.parameters) == _at_any_d_k(self.parameters)):
+                    measured = answer.measurement
+                    self.plot.reading = answer.parameters, with_theory(answer.measurement, answer.theory)
+                    self._partial = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws."
+            case PredictOver(), Curves():
+                self._find(request.parameters, request.d_ks).exact = answer.exact
+            case MeasureOver(), Points():
+                self._add(request, answer)
+            case _, Progress():
+                if self.plot.reading[0] != self.parameters:
+                    self.plot.reading = self.parameters, None
+            case _, Failed() if self._is_wanted(request):
+                self._objection = f"{answer.reason}."
+                self.show_progress(None)
+                if isinstance(request, MeasureOver):
+                    self._measuring = None  # so that the next key requests it again
+            case _:
+                pass
+        self._stale = not self.is_current
+        self._show()
+
+    def _is_wanted(self, request: Request) -> bool:
+        """Return whether a request is for the current parameters and grid."""
+        wanted = self._sweeps[self.grid]
+        match request:
+            case Measure(parameters):
+                return parameters == self.parameters
+            case MeasureOver(parameters, d_ks) | PredictOver(parameters, d_ks):
+                return (parameters, d_ks) == (wanted.parameters, wanted.d_ks)
+            case _:
+                return False
+
+    def _add(self, request: MeasureOver, new: Points) -> None:
+        swept = self._find(request.parameters, request.d_ks)
+        swept.points.update(new.points)
+        if swept is self._measuring:
+            self.show_progress(None if new.fraction == 1 else new.fraction)
+        here = new.points.get(self.parameters.d_k)
+        if here is not None and swept is self._sweeps.get(self.grid):
+            self.plot.reading = self.parameters, contents_of(here)
+
+    def _find(self, parameters: Parameters, d_ks: tuple[int, ...]) -> Swept:
+        """Return the sweep with these parameters and d_k; if it is the current one, show it from now on."""
+        for grid, swept in self._sweeps.items():
+            if (swept.parameters, swept.d_ks) == (parameters, d_ks):
+                if grid is self.grid:
+                    self.swept = swept
+                return swept
+        return Swept(parameters, d_ks)
+
+    def leave(self) -> None:
+        """Stop the sweep; keep its points."""
+        self._measure_only(None)
+
+    def on_resize(self) -> None:
+        self._arrange()
+
+    def on_sweep_plot_clicked(self, event: SweepPlot.Clicked) -> None:
+        event.stop()
+        self.set_value("d_k", event.d_k)
+
+    # Contents
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the sweep shown is for the current parameters."""
+        return self.swept.parameters == _at_any_d_k(self.parameters)
+
+    @property
+    def topic(self) -> Statistic:
+        return self.plot.statistic
+
+    def _show(self) -> None:
+        self.plot.swept = self.table.swept = self.swept
+        self.plot.cursor = self.table.cursor = self.parameters.d_k
+        self.table.statistic = self.plot.statistic
+        if self._objection:
+            self.words.show(self.glyphs.say(self._objection), "alert")
+        else:
+            self.words.show(self.glyphs.say(self._meaning()))
+        for widget in (self.plot, self.table):
+            widget.redraw()
+            widget.dim(self._stale)
+
+    def _meaning(self) -> str:
+        """Return the definition of the statistic, after remarks on what the plot cannot show."""
+        statistic, grid, d_k = self.plot.statistic, self.swept.d_ks, self.parameters.d_k
+        remarks = [self._partial] if self._partial else []
+        if grid and not grid[0] <= d_k <= grid[-1]:
+            remarks.append(f"d_k {d_k} is outside the range {grid[0]} to {grid[-1]}; g changes the range.")
+        if self.swept.exact and not any(
+            column.values[statistic.name] is not None for column in next(iter(self.swept.exact.values()))
+        ):
+            remarks.append("No exact value is known.")
+        return " ".join([*remarks, statistic.definition])
+
+    def _arrange(self) -> None:
+        """Divide the height: the table gets what the plot does not need."""
+        height = self.size.height
+        words = min(2, max(height - _LOWEST, 0))
+        rows, left = len(landmarks(self._sweeps[self.grid].d_ks if self._sweeps else ())) + 1, height - words
+        table = min(rows, max(left - _HIGH, min(left - _LOW, _FEW)))
+        if self.view != "both" or table < _FEWEST:
+            table = 0
+        self.words.styles.height = words
+        self.table.styles.height = left if self.view == "table" else table
+        self.table.display = self.view == "table" or table > 0
+        self.plot.display = self.view != "table"
+
+    # Actions
+
+    def action_statistic(self, direction: int) -> None:
+        at = ALWAYS.index(self.plot.statistic) + direction
+        self.plot.statistic = ALWAYS[at % len(ALWAYS)]
+        self._show()
+
+    def action_grid(self, direction: int) -> None:
+        self.grid = GRIDS[(GRIDS.index(self.grid) + direction) % len(GRIDS)]
+        self.follow()
+
+    def action_axis(self) -> None:
+        self.plot.other_axis ^= {self.plot.statistic.name}
+        self._show()
+
+    def action_view(self) -> None:
+        self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        self._arrange()
+
+    def action_to_lab(self) -> None:
+        self.host.to_lab(self.parameters)
+
+    # Export and copying
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+
+        swept = self._sweeps[self.grid]
+        if not (swept.d_ks and swept.complete):
+            raise InputError(f"{len(swept.points)} of {len(swept.d_ks)} points measured so far.")
+        points = [(found.point, found.prediction) for _, found in sorted(swept.points.items())]
+        result = SweepResult(swept.parameters, swept.d_ks, points, self._line(kind))
+        if kind == "markdown":
+            return sweep_markdown(result, self.glyphs.say)
+        return (sweep_json if kind == "json" else sweep_csv)(result)
+
+    def command(self) -> str:
+        return self._line("table")
+
+    def _line(self, kind: Format | Literal["table"]) -> str:
+        """Return the command that prints this sweep in a format."""
+        d_ks = self._d_ks()
+        grid = self.grid.text if d_ks == self._whole_grid() else ",".join(map(str, d_ks))
+        return sweep_line(SweepQuestion(_at_any_d_k(self.parameters), grid), kind, self.glyphs.ascii)
+
+    def _whole_grid(self) -> tuple[int, ...]:
+        return parse_grid(self.grid.text)
+
+    def _d_ks(self) -> tuple[int, ...]:
+        """Return the d_k of the grid at which the rule has a multiplier."""
+        return tuple(d_k for d_k in self._whole_grid() if not _fault(self.parameters, d_k))
+
+
+def _at_any_d_k(parameters: Parameters) -> Parameters:
+    """Return the parameters that a sweep depends on: all but d_k."""
+    return replace(parameters, d_k=Parameters.d_k)
+
+
+def _fault(parameters: Parameters, d_k: int) -> str:
+    """Return why the scale rule has no multiplier at this d_k; empty if it has one."""
+    try:
+        multiplier(parameters.scale, replace(parameters.setting, d_k=d_k))
+    except ParameterError as error:
+        return f"{error}."
+    return ""

@@ -1,0 +1,182 @@
+"""A sweep as printed: a line for each point, with its statistics, their exact values and histograms of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....core.export.sweep import SweepResult, place_titles, place_words
+from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
+from ...views.glyphs import Glyphs
+from ...views.histograms import axis_span, sparkline
+from ...views.lines import Line, Role, fitted, line_width
+from ...views.numbers import error, on_the_point, short
+from ...views.table import COLUMN_ROLES, is_far
+
+_GAP = 3  # cells between blocks
+_LEAST, _WIDEST = 7, 30  # cells of a sparkline
+_EXACT = "exact"  # the title of values of theory
+_UNITS = {"number": "", "nats": ", nats", "keys": "", "share": ", %"}
+
+Deviations = Sequence[Mapping[str, float | None]]  # of each column of a point from its theory, in standard errors
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The cells under one heading, all of one width."""
+
+    titles: Sequence[Line]  # three lines
+    rows: Sequence[Line]  # one for each point
+
+    @property
+    def width(self) -> int:
+        return line_width(self.titles[-1])
+
+
+def sweep_lines(sweep: SweepResult, deviations: Sequence[Deviations], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return the points as a table, or as several tables if the requested statistics do not fit in one.
+
+    If no statistics were requested, as many are shown as leave room for histograms of logits. Without points, there
+    are no lines.
+    """
+    if not sweep.points:
+        return []
+    place = _place(sweep, glyphs)
+    chosen = [STATISTIC[name] for name in sweep.shown]
+    plain, precise = ([_statistic(sweep, s, deviations, e, glyphs) for s in chosen] for e in (False, True))
+    room = width - place.width
+    if not sweep.statistics:
+        tables = [plain[: max(_fitting(plain, room - 2 * (_LEAST + _GAP)), 1)]]
+    elif _taken(precise) <= room:
+        tables = [precise]
+    else:
+        tables = [*_packed(plain, room)]
+    spare = (room - _taken(tables[-1])) // 2 - _GAP
+    if spare >= _LEAST:
+        tables[-1] = [*tables[-1], *_logits(sweep, min(spare, _WIDEST), glyphs)]
+    lines: list[Line] = []
+    for blocks in tables:
+        lines += [()] if lines else []
+        lines += _joined(sweep, [place, *blocks])
+    return lines
+
+
+def _taken(blocks: Sequence[_Block]) -> int:
+    return sum(_GAP + block.width for block in blocks)
+
+
+def _fitting(blocks: Sequence[_Block], room: int) -> int:
+    """Return how many of the first blocks fit."""
+    return next((count for count in range(len(blocks), 0, -1) if _taken(blocks[:count]) <= room), 0)
+
+
+def _packed(blocks: Sequence[_Block], room: int) -> Iterator[Sequence[_Block]]:
+    """Yield the blocks of each table; a block that is too wide has its own table."""
+    while blocks:
+        count = max(_fitting(blocks, room), 1)
+        yield blocks[:count]
+        blocks = blocks[count:]
+
+
+def _joined(sweep: SweepResult, blocks: Sequence[_Block]) -> Iterator[Line]:
+    """Yield titles and a line for each point, with a blank line before each new value of the second axis."""
+    yield from (_beside(titles) for titles in zip(*(block.titles for block in blocks), strict=True))
+    for number, cells in enumerate(zip(*(block.rows for block in blocks), strict=True)):
+        if number and len(sweep.d_ks) > 1 and number % len(sweep.d_ks) == 0:
+            yield ()
+        yield _beside(cells)
+
+
+def _beside(parts: Sequence[Line], gap: int = _GAP) -> Line:
+    line: Line = parts[0]
+    for part in parts[1:]:
+        line = (*line, (" " * gap, "text"), *part)
+    return line
+
+
+def _place(sweep: SweepResult, glyphs: Glyphs) -> _Block:
+    """Return the block that names the points."""
+    titles = [glyphs.say(title) for title in place_titles(sweep)]
+    cells = [[glyphs.say(word) for word in place_words(sweep, point)] for point, _ in sweep.points]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+
+    def line(words: Sequence[str], role: Role) -> Line:
+        return (("  ".join(word.rjust(cells) for word, cells in zip(words, widths, strict=True)), role),)
+
+    blank = line([""] * len(titles), "label")
+    return _Block((blank, blank, line(titles, "heading")), [line(row, "label") for row in cells])
+
+
+def _statistic(
+    sweep: SweepResult, statistic: Statistic, deviations: Sequence[Deviations], errors: bool, glyphs: Glyphs
+) -> _Block:
+    """Return the block of a statistic, with both columns."""
+    pair = [_column(sweep, statistic, index, deviations, errors, glyphs) for index in range(len(COLUMN_ROLES))]
+    name = glyphs.say(statistic.short_label + _UNITS[statistic.unit])
+    titles = [_beside(lines) for lines in zip(*(block.titles for block in pair), strict=True)]
+    titles[0] = ((name.ljust(line_width(titles[0])), "heading"),)
+    rows = [_beside(cells) for cells in zip(*(block.rows for block in pair), strict=True)]
+    return _Block(titles, rows)
+
+
+def _column(
+    sweep: SweepResult,
+    statistic: Statistic,
+    index: int,
+    deviations: Sequence[Deviations],
+    errors: bool,
+    glyphs: Glyphs,
+) -> _Block:
+    """Return measured values, with standard errors if `errors`, and exact values, marked ! if they are far off."""
+    role, factor = COLUMN_ROLES[index], 100 if statistic.unit == "share" else 1
+    found = [point.measurement.columns[index].measured[statistic.name] for point, _ in sweep.points]
+    exact = [prediction.columns[index].values[statistic.name] for _, prediction in sweep.points]
+    numbers = [each.value for each in found] + exact
+    decimals = 2 if factor == 100 else 3
+    texts = on_the_point([None if number is None else factor * number for number in numbers], decimals, glyphs)
+    known = any(number is not None for number in exact)
+    rows: list[Line] = []
+    for at, estimate in enumerate(found):
+        line: Line = ((texts[at], role), (_spread(estimate.stderr, factor, glyphs) if errors else "", "dim"))
+        if known:
+            sign = "!" if is_far(deviations[at][index].get(statistic.name)) else " "
+            line = (*line, (sign, "alert"), (texts[len(found) + at].rjust(len(_EXACT)), "theory"))
+        rows.append(fitted(line, max(line_width(line), len(role))))
+    width = line_width(rows[0])
+    titles: list[Line] = [((" " * width, "text"),), ((role.ljust(width), role),)]
+    return _Block([*titles, (((_EXACT if known else "").rjust(width), "theory"),)], rows)
+
+
+def _spread(stderr: float | None, factor: int, glyphs: Glyphs) -> str:
+    sign = glyphs.say(" ±")
+    return (" " * len(sign) if stderr is None else sign) + error(None if stderr is None else factor * stderr, glyphs)
+
+
+def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
+    """Yield the histograms of both columns' logits, on one axis for all points."""
+    columns = [point.measurement.columns for point, _ in sweep.points]
+    span = axis_span([column.histograms["logits"] for each in columns for column in each], "logits", glyphs)
+    axis = f"{short(span.low, glyphs)} to {short(span.high, glyphs)}"
+    for index, role in enumerate(COLUMN_ROLES):
+        titles: list[Line] = [
+            (((f"logits, {axis}" if index == 0 else "").ljust(cells), "heading"),),
+            ((role.ljust(cells), role),),
+            ((" " * cells, "text"),),
+        ]
+        histograms = [each[index].histograms["logits"] for each in columns]
+        yield _Block(titles, [((sparkline(each, span.low, span.high, cells, glyphs), role),) for each in histograms])
+
+
+def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> list[str]:
+    """Return sentences on where softmax freezes, if that is at a single d_k, and on the marks in the table."""
+    sentences: list[str] = []
+    columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
+    known = [column.freezing for column in columns if column.freezing is not None and column.freezing.threshold]
+    if len(known) == 2:
+        words = [
+            "stays below freezing" if each.d_k is None else f"is frozen from d_k {each.d_k} up" for each in known
+        ]
+        sentences.append(f"Unscaled, softmax {words[0]}; scaled, it {words[1]}.")
+    if any(is_far(column.get(name)) for point in deviations for column in point for name in sweep.shown):
+        sentences.append(f"! marks values more than {FAR:g} standard errors from the exact value.")
+    return sentences

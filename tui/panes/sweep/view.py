@@ -1,0 +1,159 @@
+"""A sweep over d_k on screen: the plot of a statistic, and its values at the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ....core.parameters import Parameters, choice_word
+from ....core.statistics.catalogue import Statistic
+from ...views.axes import Axis, axis_over
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, ends, fitted, line_width
+from ...views.plot import Mark, Plot, Point, Series
+from ...views.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
+
+if TYPE_CHECKING:
+    from ....core.theory.prediction import PredictedColumn
+    from .requests import SweptPoint
+
+# Statistics that are powers of d_k: their axis is logarithmic by default.
+LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
+_DEEPEST = 1e-9  # the lower end of a logarithmic axis relative to its upper end, at least
+
+_THIN: tuple[Role, Role] = ("thin_unscaled", "thin_scaled")
+_WORDS = ("unscaled", "scaled")
+_D_K = 11  # cells of ` d_k 16384 `
+_TITLE = 24  # of `scaled × 0.125 (1/√d_k) `
+
+
+@dataclass(eq=False)
+class Swept:
+    """The results so far over a grid of d_k."""
+
+    parameters: Parameters  # their d_k is ignored
+    d_ks: tuple[int, ...] = ()  # ascending
+    exact: Mapping[int, Sequence[PredictedColumn]] = field(default_factory=dict[int, "Sequence[PredictedColumn]"])
+    points: dict[int, SweptPoint] = field(default_factory=dict[int, "SweptPoint"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point has been measured."""
+        return len(self.points) == len(self.d_ks)
+
+
+def contents_of(point: SweptPoint) -> Contents:
+    """Return a point as the contents of a table."""
+    return Contents(point.point.measurement.columns, point.prediction.columns, point.deviations)
+
+
+def sweep_plot(swept: Swept, statistic: Statistic, logarithmic: bool, glyphs: Glyphs) -> Plot | None:
+    """Return the plot; None while there is nothing to draw."""
+    if len(swept.d_ks) < 2:
+        return None
+    series: list[Series] = []
+    for index, role in enumerate(COLUMN_ROLES):
+        points = [points_of(contents_of(found), d_k, statistic)[index] for d_k, found in sorted(swept.points.items())]
+        known = [point for point in points if point is not None]
+        series.append(Series(role, _THIN[index], glyphs.marks[index], known, [*_curve(swept, index, statistic)]))
+    values = [y for each in series for _, y in each.exact]
+    values += [p.y + sign * (p.stderr or 0) for each in series for p in each.points for sign in (-1, 1)]
+    if not values:
+        return None
+    x, unit = Axis(swept.d_ks[0], swept.d_ks[-1], 2), " %" if statistic.unit == "share" else ""
+    return Plot(x, _axis(values, logarithmic), series, unit, [*_marks(swept)])
+
+
+def points_of(contents: Contents, d_k: int, statistic: Statistic) -> list[Point | None]:
+    """Return the measurement at one d_k, a point for each column; None if there is no value."""
+    points: list[Point | None] = []
+    for index, column in enumerate(contents.columns):
+        value, stderr = column.measured[statistic.name]
+        far = bool(contents.deviations) and is_far(contents.deviations[index].get(statistic.name))
+        factor = _factor(statistic)
+        point = None if value is None else Point(d_k, factor * value, stderr and factor * stderr, far)
+        points.append(point)
+    return points
+
+
+def _curve(swept: Swept, index: int, statistic: Statistic) -> Iterator[tuple[float, float]]:
+    for d_k, columns in sorted(swept.exact.items()):
+        value = columns[index].values[statistic.name]
+        if value is not None and swept.d_ks[0] <= d_k <= swept.d_ks[-1]:
+            yield d_k, _factor(statistic) * value
+
+
+def _factor(statistic: Statistic) -> int:
+    return 100 if statistic.unit == "share" else 1
+
+
+def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
+    """Return an axis over these values; a logarithmic one over those above 0."""
+    least = max(values) * _DEEPEST
+    positive = [value for value in values if value > least > 0]
+    return axis_over(positive, 10) if logarithmic and positive else axis_over(values)
+
+
+def _marks(swept: Swept) -> Iterator[Mark]:
+    """Yield marks where softmax freezes, if it does within the grid."""
+    for column, word in zip(next(iter(swept.exact.values()), ()), _WORDS, strict=False):
+        d_k = column.freezing.d_k if column.freezing else None
+        unscaled_again = word == "scaled" and column.rule == "none"
+        if d_k is not None and swept.d_ks[0] < d_k <= swept.d_ks[-1] and not unscaled_again:
+            yield Mark(d_k, f"{word} softmax freezes", "dim")
+
+
+def title_line(swept: Swept, statistic: Statistic, logarithmic: bool, width: int, glyphs: Glyphs) -> Line:
+    """Return the title: the statistic, and the parameters as far as they fit."""
+    p = swept.parameters
+    unit = {"nats": ", nats", "keys": ", keys"}.get(statistic.unit, "")
+    axis = ", log axis" if logarithmic else ""
+    left: Line = ((f" {glyphs.say(statistic.label)}", "heading"), (f" over d_k{unit}{axis}", "dim"))
+    facts = [f"{p.n_keys} keys", choice_word(p.components), f"{p.n_queries} queries", f"{p.batch} draws"]
+    if p.mask != "none":
+        facts.insert(1, p.mask)
+    while facts:
+        right: Line = ((glyphs.say(" · ".join(facts)) + " ", "dim"),)
+        if line_width(left) + line_width(right) < width:
+            return ends(left, right, width)
+        facts.pop()
+    return fitted(left, width)
+
+
+def reading_lines(d_k: int, here: Contents | None, statistic: Statistic, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return for each column its mark, its multiplier, and its value at the cursor, measured and exact."""
+    lines: list[Line] = []
+    for index, role in enumerate(COLUMN_ROLES):
+        line: list[Span] = [(f" d_k {d_k}"[: _D_K * (index == 0)].ljust(_D_K), "accent")]
+        line.append((glyphs.marks[index] + " ", role))
+        if here is None:
+            line.extend([(_WORDS[index].ljust(_TITLE), role), ("     measuring", "dim")])
+        else:
+            line += _reading(here, index, statistic, glyphs)
+            words = _frozen(here.theory[index]) if here.theory else ""
+            if line_width(tuple(line)) + len(words) <= width:
+                line.append((words, "dim"))
+        lines.append(fitted(tuple(line), width))
+    return lines
+
+
+def _reading(here: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> list[Span]:
+    role = COLUMN_ROLES[index]
+    value, rest = measured_text(here.columns[index], statistic, glyphs)
+    spans: list[Span] = [(column_title(here.columns[index], glyphs, _TITLE - 1).ljust(_TITLE), role)]
+    spans.extend([(value, role), (rest, "dim")])
+    if here.theory:
+        sign, exact = theory_text(here, index, statistic, glyphs)
+        spans.extend([("exact", "dim"), (sign, "alert"), (exact, "theory")])
+    return spans
+
+
+def _frozen(column: PredictedColumn) -> str:
+    """Return where softmax freezes."""
+    freezing = column.freezing
+    if freezing is None or not freezing.threshold:
+        return ""
+    if freezing.logit_std >= freezing.threshold:
+        return f"softmax frozen from d_k {freezing.d_k} up"
+    return "softmax stays below freezing" if freezing.d_k is None else f"softmax freezes at d_k {freezing.d_k}"

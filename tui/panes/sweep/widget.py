@@ -1,0 +1,81 @@
+"""The widgets of the Sweep pane: the plot with its cursor, and the table of landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.message import Message
+
+from ....core.parameters import Parameters
+from ....core.statistics.catalogue import STATISTIC, Statistic
+from ...views.lines import Line
+from ...views.plot import Drawing, draw, with_cursor
+from ...views.table import Contents
+from ...widgets.lines import LinesWidget
+from .view import LOGARITHMIC, Swept, points_of, reading_lines, sweep_plot, title_line
+from .width_table import landmark_lines
+
+_ABOVE = 3  # lines above the plot: the title, and the values at the cursor
+
+
+class SweepPlot(LinesWidget):
+    """Shows a statistic over d_k."""
+
+    class Clicked(Message):
+        """A d_k was clicked."""
+
+        def __init__(self, d_k: int) -> None:
+            super().__init__()
+            self.d_k = d_k
+
+    swept = Swept(Parameters())
+    statistic: Statistic = STATISTIC["entropy"]
+    cursor = 64  # a d_k
+    reading: tuple[Parameters, Contents | None] = (Parameters(), None)  # the result at the cursor
+    other_axis: frozenset[str] = frozenset()  # statistics whose axis is not their default
+
+    _drawing: Drawing | None = None
+    _drawn: object = None  # what `_drawing` depends on
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the axis of the statistic is logarithmic."""
+        return (self.statistic.name in LOGARITHMIC) != (self.statistic.name in self.other_axis)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        d_k, here = self.reading[0].d_k, self.reading[1]
+        lines = [title_line(self.swept, self.statistic, self.logarithmic, width, self.glyphs)]
+        lines += reading_lines(d_k, here, self.statistic, width, self.glyphs)
+        drawing = self._draw(width, height - _ABOVE)
+        if drawing is None:
+            return lines
+        points = points_of(here, d_k, self.statistic) if here and d_k == self.cursor else ()
+        extra = [(series, p) for series, p in zip(drawing.at.plot.series, points, strict=False) if p is not None]
+        return [*lines, *with_cursor(drawing, self.cursor, extra, self.glyphs)]
+
+    def _draw(self, width: int, height: int) -> Drawing | None:
+        """Return the plot without the cursor, so that moving the cursor does not draw it again."""
+        swept = self.swept
+        data = swept, swept.exact, len(swept.points)
+        wanted = data, self.statistic, self.logarithmic, width, height
+        if wanted != self._drawn:
+            self._drawn = wanted
+            plot = sweep_plot(swept, self.statistic, self.logarithmic, self.glyphs) if height > 0 else None
+            self._drawing = draw(plot, width, height, self.glyphs) if plot else None
+        return self._drawing
+
+    def on_click(self, event: events.Click) -> None:
+        if self._drawing is not None and event.y >= _ABOVE:
+            self.post_message(self.Clicked(round(self._drawing.at.x_of(event.x))))
+
+
+class WidthTable(LinesWidget):
+    """Shows a row for each landmark."""
+
+    swept = Swept(Parameters())
+    statistic: Statistic = STATISTIC["entropy"]
+    cursor = 64
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return landmark_lines(self.swept, self.statistic, self.cursor, width, height, self.glyphs)

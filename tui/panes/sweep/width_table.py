@@ -1,0 +1,129 @@
+"""The table of a sweep: a row for each d_k that real models use, with histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....core.model_widths import MODEL_WIDTHS, landmarks
+from ....core.statistics.catalogue import Statistic
+from ....core.statistics.measurement import HistogramName
+from ...views.axes import nice_range
+from ...views.glyphs import Glyphs
+from ...views.histograms import TITLES, axis_span, sparkline
+from ...views.lines import Line, Role, Span, fitted
+from ...views.numbers import VALUE, short
+from ...views.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
+from .view import Swept, contents_of
+
+# The histogram that explains the statistics of a group.
+HISTOGRAM: dict[str, HistogramName] = {"logits": "logits", "attention": "entropy", "Jacobian": "jacobian_norm"}
+_NAME = 7  # cells of a row's d_k
+_LEAST, _WIDEST = 8, 36  # cells of one sparkline
+_TAILS = 3.3  # standard deviations on either side, within which a normal law has 99.9 % of its mass
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The parts of a row that fit."""
+
+    errors: bool
+    theory: bool
+    spark: int = 0  # cells of each sparkline, 0 for none
+    models: int = 0  # cells for the models with this width
+
+
+def _shape(width: int, theory: bool) -> _Shape:
+    """Return the first shape that fits: exact values and sparklines, sparklines, ± only, values only."""
+    for beside in (True, False) if theory else (False,):
+        left = width - _NAME - 2 * (CELL + (THEORY if beside else 0))
+        spark = min(left // 2 - 2, _WIDEST)
+        if spark >= _LEAST:
+            models = left - 2 * (spark + 2)
+            return _Shape(True, beside, spark, models if models >= 2 * _LEAST else 0)
+    return _Shape(width >= _NAME + 2 * CELL, False)
+
+
+def landmark_lines(
+    swept: Swept, statistic: Statistic, cursor: int, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return a heading and a row for each landmark; if not all fit, those around the cursor."""
+    d_ks, room = landmarks(swept.d_ks), height - 1
+    if not d_ks or room < 1:
+        return []
+    shape = _shape(width, bool(swept.exact))
+    span = _span(swept, d_ks, HISTOGRAM[statistic.group], glyphs)
+    nearest = min(range(len(d_ks)), key=lambda at: abs(d_ks[at] - cursor))
+    first = min(max(nearest - room // 2, 0), max(len(d_ks) - room, 0))
+    rows = d_ks[first : first + room]
+    lines = [_head(statistic, shape, span, width, glyphs)]
+    lines += [_row(d_k, swept, statistic, shape, span, d_k == cursor, width, glyphs) for d_k in rows]
+    hidden = len(d_ks) - len(rows)
+    if hidden:
+        note: Line = ((f" {hidden} more rows (PgDn, PgUp) ", "dim"),)
+        lines[-1] = lines[-1] if d_ks[first + room - 1] == cursor else fitted(note, width)
+    return lines
+
+
+def _head(statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs) -> Line:
+    line: list[Span] = [("   d_k ", "heading")]
+    for index, role in enumerate(COLUMN_ROLES):
+        title = f"  {glyphs.marks[index]} {('unscaled', 'scaled')[index]}"
+        line.append((title.ljust(CELL if shape.errors else VALUE), role))
+        if shape.theory:
+            line.append(("   exact".ljust(THEORY), "theory"))
+    if shape.spark:
+        low, high = (short(value, glyphs) for value in span)
+        title = f"  {glyphs.marks[0]} {glyphs.say(TITLES[HISTOGRAM[statistic.group]])}"
+        line.append((title.ljust(shape.spark + 2), COLUMN_ROLES[0]))
+        line.append((f"  {glyphs.marks[1]} {low} to {high}", COLUMN_ROLES[1]))
+    return fitted(tuple(line), width)
+
+
+def _row(
+    d_k: int,
+    swept: Swept,
+    statistic: Statistic,
+    shape: _Shape,
+    span: tuple[float, float],
+    marked: bool,
+    width: int,
+    glyphs: Glyphs,
+) -> Line:
+    name: Role = "accent" if marked else "label"
+    line: list[Span] = [((glyphs.cursor if marked else " ") + f"{d_k:>5} ", name)]
+    if d_k not in swept.points:
+        return fitted((*line, (glyphs.say("    …"), "dim")), width)
+    contents = contents_of(swept.points[d_k])
+    for index, role in enumerate(COLUMN_ROLES):
+        value, rest = measured_text(contents.columns[index], statistic, glyphs)
+        line.extend([(value, role), (rest if shape.errors else "", "dim")])
+        if shape.theory:
+            sign, exact = theory_text(contents, index, statistic, glyphs)
+            line.extend([(sign, "alert"), (exact, "theory")])
+    for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
+        if shape.spark:
+            histogram = column.histograms[HISTOGRAM[statistic.group]]
+            line.append(("  " + sparkline(histogram, *span, shape.spark, glyphs), role))
+    if shape.models and d_k in MODEL_WIDTHS:
+        line.append((f"  {MODEL_WIDTHS[d_k]}", "dim"))
+    return fitted(tuple(line), width)
+
+
+def _span(swept: Swept, d_ks: Sequence[int], name: HistogramName, glyphs: Glyphs) -> tuple[float, float]:
+    """Return one axis for all sparklines; that of logits follows from theory before they are measured."""
+    known = [contents_of(swept.points[d_k]) for d_k in d_ks if d_k in swept.points]
+    histograms = [column.histograms[name] for contents in known for column in contents.columns]
+    if name == "logits":
+        laws = [column.values for d_k in d_ks for column in swept.exact.get(d_k, ())]
+        reach: list[float] = []
+        for law in laws:
+            mean, std = law["logit_mean"], law["logit_std"]
+            if mean is not None and std:
+                reach += [mean - _TAILS * std, mean + _TAILS * std]
+        if reach:
+            return nice_range(min(reach), max(reach))
+    if not histograms:
+        return 0.0, 1.0
+    axis = axis_span(histograms, name, glyphs)
+    return axis.low, axis.high

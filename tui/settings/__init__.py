@@ -1,0 +1,1 @@
+"""Settings: declared in `declared`, read and written by `store`."""

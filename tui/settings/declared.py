@@ -1,0 +1,93 @@
+"""SETTINGS: the declaration of the app's permanent settings, apart from its parameters.
+
+Each row is a key of the settings file, an environment variable, and a line of `--help`. Only the app has settings;
+commands that print depend on their command line alone, so that a script prints the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.errors import InputError
+from ...core.parameters import FIELDS, Field, Parameters, Value
+
+PREFIX = "ATTN_TUI_"  # of environment variables
+KEYS_VARIABLE = PREFIX + "KEYS"
+_FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+class SettingError(InputError):
+    """A setting with an invalid value."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one run of the app."""
+
+    theme: str = "attn-dark"
+    ascii: bool = False
+    mouse: bool = True
+    hint: bool = True
+    parameters: Mapping[str, Value] = field(default_factory=dict[str, Value])  # by name; others have defaults
+    keys: Mapping[str, str] = field(default_factory=dict[str, str])  # by the names of actions
+    path: Path | None = None  # the file to save to; None to save nothing
+    problems: tuple[str, ...] = ()  # a line for each ignored setting
+
+
+class Setting(NamedTuple):
+    """A setting: its key in the file, help and default."""
+
+    name: str
+    help: str
+    default: str | bool
+    choices: Callable[[], Collection[str]] = tuple
+
+    @property
+    def variable(self) -> str:
+        """The name of its environment variable."""
+        return PREFIX + self.name.upper()
+
+    @property
+    def accepted(self) -> str:
+        """The accepted values, in words."""
+        return "true or false" if isinstance(self.default, bool) else "one of " + ", ".join(self.choices())
+
+    def check(self, value: object) -> None:
+        """Raise SettingError if a value is not accepted."""
+        flag = isinstance(self.default, bool)
+        if not (isinstance(value, bool) if flag else value in self.choices()):
+            raise SettingError(f"must be {self.accepted}, not {value!r}")
+
+    def parse(self, text: str) -> str | bool:
+        """Return the value of a text; raises SettingError."""
+        value = _FLAGS.get(text.lower(), text) if isinstance(self.default, bool) else text
+        self.check(value)
+        return value
+
+
+def _themes() -> Collection[str]:
+    from ..terminal.themes import names  # loads Textual, as the app is about to
+
+    return names()
+
+
+SETTINGS = (
+    Setting("theme", "colours", Settings.theme, _themes),
+    Setting("ascii", "plain ASCII instead of Unicode", Settings.ascii),
+    Setting("mouse", "use the mouse", Settings.mouse),
+    Setting("hint", "show the hint for new users", Settings.hint),
+)
+
+
+def variable_of(field: Field) -> str:
+    """Return the name of a parameter's environment variable."""
+    return PREFIX + field.name.upper()
+
+
+def non_default(parameters: Parameters) -> dict[str, Value]:
+    """Return the parameters that differ from their defaults."""
+    values = {field.name: getattr(parameters, field.name) for field in FIELDS}
+    return {name: value for name, value in values.items() if value != getattr(Parameters(), name)}

@@ -1,0 +1,78 @@
+"""Parsing of parameter values from the command line and the environment."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from ...core.errors import InputError, ParameterError
+from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
+from ...core.scales import multiplier
+
+
+class UsageError(InputError):
+    """An invalid command line; the message is one line with what is accepted, or refers to the help."""
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, accepted or not."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def parameter_values(
+    given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option
+) -> dict[str, Value]:
+    """Return the values of the parameters in `given`, by name; errors name a parameter as `called` does."""
+    texts = with_scale(given, called)
+    return {field.name: value_of(field, texts[field.name], called(field)) for field in FIELDS if field.name in texts}
+
+
+def parameters_of(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
+    """Return the parameters in `given`, checked together, and a remark for each that has no effect."""
+    values = parameter_values(given)
+    parameters = Parameters(**cast(Any, values))
+    multiplier(parameters.scale, parameters.setting)
+    idle = [FIELD[name] for name in values if not FIELD[name].applies(parameters)]
+    return parameters, tuple(no_effect(field.option) for field in idle)
+
+
+def with_scale(given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option) -> dict[str, str]:
+    """Return the texts of parameters, with `--scale 0.05` or `--multiplier 0.05` expanded to the custom rule."""
+    texts = {name: text for name, text in given.items() if name in FIELD}
+    scale = texts.get("scale")
+    if scale is None and "multiplier" in texts:
+        texts["scale"] = "custom"
+    elif scale is not None and is_number(scale):
+        if "multiplier" in texts:
+            names = called(FIELD["scale"]), called(FIELD["multiplier"])
+            raise UsageError(f"{names[0]} {scale} is a multiplier already; leave out {names[1]}")
+        value_of(FIELD["multiplier"], scale, called(FIELD["scale"]))
+        texts |= {"scale": "custom", "multiplier": scale}
+    return texts
+
+
+def value_of(field: Field, text: str, option: str | None = None) -> Any:
+    """Return the value that `field` parses from a text; raises UsageError, which names the option."""
+    try:
+        return field.parse(text)
+    except ParameterError as error:
+        reason = str(error).removeprefix(f"{field.label}: ")
+        if field.name == "scale":
+            reason = f"must be {field.accepted}, or a number, not {text!r}"
+        raise UsageError(f"{option or field.option}: {reason}") from None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean …?)" for the known word closest to `word`, or ""."""
+    near = difflib.get_close_matches(word, list(known), 1, cutoff=0.7)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def no_effect(option: str) -> str:
+    """Return the remark on an option without effect."""
+    return f"{option} has no effect with these parameters"

@@ -1,0 +1,179 @@
+"""Reading settings from a file in the config directory and from the environment, and saving them.
+
+Invalid settings are reported and ignored. A file that contains any is never written to, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from ...core.errors import InputError, ParameterError
+from ...core.parameters import FIELD, FIELDS, Value
+from ..files import write_file
+from .declared import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, variable_of
+from .parse import did_you_mean, parameter_values
+
+_SETTING = {setting.name: setting for setting in SETTINGS}
+_NAMES = [*_SETTING, *(f"parameters.{name}" for name in FIELD), "keys"]
+_HEAD = """\
+# Settings of attn-tui; attn-tui --help lists them. On exit, the app saves its parameters and changed settings here.
+# Comments and the [keys] table stay as you wrote them.
+"""
+
+
+def config_file() -> Path:
+    """Return the path of the settings file."""
+    from platformdirs import user_config_path
+
+    return user_config_path("attn-tui", appauthor=False) / "config.toml"
+
+
+def load(path: Path | None, environment: Mapping[str, str]) -> Settings:
+    """Return the settings of a file, if it exists, overridden by those of the environment.
+
+    An invalid variable raises InputError; invalid settings in the file become problems of the result.
+    """
+    return _with_environment(Settings() if path is None else _from_file(path), environment)
+
+
+def save_on_exit(settings: Settings, changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Save the changes if the settings have a path; return all problems, a line each."""
+    try:
+        if settings.path is not None:
+            save(settings.path, changes)
+    except SettingError as error:
+        return (*settings.problems, str(error))
+    return settings.problems
+
+
+def save(path: Path, changes: Mapping[str, Any]) -> None:
+    """Write the changes to the settings file, replacing whole tables; everything else in it stays as it is.
+
+    Raises SettingError if the file cannot be written or is no longer valid TOML.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        before = path.read_bytes().decode() if path.exists() else ""
+        document = tomlkit.parse(before or _HEAD)
+        for name, value in changes.items():
+            if isinstance(value, Mapping):
+                table = document.setdefault(name, tomlkit.table())
+                for key in [key for key in table if key not in value]:
+                    del table[key]
+                table.update(value)
+            else:
+                document[name] = value
+        after = tomlkit.dumps(document)
+        if after != before:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(after.encode(), path)
+    except OSError as error:
+        raise SettingError(f"{path}: settings not saved: {error.strerror}") from error
+    except (TOMLKitError, UnicodeDecodeError, TypeError, AttributeError) as error:
+        raise SettingError(f"{path}: settings not saved: the file is no longer valid TOML: {error}") from error
+
+
+def _from_file(path: Path) -> Settings:
+    try:
+        found = _read(path)
+    except FileNotFoundError:
+        return Settings(path=path)
+    except InputError as error:
+        return Settings(problems=(f"{path}: {error}; the file is ignored, and settings not saved",))
+    values: dict[str, Any] = {}
+    parameters: dict[str, Value] = {}
+    keys: dict[str, str] = {}
+    problems: list[str] = []
+    for name, value in _leaves(found):
+        table, _, key = name.partition(".")
+        try:
+            if name in _SETTING:
+                _SETTING[name].check(value)
+                values[name] = value
+            elif table == "parameters" and key in FIELD:
+                parameters[key] = _parameter(key, value)
+            elif table == "keys" and key and isinstance(value, str):
+                keys[key] = value
+            else:
+                raise SettingError(f"unknown setting{did_you_mean(name, _NAMES)}")
+        except InputError as error:
+            problems.append(f"{path}: {name}: {error}; ignored, and settings not saved")
+    save_to = None if problems else path
+    return Settings(**values, parameters=parameters, keys=keys, path=save_to, problems=tuple(problems))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Parse the file; raises FileNotFoundError, or SettingError if it cannot be read or is not TOML."""
+    try:
+        text = path.read_bytes().decode() if path.is_file() or not path.exists() else None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise SettingError(f"{error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingError("not UTF-8") from error
+    if text is None:
+        raise SettingError("not a file")
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingError(f"not valid TOML: {error}") from error
+
+
+def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values in a table and its nested tables, with dotted names."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(cast(dict[str, Any], value), f"{above}{name}.")
+        else:
+            yield above + name, value
+
+
+def _parameter(name: str, value: Any) -> Value:
+    """Return a parameter of the file, checked; raises SettingError."""
+    field = FIELD[name]
+    if field.kind == "real" and type(value) is int:
+        value = float(value)
+    try:
+        field.check(value)
+    except ParameterError as error:
+        raise SettingError(str(error).removeprefix(f"{field.label}: ")) from None
+    return value
+
+
+def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    given = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
+    values: dict[str, Any] = {}
+    for setting in SETTINGS:
+        if setting.variable in given:
+            try:
+                values[setting.name] = setting.parse(given.pop(setting.variable))
+            except SettingError as error:
+                raise SettingError(f"{setting.variable}: {error}") from None
+    texts = {field.name: given.pop(variable_of(field)) for field in FIELDS if variable_of(field) in given}
+    parameters = parameter_values(texts, variable_of)
+    keys = dict(key_setting(word) for word in given.pop(KEYS_VARIABLE, "").split())
+    known = [*(setting.variable for setting in SETTINGS), *map(variable_of, FIELDS), KEYS_VARIABLE]
+    unknown = [f"{name}: unknown setting{did_you_mean(name, known)}" for name in sorted(given)]
+    return replace(
+        settings,
+        **values,
+        parameters={**settings.parameters, **parameters},
+        keys={**settings.keys, **keys},
+        problems=(*settings.problems, *unknown),
+    )
+
+
+def key_setting(word: str) -> tuple[str, str]:
+    """Split `lab.redraw=n` into an action and its key; raises SettingError."""
+    action, equals, key = word.partition("=")
+    if not (action and equals and key):
+        raise SettingError(f"{KEYS_VARIABLE}: must be words like lab.redraw=n, not {word!r}")
+    return action, key

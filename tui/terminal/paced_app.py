@@ -1,0 +1,70 @@
+"""An app that delays frames while its terminal has not caught up."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Generic, TypeVar
+
+from textual.driver import Driver
+from textual.timer import Timer
+
+from .diff_screen import DiffApp
+from .pacing import Pacing
+
+ReturnType = TypeVar("ReturnType")
+
+
+class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
+    """An app that delays frames while its terminal has not caught up."""
+
+    pacing: Pacing | None = None  # set by a driver that reads replies
+    ascii_only: bool = False  # whether everything is sent in ASCII, including what Textual draws
+    _batch: ExitStack | None = None  # while frames are delayed
+    _timer: Timer | None = None
+
+    def after_frame(self, sent: str) -> str:
+        if self.pacing is None:
+            return ""
+        query = self.pacing.query(len(sent))
+        self._delay_or_paint()
+        return query
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return the driver that reads replies, if it supports this platform and this version of Textual."""
+        usual = super().get_driver_class()
+        try:
+            from .driver import SUPPORTED, LinuxDriver, TerminalDriver
+        except ImportError:
+            return usual
+        return TerminalDriver if SUPPORTED and usual is LinuxDriver else usual
+
+    def forget_screen(self) -> None:
+        super().forget_screen()
+        if self.pacing is not None:
+            self.pacing.reset()
+        self._delay_or_paint()
+
+    def caught_up(self) -> None:
+        """Note that the terminal has replied; may be called from any thread."""
+        self.call_later(self._delay_or_paint)
+
+    def _delay_or_paint(self) -> None:
+        """Delay frames while the terminal is busy; after that, paint the newest state."""
+        wait = 0.0 if self.pacing is None else self.pacing.delay()
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if wait > 0:
+            self._timer = self.set_timer(wait, self._delay_or_paint)
+            if self._batch is None:
+                self._batch = ExitStack()
+                self._batch.enter_context(self.batch_update())
+        elif self._batch is not None:
+            self._batch.close()
+            self._batch = None
+            if not self.is_running:  # it is closing
+                return
+            if self.all_sent():
+                self.screen.check_idle()  # paints what has changed
+            else:  # the layout changed in the meantime
+                self.screen.refresh()

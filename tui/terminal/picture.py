@@ -1,0 +1,52 @@
+"""A screen as a self-contained SVG picture: it loads nothing from other hosts."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+from rich.console import Console
+from rich.segment import Segment, Segments
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+
+def picture(screen: Screen[Any], title: str = "attn-tui") -> str:
+    """Return a screen as SVG, without screens over it, such as a form."""
+    width, height = screen.size
+    console = Console(
+        width=width,
+        height=height,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system=None,  # renders no colour codes; styles cache theirs, which must stay the terminal's
+        record=True,
+        legacy_windows=False,
+        safe_box=False,
+    )
+    segments: list[Segment] = []
+    for number, strip in enumerate(_strips(screen)):
+        segments += [Segment.line()] if number else []
+        segments += strip.simplify()
+    console.print(Segments(segments), end="")
+    svg = console.export_svg(title=title)
+    # Rich loads a font from a remote host; every system has a monospaced one.
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    return svg.replace("Fira Code", "monospace")
+
+
+def _strips(screen: Screen[Any]) -> list[Strip]:
+    """Return the lines of a screen, its widgets painted in order, children over parents."""
+    width, height = screen.size
+    strips = screen.render_lines(Region(0, 0, width, height))
+    for widget in screen.walk_children(Widget):
+        visible = widget.region.intersection(Region(0, 0, width, height))
+        if not visible or not widget.visible:
+            continue
+        lines = widget.render_lines(visible.translate((-widget.region.x, -widget.region.y)))
+        for y, line in enumerate(lines, start=visible.y):
+            strips[y] = Strip.join([strips[y].crop(0, visible.x), line, strips[y].crop(visible.right, width)])
+    return strips

@@ -1,0 +1,89 @@
+"""The app's themes, and the style of each role in any theme: unscaled in its `warning` colour, scaled in `accent`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rich.style import Style
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
+
+from ..views.lines import Role
+
+DARK = Theme(
+    name="attn-dark",
+    primary="#c8b6ff",  # what has focus
+    warning="#f0a868",  # unscaled
+    accent="#6cc5e0",  # scaled
+    error="#ff7b7b",
+    foreground="#d8dbe2",
+    background="#101319",
+    surface="#1a1f29",
+    panel="#1a1f29",
+    dark=True,
+)
+LIGHT = Theme(
+    name="attn-light",
+    primary="#5b3fb0",
+    warning="#a85400",
+    accent="#006b8f",
+    error="#b3261e",
+    foreground="#20242c",
+    background="#fbfaf7",
+    surface="#ece9e2",
+    panel="#ece9e2",
+    dark=False,
+)
+
+
+def app_themes(colors: str | None) -> tuple[Theme, Theme]:
+    """Return the app's dark and light themes for a terminal with Rich's color system `colors`.
+
+    The nearest of 16 colours lose their hue or their contrast. The themes then use the terminal's own colours, on its
+    own background, which only the light theme assumes to be light.
+    """
+    if colors != "standard":
+        return DARK, LIGHT
+    dark = replace(BUILTIN_THEMES["ansi-dark"], name=DARK.name, primary="ansi_magenta", accent="ansi_cyan")
+    hues = {"primary": "ansi_magenta", "warning": "ansi_red", "accent": "ansi_blue", "error": "ansi_bright_red"}
+    return dark, replace(BUILTIN_THEMES["ansi-light"], name=LIGHT.name, **hues)
+
+
+def names() -> list[str]:
+    """Return the names of all themes, the app's own first."""
+    return [DARK.name, LIGHT.name, *sorted(BUILTIN_THEMES)]
+
+
+# For each role: a colour of the theme, its share when blended with the background, and other attributes.
+LOOKS: dict[Role, tuple[str, float, Style]] = {
+    "text": ("foreground", 1.0, Style()),
+    "label": ("foreground", 0.8, Style()),
+    "dim": ("foreground", 0.5, Style()),
+    "heading": ("foreground", 1.0, Style(bold=True)),
+    "unscaled": ("warning", 1.0, Style()),
+    "scaled": ("accent", 1.0, Style()),
+    "theory": ("foreground", 0.6, Style()),
+    "over_unscaled": ("warning", 1.0, Style(reverse=True)),
+    "over_scaled": ("accent", 1.0, Style(reverse=True)),
+    "thin_unscaled": ("warning", 0.6, Style()),
+    "thin_scaled": ("accent", 0.6, Style()),
+    "accent": ("primary", 1.0, Style(bold=True)),
+    "cursor": ("primary", 1.0, Style(bold=True, reverse=True)),
+    "alert": ("error", 1.0, Style()),
+    "key": ("foreground", 1.0, Style(bold=True)),
+}
+
+
+def look(role: Role, variables: Mapping[str, str], background: Color) -> Style:
+    """Return the style of a role on a background, from the variables of a theme.
+
+    Not in CSS: matching a dozen component classes for each widget would take most of the time before the first frame.
+    """
+    name, share, style = LOOKS[role]
+    color = Color.parse(variables[name])
+    if color.ansi is None and background.ansi is None:
+        color = background.blend(color, share)
+    elif share < 1:  # the terminal's own colours cannot be blended
+        style += Style(dim=True)
+    return Style(color=color.rich_color, bgcolor=background.rich_color) + style

@@ -1,0 +1,92 @@
+"""The command lines that print what is on screen."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...core.lab.results import Order, Target
+from ...core.parameters import FIELD, FIELDS, Parameters
+
+
+@dataclass(frozen=True)
+class SweepQuestion:
+    """A sweep as written on the command line."""
+
+    parameters: Parameters  # at any d_k
+    grid: str  # the values of d_k
+    values: tuple[str, str] | None = None  # the second axis: a parameter, and its values
+    statistics: tuple[str, ...] = ()  # if empty, the default of each format
+    target: Target | None = None
+
+
+def command_line(parameters: Parameters, command: str = "report") -> str:
+    """Return `attn-tui report --d-k 512`: the command with the parameters that differ from the defaults."""
+    return in_shell(["attn-tui", command, *parameter_options(parameters)])
+
+
+def sweep_line(question: SweepQuestion, output_format: str = "table", ascii_only: bool = False) -> str:
+    """Return `attn-tui sweep --d-k 1:512 --n-keys 10 …`: the command that prints this sweep."""
+    words = ["--d-k", question.grid]
+    if question.values:
+        words += ["--vary", f"{FIELD[question.values[0]].option[2:]}={question.values[1]}"]
+    words += parameter_options(question.parameters)
+    if question.statistics:
+        words += ["--statistics", ",".join(question.statistics)]
+    if question.target is not None:
+        words += ["--stderr", repr(question.target.stderr), "--of", question.target.statistic]
+        words += ["--most-draws", str(question.target.most_draws)]
+    return _printing("sweep", words, output_format, ascii_only)
+
+
+def rules_line(
+    parameters: Parameters, order: Order, mechanisms: bool, output_format: str = "table", ascii_only: bool = False
+) -> str:
+    """Return `attn-tui rules --sort max_weight …`: the command that prints these rules or mechanisms."""
+    words = ["--mechanisms"] if mechanisms else []
+    words += parameter_options(parameters)
+    if order.column != "rule":
+        words += ["--sort", order.column]
+    words += ["--reverse"] if order.reverse else []
+    return _printing("rules", words, output_format, ascii_only)
+
+
+def _printing(command: str, words: Sequence[str], output_format: str, ascii_only: bool) -> str:
+    """Return the command with these words and the options for its output format."""
+    form = [] if output_format == "table" else ["--format", output_format]
+    return in_shell(["attn-tui", command, *words, *form, *(["--ascii"] if ascii_only else [])])
+
+
+def parameter_options(parameters: Parameters) -> list[str]:
+    """Return the options that differ from the defaults, each followed by its value."""
+    usual = Parameters()
+    # --multiplier alone implies --scale custom, so with it the rule is always named.
+    named = {"scale"} if parameters.multiplier != usual.multiplier else set[str]()
+    words: list[str] = []
+    for field in FIELDS:
+        value = getattr(parameters, field.name)
+        if value != getattr(usual, field.name) or field.name in named:
+            words += [field.option, field.format(value)]
+    return words
+
+
+def in_shell(words: Iterable[str], ascii_only: bool = False) -> str:
+    """Return the words quoted for a shell, on one line of printable characters."""
+    return " ".join(_quoted(word, ascii_only) for word in words)
+
+
+def _quoted(word: str, ascii_only: bool) -> str:
+    """Quote a word if necessary; unprintable characters, as in some file names, become $'\\x1b'."""
+    if word.isprintable() and (word.isascii() or not ascii_only):
+        return shlex.quote(word)
+    return "$'" + "".join(_spelled(character, ascii_only) for character in word) + "'"
+
+
+def _spelled(character: str, ascii_only: bool) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if character.isprintable() and (character.isascii() or not ascii_only):
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
