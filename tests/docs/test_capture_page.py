@@ -1,0 +1,126 @@
+"""docs/capture-format.md: its examples run, and what it says of names and metadata is what the reader accepts."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attn_tui.core.captures.metadata import KEYS, Metadata
+from attn_tui.core.captures.naming import WORDS, masks_beside
+from attn_tui.core.captures.reader import LARGEST, CaptureError, open_capture, read_head
+from attn_tui.core.captures.stored import FLOATS
+from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "capture-format.md").read_text("utf-8")
+NUMPY, PYTORCH = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+def section(title: str) -> str:
+    """The text under a heading."""
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of the tables in a text, without headers."""
+    tables = re.findall(r"^\|.*\|\n\|[-|]+\|\n((?:\|.*\|\n?)+)", text, re.M)
+    return [[cell.strip() for cell in line[1:-1].split("|")] for table in tables for line in table.splitlines()]
+
+
+def words(text: str) -> list[str]:
+    """The texts set as code."""
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def write(folder: Path, extra: dict[str, np.ndarray] | None = None, **metadata: str) -> Path:
+    """A capture of one layer, and further tensors and metadata."""
+    q = np.random.default_rng(0).normal(size=(1, 2, 3, 4)).astype(np.float32)
+    known = {"schema": "attn-tui/qk-1", "scale": "0.5", "causal": "no"}
+    path = folder / "heads.safetensors"
+    save_file({"layers.0.attn.q": q, "layers.0.attn.k": q, **(extra or {})}, path, known | metadata)
+    return path
+
+
+def test_the_numpy_example_writes_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(NUMPY, "NumPy example", "exec"), {})
+    [name] = re.findall(r"^attn-tui inspect (.*)$", section("NumPy"), re.M)
+    capture = open_capture(name)
+    names = ("index", "heads", "kv_heads", "batch", "queries", "keys", "d_k", "scale", "causal", "mask")
+    layers = [[str(getattr(layer, name)) for name in names] for layer in capture.layers]
+    assert layers == rows(section("NumPy"))
+    assert capture.notes == ()
+    assert (capture.model, capture.lengths) == ("an example", (12, 9))
+    for layer in capture.layers:
+        visible = read_head(capture, layer, 3).visible
+        assert visible is not None
+        np.testing.assert_array_equal(visible[1], np.tri(12, dtype=bool) & (np.arange(12) < 9))
+
+
+def test_the_pytorch_example_compiles_and_writes_the_file_that_is_inspected() -> None:
+    compile(PYTORCH, "PyTorch example", "exec")
+    [name] = re.findall(r"^attn-tui inspect (.*)$", section("PyTorch"), re.M)
+    assert f'save_file(tensors, "{name}", metadata)' in PYTORCH
+
+
+def test_every_metadata_key_is_documented() -> None:
+    assert [key.strip("`") for key, _, _ in rows(section("Metadata"))] == list(KEYS)
+
+
+def test_the_documented_values_of_causal_are_accepted(tmp_path: Path) -> None:
+    [accepted] = [values for key, values, _ in rows(section("Metadata")) if key == "`causal`"]
+    for value in words(accepted):
+        assert Metadata(tmp_path, {"causal": value}).layer(0, 0, 1).causal is not None, value
+
+
+def test_the_documented_keys_of_an_entry_of_layers_are_read(tmp_path: Path) -> None:
+    entry = {"name": "first", "scale": 2.0, "causal": "top_left", "softcap": 3.0, "mask": "m"}
+    entry |= {"heads": 4, "kv_heads": 5, "d_k": 6}
+    told = words(section("Metadata").partition("**Layers.**")[2].partition("each replacing")[0])
+    assert set(told) == {"layers", *entry}
+    said = Metadata(tmp_path, {"layers": json.dumps([{"index": 7} | entry])}).layer(0, 7, 1)
+    assert {name: getattr(said, name) for name in entry} == entry
+
+
+def test_every_name_that_is_recognised_is_documented() -> None:
+    pairs = [(f"`{each.q}`", f"`{each.k}`") for each in WORDS]
+    assert [(q, k) for q, k, _ in rows(section("Names"))] == pairs
+    assert set(masks_beside("q")) <= set(words(section("Masks")))
+
+
+def test_every_example_of_a_name_is_recognised() -> None:
+    examples = [word for word in words(section("Names").partition("- The word")[2]) if "3" in word]
+    assert examples
+    assert all(masks_beside(name) for name in examples)
+
+
+def test_every_format_is_documented() -> None:
+    assert set(FLOATS) <= set(words(section("Kinds of files")))
+
+
+def test_the_limit_is_documented() -> None:
+    assert f"{LARGEST:,}" in section("Limits and refusals")
+
+
+def test_what_is_not_read_changes_nothing_and_is_not_noted(tmp_path: Path) -> None:
+    ignored = section("Not read").partition("These cannot")[0]
+    tensors, keys = (words(item) for item in re.split(r"^- ", ignored, flags=re.M)[1:])
+    extra = {f"layers.0.attn.{name}": np.ones(2, np.float32) for name in tensors}
+    assert tensors
+    assert keys
+    plain = open_capture(write(tmp_path))
+    other = open_capture(write(tmp_path, extra, **dict.fromkeys(keys, "1")))
+    assert (other.layers, other.notes) == (plain.layers, plain.notes) == (other.layers, ())
+
+
+def test_additive_biases_are_refused_as_masks(tmp_path: Path) -> None:
+    bias = np.linspace(-3, 0, 9, dtype=np.float32).reshape(3, 3)
+    capture = open_capture(write(tmp_path, {"layers.0.attn.mask": bias}))
+    with pytest.raises(CaptureError, match="biases are not"):
+        read_head(capture, capture.layers[0], 0)
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", PAGE))
+def test_links_lead_to_headings_of_the_page(link: str) -> None:
+    headings = re.findall(r"^## (.*)$", PAGE, re.M)
+    assert link in [f"#{heading.lower().replace(' ', '-')}" for heading in headings]

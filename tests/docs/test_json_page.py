@@ -1,0 +1,179 @@
+"""docs/json.md: every field that commands print is documented, and nothing else."""
+
+import csv
+import io
+import json
+import re
+import runpy
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeAlias, cast, get_args
+
+import numpy as np
+import pytest
+from attn_tui.core.claims import catalogue
+from attn_tui.core.claims.claim import Verdict
+from attn_tui.core.parameters import FIELD
+from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.tui.cli.main import main
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"
+Captured: TypeAlias = pytest.CaptureFixture[str]
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"^## [\w -]+: `attn-tui/([\w-]+)`$(.*?)(?=^## )", PAGE, re.M | re.S))
+EXAMPLES: list[tuple[str, str]] = re.findall(r"^\$ attn-tui ([^\n]*)\n(\{.*?\n\})$", PAGE, re.M | re.S)
+
+SAMPLE = "core/captures/minilm-sample.safetensors"
+PADDED = "tests/data/minilm-sample-padded.safetensors"
+SMALL, ONE_KEY = (f"--n-keys {n} --n-queries 4 --batch 2" for n in (16, 1))
+SWEEP = f"sweep --d-k 4,8 {SMALL} --statistics entropy,logit_max"
+# Commands that together print every field, and null wherever it can be.
+RUNS = {
+    "report-1": [f"report --d-k 8 {SMALL}", f"report {ONE_KEY}"],
+    "sweep-1": [SWEEP, f"sweep --d-k 4 {ONE_KEY} --stderr 1"]
+    + [f"{SWEEP} --vary {axis}" for axis in ("n-keys=2,3", "std-q=0.5", "mask=none,causal")],
+    "rules-1": [f"rules {SMALL}", f"rules {ONE_KEY}"],
+    "mechanisms-1": [f"rules --mechanisms {ONE_KEY}"],
+    "softmax-1": ["softmax --precision float16", "softmax --scale 0.5"],
+    "inspect-1": [f"inspect {SAMPLE}", f"inspect {SAMPLE} --layer 1 --head 2", f"inspect {PADDED}", "inspect {bare}"],
+    "claims-1": ["claims"],
+    "cost-1": ["cost", "cost --preset llama-3-8b", "cost --preset gemma-2-27b"],
+}
+CLAIMS = ("variance-equals-dk", "softmax-unscaled-example", "like-cosine", "train-equals-inference", "dot-faster")
+PLACEHOLDERS = {"<statistic>": "|".join(STATISTIC), "<parameter>": "|".join(FIELD), "<d_k>": r"\d+"}
+TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+@pytest.fixture(autouse=True)
+def few_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test only a few claims, and find files from the root of the repository."""
+    few, check_all = [claim for claim in catalogue.CLAIMS if claim.id in CLAIMS], catalogue.check_all
+    monkeypatch.setattr(catalogue, "CLAIMS", few)
+    monkeypatch.setattr(catalogue, "check_all", lambda: check_all(few))
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> str:
+    """A capture without metadata."""
+    np.savez(tmp_path / "bare.npz", q=np.eye(3), k=np.eye(3))
+    return str(tmp_path / "bare.npz")
+
+
+def printed(command: str, capsys: Captured) -> str:
+    """What a command prints on stdout."""
+    assert main(shlex.split(command)) == 0
+    return capsys.readouterr().out
+
+
+def output(command: str, capsys: Captured) -> Json:
+    return json.loads(printed(f"{command} --format json", capsys))
+
+
+def rows(section: str) -> list[list[str]]:
+    """The cells of the tables of a section, without headers."""
+    lines = re.findall(r"^\| (`.*) \|$", section, re.M)
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)] for line in lines]
+
+
+def fields(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every path of a JSON value, with its type."""
+    yield path, "null" if value is None else TYPES[type(value)]
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from fields(item, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for item in value:
+            yield from fields(item, f"{path}[]")
+
+
+def documented(path: str, paths: Iterable[str]) -> str | None:
+    """The documented path, perhaps with placeholders, that describes a printed one."""
+    if path in paths:
+        return path
+    for written in paths:
+        pattern = re.escape(written)
+        for placeholder, names in PLACEHOLDERS.items():
+            pattern = pattern.replace(placeholder, f"(?:{names})")
+        if re.fullmatch(pattern, path):
+            return written
+    return None
+
+
+def test_every_schema_has_a_section() -> None:
+    assert list(SECTIONS) == list(RUNS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schema", RUNS)
+def test_the_fields_that_are_printed_are_those_that_are_documented(schema: str, bare: str, capsys: Captured) -> None:
+    table = {path.strip("`"): set(re.split(", | or ", types)) for path, types, *_ in rows(SECTIONS[schema])}
+    found: dict[str, set[str]] = defaultdict(set)
+    for command in RUNS[schema]:
+        printed_object = cast("dict[str, Json]", output(command.format(bare=bare), capsys))
+        assert printed_object["schema"] == f"attn-tui/{schema}"
+        for path, kind in fields(printed_object):
+            written = documented(path, table)
+            assert written or kind in ("object", "array"), f"{path} is not documented"
+            if written:
+                whole = kind == "integer" and "integer" not in table[written]
+                found[written].add("number" if whole else kind)
+    assert found == table
+
+
+@pytest.mark.parametrize("schema", RUNS)
+def test_the_tables_say_when_a_field_is_null(schema: str) -> None:
+    for path, types, _, when in rows(SECTIONS[schema]):
+        assert ("null" in types) == ("null" in when), path
+
+
+@pytest.mark.parametrize("schema", ["rules-1", "mechanisms-1"])
+def test_the_sections_name_the_statistics_that_are_measured(schema: str, capsys: Captured) -> None:
+    measured = re.findall(r'"(\w+)": \{\s*"value"', printed(f"{RUNS[schema][0]} --format json", capsys))
+    told = SECTIONS[schema].partition("| field |")[0]
+    assert set(re.findall(r"`(\w+)`", told)) == set(measured)
+
+
+def test_the_verdicts_of_claims_are_documented() -> None:
+    [meaning] = [meaning for path, _, meaning, _ in rows(SECTIONS["claims-1"]) if path == "`claims[].verdict`"]
+    assert set(re.findall("`(.*?)`", meaning)) == set(get_args(Verdict))
+
+
+def shows(shown: Json, real: Json) -> bool:
+    """Whether an example shows this value: … stands for anything, and numbers are rounded."""
+    if shown == "…":
+        return True
+    if isinstance(shown, dict) and isinstance(real, dict):
+        names = [name for name in shown if name != "…"]
+        whole = "…" in shown or shown.keys() == real.keys()
+        return whole and all(name in real and shows(shown[name], real[name]) for name in names)
+    if isinstance(shown, list) and isinstance(real, list):
+        if shown[-1:] == ["…"]:
+            shown, real = shown[:-1], real[: len(shown) - 1]
+        return len(shown) == len(real) and all(map(shows, shown, real))
+    return real == pytest.approx(shown, rel=1e-3) if isinstance(shown, float) else shown == real
+
+
+def test_every_schema_has_an_example() -> None:
+    assert {json.loads(text)["schema"] for _, text in EXAMPLES} == {f"attn-tui/{schema}" for schema in RUNS}
+
+
+@pytest.mark.parametrize(("command", "text"), EXAMPLES)
+def test_the_examples_are_what_the_commands_print(command: str, text: str, capsys: Captured) -> None:
+    assert shows(json.loads(text), json.loads(printed(command, capsys)))
+
+
+def test_the_tables_of_statistics_and_parameters_are_current() -> None:
+    assert runpy.run_path(str(ROOT / "docs" / "tables.py"))["renewed"](PAGE) == PAGE, "run `make docs`"
+
+
+@pytest.mark.parametrize(("command", "columns"), [(row[0], row[2]) for row in rows(PAGE.partition("## CSV")[2])])
+def test_the_columns_of_csv_are_documented(command: str, columns: str, capsys: Captured) -> None:
+    names = re.findall(r"`(.+?)`", columns)
+    run = next(run for runs in RUNS.values() for run in runs if run.startswith(command.strip("`")))
+    header = next(csv.reader(io.StringIO(printed(f"{run} --format csv", capsys))))
+    assert {documented(name, names) for name in header} == set(names)
