@@ -5,38 +5,48 @@ ARGS =
 
 BIN = .venv/bin
 PIP = -m pip install --disable-pip-version-check -qq
+PYTEST = -m pytest -n auto --dist worksteal
 
 run: .venv/installed  ## open the app; with no terminal, print the report. make run ARGS="report --d-k 512"
 	@$(BIN)/attn-tui $(ARGS)
 
-test: .venv/installed-for-tests
-	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+test: .venv/installed-for-tests  ## run all tests. make test ARGS="tests/core -k softmax" runs some
+	@$(BIN)/python $(PYTEST) $(ARGS)
 
-lint: .venv/installed-for-tests
+test-fast: .venv/installed-for-tests  ## run the tests that are not marked slow
+	@$(BIN)/python $(PYTEST) -m 'not slow' $(ARGS)
+
+test-lowest: .venv-lowest/installed  ## run all tests on the oldest versions that pyproject.toml admits
+	@.venv-lowest/bin/python $(PYTEST) $(ARGS)
+
+lint: .venv/installed-for-tests .venv/typing/attn_tui  ## check the code with Ruff, and with Pyright in strict mode
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/pyright
 
-bench: .venv/installed
+bench: .venv/installed  ## measure a recompute and a sweep against the least they can cost
 	@$(BIN)/python benchmarks/recompute.py $(ARGS)
 	@echo
 	@$(BIN)/python benchmarks/sweep.py $(ARGS)
 
-bench-terminal: .venv/installed-for-benchmarks
+bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal against a bare Textual app
 	@$(BIN)/python benchmarks/terminal.py $(ARGS)
 
-pictures: .venv/installed
-	@$(BIN)/python docs/pictures.py
+docs: .venv/installed  ## renew the tables of docs/json.md that are made from declarations
+	@$(BIN)/python docs/tables.py
 
-# The oldest versions that pyproject.toml admits.
-test-lowest: .venv-lowest/installed
-	@.venv-lowest/bin/python -m pytest -n auto --dist worksteal $(ARGS)
+pictures: .venv/installed  ## make the pictures of the README again
+	@$(BIN)/python docs/pictures.py $(ARGS)
 
-clean:
+clean:  ## remove everything that was made
 	@rm -rf .venv .venv-lowest *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: run test lint bench bench-terminal pictures test-lowest clean
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+	  printf '%-16s%s\n' "$$name" "$$text"; done
+
+.PHONY: run test test-fast test-lowest lint bench bench-terminal docs pictures clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv" >&2
@@ -45,7 +55,7 @@ clean:
 
 .venv/installed-for-tests: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui and what its tests need into .venv" >&2
-	@$(BIN)/python $(PIP) -e '.[test,lint]'
+	@$(BIN)/python $(PIP) -e '.[test,lint,bench]'
 	@touch .venv/installed $@
 
 .venv/installed-for-benchmarks: pyproject.toml .venv/pyvenv.cfg
@@ -57,6 +67,13 @@ clean:
 	@echo "Installing attn-tui with the oldest versions it admits into .venv-lowest" >&2
 	@.venv-lowest/bin/python $(PIP) -e . $$(.venv-lowest/bin/python tests/lowest.py)
 	@touch $@
+
+# Pyright finds attn_tui as it is installed, from links to the folders that are.
+.venv/typing/attn_tui: .venv/pyvenv.cfg
+	@mkdir -p $@
+	@ln -sfn ../../../core $@/core
+	@ln -sfn ../../../tui $@/tui
+	@ln -sfn ../../../tui/cli/root/__init__.py $@/__init__.py
 
 .venv/pyvenv.cfg .venv-lowest/pyvenv.cfg:
 	@command -v $(PYTHON) >/dev/null || { echo "attn-tui needs Python 3.11 or newer; there is no $(PYTHON)" >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""The least a Textual app can be: one line that counts keys."""
+"""The smallest Textual app: one line that counts keys."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""The programs that are driven, and how what they have got to is read off their screens."""
+"""The programs that are measured, and how to read their state from their screens."""
 
 from __future__ import annotations
 
@@ -14,40 +14,48 @@ from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import short
 from session import Session
 
-FIRST = 100  # the d_k that keys start from; up to LAST no two have multipliers that look the same
+FIRST = 100  # the first d_k; up to LAST no two multipliers look the same
 LAST = 290
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is started, and how its state is read off its screen."""
+    """A command, and how to read its state from its screen."""
 
     command: Sequence[str]
     state: Callable[[str], int | None]
-    prepare: bytes  # keys that bring it to where measuring begins
+    prepare: bytes  # keys that bring it to the first state
     leave: bytes
 
 
 def counted(text: str) -> int | None:
-    """The bare app's state."""
+    """Return the bare app's count."""
     found = re.search(r"count (\d+)", text)
     return int(found[1]) if found else None
 
 
 def measured(text: str) -> int | None:
-    """The d_k whose measurement the Lab shows: the table's heading has its multiplier."""
+    """Return the d_k whose measurement the Lab shows, from the multiplier in the table's heading."""
     found = re.search(r"× (\S+) \(1/√d_k\)", text)
     return D_KS.get(found[1]) if found else None
 
 
 def states(program: Program, session: Session) -> list[tuple[float, int]]:
-    """Which states the screen has shown since this was asked last, and from when on."""
+    """Return the states shown since the last call, each with its time."""
     read = [(frame.when, program.state(frame.text)) for frame in session.frames()]
     return [(when, state) for when, state in read if state is not None]
 
 
+def state_now(program: Program, session: Session) -> int:
+    """Return the state on screen; raise RuntimeError if it cannot be read."""
+    state = program.state(session.text())
+    if state is None:
+        raise RuntimeError(f"no state on screen:\n{session.text()}")
+    return state
+
+
 def lags(pressed: Sequence[float], seen: Sequence[tuple[float, int]], at: int) -> list[float]:
-    """Seconds from each key to the first frame with its state or a later one; infinite if there is none."""
+    """Return the seconds from each key to the first frame with its state or a later one; infinity without one."""
     return [
         next((when - key for when, state in seen if state >= at + number), math.inf)
         for number, key in enumerate(pressed, start=1)

@@ -1,12 +1,12 @@
-"""How long one keystroke in the Lab takes, against the least it could take and against plain NumPy.
+"""The cost of one keystroke in the Lab, compared with the least possible work and with plain NumPy.
 
-Three things are timed in turn, on one BLAS thread, in every round; medians over rounds are compared. Processor
-time is taken, which is wall time for one thread that never waits, less what other programs took from it.
+Three computations run in turn in every round, on one BLAS thread; medians over rounds are compared. Times are
+processor times.
 
-- recompute: `experiment.run` with warm draws, everything included, from components to standard errors, with gradients
-  and what the number format loses; then without these two;
+- recompute: `experiment.run` with warm draws, from components to standard errors, including gradients and losses of
+  the number format; then without these two;
 - floor: one float32 matrix product and, for each of the two multipliers, one float32 exp of n² entries;
-- eager: the same statistics as one writes them first, a whole array at a time.
+- eager: the same statistics in plain whole-array NumPy.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import math
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 
 import numpy as np
 from attn_tui.core.arrays import FloatArray
@@ -26,10 +27,11 @@ from attn_tui.core.lab.scoring import LOSS, kept_draws, loss_of
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, DEAD, ONE_HOT
 from attn_tui.core.statistics.tally import Shape
-from threadpoolctl import threadpool_info, threadpool_limits
+
+threadpoolctl = import_module("threadpoolctl")  # without type stubs
 
 SIZES = ((256, 64), (512, 64), (512, 512), (1024, 512))  # (queries and keys, d_k)
-BATCH = 16  # the Lab's own default; a run then takes more than 10 ms at every size
+BATCH = 16  # the Lab's default, with which a run takes more than 10 ms at every size
 AGREE = 1e-3
 
 Statistics = dict[str, tuple[float, float]]  # name -> value and standard error
@@ -37,13 +39,15 @@ Statistics = dict[str, tuple[float, float]]  # name -> value and standard error
 
 def main() -> None:
     """Print the table."""
-    threadpool_limits(1)
+    threadpoolctl.threadpool_limits(1)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9, help="rounds that medians are taken over")
+    parser.add_argument("--rounds", type=int, default=9, help="number of rounds (default: %(default)s)")
     rounds = parser.parse_args().rounds
-    blas = ", ".join(f"{i['internal_api']} {i['version']} on {i['num_threads']} thread" for i in threadpool_info())
+    blas = ", ".join(
+        f"{i['internal_api']} {i['version']} on {i['num_threads']} thread" for i in threadpoolctl.threadpool_info()
+    )
     print(f"NumPy {np.__version__}, Python {platform.python_version()}, {platform.machine()}; {blas}")
-    print(f"Milliseconds a draw, two multipliers; batch {BATCH}; medians of {rounds} interleaved rounds")
+    print(f"Milliseconds per draw, two multipliers; batch {BATCH}; medians of {rounds} interleaved rounds")
     print("Ratios are to the floor: one float32 matrix product and one float32 exp of n² for each multiplier\n")
     print(f"{'n':>5} {'d':>5} {'floor ms':>9} {'recompute ms':>13} {'ratio':>6} {'without':>8} {'eager ratio':>12}")
     for n, d in SIZES:
@@ -53,7 +57,7 @@ def main() -> None:
 
 
 def measure(p: Parameters, rounds: int) -> list[float]:
-    """Milliseconds a draw of the floor, the recompute with and without gradients, and the eager version."""
+    """Return milliseconds per draw: floor, recompute, without gradients, eager."""
     draws = Draws()
     measurement = run(p, draws)
     multipliers = [column.multiplier for column in measurement.columns]
@@ -62,7 +66,7 @@ def measure(p: Parameters, rounds: int) -> list[float]:
     k = np.ascontiguousarray(draws.of("key", batch, p.d_k).mT)
     v, g = (side.mT for side in kept_draws(loss_of(p), LOSS, draws.loss, batch))
     for column, plain in zip(measurement.columns, eager_columns(q, k, v, g, multipliers), strict=True):
-        check_same(column.measured, plain)
+        assert_same(column.measured, plain)
 
     def recompute() -> None:
         run(p, draws)
@@ -80,16 +84,16 @@ def measure(p: Parameters, rounds: int) -> list[float]:
 
 
 def floor_of(q: FloatArray, k: FloatArray, draws: int) -> Callable[[], None]:
-    """The least that any recompute must do, in the memory layout that is fastest on this machine."""
+    """Return the least work of any recompute, in the memory layout that is fastest on this machine."""
     logits = q @ k.T / np.float32(math.sqrt(q.shape[1]))
-    logits -= logits.max()  # exp of normal-range numbers: denormal results would make it slower
+    logits -= logits.max()  # no denormal results of exp, which are slower
     product, weights = np.empty_like(logits), np.empty_like(logits)
 
     def multiply(sides: tuple[FloatArray, FloatArray]) -> None:
         for _ in range(draws):
             np.matmul(sides[0], sides[1].T, out=product)
 
-    layouts = itertools.product(*[(side, np.asfortranarray(side)) for side in (q, k)])
+    layouts = itertools.product((q, np.asfortranarray(q)), (k, np.asfortranarray(k)))
     fastest = min(layouts, key=lambda sides: min(_seconds(lambda: multiply(sides)) for _ in range(5)))
 
     def floor() -> None:
@@ -103,13 +107,13 @@ def floor_of(q: FloatArray, k: FloatArray, draws: int) -> Callable[[], None]:
 def eager_columns(
     q: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray, multipliers: Sequence[float]
 ) -> list[Statistics]:
-    """The statistics and histograms of each multiplier; all sides are (draws, n, their width), g is ∂L/∂O."""
+    """Compute the statistics and histograms of each multiplier; arrays are (draws, n, width), and g is ∂L/∂O."""
     scores, received = q @ k.mT, g @ v.mT
     return [_eager_column(np.float32(c) * scores, received, np.float32(c) * k) for c in multipliers]
 
 
 def _eager_column(z: FloatArray, received: FloatArray, k: FloatArray) -> Statistics:
-    """Statistics of logits (draws, n, n) whose weights receive ∂L/∂p, for keys times the multiplier."""
+    """Return the statistics of logits (draws, n, n); `received` is ∂L/∂p, and k is multiplied by the scale."""
     n = z.shape[-1]
     p = np.exp(z - z.max(axis=-1, keepdims=True))
     p /= p.sum(axis=-1, keepdims=True)
@@ -142,24 +146,36 @@ def _eager_column(z: FloatArray, received: FloatArray, k: FloatArray) -> Statist
         "jacobian_norm_squared": jacobian2,
         "dead_rows": jacobian < DEAD,
         "weight_times_complement": (1 - p2) / n,
-        "grad_q_mean": norms[:, Shape(*z.shape).differentiated],  # of all rows, since that is how one writes it first
+        "grad_q_mean": norms[:, Shape(*z.shape).differentiated],  # of the gradients of all rows
         "logit_within_3sd": (np.abs(z) <= band).mean(axis=-1),
     }
     return {
-        "logit_mean": _jackknife(lambda x: x, x1),
+        "logit_mean": _jackknife(_mean, x1),
         "logit_variance": _jackknife(_variance, x1, x2),
-        "logit_std": _jackknife(lambda a, b: np.sqrt(_variance(a, b)), x1, x2),
+        "logit_std": _jackknife(_std, x1, x2),
         "logit_excess_kurtosis": _jackknife(_excess_kurtosis, x1, x2, x3, x4),
-        "logit_variance_within_row": _jackknife(lambda x: x, within),
-        "row_mean_share": _jackknife(lambda a, b, w: 1 - w / _variance(a, b), x1, x2, within),
+        "logit_variance_within_row": _jackknife(_mean, within),
+        "row_mean_share": _jackknife(_row_mean_share, x1, x2, within),
         "logit_min": (float(z.min()), math.nan),
         "logit_max": (float(z.max()), math.nan),
-        **{name: _jackknife(lambda x: x, rows.mean(axis=1, dtype=np.float64)) for name, rows in of_rows.items()},
+        **{name: _jackknife(_mean, rows.mean(axis=1, dtype=np.float64)) for name, rows in of_rows.items()},
     }
+
+
+def _mean(x: FloatArray) -> FloatArray:
+    return x
 
 
 def _variance(x1: FloatArray, x2: FloatArray) -> FloatArray:
     return x2 - x1**2
+
+
+def _std(x1: FloatArray, x2: FloatArray) -> FloatArray:
+    return np.sqrt(_variance(x1, x2))
+
+
+def _row_mean_share(x1: FloatArray, x2: FloatArray, within: FloatArray) -> FloatArray:
+    return 1 - within / _variance(x1, x2)
 
 
 def _excess_kurtosis(x1: FloatArray, x2: FloatArray, x3: FloatArray, x4: FloatArray) -> FloatArray:
@@ -167,24 +183,24 @@ def _excess_kurtosis(x1: FloatArray, x2: FloatArray, x3: FloatArray, x4: FloatAr
 
 
 def _jackknife(function: Callable[..., FloatArray], *of_draws: FloatArray) -> tuple[float, float]:
-    """Value and standard error of a function of means over draws, leaving out one draw at a time."""
+    """Return the value and jackknife standard error of a function of means over draws."""
     draws = len(of_draws[0])
     without = function(*[(x.sum() - x) / (draws - 1) for x in of_draws])
     value = draws * function(*[x.mean() for x in of_draws]) - (draws - 1) * without.mean()
     return float(value), float(np.sqrt((draws - 1) * without.var()))
 
 
-def check_same(measured: Mapping[str, tuple[float | None, float | None]], plain: Statistics) -> None:
-    """Stop the benchmark unless both give the same numbers, standard errors included."""
+def assert_same(measured: Mapping[str, tuple[float | None, float | None]], plain: Statistics) -> None:
+    """Raise AssertionError unless both have the same values and standard errors."""
     for name, pair in plain.items():
         for ours, theirs in zip(measured[name], pair, strict=True):
             same = math.isnan(theirs) if ours is None else abs(ours - theirs) <= AGREE * max(1, abs(theirs))
-            assert same, f"{name}: recompute says {ours}, the eager version {theirs}"
-    assert plain.keys() >= {statistic.name for statistic in ALWAYS}, "both give every statistic"
+            assert same, f"{name}: {ours} from the recompute, {theirs} from the eager version"
+    assert plain.keys() >= {statistic.name for statistic in ALWAYS}, "statistics are missing"
 
 
 def _warm_seconds(work: Callable[[], None]) -> float:
-    """The time of the second of two runs: none pays for the caches that the one before it has filled."""
+    """Return the time of a second run, whose caches are filled."""
     work()
     return _seconds(work)
 

@@ -1,7 +1,6 @@
-"""A program in a terminal of its own, which may be far away: keys go in, frames with their times come out.
+"""A program in a pseudo-terminal, perhaps behind a slow link: keys go in, frames with their times come out.
 
-While something is measured, what the program writes is only kept, with the time it came; the screen is worked out
-afterwards, so that working it out delays nothing.
+Output is only recorded with its time while measuring; the screen is reconstructed afterwards, which delays nothing.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ import pyte
 FOREVER = 60.0  # seconds until a benchmark gives up
 QUIET = 0.25  # seconds without output or work after which nothing more is expected
 
-# What describes the terminal that the benchmark is started from, and what changes how programs start and paint.
+# Variables that describe the terminal of the benchmark itself, or change how programs start and paint.
 _LEFT_OUT = ("PYTHON", "LC_", "ATTN_TUI_", "TEXTUAL", "NO_COLOR", "COLUMNS", "LINES", "TERM_PROGRAM", "TMUX")
-_QUESTION = re.compile(rb"\x1b\[(?:6n|\?(\d+)\$p)")  # where the cursor is; whether the terminal has a mode
+_QUESTION = re.compile(rb"\x1b\[(?:6n|\?(\d+)\$p)")  # queries for the cursor position and for a mode
 _UNFINISHED = re.compile(r"\x1b[^a-zA-Z~]{0,40}\Z")
-_NOT_FOR_PYTE = re.compile(r"\x1b\[(?:[<=>][\d;]*[a-zA-Z]|\?\d+\$p)")  # it would show parts of these
-_TOGETHER = re.compile(r"\x1b\[\?2026([hl])")  # what is between h and l is shown at once
+_NOT_FOR_PYTE = re.compile(r"\x1b\[(?:[<=>][\d;]*[a-zA-Z]|\?\d+\$p)")  # pyte would show parts of these
+_TOGETHER = re.compile(r"\x1b\[\?2026([hl])")  # output between h and l is shown at once
 
 
 class Frame(NamedTuple):
-    """What the screen shows from a time on."""
+    """The text of the screen from a time on."""
 
     when: float
     text: str
@@ -47,14 +46,14 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Link:
-    """A line between program and terminal; the far end takes in whatever is waiting to be sent."""
+    """A link between program and terminal; its far end accepts all output at once."""
 
-    bits: float = float("inf")  # a second, towards the terminal
+    bits: float = float("inf")  # per second, towards the terminal
     there_and_back: float = 0.0  # seconds
 
 
 class Session:
-    """A program that has been started, its terminal, and all that it has written."""
+    """A running program, its terminal, and everything it has written."""
 
     def __init__(self, command: Sequence[str], size: tuple[int, int], link: Link | None = None) -> None:
         self.link = link or Link()
@@ -63,13 +62,13 @@ class Session:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._pending = ""
         self._emulated = 0
-        self._whole = True  # no frame has begun that is not shown yet
-        self.out: list[tuple[float, bytes]] = []  # when it is on the screen, and what
+        self._whole = True  # the last frame is complete
+        self.out: list[tuple[float, bytes]] = []  # output, with the time it appears on the screen
         self._used: list[float] = []  # seconds of processor time until then
-        self._children: dict[int, float] = {}  # what processes have used that it has started, by their numbers
+        self._children: dict[int, float] = {}  # processor time of its child processes, by pid
         self._tail = b""
-        self._keys: list[tuple[float, bytes]] = []  # when they arrive at the program, the first one first
-        self._free = 0.0  # when the link will have carried all that was sent
+        self._keys: list[tuple[float, bytes]] = []  # keys on their way, in order of arrival
+        self._free = 0.0  # when the link has carried everything sent
         self.over = False
         self._home = tempfile.TemporaryDirectory()
         self._ours, theirs = pty.openpty()
@@ -97,16 +96,16 @@ class Session:
         os.close(self._ours)
         self._home.cleanup()
 
-    # Do
+    # Acting
 
     def press(self, keys: bytes) -> float:
-        """Type these; the time at which that was."""
+        """Send keys; return the time."""
         now = time.monotonic()
         self._send(keys, now)
         return now
 
     def pump(self, seconds: float) -> None:
-        """Carry to and fro what is on its way, for so long or until the program has ended."""
+        """Deliver keys and read output for `seconds`, or until the program ends."""
         end = time.monotonic() + seconds
         while not self.over and (now := time.monotonic()) < end:
             self._deliver(now)
@@ -115,13 +114,13 @@ class Session:
                 self._read()
 
     def answered(self, silence: float = 0.06) -> None:
-        """Until something has been written and then, for a while, nothing more."""
+        """Wait for output, then until there is none for `silence` seconds."""
         before, end = len(self.out), time.monotonic() + 2
         while time.monotonic() < end and (len(self.out) == before or time.monotonic() - self.out[-1][0] < silence):
             self.pump(silence / 4)
 
     def calm(self) -> None:
-        """Until nothing more is written, on its way, or worked on."""
+        """Wait until no output, key or computation is pending."""
         end = time.monotonic() + FOREVER
         while time.monotonic() < end and not self.over:
             used, before = self.cpu(), len(self.out)
@@ -129,23 +128,23 @@ class Session:
             on_its_way = self._keys or (self.out and self.out[-1][0] > time.monotonic() - QUIET)
             if len(self.out) == before and self.out and not on_its_way and self.cpu() - used < QUIET / 10:
                 return
-        raise RuntimeError(f"it never comes to rest; its screen:\n{self.text()}")
+        raise RuntimeError(f"the program never comes to rest; its screen:\n{self.text()}")
 
     def ended(self) -> float:
-        """The time at which the program had ended."""
+        """Wait until the program has ended; return the time."""
         self.pump(FOREVER)
         self.process.wait(FOREVER)
         return time.monotonic()
 
-    # See
+    # Reading
 
     @property
     def written(self) -> int:
-        """Bytes so far."""
+        """The number of bytes written so far."""
         return sum(len(data) for _, data in self.out)
 
     def cpu(self) -> float:
-        """Seconds of processor time so far, of all threads, and of the processes that it has started."""
+        """Return the seconds of processor time so far, of all threads and child processes."""
         leader = self.process.pid
         for pid in map(int, Path(f"/proc/{leader}/task/{leader}/children").read_text().split()):
             with suppress(OSError):  # it may have ended meanwhile
@@ -153,18 +152,18 @@ class Session:
         return _processor_time(leader) + sum(self._children.values())
 
     def frames(self) -> Iterator[Frame]:
-        """What the screen has shown since this was asked last; what belongs together is shown together."""
+        """Yield the complete frames shown since the last call."""
         for (when, data), used in zip(self.out[self._emulated :], self._used[self._emulated :], strict=True):
             self._emulated += 1
             if self._draw(data):
                 yield Frame(when, self.text(), used)
 
     def text(self) -> str:
-        """The screen, as far as it has been worked out."""
+        """Return the text of the screen after the last frame read."""
         return "\n".join(self.screen.display)
 
     def _draw(self, data: bytes) -> bool:
-        """Whether the screen is whole after this."""
+        """Draw output; return whether the frame is complete."""
         text = self._pending + self._decoder.decode(data)
         unfinished = _UNFINISHED.search(text)
         end = unfinished.start() if unfinished else len(text)
@@ -174,7 +173,7 @@ class Session:
             self._whole = marks[-1] == "l"
         return self._whole
 
-    # The line
+    # The link
 
     def _send(self, data: bytes, now: float) -> None:
         insort(self._keys, (now + self.link.there_and_back / 2, data), key=lambda each: each[0])
@@ -187,7 +186,7 @@ class Session:
     def _read(self) -> None:
         try:
             data = os.read(self._ours, 1 << 16)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the program has ended
             self.over = True
             return
         now = time.monotonic()
@@ -199,11 +198,11 @@ class Session:
         for question in _QUESTION.finditer(heard):
             end = question.end()
             mode = question.group(1)
-            has = b"2" if mode == b"2026" else b"0"  # frames are shown at once when they end
+            has = b"2" if mode == b"2026" else b"0"  # mode 2026: the terminal shows a frame when it is complete
             self._send(b"\x1b[?%b;%b$y" % (mode, has) if mode else b"\x1b[1;1R", shown)
         self._tail = heard[end:][-16:]
 
 
 def _processor_time(pid: int) -> float:
-    """Seconds that a process has used; the clock is what clock_getcpuclockid gives in C."""
+    """Return the processor time of a process in seconds, from the clock of C's clock_getcpuclockid."""
     return time.clock_gettime((~pid << 3) | 2)
