@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...core.parameters import Parameters
 from .measure import Answer, Measure, Prefetch
 from .request import Crashed, Failed, Request
+
+if TYPE_CHECKING:
+    import asyncio
 
 CACHED = 16  # measurements
 

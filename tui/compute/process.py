@@ -6,17 +6,20 @@ The process that paints never loads NumPy.
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
 from ...core.errors import InputError
 from .engine import Engine, EngineError, Notification, Reply, Submission
 from .request import Crashed, Failed, Request
+
+if TYPE_CHECKING:
+    import asyncio
 
 PROGRAM = "from attn_tui.tui.compute.worker import main; main({})"  # with the connection's file descriptor
 _EXIT_TIMEOUT = 0.2  # seconds from the end of the connection to the end of the process, at most
