@@ -19,6 +19,9 @@ test-fast: .venv/installed-for-tests  ## run the tests that are not marked slow
 test-lowest: .venv-lowest/installed  ## run all tests on the oldest versions that pyproject.toml admits
 	@.venv-lowest/bin/python $(PYTEST) $(ARGS)
 
+soak: .venv/installed-for-tests  ## let random events loose on the app for ten minutes. make soak ARGS="--minutes 60"
+	@cd tests/tui && ../../$(BIN)/python monkey.py $(ARGS)
+
 lint: .venv/installed-for-tests .venv/typing/attn_tui  ## check the code with Ruff, and with Pyright in strict mode
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -46,7 +49,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-fast test-lowest lint bench bench-terminal docs pictures clean help
+.PHONY: run test test-fast test-lowest soak lint bench bench-terminal docs pictures clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv" >&2

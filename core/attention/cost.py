@@ -38,9 +38,9 @@ class Layer:
             if value is not None:
                 field.check(value)
         if self.d_k is None and self.d_model % self.heads:
-            raise ParameterError(f"heads: {self.heads} do not divide d_model {self.d_model}; set d_k as well")
+            raise ParameterError(f"heads: d_model {self.d_model} is not divisible by {self.heads}; set d_k as well")
         if self.heads % self.key_heads:
-            raise ParameterError(f"key heads: {self.key_heads} do not divide {self.heads} heads")
+            raise ParameterError(f"key heads: {self.heads} heads cannot be shared evenly among {self.key_heads}")
 
     @property
     def key_heads(self) -> int:

@@ -172,9 +172,9 @@ def test_omitted_sizes_follow_from_the_others() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"heads": 7}, "heads: 7 do not divide d_model 512; set d_k as well"),
-        ({"kv_heads": 3}, "key heads: 3 do not divide 8 heads"),
-        ({"kv_heads": 16}, "key heads: 16 do not divide 8 heads"),
+        ({"heads": 7}, "heads: d_model 512 is not divisible by 7; set d_k as well"),
+        ({"kv_heads": 3}, "key heads: 8 heads cannot be shared evenly among 3"),
+        ({"kv_heads": 16}, "key heads: 8 heads cannot be shared evenly among 16"),
         ({"heads": 0}, "heads: must be a whole number from 1 to 16384"),
         ({"kv_heads": 0}, "key heads: must be a whole number from 1 to 16384"),
         ({"d_k": -1}, "d_k: must be a whole number from 1 to 16384"),

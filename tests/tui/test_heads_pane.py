@@ -11,7 +11,7 @@ from attn_tui.tui.panes.heads.view import cost_lines
 from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.views.lines import Role
 from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import SIZES, Stage, Taken, agree, play, refusal, take
+from stage import SIZES, Stage, Taken, agree, play, played, refusal, take
 
 
 async def opened(stage: Stage) -> HeadsPane:
@@ -34,92 +34,82 @@ async def at(stage: Stage, pane: HeadsPane, field: str) -> None:
         await stage.press("down")
 
 
-def test_keys_step_the_shape_and_the_cost_follows() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        assert pane.text.cost == cost(Layer())
-        await stage.press("right")
-        assert pane.text.cost == cost(Layer(1024))
-        await at(stage, pane, "kv_heads")
-        await stage.press("left", "left")
-        assert pane.text.cost == cost(Layer(1024, 8, 2))
-        assert "grouped-query" in stage.lines[0]
-        await stage.press("backspace")
-        assert pane.text.cost == cost(Layer(1024))
-        await at(stage, pane, "d_k")
-        await stage.press("plus", "plus", "minus")
-        assert pane.text.cost == cost(Layer(1024, d_k=129))
-        await at(stage, pane, "cache_format")
-        await stage.press("right")
-        assert pane.text.cost == cost(Layer(1024, d_k=129, cache_format="float8_e4m3fn"))
-
-    play(script)
+@played()
+async def test_keys_step_the_shape_and_the_cost_follows(stage: Stage) -> None:
+    pane = await opened(stage)
+    assert pane.text.cost == cost(Layer())
+    await stage.press("right")
+    assert pane.text.cost == cost(Layer(1024))
+    await at(stage, pane, "kv_heads")
+    await stage.press("left", "left")
+    assert pane.text.cost == cost(Layer(1024, 8, 2))
+    assert "grouped-query" in stage.lines[0]
+    await stage.press("backspace")
+    assert pane.text.cost == cost(Layer(1024))
+    await at(stage, pane, "d_k")
+    await stage.press("plus", "plus", "minus")
+    assert pane.text.cost == cost(Layer(1024, d_k=129))
+    await at(stage, pane, "cache_format")
+    await stage.press("right")
+    assert pane.text.cost == cost(Layer(1024, d_k=129, cache_format="float8_e4m3fn"))
 
 
-def test_presets_wrap_around() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        seen = [pane.preset]
-        for _ in PRESETS:
-            await stage.press("p")
-            seen.append(pane.preset)
-            assert pane.preset is not None
-            assert pane.text.cost == cost(pane.preset.layer)
-        assert seen == [None, *PRESETS.values()]
+@played()
+async def test_presets_wrap_around(stage: Stage) -> None:
+    pane = await opened(stage)
+    seen = [pane.preset]
+    for _ in PRESETS:
         await stage.press("p")
-        assert pane.preset is None
-        await stage.press("P")
-        assert pane.preset is seen[-1]
-
-    play(script)
-
-
-def test_an_impossible_shape_is_explained_and_the_last_figures_are_dimmed() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await at(stage, pane, "heads")
-        await stage.press("minus", "enter")
-        await stage.still()
-        assert "7 do not divide" in stage.words(pane.shape)
-        assert "d_k" not in stage.lines[0]
-        assert pane.text.dimmed
-        assert pane.text.cost == cost(Layer())
-        assert stage.app.active == "Heads"
-        for ask in (pane.command, lambda: pane.numbers("json")):
-            assert "7 do not divide" in refusal(ask)
-        await stage.press("left")
-        assert not pane.text.dimmed
-        assert pane.text.cost == cost(Layer(heads=4))
-
-    play(script)
+        seen.append(pane.preset)
+        assert pane.preset is not None
+        assert pane.text.cost == cost(pane.preset.layer)
+    assert seen == [None, *PRESETS.values()]
+    await stage.press("p")
+    assert pane.preset is None
+    await stage.press("P")
+    assert pane.preset is seen[-1]
 
 
-def test_enter_opens_the_lab_with_the_model_s_d_k() -> None:
-    async def script(stage: Stage) -> None:
-        await started_from(stage, "palm-540b")
-        await stage.press("enter")
-        assert stage.app.active == "Lab"
-        assert stage.asked.d_k == 256
+@played()
+async def test_an_impossible_shape_is_explained_and_the_last_figures_are_dimmed(stage: Stage) -> None:
+    pane = await opened(stage)
+    await at(stage, pane, "heads")
+    await stage.press("minus", "enter")
+    await stage.still()
+    assert "not divisible by 7" in stage.words(pane.shape)
+    assert "d_k" not in stage.lines[0]
+    assert pane.text.dimmed
+    assert pane.text.cost == cost(Layer())
+    assert stage.app.active == "Heads"
+    for ask in (pane.command, lambda: pane.numbers("json")):
+        assert "not divisible by 7" in refusal(ask)
+    await stage.press("left")
+    assert not pane.text.dimmed
+    assert pane.text.cost == cost(Layer(heads=4))
 
-    play(script)
+
+@played()
+async def test_enter_opens_the_lab_with_the_model_s_d_k(stage: Stage) -> None:
+    await started_from(stage, "palm-540b")
+    await stage.press("enter")
+    assert stage.app.active == "Lab"
+    assert stage.asked.d_k == 256
 
 
-def test_a_d_k_beyond_the_bounds_of_the_lab_is_refused() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await at(stage, pane, "heads")
-        await stage.press("left", "left", "left", "up", *["right"] * 6)
-        assert pane.shape.as_layer().width > FIELD["d_k"].high
-        await stage.press("enter")
-        await stage.still()
-        assert stage.app.active == "Heads"
-        assert pane.shape.objection
-        assert pane.shape.objection in stage.words(pane.shape)
-        assert not pane.text.dimmed
-        await stage.press("left")
-        assert not pane.shape.objection
-
-    play(script)
+@played()
+async def test_a_d_k_beyond_the_bounds_of_the_lab_is_refused(stage: Stage) -> None:
+    pane = await opened(stage)
+    await at(stage, pane, "heads")
+    await stage.press("left", "left", "left", "up", *["right"] * 6)
+    assert pane.shape.as_layer().width > FIELD["d_k"].high
+    await stage.press("enter")
+    await stage.still()
+    assert stage.app.active == "Heads"
+    assert pane.shape.objection
+    assert pane.shape.objection in stage.words(pane.shape)
+    assert not pane.text.dimmed
+    await stage.press("left")
+    assert not pane.shape.objection
 
 
 @pytest.mark.parametrize(
@@ -149,56 +139,48 @@ def test_the_command_prints_the_numbers_of_the_pane(
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_no_line_is_cut_and_the_last_one_can_be_reached(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        pane = await started_from(stage, "llama-3.1-405b")
-        await at(stage, pane, "cache_format")
-        await stage.press("right")
-        assert pane.text.cost is not None
-        width = pane.text.size.width
-        whole = cost_lines(pane.text.cost, width, pane.glyphs, pane.preset)
-        assert max(len("".join(text for text, _ in line)) for line in whole) <= width
-        await stage.press(*["pagedown"] * 4)
-        last = "".join(text for text, _ in whole[-1])
-        assert last in stage.text
-
-    play(script, size=size)
+@played()
+async def test_no_line_is_cut_and_the_last_one_can_be_reached(stage: Stage, size: tuple[int, int]) -> None:
+    pane = await started_from(stage, "llama-3.1-405b")
+    await at(stage, pane, "cache_format")
+    await stage.press("right")
+    assert pane.text.cost is not None
+    width = pane.text.size.width
+    whole = cost_lines(pane.text.cost, width, pane.glyphs, pane.preset)
+    assert max(len("".join(text for text, _ in line)) for line in whole) <= width
+    await stage.press(*["pagedown"] * 4)
+    last = "".join(text for text, _ in whole[-1])
+    assert last in stage.text
 
 
-def test_ascii_glyphs_leave_only_ascii_on_screen() -> None:
-    async def script(stage: Stage) -> None:
-        await started_from(stage, "gpt2")
-        await stage.still()
-        assert stage.text.isascii()
-
-    play(script, glyphs=ASCII)
+@played(glyphs=ASCII)
+async def test_ascii_glyphs_leave_only_ascii_on_screen(stage: Stage) -> None:
+    await started_from(stage, "gpt2")
+    await stage.still()
+    assert stage.text.isascii()
 
 
-def test_the_help_explains_the_field_with_the_cursor() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await at(stage, pane, "kv_heads")
-        await stage.press("?")
-        assert isinstance(stage.app.screen, HelpScreen)
-        await stage.still()
-        assert f"{pane.topic.label} ({pane.topic.symbol})" in stage.text
-        assert PANES["Heads"].about[0][:30] in stage.text
-
-    play(script)
+@played()
+async def test_the_help_explains_the_field_with_the_cursor(stage: Stage) -> None:
+    pane = await opened(stage)
+    await at(stage, pane, "kv_heads")
+    await stage.press("?")
+    assert isinstance(stage.app.screen, HelpScreen)
+    await stage.still()
+    assert f"{pane.topic.label} ({pane.topic.symbol})" in stage.text
+    assert PANES["Heads"].about[0][:30] in stage.text
 
 
-def test_a_field_that_follows_from_others_is_dim() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
+@played()
+async def test_a_field_that_follows_from_others_is_dim(stage: Stage) -> None:
+    pane = await opened(stage)
 
-        def roles(name: str) -> set[Role]:
-            row = [field.name if field else "" for field in shape_rows()].index(name)
-            return {role for text, role in pane.shape.compose_lines(*pane.shape.size)[row] if text.strip()}
+    def roles(name: str) -> set[Role]:
+        row = [field.name if field else "" for field in shape_rows()].index(name)
+        return {role for text, role in pane.shape.compose_lines(*pane.shape.size)[row] if text.strip()}
 
-        await at(stage, pane, "layers")
-        assert "dim" in roles("d_k")
-        await at(stage, pane, "d_k")
-        await stage.press("right", "down")
-        assert "dim" not in roles("d_k")
-
-    play(script)
+    await at(stage, pane, "layers")
+    assert "dim" in roles("d_k")
+    await at(stage, pane, "d_k")
+    await stage.press("right", "down")
+    assert "dim" not in roles("d_k")

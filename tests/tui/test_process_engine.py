@@ -19,7 +19,7 @@ from attn_tui.core.theory.deviations import theory_of
 from attn_tui.tui.cli import output
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.compute import process as module
-from attn_tui.tui.compute.engine import EngineError, Notification
+from attn_tui.tui.compute.engine import EngineError, Notification, Reply
 from attn_tui.tui.compute.measure import Answer, Measure
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Progress, Request, Work
@@ -138,6 +138,23 @@ def test_an_answer_can_be_waited_for_before_the_app_runs(engine: ProcessEngine) 
     check(answer, SMALL)
     with pytest.raises(InputError, match="no value at d_k = 1"):
         engine.fetch(Measure(NO_VALUE))
+
+
+def test_an_answer_that_was_waited_for_can_be_requested_again(
+    engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_end(reply: Reply) -> None:
+        if reply.content is not None:
+            ProcessEngine.deliver(engine, reply)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "deliver", without_end)
+        engine.fetch(CURVES)
+
+    async def script(client: Client) -> None:
+        await client.answer(CURVES, Curves)
+
+    play(engine, script)
 
 
 def test_a_newer_request_is_answered_while_a_long_one_runs(engine: ProcessEngine) -> None:
@@ -278,6 +295,7 @@ def test_requests_made_while_it_is_stopped_are_answered_when_it_continues(engine
     async def script(client: Client) -> None:
         await client.answer(Measure(SMALL))
         os.kill(pid_of(engine), signal.SIGSTOP)
+        await client.answer(Measure(at(65)), Progress)  # it is reported as silent
         answer = client.answer(Measure(at(65)))
         os.kill(pid_of(engine), signal.SIGCONT)
         check(await answer, at(65))

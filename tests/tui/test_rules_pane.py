@@ -11,195 +11,165 @@ from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.view import COLUMNS, words_of
 from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import SIZES, SMALL, Stage, Taken, agree, play, take
+from stage import SIZES, SMALL, Stage, Taken, agree, play, played, take
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure few d_k, so that tests are quick."""
-    monkeypatch.setattr("attn_tui.core.lab.rule_curves.LAST", 16)
-    monkeypatch.setattr("attn_tui.core.lab.rule_curves.DRAWS", 2)
-    monkeypatch.setattr("attn_tui.core.lab.mechanisms.D_KS", (16, 64))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
 
 
-def test_every_rule_has_a_row_with_what_the_lab_measures() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        expected = {row.rule: row for step in rules.stream(SMALL) for row in step.found}
-        for name, row in pane.rows.items():
-            for column in SORTABLE:
-                assert row.value(column) == pytest.approx(expected[name].value(column))
-        lines = stage.part(pane.table)
-        assert sum(any(rule.label in line[:17] for rule in SCALE_RULES.values()) for line in lines) == len(RULES)
-        (lab,) = (line for line in lines if line.startswith("▌◆"))
-        assert lab[2:].startswith("1/√d_k ")
-        assert "Vaswani" in stage.words(pane.words)
-        assert f"{100 * (pane.rows['sqrt_d_k'].value('entropy_fraction') or 0):.2f}" in lab
-
-    play(script)
+@played()
+async def test_every_rule_has_a_row_with_what_the_lab_measures(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    expected = {row.rule: row for step in rules.stream(SMALL) for row in step.found}
+    for name, row in pane.rows.items():
+        for column in SORTABLE:
+            assert row.value(column) == pytest.approx(expected[name].value(column))
+    lines = stage.part(pane.table)
+    assert sum(any(rule.label in line[:17] for rule in SCALE_RULES.values()) for line in lines) == len(RULES)
+    (lab,) = (line for line in lines if line.startswith("▌◆"))
+    assert lab[2:].startswith("1/√d_k ")
+    assert "Vaswani" in stage.words(pane.words)
+    assert f"{100 * (pane.rows['sqrt_d_k'].value('entropy_fraction') or 0):.2f}" in lab
 
 
-def test_keys_sort_the_rows_and_reverse_them() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        for column in SORTABLE[1:]:
-            await stage.press("s")
-            assert pane.order == Order(column)
-            assert list(pane.table.shown.names) == [row.rule for row in Order(column).of(pane.rows.values())]
-            assert words_of(column) in stage.lines[1]
-            assert "▼" in stage.lines[2]
-            await stage.press("r")
-            expected = Order(column, reverse=True)
-            assert list(pane.table.shown.names) == [row.rule for row in expected.of(pane.rows.values())]
-            assert "▲" in stage.lines[2]
-            assert pane.cursor == "sqrt_d_k"
+@played(replace(SMALL, d_k=1))
+async def test_keys_sort_the_rows_and_reverse_them(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    for column in SORTABLE[1:]:
         await stage.press("s")
-        assert list(pane.table.shown.names) == [*RULES]
-        await stage.press("S")
-        assert pane.order == Order(SORTABLE[-1])
-
-    play(script, replace(SMALL, d_k=1))
-
-
-def test_the_cursor_moves_over_the_rows_and_explains_each() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        for keys, name in (
-            (["home"], RULES[0]),
-            (["down", "j"], RULES[2]),
-            (["k", "up", "up"], RULES[0]),
-            (["pagedown"], RULES[10]),
-            (["end", "down"], RULES[-1]),
-            (["pageup"], RULES[-11]),
-        ):
-            await stage.press(*keys)
-            assert pane.cursor == name
-            assert SCALE_RULES[name].formula in stage.words(pane.words)
-            assert any(line.startswith("▌") and SCALE_RULES[name].label in line for line in stage.part(pane.table))
-
-    play(script, size=(80, 24))
+        assert pane.order == Order(column)
+        assert list(pane.table.shown.names) == [row.rule for row in Order(column).of(pane.rows.values())]
+        assert words_of(column) in stage.lines[1]
+        assert "▼" in stage.lines[2]
+        await stage.press("r")
+        expected = Order(column, reverse=True)
+        assert list(pane.table.shown.names) == [row.rule for row in expected.of(pane.rows.values())]
+        assert "▲" in stage.lines[2]
+        assert pane.cursor == "sqrt_d_k"
+    await stage.press("s")
+    assert list(pane.table.shown.names) == [*RULES]
+    await stage.press("S")
+    assert pane.order == Order(SORTABLE[-1])
 
 
-def test_a_click_selects_a_rule() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        row = next(y for y, line in enumerate(stage.part(pane.table)) if SCALE_RULES[RULES[5]].label in line[:17])
-        await stage.pilot.click(pane.table, (10, row))
-        assert pane.cursor == RULES[5]
-
-    play(script)
-
-
-def test_enter_opens_the_lab_with_the_rule() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.complete(RulesPane)
-        await stage.press("down", "right", "enter")
-        assert stage.app.active == "Lab"
-        assert stage.asked == replace(SMALL, d_k=65, scale=RULES[2])
-        await stage.settled()
-        pane = await stage.complete(RulesPane)
-        assert any(line.startswith("▌◆1/d_k ") for line in stage.part(pane.table))
-
-    play(script)
+@played(size=(80, 24))
+async def test_the_cursor_moves_over_the_rows_and_explains_each(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    for keys, name in (
+        (["home"], RULES[0]),
+        (["down", "j"], RULES[2]),
+        (["k", "up", "up"], RULES[0]),
+        (["pagedown"], RULES[10]),
+        (["end", "down"], RULES[-1]),
+        (["pageup"], RULES[-11]),
+    ):
+        await stage.press(*keys)
+        assert pane.cursor == name
+        assert SCALE_RULES[name].formula in stage.words(pane.words)
+        assert any(line.startswith("▌") and SCALE_RULES[name].label in line for line in stage.part(pane.table))
 
 
-def test_a_rule_without_a_value_does_not_go_to_the_lab() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        await stage.press("down", "down", "enter")
-        assert pane.cursor == "log_d_k"
-        assert stage.app.active == "Rules"
-        assert "The Lab cannot show this rule: 1/ln d_k has no value at" in stage.words(pane.words)
-        assert any("1/ln d_k        has no value at" in line for line in stage.part(pane.table))
-        await stage.press("up")
-        assert "The Lab cannot show" not in stage.words(pane.words)
-
-    play(script, replace(SMALL, d_k=1))
+@played()
+async def test_a_click_selects_a_rule(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    row = next(y for y, line in enumerate(stage.part(pane.table)) if SCALE_RULES[RULES[5]].label in line[:17])
+    await stage.pilot.click(pane.table, (10, row))
+    assert pane.cursor == RULES[5]
 
 
-def test_m_shows_mechanisms_and_their_bounds() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        await stage.press("m")
-        await stage.until(lambda: "±‖v‖₁" in stage.text)
-        assert pane.file_name == "mechanisms"
-        assert not pane.table.display
-        assert "bound of |score|" in stage.text
-        await stage.press("down", "enter")
-        assert stage.app.active == "Rules"
-        await stage.press("m")
-        await stage.still()
-        assert pane.table.display
-        assert pane.file_name == "rules-d64"
-
-    play(script)
+@played()
+async def test_enter_opens_the_lab_with_the_rule(stage: Stage) -> None:
+    await stage.complete(RulesPane)
+    await stage.press("down", "right", "enter")
+    assert stage.app.active == "Lab"
+    assert stage.asked == replace(SMALL, d_k=65, scale=RULES[2])
+    await stage.settled()
+    pane = await stage.complete(RulesPane)
+    assert any(line.startswith("▌◆1/d_k ") for line in stage.part(pane.table))
 
 
-def test_i_shows_the_rule_in_full() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        while pane.cursor != "cosine_log2_n":
-            await stage.press("down")
-        await stage.still()
-        assert "more lines (i)" in stage.text
-        await stage.press("i")
-        await stage.still()
-        assert "± " in stage.words(pane.words)
-        assert "arXiv 2010.04245" in stage.words(pane.words)
-        assert not pane.table.display
-        await stage.press("i")
-        await stage.still()
-        assert pane.table.display
+@played(replace(SMALL, d_k=1))
+async def test_a_rule_without_a_value_does_not_go_to_the_lab(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    await stage.press("down", "down", "enter")
+    assert pane.cursor == "log_d_k"
+    assert stage.app.active == "Rules"
+    assert "The Lab cannot show this rule: 1/ln d_k has no value at" in stage.words(pane.words)
+    assert any("1/ln d_k        has no value at" in line for line in stage.part(pane.table))
+    await stage.press("up")
+    assert "The Lab cannot show" not in stage.words(pane.words)
 
-    play(script, size=(80, 20))
+
+@played()
+async def test_m_shows_mechanisms_and_their_bounds(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    await stage.press("m")
+    await stage.until(lambda: "±‖v‖₁" in stage.text)
+    assert pane.file_name == "mechanisms"
+    assert not pane.table.display
+    assert "bound of |score|" in stage.text
+    await stage.press("down", "enter")
+    assert stage.app.active == "Rules"
+    await stage.press("m")
+    await stage.still()
+    assert pane.table.display
+    assert pane.file_name == "rules-d64"
+
+
+@played(size=(80, 20))
+async def test_i_shows_the_rule_in_full(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    while pane.cursor != "cosine_log2_n":
+        await stage.press("down")
+    await stage.still()
+    assert "more lines (i)" in stage.text
+    await stage.press("i")
+    await stage.still()
+    assert "± " in stage.words(pane.words)
+    assert "arXiv 2010.04245" in stage.words(pane.words)
+    assert not pane.table.display
+    await stage.press("i")
+    await stage.still()
+    assert pane.table.display
 
 
 @pytest.mark.parametrize("size", SIZES[:2], ids=str)
-def test_all_columns_and_rows_can_be_reached(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.complete(RulesPane)
-        titles = {"multiplier", "std", "/ ln n %", "weight %", "∂L/∂q", "rows %", "flow %", "4 to 16"}
-        assert len(titles) == len(COLUMNS)
-        seen = {title for title in titles if title in stage.lines[3]}
-        assert ("v: " in stage.lines[1]) == (seen != titles)
-        for _ in COLUMNS:
-            await stage.press("v")
-            await stage.still()
-            seen |= {title for title in titles if title in stage.lines[3]}
-        assert seen == titles
-        names: set[str] = set()
-        for key in ("home", "pagedown", "pagedown", "end"):
-            await stage.press(key)
-            lines = stage.lines
-            names |= {name for name in RULES if any(SCALE_RULES[name].label in line[:17] for line in lines)}
-        assert names == {*RULES}
-        assert ("more rows" in stage.text) == (size[1] < 40)
-
-    play(script, size=size)
-
-
-def test_an_ascii_pane_shows_nothing_but_ascii() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.complete(RulesPane)
-        for key in ("s", "i", "i", "m"):
-            await stage.press(key)
-            await stage.still()
-            assert stage.text.isascii()
-
-    play(script, glyphs=ASCII)
-
-
-def test_the_help_explains_the_column() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.complete(RulesPane)
-        await stage.press("s", "s", "?")
-        assert isinstance(stage.app.screen, HelpScreen)
+@played()
+async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int, int]) -> None:
+    await stage.complete(RulesPane)
+    titles = {"multiplier", "std", "/ ln n %", "weight %", "∂L/∂q", "rows %", "flow %", "4 to 16"}
+    assert len(titles) == len(COLUMNS)
+    seen = {title for title in titles if title in stage.lines[3]}
+    assert ("v: " in stage.lines[1]) == (seen != titles)
+    for _ in COLUMNS:
+        await stage.press("v")
         await stage.still()
-        assert "Softmax over n keys freezes" in stage.text
+        seen |= {title for title in titles if title in stage.lines[3]}
+    assert seen == titles
+    names: set[str] = set()
+    for key in ("home", "pagedown", "pagedown", "end"):
+        await stage.press(key)
+        lines = stage.lines
+        names |= {name for name in RULES if any(SCALE_RULES[name].label in line[:17] for line in lines)}
+    assert names == {*RULES}
+    assert any(f"more {where}" in stage.text for where in ("above", "below")) == (size[1] < 40)
 
-    play(script, size=(120, 60))
+
+@played(glyphs=ASCII)
+async def test_an_ascii_pane_shows_nothing_but_ascii(stage: Stage) -> None:
+    await stage.complete(RulesPane)
+    for key in ("s", "i", "i", "m"):
+        await stage.press(key)
+        await stage.still()
+        assert stage.text.isascii()
+
+
+@played(size=(120, 60))
+async def test_the_help_explains_the_column(stage: Stage) -> None:
+    await stage.complete(RulesPane)
+    await stage.press("s", "s", "?")
+    assert isinstance(stage.app.screen, HelpScreen)
+    await stage.still()
+    assert "Softmax over n keys freezes" in stage.text
 
 
 @pytest.mark.parametrize(

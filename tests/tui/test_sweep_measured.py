@@ -14,7 +14,7 @@ from attn_tui.tui.compute.request import Failed, Request, Work
 from attn_tui.tui.panes.sweep import requests
 from attn_tui.tui.panes.sweep.pane import GRIDS, SweepPane
 from attn_tui.tui.panes.sweep.requests import MeasureOver, Points, PredictOver
-from stage import SMALL, Stage, numbers, play, refusal, succeeds
+from stage import SMALL, Stage, numbers, play, played, refusal, succeeds
 
 pytestmark = pytest.mark.slow
 
@@ -104,113 +104,104 @@ def test_other_parameters_are_swept_and_go_to_the_lab(key: str, sweeps: Sweeps) 
 
 
 @pytest.mark.usefixtures("sweeps")
-def test_points_appear_one_by_one_and_never_for_earlier_parameters() -> None:
-    async def script(stage: Stage) -> None:
-        pane, engine = await shown(stage), stage.engine
-        engine.hold = True
-        await stage.press("r")
-        await stage.until(lambda: engine.at_rest)
-        late, engine.held = engine.held, []
-        await stage.press("r")
-        await stage.until(lambda: engine.at_rest)
-        engine.hand_on([reply for reply in engine.held_for(MeasureOver) if isinstance(reply.content, Points)][:3])
-        for reply in late:
-            engine.deliver(reply)
-        await stage.until(lambda: pane.progress is not None, "progress")
-        await stage.still()
-        assert pane.is_current
-        assert 0 < len(pane.swept.points) < len(pane.swept.d_ks)
-        assert all(point.point.parameters.seed == 2 for point in pane.swept.points.values())
-        assert " %" in stage.lines[0]
-        engine.let_go()
-        await stage.known(pane)
-
-    play(script)
+@played()
+async def test_points_appear_one_by_one_and_never_for_earlier_parameters(stage: Stage) -> None:
+    pane, engine = await shown(stage), stage.engine
+    engine.hold = True
+    await stage.press("r")
+    await stage.until(lambda: engine.at_rest)
+    late, engine.held = engine.held, []
+    await stage.press("r")
+    await stage.until(lambda: engine.at_rest)
+    engine.hand_on([reply for reply in engine.held_for(MeasureOver) if isinstance(reply.content, Points)][:3])
+    for reply in late:
+        engine.deliver(reply)
+    await stage.until(lambda: pane.progress is not None, "progress")
+    await stage.still()
+    assert not pane.is_stale
+    assert 0 < len(pane.swept.points) < len(pane.swept.d_ks)
+    assert all(point.point.parameters.seed == 2 for point in pane.swept.points.values())
+    assert " %" in stage.lines[0]
+    engine.let_go()
+    await stage.known(pane)
 
 
-def test_a_sweep_stops_when_the_pane_is_left_and_continues_with_the_same_points(sweeps: Sweeps) -> None:
+@played()
+async def test_a_sweep_stops_when_the_pane_is_left_and_continues_with_the_same_points(
+    stage: Stage, sweeps: Sweeps
+) -> None:
     sweeps.paused = True
-
-    async def script(stage: Stage) -> None:
-        pane = await stage.opened(SweepPane)
-        await stage.until(lambda: pane.swept.points, "the first point")
-        await stage.press("right")
-        await stage.until(lambda: pane.plot.reading[0] == replace(SMALL, d_k=65), "the measurement at the cursor")
-        assert pane.progress is not None
-        await stage.press("<")
-        await stage.until(lambda: stage.engine.at_rest, "the end of the sweep")
-        assert pane.progress is None
-        assert len(pane.swept.points) == 1
-        sweeps.paused = False
-        await shown(stage)
-        assert sweeps.started == [(SMALL, 64)]
-        for point in sweep.sweep(SMALL, pane.swept.d_ks):
-            mine = pane.swept.points[point.parameters.d_k].point
-            assert numbers(mine.measurement) == numbers(point.measurement)
-
-    play(script)
+    pane = await stage.opened(SweepPane)
+    await stage.until(lambda: pane.swept.points, "the first point")
+    await stage.press("right")
+    await stage.until(lambda: pane.plot.reading[0] == replace(SMALL, d_k=65), "the measurement at the cursor")
+    assert pane.progress is not None
+    await stage.press("<")
+    await stage.until(lambda: stage.engine.at_rest, "the end of the sweep")
+    assert pane.progress is None
+    assert len(pane.swept.points) == 1
+    sweeps.paused = False
+    await shown(stage)
+    assert sweeps.started == [(SMALL, 64)]
+    for point in sweep.sweep(SMALL, pane.swept.d_ks):
+        mine = pane.swept.points[point.parameters.d_k].point
+        assert numbers(mine.measurement) == numbers(point.measurement)
 
 
-def test_a_hidden_pane_paints_nothing() -> None:
-    async def script(stage: Stage) -> None:
-        pane, engine = await shown(stage), stage.engine
-        engine.hold = True
-        await stage.press("r")
-        await stage.until(lambda: engine.at_rest)
-        late = engine.held_for(MeasureOver)
-        engine.hand_on([reply for reply in engine.held if reply not in late])
-        engine.hold = False
-        stage.app.action_pane("Lab")
-        await stage.settled()
-        before = stage.text
-        for reply in late:
-            engine.deliver(reply)
-        await stage.still()
-        assert stage.text == before
-        assert pane.swept.complete
-
-    play(script)
+@played()
+async def test_a_hidden_pane_paints_nothing(stage: Stage) -> None:
+    pane, engine = await shown(stage), stage.engine
+    engine.hold = True
+    await stage.press("r")
+    await stage.until(lambda: engine.at_rest)
+    late = engine.held_for(MeasureOver)
+    engine.hand_on([reply for reply in engine.held if reply not in late])
+    engine.hold = False
+    stage.app.action_pane("Lab")
+    await stage.settled()
+    before = stage.text
+    for reply in late:
+        engine.deliver(reply)
+    await stage.still()
+    assert stage.text == before
+    assert pane.swept.complete
 
 
-def test_back_at_a_former_cursor_its_reading_is_shown() -> None:
-    async def script(stage: Stage) -> None:
-        pane, engine = await shown(stage), stage.engine
-        engine.hold = True
-        await stage.press("right", "right", "right")
-        await stage.until(lambda: engine.at_rest)
-        await stage.press("down")
-        engine.let_go()
-        await stage.at_rest()
-        assert pane.plot.reading[0] == SMALL
-
-    play(script)
+@played()
+async def test_back_at_a_former_cursor_its_reading_is_shown(stage: Stage) -> None:
+    pane, engine = await shown(stage), stage.engine
+    engine.hold = True
+    await stage.press("right", "right", "right")
+    await stage.until(lambda: engine.at_rest)
+    await stage.press("down")
+    engine.let_go()
+    await stage.at_rest()
+    assert pane.plot.reading[0] == SMALL
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("kind", [Measure, MeasureOver, PredictOver])
-def test_a_failure_is_explained_unless_the_parameters_have_changed_since(
-    kind: type[Request], late: bool, monkeypatch: pytest.MonkeyPatch
+@played()
+async def test_a_failure_is_explained_unless_the_parameters_have_changed_since(
+    stage: Stage, kind: type[Request], late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def runs_out(*_: object) -> Work:
         raise MemoryError
 
-    async def script(stage: Stage) -> None:
-        pane, engine = await shown(stage), stage.engine
-        engine.hold = True
-        with monkeypatch.context() as patch:
-            patch.setattr(kind, "work", runs_out)
-            await stage.press("r")
-            await stage.until(lambda: engine.at_rest)
-        failed, _ = engine.held_for(kind)
-        assert isinstance(failed.content, Failed)
-        if late:
-            await stage.press("r")
-        engine.hand_on([failed])
-        await stage.still()
-        assert (NO_MEMORY in stage.words(pane.words)) != late
-        engine.let_go()
-        await stage.press("right")
-        await stage.known(pane)
-        assert NO_MEMORY not in stage.words(pane.words)
-
-    play(script)
+    pane, engine = await shown(stage), stage.engine
+    engine.hold = True
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "work", runs_out)
+        await stage.press("r")
+        await stage.until(lambda: engine.at_rest)
+    failed, _ = engine.held_for(kind)
+    assert isinstance(failed.content, Failed)
+    if late:
+        await stage.press("r")
+    engine.hand_on([failed])
+    await stage.still()
+    assert (NO_MEMORY in stage.words(pane.words)) != late
+    engine.let_go()
+    await stage.press("right")
+    await stage.known(pane)
+    assert NO_MEMORY not in stage.words(pane.words)

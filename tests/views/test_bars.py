@@ -10,14 +10,11 @@ from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, top_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import line_width
+from line_texts import text_of, texts_of
 
 PANES = ("Lab", "Capture")
 BERT = Parameters(d_k=64)
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
 
 
 @pytest.mark.parametrize("width", range(20, 140, 7))
@@ -62,7 +59,7 @@ def test_progress_keeps_its_width(at: str) -> None:
     for glyphs in (UNICODE, ASCII):
         widths: set[tuple[int, ...]] = set()
         for fraction in (0.0, 0.004, 0.094, 0.31, 0.994):
-            texts = [text_of(form) for form in progress_status(fraction, glyphs, at)]
+            texts = texts_of(progress_status(fraction, glyphs, at))
             assert all(f" {100 * fraction:2.0f} %" in text for text in texts)
             assert all(text.isascii() or not glyphs.ascii for text in texts)
             widths.add(tuple(map(len, texts)))
@@ -70,7 +67,7 @@ def test_progress_keeps_its_width(at: str) -> None:
 
 
 def test_progress_has_shorter_forms() -> None:
-    texts = [text_of(form) for form in progress_status(0.34, UNICODE, "d_k 64")]
+    texts = texts_of(progress_status(0.34, UNICODE, "d_k 64"))
     assert texts == [
         "d_k 64 · computing ███───────  34 %",
         "d_k 64 · ███───────  34 %",
@@ -81,7 +78,7 @@ def test_progress_has_shorter_forms() -> None:
         "██───  34 %",
         " 34 %",
     ]
-    assert [text_of(form) for form in progress_status(0.34, UNICODE)] == texts[4:]
+    assert texts_of(progress_status(0.34, UNICODE)) == texts[4:]
 
 
 def test_keys_fill_the_line_in_order_without_being_cut() -> None:

@@ -4,16 +4,13 @@ import pytest
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.tui.panes.capture.heatmap import MARGIN, HeadMap, map_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import line_width
 from hypothesis import given
 from hypothesis import strategies as st
+from line_texts import text_of
 
 ENTROPY = STATISTIC["entropy"]
 SHARE = STATISTIC["entropy_fraction"]
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
 
 
 def full(layers: int, heads: int) -> HeadMap:

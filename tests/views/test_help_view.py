@@ -8,7 +8,8 @@ from attn_tui.tui.keymap import commands, help_keys
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.help import help_lines, key_overview
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import line_width
+from line_texts import text_of, texts_of
 
 LAB = PANES["Lab"].about
 KEYS = [
@@ -17,10 +18,6 @@ KEYS = [
     ("s", "next scale rule", "lab.next_scale"),
 ]
 THINGS: list[Field | Statistic | None] = [None, *FIELDS, *STATISTICS]
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
 
 
 def paragraphs(about: Field | Statistic | None) -> str:
@@ -85,7 +82,7 @@ def test_keys_are_not_listed_by_their_names_in_textual(row: PaneRow) -> None:
     bindings = row.load().BINDINGS
     keys = help_keys(commands({row.title: bindings}), {})[row.title]
     assert len(keys) == len(bindings), "every key says what it does"
-    lines = [text_of(line) for line in help_lines(None, (), keys, 200, UNICODE)]
+    lines = texts_of(help_lines(None, (), keys, 200, UNICODE))
     heading = next(at for at, line in enumerate(lines) if line.startswith("Keys"))
     pressed = [line.split("  ")[0] for line in map(str.strip, lines[heading + 1 :])]
     assert not [words for words in pressed if "_" in words or "bracket" in words]
@@ -96,7 +93,7 @@ def test_keys_are_not_listed_by_their_names_in_textual(row: PaneRow) -> None:
 def test_the_overview_has_every_key_with_its_name_and_fits(width: int, glyphs: Glyphs) -> None:
     lines = key_overview({"Lab": KEYS, "everywhere": [("Q,ctrl+x", "a way out " * 8, "quit")]}, "/a/b", width, glyphs)
     assert all(line_width(line) <= width for line in lines)
-    text = [text_of(line) for line in lines]
+    text = texts_of(lines)
     assert text.index("Lab") < text.index("everywhere")
     for _, does, name in KEYS:
         at = next(at for at, row in enumerate(text) if does in row)

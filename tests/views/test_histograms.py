@@ -25,9 +25,10 @@ from attn_tui.tui.views.histograms import (
     outside,
     pair_lines,
 )
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import line_width
 from hypothesis import given
 from hypothesis import strategies as st
+from line_texts import text_of, texts_of
 
 ASKED = Parameters(d_k=64, n_keys=32, n_queries=16, batch=4)
 COLUMNS = run(ASKED).columns
@@ -37,10 +38,6 @@ LOGITS = [column.histograms["logits"] for column in COLUMNS]
 counts_lists = st.lists(st.just(0.0) | st.floats(0.5, 1e7), min_size=1, max_size=40)
 heights = st.integers(1, 6)
 both = st.sampled_from([UNICODE, ASCII])
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
 
 
 def counted(low: float, high: float, counts: Sequence[int], underflow: int = 0, overflow: int = 0) -> Histogram:
@@ -214,7 +211,7 @@ def test_four_pairs_are_side_by_side_if_they_fit(width: int, titles: int) -> Non
     columns = [
         replace(column, histograms={name: column.histograms[name] for name in HISTOGRAMS}) for column in COLUMNS
     ]
-    lines = [text_of(line) for line in grid_lines(columns, width, 30, UNICODE)]
+    lines = texts_of(grid_lines(columns, width, 30, UNICODE))
     assert ("row entropy" in lines[0]) == (titles == 4)
     text = "\n".join(lines)
     assert all(word in text for word in ("logits", "attention weights", "row entropy", "‖J‖_F"))

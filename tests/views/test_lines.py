@@ -4,16 +4,13 @@ import pytest
 from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, shortened, wrapped
 from hypothesis import example, given
 from hypothesis import strategies as st
+from line_texts import text_of, texts_of
 from rich.cells import cell_len
 
 # Narrow, wide (two cells each) and combining (none).
 words = st.text(st.sampled_from("ab 词語한字\u0301é—▁"), max_size=12)
 roles = st.sampled_from(["text", "label", "dim", "scaled"])
 lines = st.lists(st.tuples(words, roles), max_size=6).map(tuple)
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
 
 
 @given(line=lines, width=st.integers(0, 60))
@@ -58,21 +55,21 @@ def test_the_right_part_is_at_the_edge_or_dropped() -> None:
 
 @given(text=st.lists(words, max_size=8).map(" ".join), width=st.integers(24, 60))
 def test_a_paragraph_keeps_its_words_in_lines_that_fit(text: str, width: int) -> None:
-    paragraph = [text_of(line) for line in wrapped(text, width, "dim")]
+    paragraph = texts_of(wrapped(text, width, "dim"))
     assert "".join("".join(paragraph).split()) == "".join(text.split())
     assert all(cell_len(line) <= width for line in paragraph)
     assert all(line == line.strip() and line for line in paragraph)
 
 
 def test_a_paragraph_breaks_between_words() -> None:
-    assert [text_of(line) for line in wrapped("one two  three", 7)] == ["one two", "three"]
+    assert texts_of(wrapped("one two  three", 7)) == ["one two", "three"]
     assert wrapped("  ", 7) == []
     assert wrapped("a", 7, "alert") == [(("a", "alert"),)]
 
 
 def test_a_word_longer_than_the_line_is_broken() -> None:
     path = "/a/very/long/path/to/a/capture.safetensors"
-    paragraph = [text_of(line) for line in wrapped(f"{path}: empty", 20)]
+    paragraph = texts_of(wrapped(f"{path}: empty", 20))
     assert all(len(line) <= 20 for line in paragraph)
     assert "".join(paragraph).replace(" ", "").startswith(path)
 
@@ -92,7 +89,7 @@ def test_punctuation_stays_with_a_percent_sign() -> None:
 def test_a_cut_paragraph_ends_with_the_sign(height: int) -> None:
     lines = wrapped("one two three four five six seven", 9)
     assert shortened(lines, 9, 5, "…") == lines
-    cut = [text_of(line) for line in shortened(lines, 9, height, "…")]
+    cut = texts_of(shortened(lines, 9, height, "…"))
     assert len(cut) == min(height, len(lines))
     assert cut[-1].endswith(" …") == (height < len(lines))
     assert all(len(text) <= 9 for text in cut)

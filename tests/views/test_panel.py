@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.panel import NAME, Editing, applicable, field_rows, panel_lines, value_text
+from line_texts import text_of, texts_of
 
 DEFAULT = Parameters()
 LONGEST = replace(
@@ -22,12 +23,8 @@ LONGEST = replace(
 )
 
 
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
-
-
 def shown(parameters: Parameters, width: int = 25, height: int = 36, **more: Any) -> list[str]:
-    return [text_of(line) for line in panel_lines(parameters, width, height, UNICODE, **more)]
+    return texts_of(panel_lines(parameters, width, height, UNICODE, **more))
 
 
 @pytest.mark.parametrize("parameters", [DEFAULT, LONGEST])
@@ -150,7 +147,7 @@ def test_no_word_is_cut(width: int) -> None:
 def test_no_word_is_cut_in_ascii(width: int) -> None:
     for field, choice in WORDS:
         parameters = DEFAULT.with_value(field.name, choice)
-        lines = [text_of(line) for line in panel_lines(parameters, width, 36, ASCII)]
+        lines = texts_of(panel_lines(parameters, width, 36, ASCII))
         assert ASCII.say(value_text(field, parameters)) in next(
             line for line in lines if line.startswith(field.label)
         )

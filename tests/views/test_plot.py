@@ -11,6 +11,7 @@ from attn_tui.tui.views.lines import Line, Role, line_width
 from attn_tui.tui.views.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from line_texts import text_of, texts_of
 
 both = st.sampled_from([UNICODE, ASCII])
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
@@ -19,14 +20,6 @@ widths, heights = st.integers(1, 130), st.integers(1, 40)
 d_ks = st.integers(1, 4096)
 stderrs = st.none() | st.floats(0, 1e6)
 X = Axis(1, 4096, 2)
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
-
-
-def texts(lines: Sequence[Line]) -> list[str]:
-    return [text_of(line) for line in lines]
 
 
 def inside(drawing: Drawing, lines: Sequence[Line] | None = None) -> list[str]:
@@ -196,7 +189,7 @@ def test_a_plot_has_exactly_its_height_and_width(
         assert len(lines) == height
         assert {line_width(line) for line in lines} == {width}
         if glyphs.ascii:
-            assert all(text.isascii() for text in texts(lines))
+            assert all(text.isascii() for text in texts_of(lines))
 
 
 @given(x=d_ks, part=st.floats(0, 1), width=st.integers(30, 120), height=st.integers(5, 40), glyphs=both)
@@ -214,7 +207,7 @@ def test_ticks_are_beside_their_values(glyphs: Glyphs) -> None:
     y = Axis(0, 5)
     points = [Point(2.0**n, 0.0) for n in range(13)] + [Point(1, value) for value in range(6)]
     drawing = draw(Plot(X, y, [one(points, mark="P")], " %"), 100, 18, glyphs)
-    rows, at = texts(drawing.lines), drawing.at
+    rows, at = texts_of(drawing.lines), drawing.at
     beside = {row: text[: at.margin - 1].strip() for row, text in enumerate(rows) if text[at.margin] == "P"}
     assert list(beside.values()) == ["5 %", "4 %", "3 %", "2 %", "1 %", "0 %"]
     assert all(rows[row][at.margin - 1] == glyphs.frame[1] for row in beside)
@@ -315,7 +308,7 @@ def test_the_cursor_hides_nothing_and_is_drawn_at_its_d_k(
     drawing = draw(plot, width, height, glyphs)
     at = drawing.at
     assume(at.columns > 1)
-    before, after = texts(drawing.lines), texts(with_cursor(drawing, cursor, (), glyphs))
+    before, after = texts_of(drawing.lines), texts_of(with_cursor(drawing, cursor, (), glyphs))
     column = at.margin + math.floor(math.log2(cursor) / 12 * (at.columns - 1) + 0.5)
     for row, (old, new) in enumerate(zip(before, after, strict=True)):
         changed = [place for place in range(width) if old[place] != new[place]]
@@ -329,8 +322,8 @@ def test_the_cursor_hides_nothing_and_is_drawn_at_its_d_k(
 @pytest.mark.parametrize(("cursor", "sign"), [(0.5, "◂"), (8192.0, "▸")])
 def test_an_arrow_points_to_a_cursor_beyond_the_axis(cursor: float, sign: str) -> None:
     drawing = draw(Plot(X, Axis(0, 1)), 60, 9, UNICODE)
-    lines = texts(with_cursor(drawing, cursor, (), UNICODE))
-    assert lines[:-2] == texts(drawing.lines)[:-2]
+    lines = texts_of(with_cursor(drawing, cursor, (), UNICODE))
+    assert lines[:-2] == texts_of(drawing.lines)[:-2]
     assert sign in lines[-2]
 
 

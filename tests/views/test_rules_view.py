@@ -21,7 +21,8 @@ from attn_tui.tui.panes.rules.view import (
     title_line,
 )
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.lines import Line, line_width
+from attn_tui.tui.views.lines import line_width
+from line_texts import text_of, texts_of
 
 VALUES = dict(zip(MEASURED, (0.00781, 1.0, 13.99, 100.0, 0.5, 7.0), strict=True))
 ROWS = {
@@ -35,10 +36,6 @@ def shown(**changes: Any) -> Shown:
     return replace(Shown(RULES, ROWS, CURVES, Order(), lab="mup", cursor="none"), **changes)
 
 
-def text(line: Line) -> str:
-    return "".join(piece for piece, _ in line)
-
-
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [24, 40, 60, 80, 100, 120, 200])
 def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
@@ -47,7 +44,7 @@ def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
         lines += table_lines(shown(order=order), width, 0, HEAD + len(RULES), glyphs)
         assert len(lines) == 1 + HEAD + len(RULES)
         assert {line_width(line) for line in lines} == {width}
-        assert glyphs is UNICODE or all(text(line).isascii() for line in lines)
+        assert glyphs is UNICODE or all(text_of(line).isascii() for line in lines)
 
 
 @pytest.mark.parametrize("by", ["rule", "multiplier", "score_overflow"])
@@ -66,7 +63,7 @@ def test_pages_show_every_column_and_always_the_sorted_one(width: int, by: str) 
 
 
 def test_decimal_points_are_aligned() -> None:
-    lines = [text(line) for line in table_lines(shown(), 80, 0, HEAD + len(RULES), UNICODE)][HEAD:]
+    lines = texts_of(table_lines(shown(), 80, 0, HEAD + len(RULES), UNICODE))[HEAD:]
     for at in range(NAME, 78):
         column = {line[at] for line in lines}
         if "." in column:
@@ -75,21 +72,21 @@ def test_decimal_points_are_aligned() -> None:
 
 @pytest.mark.parametrize("top", [0, 3])
 def test_rows_that_do_not_fit_are_counted(top: int) -> None:
-    lines = [text(line).strip() for line in table_lines(shown(), 80, top, HEAD + 6, UNICODE)]
+    lines = [text_of(line).strip() for line in table_lines(shown(), 80, top, HEAD + 6, UNICODE)]
     assert len(lines) == HEAD + 6
     hidden = len(RULES) - 5  # the last line counts them
-    below = f"{hidden - top} below"
-    assert lines[-1] == f"{hidden} more rows: {f'{top} above, {below}' if top else below}"
-    assert lines[HEAD].endswith(text(table_lines(shown(), 80, 0, 99, UNICODE)[HEAD + top]).strip()[3:])
+    below = f"{hidden - top} more below"
+    assert lines[-1] == (f"{top} more above, {below}" if top else below)
+    assert lines[HEAD].endswith(text_of(table_lines(shown(), 80, 0, 99, UNICODE)[HEAD + top]).strip()[3:])
 
 
 def test_the_curve_reaches_from_0_to_1_without_touching_the_line_above() -> None:
-    (line,) = [text(line) for line in table_lines(shown(), 100, 0, 99, UNICODE) if "Zamba" in text(line)] or [
-        text(table_lines(shown(), 100, 0, 99, UNICODE)[HEAD])
+    (line,) = [text_of(line) for line in table_lines(shown(), 100, 0, 99, UNICODE) if "Zamba" in text_of(line)] or [
+        text_of(table_lines(shown(), 100, 0, 99, UNICODE)[HEAD])
     ]
     assert line.rstrip().endswith("  ▄▄▇▇")
     lines = table_lines(shown(curves=None), 100, 0, 99, UNICODE)
-    assert text(lines[HEAD]).rstrip().endswith("…")
+    assert text_of(lines[HEAD]).rstrip().endswith("…")
 
 
 def test_pending_missing_and_stale_rows_are_marked() -> None:
@@ -97,13 +94,13 @@ def test_pending_missing_and_stale_rows_are_marked() -> None:
     some = shown(rows={"none": ROWS["none"], "log_d_k": fault}, stale={"none"})
     lines = table_lines(some, 100, 0, 99, UNICODE)[HEAD:]
     assert [role for piece, role in lines[0] if "1.000" in piece] == ["dim"]
-    assert text(lines[1])[NAME:].strip() == "…"
-    assert text(lines[3])[NAME:].strip() == "has no value at d_k = 1"
+    assert text_of(lines[1])[NAME:].strip() == "…"
+    assert text_of(lines[3])[NAME:].strip() == "has no value at d_k = 1"
     assert "alert" in [role for _, role in lines[3]]
 
 
 def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
-    lines = [text(line) for line in table_lines(shown(), 100, 0, 99, UNICODE)[HEAD:]]
+    lines = [text_of(line) for line in table_lines(shown(), 100, 0, 99, UNICODE)[HEAD:]]
     assert [line[:2] for line in lines if line[:2] != "  "] == ["▌ ", " ◆"]
     assert lines[RULES.index("mup")].startswith(" ◆8/d_k")
 
@@ -113,7 +110,7 @@ def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
 def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -> None:
     lines = rule_text(name, ROWS[name], 60, glyphs)
     assert all(line_width(line) <= 60 for line in lines[1:])
-    told = " ".join(text(line) for line in lines)
+    told = " ".join(text_of(line) for line in lines)
     rule = SCALE_RULES[name]
     for part in (rule.formula, rule.source.split()[0], rule.note.split(" ")[0]):
         assert glyphs.say(part) in told
@@ -124,7 +121,7 @@ def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -
 
 def test_an_error_message_comes_first() -> None:
     fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
-    assert text(rule_text("log_d_k", fault, 80, UNICODE)[1]) == "1/ln d_k has no value at d_k = 1."
+    assert text_of(rule_text("log_d_k", fault, 80, UNICODE)[1]) == "1/ln d_k has no value at d_k = 1."
     lines = rule_text("log_d_k", fault, 80, UNICODE, "No.")
-    assert [text(line) for line in lines[1:2]] == ["No."]
+    assert [text_of(line) for line in lines[1:2]] == ["No."]
     assert lines[1][0][1] == "alert"

@@ -17,6 +17,7 @@ from attn_tui.tui.panes.softmax.view import (
 from attn_tui.tui.views.draft import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
+from line_texts import texts_of
 
 NOTES, USUAL = Example(), Parameters()
 WIDEST = Example((-999.99, -123.456789, 0.0, 10.0, 1000.0, 3.25, -1000.0, 11.0), 0.01, -990)
@@ -29,16 +30,12 @@ def worked(example: Example = NOTES, parameters: Parameters = USUAL, remark: str
     return Worked(example, parameters, sides, remark)
 
 
-def texts(lines: list[Line]) -> list[str]:
-    return ["".join(text for text, _ in line) for line in lines]
-
-
 def lines_of(of: Worked, width: int, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> list[Line]:
     return [*step_lines(of, width, glyphs, editing), *word_lines(of, width, glyphs, editing)]
 
 
 def shown(of: Worked, width: int = 80, glyphs: Glyphs = UNICODE, editing: Editing | None = None) -> str:
-    return "\n".join(line.rstrip() for line in texts(lines_of(of, width, glyphs, editing)))
+    return "\n".join(line.rstrip() for line in texts_of(lines_of(of, width, glyphs, editing)))
 
 
 def words(of: Worked) -> str:
@@ -54,8 +51,8 @@ def test_no_line_is_wider_than_the_screen(example: Example, glyphs: Glyphs) -> N
             for editing in (None, Editing(1, Draft.of("-123.4567890123"), "scores: no"), Editing(0, note="enough")):
                 lines = lines_of(of, width, glyphs, editing)
                 assert max(map(line_width, lines)) <= width
-                assert "\n".join(texts(lines)).isascii() or not glyphs.ascii
-                assert "?" not in "".join(texts(lines))
+                assert "\n".join(texts_of(lines)).isascii() or not glyphs.ascii
+                assert "?" not in "".join(texts_of(lines))
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
@@ -138,17 +135,17 @@ def test_the_logit_where_exponentials_overflow_is_named() -> None:
 
 def test_the_jacobian_is_readable_without_colour() -> None:
     jacobian = [[0.2, -0.1, 0.0], [-0.02, 0.005, -1e-9], [0.0, 0.0, 0.0]]
-    rows = texts(jacobian_lines(jacobian, 15, "scaled", UNICODE))
+    rows = texts_of(jacobian_lines(jacobian, 15, "scaled", UNICODE))
     assert [row.split() for row in rows] == [["+███", "−▓▓▓", "0"], ["−▒▒▒", "+░░░", "−"], ["0", "0", "0"]]
-    rows = texts(jacobian_lines(jacobian, 27, "scaled", UNICODE))
+    rows = texts_of(jacobian_lines(jacobian, 27, "scaled", UNICODE))
     assert [row.split() for row in rows[:2]] == [["██+.200", "▓▓−.100", "0"], ["▒▒−.020", "░░+.005", "−1e−9"]]
-    rows = texts(jacobian_lines(jacobian, 27, "scaled", ASCII))
+    rows = texts_of(jacobian_lines(jacobian, 27, "scaled", ASCII))
     assert rows[0].split() == ["@@+.200", "##-.100", "0"]
 
 
 def test_a_tall_jacobian_has_its_values_over_its_shades() -> None:
     jacobian = [[0.2, -0.1], [-0.02, -1e-21]]
-    rows = [row.split() for row in texts(jacobian_lines(jacobian, 16, "scaled", UNICODE, tall=True))]
+    rows = [row.split() for row in texts_of(jacobian_lines(jacobian, 16, "scaled", UNICODE, tall=True))]
     assert rows == [["+.200", "−.100"], ["███████", "▓▓▓▓▓▓▓"], ["−.020", "−1e−21"], ["▒▒▒▒▒▒▒"]]
     for width in (64, 80, 120, 200):
         for of in (worked(), worked(WIDEST), worked(TWO)):
@@ -161,8 +158,8 @@ def test_an_error_message_dims_all_but_itself_and_the_typed_text() -> None:
     editing = Editing(2, Draft.of("1x"), "score: must be")
     lines = lines_of(worked(), 80, UNICODE, editing)
     row = row_of(worked(), 80, UNICODE, editing)
-    assert "1x" in texts(lines)[row]
-    assert "must be" in texts(lines)[0]
+    assert "1x" in texts_of(lines)[row]
+    assert "must be" in texts_of(lines)[0]
     for at, line in enumerate(lines[1:], 1):
         assert at == row or {role for text, role in line if text.strip()} <= {"dim"}
 
@@ -171,9 +168,8 @@ def test_the_row_of_the_cursor_is_reported_correctly() -> None:
     for width in (40, 80, 120):
         for at in range(5):
             editing = Editing(at)
-            assert (
-                "▸" in texts(lines_of(worked(), width, UNICODE, editing))[row_of(worked(), width, UNICODE, editing)]
-            )
+            lines = texts_of(lines_of(worked(), width, UNICODE, editing))
+            assert "▸" in lines[row_of(worked(), width, UNICODE, editing)]
 
 
 def test_of_a_long_score_the_part_around_the_cursor_is_shown() -> None:

@@ -35,6 +35,7 @@ from attn_tui.tui.views.table import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from line_texts import text_of, texts_of
 from rich.console import Console
 
 ASKED = Parameters(d_k=64, n_keys=16, n_queries=8, batch=4)
@@ -44,10 +45,6 @@ BARE = Contents(MEASURED.columns)
 FULL = Contents(MEASURED.columns, PREDICTED.columns, deviations(MEASURED, PREDICTED))
 BESIDE = LABEL + 2 * (CELL + THEORY)  # the width from which theory is beside measured values
 SHARES = [statistic for statistic in STATISTICS if statistic.unit == "share"]
-
-
-def text_of(line: Line) -> str:
-    return "".join(text for text, _ in line)
 
 
 def drawn(contents: Contents, width: int, instead: int, glyphs: Glyphs = UNICODE) -> list[Line]:
@@ -317,7 +314,7 @@ def test_the_printed_table_equals_the_one_in_the_app(contents: Contents, glyphs:
     with console.capture() as capture:
         console.print(rich_table(contents, glyphs))
     printed = capture.get().splitlines()
-    shown = [text_of(line) for line in drawn(contents, BESIDE if contents is FULL else 80, False, glyphs)]
+    shown = texts_of(drawn(contents, BESIDE if contents is FULL else 80, False, glyphs))
     for on_paper, on_screen in zip(printed[1:], shown[1:], strict=True):
         if on_screen.startswith(" freezing"):  # the app has a bar before the words, and more space for them
             assert "frozen from d_k 6" in on_paper

@@ -21,9 +21,5 @@ from attn_tui.tui.views.verdict import Verdict, verdict
 def test_the_first_verdict_that_applies_is_given(
     max_weight: float | None, entropy_fraction: float | None, first_key_weight: float | None, word: Verdict
 ) -> None:
-    values = {
-        "max_weight": max_weight,
-        "entropy_fraction": entropy_fraction,
-        "first_key_weight": first_key_weight,
-    }
+    values = {"max_weight": max_weight, "entropy_fraction": entropy_fraction, "first_key_weight": first_key_weight}
     assert verdict({name: Estimate(value, None) for name, value in values.items()}) == word

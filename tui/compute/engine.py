@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...core.parameters import Parameters
 from .measure import Answer, Measure, Prefetch
-from .request import Crashed, Failed, Request
+from .request import Crashed, Failed, Progress, Request
 
 if TYPE_CHECKING:
     import asyncio
@@ -53,6 +53,7 @@ class _Pending:
 
     request: Request
     receive: Receiver | None = None
+    has_answer: bool = False  # or progress
     losses: int = 0  # how often the engine's process ended while this was the most urgent request
 
     def fail(self, reason: str) -> None:
@@ -124,7 +125,7 @@ class Engine:
         pending, content = self._pending.get(reply.number), reply.content
         if pending is None:
             return
-        kind = type(pending.request)
+        kind, pending.has_answer = type(pending.request), True
         if content is None:
             del self._pending[reply.number]
             if self._latest.get(kind) == reply.number:
@@ -138,6 +139,18 @@ class Engine:
                     pending = current
         if pending.receive is not None:
             pending.receive(pending.request, content)
+
+    def report_silence(self) -> None:
+        """Report progress to requests that have none yet, so that panes dim what is not current."""
+        for number in [*self._latest.values()]:
+            pending = self._pending.get(number)
+            if pending is not None and not pending.has_answer:
+                self.deliver(Reply(number, Progress(0.0)))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request is pending."""
+        return bool(self._pending)
 
     def resend(self, reason: str) -> None:
         """Send pending requests again after the engine's process ended.

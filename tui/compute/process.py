@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import asyncio
 
 PROGRAM = "from attn_tui.tui.compute.worker import main; main({})"  # with the connection's file descriptor
+_SILENCE = 0.3  # seconds without a reply after which pending requests are reported as in progress
 _EXIT_TIMEOUT = 0.2  # seconds from the end of the connection to the end of the process, at most
 
 
@@ -34,6 +35,7 @@ class ProcessEngine(Engine):
         self._connection: Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self._silence: asyncio.TimerHandle | None = None  # until silence is reported
 
     @property
     def pid(self) -> int | None:
@@ -59,6 +61,7 @@ class ProcessEngine(Engine):
         super().attach(loop, notify)
         self._loop = loop
         self._watch()
+        self._watch_for_silence()
 
     def fetch(self, request: Request) -> object:
         """Send a request and wait for its first answer, before the app runs. Raises InputError if it fails."""
@@ -68,6 +71,7 @@ class ProcessEngine(Engine):
             if self._connection is not None:
                 self._connection.poll(None)
             self.receive()
+        self.withdraw(type(request))  # its end may not have arrived yet: asked again, it must be sent again
         match answers[0]:
             case Failed(reason):
                 raise InputError(reason)
@@ -78,6 +82,7 @@ class ProcessEngine(Engine):
 
     def close(self) -> None:
         self._closed = True
+        self._stop_timer()
         self._stop()
 
     def send(self, submission: Submission) -> None:
@@ -94,11 +99,13 @@ class ProcessEngine(Engine):
                 self.receive()  # replies sent before it ended
                 if self._connection is connection:
                     self._restart()
+        self._watch_for_silence()
 
     def receive(self) -> None:
         try:
             while self._connection is not None and self._connection.poll():
                 reply: Reply = self._connection.recv()
+                self._stop_timer()
                 if reply.number == 0 and isinstance(reply.content, Crashed):  # it cannot answer any request
                     self._stop()
                     self.fail_all(f"the computing process failed: {reply.content.error}")
@@ -107,6 +114,23 @@ class ProcessEngine(Engine):
                 self.deliver(reply)
         except (EOFError, OSError):
             self._restart()
+        self._watch_for_silence()
+
+    def _watch_for_silence(self) -> None:
+        """Report silence if no reply arrives for a while, although a request is pending."""
+        if self._loop is not None and self._silence is None and self.is_waiting and not self._closed:
+            self._silence = self._loop.call_later(_SILENCE, self._report_silence)
+
+    def _report_silence(self) -> None:
+        self._silence = None
+        self.report_silence()
+        self._watch_for_silence()
+
+    def _stop_timer(self) -> None:
+        """Cancel the report of silence."""
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
 
     def _watch(self) -> None:
         if self._loop is not None and self._connection is not None:

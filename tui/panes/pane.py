@@ -92,6 +92,16 @@ class Pane(Container, can_focus=True):
         """The field or statistic that the help explains first."""
         return None
 
+    @property
+    def is_current(self) -> bool:
+        """Whether everything on screen is the complete answer to the current requests."""
+        return True
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the numbers on screen are dimmed, because they are not current."""
+        return False
+
     # Requests to the engine
 
     def ask(self, request: Request) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LONGEST_NUMBER = 40  # characters; a held key types many
+LONGEST_PATH = 4096  # characters; no system accepts a longer one
+
 
 @dataclass(frozen=True)
 class Draft:

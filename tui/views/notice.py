@@ -32,7 +32,7 @@ def continued(command: str, width: int) -> list[str]:
 
     All but the last end with \\; only a quoted word longer than a line is split without it.
     """
-    room = width - 2
+    room = max(width - 2, 2)  # a wide character at least
     lines: list[str] = []
     line = ""
     for word in re.findall(_WORD, command):
@@ -44,7 +44,7 @@ def continued(command: str, width: int) -> list[str]:
             lines.append(f"{line} \\")
         line = word
         while cell_len(line) > room:
-            head = set_cell_size(line, room).rstrip()
+            head = set_cell_size(line, room).rstrip() or line[:room]
             lines.append(head if "'" in word else f"{head}\\")
             line = line[len(head) :]
     return [*lines, line]

@@ -82,10 +82,10 @@ def panel_lines(
 def field_line(field: Field, text: str, role: Role, focused: bool, width: int, glyphs: Glyphs) -> Line:
     """Return the name at the left and the value at the right; a long value uses all the space its name leaves.
 
-    Arrows mark the focus without colours: two with spaces, two, or one, as space allows.
+    Arrows mark the focus without colours: two with spaces, or two, if there is space.
     """
     label = glyphs.say(field.label)
-    forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right), (glyphs.left, "")]
+    forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right)]
     left, right = next(
         (form for form in forms if focused and len(label) + len(text) + sum(map(len, form)) <= width), ("", "")
     )

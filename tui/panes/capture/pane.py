@@ -78,6 +78,15 @@ class CapturePane(TwoParts):
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property
+    def is_current(self) -> bool:
+        capture, measurement = self.map.capture, self.measurement
+        return capture is not None and measurement is not None and self._is_selected(capture, measurement)
+
+    @property
+    def is_stale(self) -> bool:
+        return bool(self.results.why_stale)
+
+    @property
     def topic(self) -> Statistic | None:
         return self.results.table.statistic
 
@@ -126,7 +135,7 @@ class CapturePane(TwoParts):
             case HeadStatistics(heads):
                 self.map.measured.update(heads)
                 self.map.redraw()
-            case Progress(fraction):
+            case Progress(fraction) if isinstance(request, MeasureHead):
                 self.results.show_stale("Computing this head.")
                 self.show_progress(fraction)
             case Failed(reason):

@@ -42,9 +42,9 @@ def capture_lines(
 
 
 def head_counts(heads: Heads) -> str:
-    """Return `72 heads: 22 sink, 3 nearly uniform, 1 one-hot.`"""
+    """Return `72 heads: 22 sinks, 3 nearly uniform, 1 one-hot.`"""
     words = Counter(verdict(measured) for measured in heads.values() if measured is not None)
-    told = [f"{count} {word}" for word, count in words.most_common() if word]
+    told = [f"{n} {word}{'s' * (word == 'sink' and n > 1)}" for word, n in words.most_common() if word]
     unread = sum(measured is None for measured in heads.values())
     if unread:
         told.append(f"{unread} unreadable")

@@ -120,9 +120,12 @@ class LabPane(TwoParts, SteppingPane):
 
     @property
     def is_current(self) -> bool:
-        """Whether the whole answer to the current parameters is on screen."""
         shown = self.answer
         return shown is not None and shown.measurement.complete and shown.parameters == self.parameters
+
+    @property
+    def is_stale(self) -> bool:
+        return bool(self.results.why_stale)
 
     def _typed(self, objection: str) -> None:
         """Show the error message for the text being typed; remove it if `objection` is empty."""

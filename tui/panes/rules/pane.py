@@ -114,6 +114,14 @@ class RulesPane(SteppingPane):
     def _is_answered(self, request: Request) -> bool:
         return self._answered.get(type(request)) == request
 
+    @property
+    def is_current(self) -> bool:
+        return all(self._is_answered(request) for request in self._wanted())
+
+    @property
+    def is_stale(self) -> bool:
+        return self._stale
+
     def follow(self) -> None:
         self._objection = ""
         for request in self._wanted():
@@ -158,7 +166,7 @@ class RulesPane(SteppingPane):
                 self.show_progress(fraction)
                 self._stale = True
             case Failed(reason) if wanted:
-                self._objection = f"{reason}."
+                self._objection, self._stale = f"{reason}.", True
                 self.show_progress(None)
             case _:
                 pass

@@ -105,8 +105,8 @@ def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs)
         lines.append(_row(shown, at, columns, cells, glyphs))
     if room < len(shown.names):
         above, below = top, max(len(shown.names) - top - room, 0)
-        parts = [f"{count} {word}" for count, word in ((above, "above"), (below, "below")) if count]
-        lines.append(((f"  {above + below} more rows: {', '.join(parts)}", "dim"),))
+        parts = [f"{count} more {word}" for count, word in ((above, "above"), (below, "below")) if count]
+        lines.append(((f"  {', '.join(parts)}", "dim"),))
     return [fitted(line, width) for line in lines[:height]]
 
 

@@ -15,9 +15,9 @@ from ....core.errors import InputError, ParameterError
 from ....core.model_widths import next_width
 from ....core.parameters import FIELD, Field, Parameters, Value
 from ....core.scales import SCALE_RULES
-from ...compute.request import Failed, Request
+from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
-from ...views.draft import Draft, edited
+from ...views.draft import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
 from ...views.reproduce import in_shell, parameter_options
 from ...widgets.parameter_panel import typing
@@ -94,6 +94,8 @@ class SoftmaxPane(Pane):
         yield self.text
 
     def statuses(self) -> Sequence[Line]:
+        if self.progress is not None:
+            return super().statuses()
         p = self._usable()[0]
         d_k, count = f"d_k {p.d_k}", f"{len(self.example.scores)} scores"
         texts = [f"{count} · {d_k} · {SCALE_RULES[p.scale].label}", f"{count} · {d_k}", d_k]
@@ -135,8 +137,11 @@ class SoftmaxPane(Pane):
         return self.worked
 
     @property
+    def is_stale(self) -> bool:
+        return self.text.dimmed
+
+    @property
     def is_current(self) -> bool:
-        """Whether the results shown are for the current scores and parameters."""
         shown = self.worked
         return shown is not None and (shown.example, shown.parameters) == (self.example, self._usable()[0])
 
@@ -210,6 +215,10 @@ class SoftmaxPane(Pane):
         if self.editing.draft is None:
             self._before = self.example
         self._touched = _SCORE
+        if len(draft.text) > LONGEST_NUMBER:
+            objection = f"{_SCORE.label}: must be at most {LONGEST_NUMBER} characters"
+            self._show(Editing(at, self.editing.draft, objection))
+            return
         try:
             self.example = self.example.with_score(at, float(_SCORE.parse(draft.text)))
         except ParameterError as error:
@@ -279,15 +288,29 @@ class SoftmaxPane(Pane):
 
     def _work_out(self) -> None:
         """Request the example for the current parameters."""
-        self.ask(WorkOut(self.example, self._usable()[0]))
+        if self.is_current:
+            self.host.engine.withdraw(WorkOut)
+            self.show_progress(None)
+            self.text.dim(False)
+        else:
+            self.ask(WorkOut(self.example, self._usable()[0]))
         self._show(self.editing)
 
     def show_answer(self, request: Request, answer: object) -> None:
+        if self.is_current:  # the answer is to an earlier request
+            return
         match request, answer:
             case WorkOut(), WorkedSides(unscaled, scaled):
                 remark = self._usable()[1]
                 self.worked = Worked(request.example, request.parameters, (unscaled, scaled), remark)
+                self.show_progress(None)
+                self.text.dim(self.is_stale and not self.is_current)
+            case _, Progress(fraction):
+                self.show_progress(fraction)
+                self.text.dim(True)
             case _, Failed(reason):
+                self.show_progress(None)
+                self.text.dim(not self.is_current)
                 self.editing = Editing(self.editing.at, note=reason)
             case _:
                 pass

@@ -150,7 +150,9 @@ class SweepPane(SteppingPane):
             self.plot.reading = p, contents_of(point)
         elif answer is not None:
             self.plot.reading = p, with_theory(answer.measurement, answer.theory)
-        elif not self._objection:
+        elif self._objection:
+            self.plot.reading = p, None
+        else:
             self.ask(Measure(p))
         self._show()
 
@@ -176,7 +178,7 @@ class SweepPane(SteppingPane):
                     self._measuring = None  # so that the next key requests it again
             case _:
                 pass
-        self._stale = not self.is_current
+        self._stale = self.swept.parameters != _at_any_d_k(self.parameters)
         self._show()
 
     def _is_wanted(self, request: Request) -> bool:
@@ -223,8 +225,12 @@ class SweepPane(SteppingPane):
 
     @property
     def is_current(self) -> bool:
-        """Whether the sweep shown is for the current parameters."""
-        return self.swept.parameters == _at_any_d_k(self.parameters)
+        at_cursor = self.plot.reading[0] == self.parameters
+        return self.swept is self._sweeps.get(self.grid) and self.swept.complete and at_cursor
+
+    @property
+    def is_stale(self) -> bool:
+        return self._stale or bool(self._objection)
 
     @property
     def topic(self) -> Statistic:

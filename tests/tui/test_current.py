@@ -1,0 +1,90 @@
+"""Numbers for other parameters are dimmed, or their successors are on the way; they are never exported."""
+
+import json
+
+import pytest
+from attn_tui.tui.compute.measure import Measure
+from attn_tui.tui.panes.softmax.pane import SoftmaxPane
+from attn_tui.tui.panes.softmax.requests import WorkOut
+from attn_tui.tui.panes.sweep.pane import SweepPane
+from monkey import Monkey
+from stage import Stage, played, refusal
+
+
+@pytest.mark.parametrize("burst", ["\x1b[C<", "s<", "\x1b[C\x1b[Cs<", "s<>\x1b[D<"])
+@pytest.mark.parametrize("hold", [False, True])
+@played()
+async def test_a_change_and_another_pane_in_one_read(stage: Stage, burst: str, hold: bool) -> None:
+    await stage.opened(SweepPane)
+    await stage.at_rest()
+    stage.engine.hold = hold
+    Monkey(stage, 0).read(burst)
+    await stage.answered()
+    assert stage.app.pane is stage.lab
+    if hold:
+        assert stage.lab.is_current or refusal(lambda: stage.lab.numbers("json"))
+        stage.engine.let_go()
+    await stage.settled()
+    assert json.loads(stage.lab.numbers("json"))["parameters"]["d_k"] == stage.asked.d_k
+    assert stage.measurement.subject == stage.asked
+
+
+@played()
+async def test_numbers_are_dimmed_while_the_engine_is_silent(stage: Stage) -> None:
+    await stage.settled()
+    stage.engine.hold = True
+    await stage.press("s")
+    assert not stage.lab.is_stale
+    stage.engine.report_silence()
+    await stage.answered()
+    assert stage.lab.is_stale
+    assert "Computing d_k 64" in stage.text
+    stage.engine.let_go()
+    await stage.settled()
+
+
+@played()
+async def test_silence_is_not_reported_after_an_answer(stage: Stage) -> None:
+    await stage.settled()
+    stage.engine.report_silence()
+    await stage.answered()
+    assert not stage.lab.is_stale
+    assert stage.lab.progress is None
+
+
+@played()
+async def test_a_key_held_at_a_bound_requests_nothing_again(stage: Stage) -> None:
+    await stage.settled()
+    await stage.press("R", *"16384", "enter")
+    await stage.until(lambda: stage.lab.is_current)
+    before = [submission for submission in stage.engine.asked if submission.kind is Measure]
+    await stage.press(*["up"] * 5)
+    assert [submission for submission in stage.engine.asked if submission.kind is Measure] == before
+
+
+@played()
+async def test_the_sweep_shows_no_reading_of_another_rule_where_the_rule_has_no_value(stage: Stage) -> None:
+    pane = await stage.complete(SweepPane)
+    pane.set_value("d_k", 1)
+    await stage.until(lambda: pane.is_current)
+    pane.set_value("scale", "log_d_k")
+    await stage.at_rest()
+    assert pane.plot.reading == (stage.asked, None)
+    assert "has no value at d_k = 1" in stage.text
+
+
+@played()
+async def test_a_late_answer_changes_nothing_in_softmax(stage: Stage) -> None:
+    pane = await stage.opened(SoftmaxPane)
+    await stage.until(lambda: pane.is_current)
+    stage.engine.hold = True
+    await stage.press("up", "up")
+    await stage.until(lambda: len(stage.engine.held) >= 2)
+    await stage.until(lambda: stage.engine.at_rest)
+    late = [reply for reply in stage.engine.held if reply not in stage.engine.held_for(WorkOut)]
+    stage.engine.hand_on(stage.engine.held_for(WorkOut))
+    await stage.until(lambda: pane.is_current)
+    stage.engine.hand_on(late)
+    await stage.still()
+    assert pane.is_current
+    assert not pane.is_stale
