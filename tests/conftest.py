@@ -23,3 +23,11 @@ def own_config(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     return folder
+
+
+@pytest.fixture
+def short_rule_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare rules and mechanisms at few d_k, so that tests are quick."""
+    monkeypatch.setattr("attn_tui.core.lab.rule_curves.LAST", 16)
+    monkeypatch.setattr("attn_tui.core.lab.rule_curves.DRAWS", 2)
+    monkeypatch.setattr("attn_tui.core.lab.mechanisms.D_KS", (16, 64))

@@ -15,15 +15,9 @@ from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.cli.main import main
 from cli_runner import Captured, assert_refused, printed
 
+pytestmark = pytest.mark.usefixtures("short_rule_grids")
+
 SMALL = ("rules", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
-
-
-@pytest.fixture(autouse=True)
-def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few d_k, so that tests are quick."""
-    monkeypatch.setattr("attn_tui.core.lab.rule_curves.LAST", 16)
-    monkeypatch.setattr("attn_tui.core.lab.rule_curves.DRAWS", 2)
-    monkeypatch.setattr("attn_tui.core.lab.mechanisms.D_KS", (16, 64))
 
 
 def test_the_json_has_every_rule_as_a_report_measures_it(capsys: Captured) -> None:

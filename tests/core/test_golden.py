@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.attention.gradients import Gradients, gradients
-from attn_tui.core.attention.softmax import (
-    RowStatistics,
-    logits_below,
-    row_statistics,
-    row_sums,
-    shift_rows,
-)
+from attn_tui.core.attention.softmax import RowStatistics, logits_below, row_statistics, row_sums, shift_rows
 from attn_tui.core.attention.variant import Variant, attend
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.histogram import Axis

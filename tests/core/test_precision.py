@@ -10,13 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from attn_tui.core.attention.formats import FORMATS, number_format
-from attn_tui.core.attention.precision import (
-    Rounded,
-    losses,
-    low_precision_scores,
-    low_precision_weights,
-    round_to,
-)
+from attn_tui.core.attention.precision import Rounded, losses, low_precision_scores, low_precision_weights, round_to
 from attn_tui.core.attention.scores import MECHANISMS, BilinearWeights, Mechanism, draw_weights, scores
 from attn_tui.core.attention.softmax import softmax
 from attn_tui.core.errors import InputError

@@ -19,14 +19,8 @@ integrate, special, stats = (import_module(f"scipy.{name}") for name in ("integr
 SCALES = (0.0, 1e-4, 0.05, 0.3, 0.7, 0.999, 1.0, 1.7, 3.0, 5.5, 9.0, 25.0, 64.0, 1e3, 1e6)
 COUNTS = (2, 3, 10, 128, 1024, 10_000, 1_000_000)
 # The names of expectations: of curves, and in `expectations`.
-NAMES = {
-    "entropy": "entropy",
-    "max_weight": "max_weight",
-    "sum_squared_weights": "sum_squared_weights",
-    "jacobian_norm_squared": "jacobian_norm_squared",
-    "one_hot_rows": "one_hot",
-    "jacobian_along_logits": "jacobian_along_logits",
-}
+_SAME = ("entropy", "max_weight", "sum_squared_weights", "jacobian_norm_squared", "jacobian_along_logits")
+NAMES = {name: name for name in _SAME} | {"one_hot_rows": "one_hot"}
 _VANISH = ("entropy", "jacobian_norm_squared", "jacobian_along_logits")  # in a row of one key
 
 

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 from attn_tui.core.attention import additive
 from attn_tui.core.attention.additive import AdditiveWeights
-from attn_tui.core.attention.scores import (
-    MECHANISMS,
-    BilinearWeights,
-    Mechanism,
-    draw_weights,
-    score_bound,
-    scores,
-)
+from attn_tui.core.attention.scores import MECHANISMS, BilinearWeights, Mechanism, draw_weights, score_bound, scores
 from attn_tui.core.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st

@@ -3,8 +3,10 @@
 import asyncio
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pytest
@@ -44,6 +46,7 @@ FOREVER = 20.0  # seconds until a test gives up
 
 Script = Callable[["Stage"], Coroutine[Any, Any, None]]
 P = TypeVar("P", bound=Pane)
+A = ParamSpec("A")
 
 
 class LocalEngine(Engine):
@@ -290,6 +293,32 @@ def play(
     return asyncio.run(run())
 
 
+def played(
+    *how: Any, settled: bool = False, **named: Any
+) -> Callable[[Callable[Concatenate[Stage, A], Coroutine[Any, Any, None]]], Callable[A, None]]:
+    """Make a test of a script, with arguments of `play`; those that the test is given under their names are added.
+
+    With `settled`, the script begins when the Lab shows the complete measurement of the parameters.
+    """
+
+    def test_of(script: Callable[Concatenate[Stage, A], Coroutine[Any, Any, None]]) -> Callable[A, None]:
+        @wraps(script)
+        def test(*args: A.args, **kwargs: A.kwargs) -> None:
+            async def begin(stage: Stage) -> None:
+                if settled:
+                    await stage.settled()
+                await script(stage, *args, **kwargs)
+
+            given = {name: kwargs[name] for name in ("parameters", "size", "glyphs") if name in kwargs}
+            play(begin, *how, **named, **given)
+
+        _, *others = signature(script).parameters.values()
+        test.__dict__["__signature__"] = Signature(others)  # by which pytest finds the fixtures
+        return test
+
+    return test_of
+
+
 def driver_of(app: App[Any]) -> Driver:
     """Return the driver of a running app."""
     driver = app._driver  # pyright: ignore[reportPrivateUsage]
@@ -305,13 +334,8 @@ def rendered(screen: Screen[Any]) -> list[Strip]:
 def numbers(measurement: Measurement[Any]) -> list[Any]:
     """Return every number of a measurement, to compare with ==."""
     return [
-        (
-            column.rule,
-            column.multiplier,
-            dict(column.measured),
-            {k: [*h.counts] for k, h in column.histograms.items()},
-        )
-        for column in measurement.columns
+        (c.rule, c.multiplier, dict(c.measured), {name: [*h.counts] for name, h in c.histograms.items()})
+        for c in measurement.columns
     ]
 
 

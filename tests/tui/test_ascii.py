@@ -7,7 +7,7 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.views.panel import applicable
-from stage import SMALL, Stage, play, untested_claims
+from stage import SMALL, Stage, played, untested_claims
 
 pytestmark = pytest.mark.slow
 
@@ -20,45 +20,37 @@ async def look(stage: Stage, *keys: str) -> None:
         assert stage.text.isascii(), key
 
 
-def test_the_fields_errors_rows_views_and_help_of_the_lab_are_ascii() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await look(stage)
-        for field in applicable(SMALL):
-            await look(stage, "tab", "?", "escape")
-            if field.name == "scale":
-                await look(stage, "0", "escape")  # d_k, not accepted
-        await look(stage, "tab", "t")
-        await stage.resize(120, 40)
-        await look(stage, *["down"] * len(STATISTICS), "?", "escape", "v", "v", "v")
-        await look(stage, *["s"] * len(FIELD["scale"].choices), *["c"] * len(FIELD["components"].choices))
-
-    play(script, size=(80, 24), glyphs=ASCII)
+@played(size=(80, 24), glyphs=ASCII, settled=True)
+async def test_the_fields_errors_rows_views_and_help_of_the_lab_are_ascii(stage: Stage) -> None:
+    await look(stage)
+    for field in applicable(SMALL):
+        await look(stage, "tab", "?", "escape")
+        if field.name == "scale":
+            await look(stage, "0", "escape")  # d_k, not accepted
+    await look(stage, "tab", "t")
+    await stage.resize(120, 40)
+    await look(stage, *["down"] * len(STATISTICS), "?", "escape", "v", "v", "v")
+    await look(stage, *["s"] * len(FIELD["scale"].choices), *["c"] * len(FIELD["components"].choices))
 
 
-def test_the_capture_pane_is_ascii_with_every_statistic() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.head()
-        await look(stage, "right")
-        await stage.until(lambda: "measuring" not in stage.text)
-        await look(stage, *["m"] * len(ALWAYS), "?", "escape", "tab")
-        await stage.resize(80, 24)
-        await look(stage, "down")
-
-    play(script, glyphs=ASCII)
+@played(glyphs=ASCII)
+async def test_the_capture_pane_is_ascii_with_every_statistic(stage: Stage) -> None:
+    await stage.head()
+    await look(stage, "right")
+    await stage.until(lambda: "measuring" not in stage.text)
+    await look(stage, *["m"] * len(ALWAYS), "?", "escape", "tab")
+    await stage.resize(80, 24)
+    await look(stage, "down")
 
 
 @pytest.mark.parametrize("size", [(40, 12), (120, 40)], ids=["40x12", "120x40"])
 @pytest.mark.parametrize("name", PANES)
-def test_every_pane_is_ascii_in_all_its_views(
-    name: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+@played(glyphs=ASCII)
+async def test_every_pane_is_ascii_in_all_its_views(
+    stage: Stage, name: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
-
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane(name)
-        await stage.at_rest()
-        for _ in range(6):
-            await look(stage, "v")
-
-    play(script, size=size, glyphs=ASCII)
+    stage.app.action_pane(name)
+    await stage.at_rest()
+    for _ in range(6):
+        await look(stage, "v")

@@ -11,7 +11,7 @@ from attn_tui.core.parameters import FIELD
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC
 from attn_tui.tui.panes.capture.pane import CapturePane
-from stage import SIZES, SMALL, Script, Stage, capture_file, play, some_heads
+from stage import SIZES, SMALL, Script, Stage, capture_file, play, played, some_heads
 
 pytestmark = pytest.mark.slow
 
@@ -36,94 +36,82 @@ async def whole_map(stage: Stage) -> CapturePane:
     return pane
 
 
-def test_the_pane_opens_the_sample_and_maps_all_its_heads() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await whole_map(stage)
-        assert "layer 0 · head 0" in stage.text
-        assert "MiniLM" in stage.lines[0]
-        assert None not in pane.map.measured.values()
-        assert "entropy / ln n, by head" in stage.text
-        assert "from the file, × 0.177" in stage.part(pane.results.table)[0]
-        assert "With the file's scale" in stage.words(pane.results.words)
-        for title in ("logits", "row entropy"):
-            assert title in "\n".join(stage.part(pane.results.histograms))
-
-    play(script, size=(200, 40))
+@played(size=(200, 40))
+async def test_the_pane_opens_the_sample_and_maps_all_its_heads(stage: Stage) -> None:
+    pane = await whole_map(stage)
+    assert "layer 0 · head 0" in stage.text
+    assert "MiniLM" in stage.lines[0]
+    assert None not in pane.map.measured.values()
+    assert "entropy / ln n, by head" in stage.text
+    assert "from the file, × 0.177" in stage.part(pane.results.table)[0]
+    assert "With the file's scale" in stage.words(pane.results.words)
+    for title in ("logits", "row entropy"):
+        assert title in "\n".join(stage.part(pane.results.histograms))
 
 
-def test_arrows_move_over_the_heads_and_stop_at_the_edges() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.head()
-        for key, cursor in [
-            ("right", (0, 1)), ("l", (0, 2)), ("left", (0, 1)), ("h", (0, 0)), ("left", (0, 0)), ("up", (0, 0)),
-            ("down", (1, 0)), ("j", (2, 0)), ("up", (1, 0)), ("k", (0, 0)),
-        ]:  # fmt: skip
-            await stage.press(key)
-            assert pane.map.cursor == cursor, key
-        await stage.press(*["right"] * 20, *["down"] * 20)
-        layers = layers_of(pane)
-        last = len(layers) - 1, layers[-1].heads - 1
-        assert pane.map.cursor == last
-        await stage.until(lambda: "layer {} · head {}".format(*last) in stage.text)
-        await stage.until(lambda: not pane.results.why_stale)
-
-    play(script)
+@played()
+async def test_arrows_move_over_the_heads_and_stop_at_the_edges(stage: Stage) -> None:
+    pane = await stage.head()
+    for key, cursor in [
+        ("right", (0, 1)), ("l", (0, 2)), ("left", (0, 1)), ("h", (0, 0)), ("left", (0, 0)), ("up", (0, 0)),
+        ("down", (1, 0)), ("j", (2, 0)), ("up", (1, 0)), ("k", (0, 0)),
+    ]:  # fmt: skip
+        await stage.press(key)
+        assert pane.map.cursor == cursor, key
+    await stage.press(*["right"] * 20, *["down"] * 20)
+    layers = layers_of(pane)
+    last = len(layers) - 1, layers[-1].heads - 1
+    assert pane.map.cursor == last
+    await stage.until(lambda: "layer {} · head {}".format(*last) in stage.text)
+    await stage.until(lambda: not pane.results.why_stale)
 
 
-def test_the_numbers_are_those_of_the_head_with_the_cursor() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await whole_map(stage)
-        stage.send(*["right"] * 7, *["down"] * 3)
-        await stage.until(lambda: pane.map.cursor == (3, 7))
-        wanted = pane.map.measured[3, 7]
-        assert wanted is not None
+@played()
+async def test_the_numbers_are_those_of_the_head_with_the_cursor(stage: Stage) -> None:
+    pane = await whole_map(stage)
+    stage.send(*["right"] * 7, *["down"] * 3)
+    await stage.until(lambda: pane.map.cursor == (3, 7))
+    wanted = pane.map.measured[3, 7]
+    assert wanted is not None
+    await stage.until(
+        lambda: pane.measurement and dict(pane.measurement.columns[1].measured) == dict(wanted), "the head"
+    )
+
+
+@played()
+async def test_m_and_shift_m_step_the_statistic_of_the_map(stage: Stage) -> None:
+    pane = await whole_map(stage)
+    first = STATISTIC["entropy_fraction"]
+    for statistic in (*ALWAYS[ALWAYS.index(first) + 1 :], *ALWAYS[: ALWAYS.index(first) + 1]):
+        await stage.press("m")
+        await stage.until(lambda label=statistic.label: f"{label}, by head" in stage.text)
+    await stage.press("M")
+    assert pane.map.statistic is ALWAYS[ALWAYS.index(first) - 1]
+
+
+@played()
+async def test_s_compares_every_rule_with_the_file_s_scale(stage: Stage) -> None:
+    pane = await stage.head()
+    rules = [name for name in SCALE_RULES if name != "custom"]
+    for key, rule in [*(("s", rule) for rule in (*rules[1:], rules[0])), ("S", rules[-1])]:
+        await stage.press(key)
         await stage.until(
-            lambda: pane.measurement and dict(pane.measurement.columns[1].measured) == dict(wanted), "the head"
+            lambda rule=rule: (
+                pane.measurement and [column.rule for column in pane.measurement.columns] == [rule, "file"]
+            ),
+            rule,
         )
 
-    play(script)
 
-
-def test_m_and_shift_m_step_the_statistic_of_the_map() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await whole_map(stage)
-        first = STATISTIC["entropy_fraction"]
-        for statistic in (*ALWAYS[ALWAYS.index(first) + 1 :], *ALWAYS[: ALWAYS.index(first) + 1]):
-            await stage.press("m")
-            await stage.until(lambda label=statistic.label: f"{label}, by head" in stage.text)
-        await stage.press("M")
-        assert pane.map.statistic is ALWAYS[ALWAYS.index(first) - 1]
-
-    play(script)
-
-
-def test_s_compares_every_rule_with_the_file_s_scale() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.head()
-        rules = [name for name in SCALE_RULES if name != "custom"]
-        for key, rule in [*(("s", rule) for rule in (*rules[1:], rules[0])), ("S", rules[-1])]:
-            await stage.press(key)
-            await stage.until(
-                lambda rule=rule: (
-                    pane.measurement and [column.rule for column in pane.measurement.columns] == [rule, "file"]
-                ),
-                rule,
-            )
-
-    play(script)
-
-
-def test_enter_opens_the_lab_with_the_shape_of_the_head() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.head()
-        await stage.press("enter")
-        await stage.until(lambda: stage.app.active == "Lab")
-        await stage.settled()
-        assert stage.asked == replace(SMALL, d_k=32, n_keys=70, n_queries=70)
-        assert stage.app.focused is stage.lab
-        assert "d_k 32" in stage.lines[0]
-
-    play(script)
+@played()
+async def test_enter_opens_the_lab_with_the_shape_of_the_head(stage: Stage) -> None:
+    await stage.head()
+    await stage.press("enter")
+    await stage.until(lambda: stage.app.active == "Lab")
+    await stage.settled()
+    assert stage.asked == replace(SMALL, d_k=32, n_keys=70, n_queries=70)
+    assert stage.app.focused is stage.lab
+    assert "d_k 32" in stage.lines[0]
 
 
 def test_a_shape_beyond_the_lab_s_bounds_is_refused_with_a_reason(tmp_path: Path) -> None:

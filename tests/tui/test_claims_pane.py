@@ -8,7 +8,7 @@ from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import without_figures
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
-from stage import SMALL, Stage, play, untested_claims
+from stage import SMALL, Stage, play, played, untested_claims
 
 
 @pytest.fixture
@@ -29,85 +29,74 @@ def row(stage: Stage, pane: ClaimsPane, claim: str) -> str:
 
 
 @pytest.mark.usefixtures("untested")
-def test_claims_are_listed_at_once_and_get_their_verdicts_one_by_one() -> None:
-    async def script(stage: Stage) -> None:
-        pane, engine = await stage.opened(ClaimsPane), stage.engine
-        await stage.until(lambda: engine.at_rest)
-        first, second, *_ = CLAIMS
-        for reply, tested in zip(engine.held_for(CheckClaims), range(3), strict=False):
-            engine.deliver(reply)
-            await stage.still()
-            assert f"{tested} of {len(CLAIMS)}" in stage.text
-            assert ("…" in row(stage, pane, first.id)) == (tested < 1)
-            assert ("…" in row(stage, pane, second.id)) == (tested < 2)
-            assert ("Nothing was tested." in stage.words(pane.text)) == (tested >= 1)
-            assert first.statement[:30] in stage.words(pane.text)
-
-    play(script, hold=True)
+@played(hold=True)
+async def test_claims_are_listed_at_once_and_get_their_verdicts_one_by_one(stage: Stage) -> None:
+    pane, engine = await stage.opened(ClaimsPane), stage.engine
+    await stage.until(lambda: engine.at_rest)
+    first, second, *_ = CLAIMS
+    for reply, tested in zip(engine.held_for(CheckClaims), range(3), strict=False):
+        engine.deliver(reply)
+        await stage.still()
+        assert f"{tested} of {len(CLAIMS)}" in stage.text
+        assert ("…" in row(stage, pane, first.id)) == (tested < 1)
+        assert ("…" in row(stage, pane, second.id)) == (tested < 2)
+        assert ("Nothing was tested." in stage.words(pane.text)) == (tested >= 1)
+        assert first.statement[:30] in stage.words(pane.text)
 
 
 @pytest.mark.usefixtures("untested")
-def test_the_cursor_moves_over_the_claims_and_shows_each_in_full() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await complete(stage)
-        steps = {"down": 1, "j": 2, "up": 1, "k": 0}
-        for key, at in [*steps.items(), ("up", 0), ("end", -1), ("down", -1), ("home", 0)]:
-            await stage.press(key)
-            assert pane.claims.chosen is CLAIMS[at]
-            assert row(stage, pane, CLAIMS[at].id).startswith("▌")
-            assert CLAIMS[at].statement[:30] in stage.words(pane.text)
-
-    play(script)
+@played()
+async def test_the_cursor_moves_over_the_claims_and_shows_each_in_full(stage: Stage) -> None:
+    pane = await complete(stage)
+    steps = {"down": 1, "j": 2, "up": 1, "k": 0}
+    for key, at in [*steps.items(), ("up", 0), ("end", -1), ("down", -1), ("home", 0)]:
+        await stage.press(key)
+        assert pane.claims.chosen is CLAIMS[at]
+        assert row(stage, pane, CLAIMS[at].id).startswith("▌")
+        assert CLAIMS[at].statement[:30] in stage.words(pane.text)
 
 
 @pytest.mark.usefixtures("untested")
-def test_another_claim_is_shown_from_its_top() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await complete(stage)
-        await stage.press("pagedown")
-        assert pane.text.top > 0
-        await stage.press("down")
-        assert pane.text.top == 0
-
-    play(script, size=(80, 14))
+@played(size=(80, 14))
+async def test_another_claim_is_shown_from_its_top(stage: Stage) -> None:
+    pane = await complete(stage)
+    await stage.press("pagedown")
+    assert pane.text.top > 0
+    await stage.press("down")
+    assert pane.text.top == 0
 
 
 @pytest.mark.usefixtures("untested")
 @pytest.mark.parametrize("shown", [True, False], ids=["has parameters", "has none"])
-def test_enter_opens_the_lab_if_the_claim_has_parameters(shown: bool) -> None:
+@played()
+async def test_enter_opens_the_lab_if_the_claim_has_parameters(stage: Stage, shown: bool) -> None:
     at, claim = next((at, claim) for at, claim in enumerate(CLAIMS) if (claim.parameters is not None) == shown)
-
-    async def script(stage: Stage) -> None:
-        await complete(stage)
-        await stage.press(*["down"] * at, "enter")
-        assert stage.app.active == ("Lab" if shown else "Claims")
-        assert stage.asked == (claim.parameters or SMALL)
-
-    play(script)
+    await complete(stage)
+    await stage.press(*["down"] * at, "enter")
+    assert stage.app.active == ("Lab" if shown else "Claims")
+    assert stage.asked == (claim.parameters or SMALL)
 
 
 @pytest.mark.usefixtures("untested")
-def test_claims_are_tested_once_and_again_on_r() -> None:
-    async def script(stage: Stage) -> None:
-        def asked() -> int:
-            return sum(each.kind is CheckClaims and each.request is not None for each in engine.asked)
+@played()
+async def test_claims_are_tested_once_and_again_on_r(stage: Stage) -> None:
+    def asked() -> int:
+        return sum(each.kind is CheckClaims and each.request is not None for each in engine.asked)
 
-        pane, engine = await complete(stage), stage.engine
-        stage.app.action_pane("Lab")
-        await complete(stage)
-        assert asked() == 1
-        engine.hold = True
-        await stage.press("r")
-        await stage.until(lambda: engine.at_rest)
-        engine.deliver(engine.held_for(CheckClaims)[0])
-        await stage.still()
-        assert "Nothing was tested." not in stage.text
-        engine.let_go()
-        await complete(stage)
-        assert asked() == 2
-        assert "Nothing was tested." in stage.words(pane.text)
-
-    play(script)
+    pane, engine = await complete(stage), stage.engine
+    stage.app.action_pane("Lab")
+    await complete(stage)
+    assert asked() == 1
+    engine.hold = True
+    await stage.press("r")
+    await stage.until(lambda: engine.at_rest)
+    engine.deliver(engine.held_for(CheckClaims)[0])
+    await stage.still()
+    assert "Nothing was tested." not in stage.text
+    engine.let_go()
+    await complete(stage)
+    assert asked() == 2
+    assert "Nothing was tested." in stage.words(pane.text)
 
 
 def test_a_claim_has_the_verdict_that_core_computes(monkeypatch: pytest.MonkeyPatch) -> None:

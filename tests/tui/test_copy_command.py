@@ -8,7 +8,7 @@ import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.tui.app import OUTPUT_KEYS
 from attn_tui.tui.panes.catalogue import PANES
-from stage import SMALL, Stage, capture_file, driver_of, play, some_heads
+from stage import SMALL, Stage, capture_file, driver_of, play, played, some_heads
 
 
 def copies(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -31,47 +31,40 @@ async def notice(stage: Stage) -> str:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
-def test_y_copies_the_command_and_shows_it_until_the_next_key(
-    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+@played(settled=True)
+async def test_y_copies_the_command_and_shows_it_until_the_next_key(
+    stage: Stage, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        copied, before = copies(stage, monkeypatch), stage.lines
-        await stage.press("right", "y")
-        command = stage.lab.command()
-        assert command == "attn-tui report --d-k 65 --n-keys 16 --n-queries 8 --batch 2"
-        assert copied == [command]
-        assert command in (await notice(stage)).replace(" \\ ", " ")
-        await stage.press("left")
-        assert not stage.app.notice.display
-        assert stage.asked == SMALL
-        await stage.settled()
-        assert stage.lines == before
-
-    play(script, size=size)
+    copied, before = copies(stage, monkeypatch), stage.lines
+    await stage.press("right", "y")
+    command = stage.lab.command()
+    assert command == "attn-tui report --d-k 65 --n-keys 16 --n-queries 8 --batch 2"
+    assert copied == [command]
+    assert command in (await notice(stage)).replace(" \\ ", " ")
+    await stage.press("left")
+    assert not stage.app.notice.display
+    assert stage.asked == SMALL
+    await stage.settled()
+    assert stage.lines == before
 
 
-def test_y_copies_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        copied = copies(stage, monkeypatch)
-        await stage.press("y", "s", "y", "y")
-        assert len(copied) == 3
-        assert copied[0] != copied[1] == copied[2]
-        assert "--scale d_k" in await notice(stage)
-
-    play(script)
+@played(settled=True)
+async def test_y_copies_each_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = copies(stage, monkeypatch)
+    await stage.press("y", "s", "y", "y")
+    assert len(copied) == 3
+    assert copied[0] != copied[1] == copied[2]
+    assert "--scale d_k" in await notice(stage)
 
 
-def test_without_a_command_nothing_is_copied_and_a_reason_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        copied = copies(stage, monkeypatch)
-        await stage.press("0", "y")
-        assert "d_k" in await notice(stage)
-        assert copied == []
-
-    play(script)
+@played(settled=True)
+async def test_without_a_command_nothing_is_copied_and_a_reason_is_shown(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = copies(stage, monkeypatch)
+    await stage.press("0", "y")
+    assert "d_k" in await notice(stage)
+    assert copied == []
 
 
 def test_a_file_name_with_control_characters_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,13 +81,12 @@ def test_a_file_name_with_control_characters_is_escaped(tmp_path: Path, monkeypa
     play(script, given={"path": Path(file.name)})
 
 
-def test_the_key_bar_of_every_pane_has_the_keys_to_export_and_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+@played(size=(200, 40))
+async def test_the_key_bar_of_every_pane_has_the_keys_to_export_and_copy(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(catalogue, "check_all", tuple)  # it takes seconds
-
-    async def script(stage: Stage) -> None:
-        for pane in PANES:
-            stage.app.action_pane(pane)
-            await stage.still()
-            assert all(stage.lines[-1].count(f"{press} {does}") == 1 for press, does in OUTPUT_KEYS)
-
-    play(script, size=(200, 40))
+    for pane in PANES:
+        stage.app.action_pane(pane)
+        await stage.still()
+        assert all(stage.lines[-1].count(f"{press} {does}") == 1 for press, does in OUTPUT_KEYS)

@@ -15,7 +15,7 @@ from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.panes.sweep import pane as sweep
-from stage import SMALL, Stage, Taken, agree, capture_file, play, refusal, some_heads, succeeds, take
+from stage import SMALL, Stage, Taken, agree, capture_file, play, played, refusal, some_heads, succeeds, take
 
 Captured = pytest.CaptureFixture[str]
 
@@ -64,24 +64,22 @@ def test_the_command_of_the_lab_prints_its_numbers(parameters: Parameters, capsy
     agree(taken, capsys)
 
 
-def test_the_lab_exports_no_numbers_of_other_parameters() -> None:
-    async def script(stage: Stage) -> None:
-        assert "d_k 64" in refusal(lambda: stage.lab.numbers("json"))
-        stage.engine.let_go()
-        await stage.settled()
-        stage.engine.hold = True
-        await stage.press("left")
-        assert "d_k 63" in refusal(lambda: stage.lab.numbers("csv"))
-        assert "--d-k 63" in stage.lab.command()
-        stage.engine.let_go()
-        await stage.settled()
-        assert '"d_k": 63' in stage.lab.numbers("json")
-        await stage.press("5", "0", "0", "0", "0")
-        reason = refusal(lambda: stage.lab.numbers("json"))
-        assert "50000" in reason
-        assert refusal(stage.lab.command) in reason
-
-    play(script, hold=True)
+@played(hold=True)
+async def test_the_lab_exports_no_numbers_of_other_parameters(stage: Stage) -> None:
+    assert "d_k 64" in refusal(lambda: stage.lab.numbers("json"))
+    stage.engine.let_go()
+    await stage.settled()
+    stage.engine.hold = True
+    await stage.press("left")
+    assert "d_k 63" in refusal(lambda: stage.lab.numbers("csv"))
+    assert "--d-k 63" in stage.lab.command()
+    stage.engine.let_go()
+    await stage.settled()
+    assert '"d_k": 63' in stage.lab.numbers("json")
+    await stage.press("5", "0", "0", "0", "0")
+    reason = refusal(lambda: stage.lab.numbers("json"))
+    assert "50000" in reason
+    assert refusal(stage.lab.command) in reason
 
 
 # The Sweep pane
@@ -177,15 +175,13 @@ def test_the_command_distinguishes_two_layers_with_the_same_number(tmp_path: Pat
     agree(taken, capsys)
 
 
-def test_without_an_open_file_there_are_no_command_and_no_numbers() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await stage.opened(CapturePane)
-        assert "No file" in refusal(pane.command)
-        refusal(lambda: pane.numbers("json"))
-        assert pane.file_name == "capture"
-        assert pane.files_read == ()
-
-    play(script, hold=True)
+@played(hold=True)
+async def test_without_an_open_file_there_are_no_command_and_no_numbers(stage: Stage) -> None:
+    pane = await stage.opened(CapturePane)
+    assert "No file" in refusal(pane.command)
+    refusal(lambda: pane.numbers("json"))
+    assert pane.file_name == "capture"
+    assert pane.files_read == ()
 
 
 # The Claims pane
@@ -216,14 +212,12 @@ def test_the_command_of_the_claims_prints_their_outcomes(monkeypatch: pytest.Mon
 # Other panes
 
 
-def test_a_pane_without_numbers_and_command_reports_it() -> None:
+@played()
+async def test_a_pane_without_numbers_and_command_reports_it(stage: Stage) -> None:
     class Bare(Pane):
         NAME = "Bare"
 
-    async def script(stage: Stage) -> None:
-        pane = Bare(stage.app)
-        assert "Bare" in refusal(pane.command)
-        assert "Bare" in refusal(lambda: pane.numbers("csv"))
-        assert pane.file_name == "bare"
-
-    play(script)
+    pane = Bare(stage.app)
+    assert "Bare" in refusal(pane.command)
+    assert "Bare" in refusal(lambda: pane.numbers("csv"))
+    assert pane.file_name == "bare"

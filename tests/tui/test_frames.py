@@ -15,7 +15,7 @@ from emulator import Terminal, repainted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
-from stage import SMALL, Stage, play, rendered
+from stage import Stage, played, rendered
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.geometry import Region
@@ -150,14 +150,14 @@ KEYS = ("right", "up", "down", "s", "c", "x", "v", "t", "?", "escape", ">", "<",
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (50, 14)])
 @settings(max_examples=4)
 @given(keys=st.lists(st.sampled_from(KEYS), min_size=4, max_size=12))
-def test_whatever_is_typed_the_terminal_is_as_after_a_full_repaint(size: tuple[int, int], keys: list[str]) -> None:
-    async def script(stage: Stage) -> None:
-        assert isinstance(stage.app, ShownApp)
-        for key in keys:
-            await stage.press(key)
-            await stage.app.compare()
-
-    play(script, SMALL, size, kind=ShownApp)
+@played(kind=ShownApp)
+async def test_whatever_is_typed_the_terminal_is_as_after_a_full_repaint(
+    stage: Stage, size: tuple[int, int], keys: list[str]
+) -> None:
+    assert isinstance(stage.app, ShownApp)
+    for key in keys:
+        await stage.press(key)
+        await stage.app.compare()
 
 
 async def frames_after(stage: Stage, key: str) -> list[tuple[bool, bool]]:
@@ -171,23 +171,17 @@ async def frames_after(stage: Stage, key: str) -> list[tuple[bool, bool]]:
     return [app.shown_by(frame) for frame in app.frames]
 
 
-def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("right")
-        await stage.at_rest()
-        assert set(await frames_after(stage, "right")) == {(True, True)}
-
-    play(script, kind=ShownApp)
+@played(kind=ShownApp, settled=True)
+async def test_a_prefetched_result_is_in_the_same_frame_as_the_new_value(stage: Stage) -> None:
+    await stage.press("right")
+    await stage.at_rest()
+    assert set(await frames_after(stage, "right")) == {(True, True)}
 
 
-def test_a_new_value_is_shown_without_waiting_for_its_result() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.at_rest()
-        stage.engine.hold = True
-        assert set(await frames_after(stage, "up")) == {(True, False)}
-        stage.engine.let_go()
-        await stage.settled()
-
-    play(script, kind=ShownApp)
+@played(kind=ShownApp, settled=True)
+async def test_a_new_value_is_shown_without_waiting_for_its_result(stage: Stage) -> None:
+    await stage.at_rest()
+    stage.engine.hold = True
+    assert set(await frames_after(stage, "up")) == {(True, False)}
+    stage.engine.let_go()
+    await stage.settled()

@@ -11,7 +11,7 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.lab.help import ABOUT as ABOUT_LAB
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
-from stage import SMALL, Stage, play
+from stage import SMALL, Stage, played
 
 pytestmark = pytest.mark.slow
 
@@ -24,122 +24,106 @@ def is_open(stage: Stage) -> bool:
 
 @pytest.mark.parametrize("opening", ["?", "f1"])
 @pytest.mark.parametrize("closing", ["escape", "q", "?", "f1", "enter"])
-def test_help_opens_and_closes_without_changing_the_screen(opening: str, closing: str) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        before = stage.text
-        await stage.press(opening)
-        await stage.until(lambda: is_open(stage) and LAB in stage.text)
-        await stage.press(closing)
-        await stage.until(lambda: not is_open(stage))
-        await stage.still()
-        assert stage.text == before
-
-    play(script)
+@played(settled=True)
+async def test_help_opens_and_closes_without_changing_the_screen(stage: Stage, opening: str, closing: str) -> None:
+    before = stage.text
+    await stage.press(opening)
+    await stage.until(lambda: is_open(stage) and LAB in stage.text)
+    await stage.press(closing)
+    await stage.until(lambda: not is_open(stage))
+    await stage.still()
+    assert stage.text == before
 
 
-def test_help_starts_with_the_field_or_row_that_has_the_cursor() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("tab", "tab", "?")
-        await stage.until(lambda: FIELD["n_keys"].option in stage.text)
-        assert FIELD["n_keys"].label in stage.text
-        await stage.press("escape")
-        assert stage.app.focused is stage.panel
-        stage.app.screen.set_focus(stage.table)
-        await stage.press("down", "?")
-        await stage.until(lambda: STATISTICS[1].name in stage.text)
-        assert STATISTICS[1].formula in stage.text
-        await stage.press("escape")
-        assert stage.app.focused is stage.table
-        await stage.head()
-        await stage.press("?")
-        await stage.until(lambda: CAPTURE in stage.text)
-        await stage.press("escape", "tab", "down", "?")
-        await stage.until(lambda: STATISTICS[1].name in stage.text)
-
-    play(script)
+@played(settled=True)
+async def test_help_starts_with_the_field_or_row_that_has_the_cursor(stage: Stage) -> None:
+    await stage.press("tab", "tab", "?")
+    await stage.until(lambda: FIELD["n_keys"].option in stage.text)
+    assert FIELD["n_keys"].label in stage.text
+    await stage.press("escape")
+    assert stage.app.focused is stage.panel
+    stage.app.screen.set_focus(stage.table)
+    await stage.press("down", "?")
+    await stage.until(lambda: STATISTICS[1].name in stage.text)
+    assert STATISTICS[1].formula in stage.text
+    await stage.press("escape")
+    assert stage.app.focused is stage.table
+    await stage.head()
+    await stage.press("?")
+    await stage.until(lambda: CAPTURE in stage.text)
+    await stage.press("escape", "tab", "down", "?")
+    await stage.until(lambda: STATISTICS[1].name in stage.text)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24)])
 @pytest.mark.parametrize("key", ["?", "K"])
-def test_help_and_the_overview_scroll_to_their_end_and_back(size: tuple[int, int], key: str) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press(key)
-        await stage.until(lambda: is_open(stage) and "more lines (down)" in stage.text)
-        await stage.still()
-        first = stage.text
-        text = stage.app.screen.query_one(HelpText)
-        assert text.region.width >= min(size[0], 40)
-        pages = 0
-        while "Esc closes" not in stage.text:
-            before = stage.text
-            await stage.press("pagedown")
-            assert stage.text != before, "every key scrolls until the end"
-            pages += 1
-        last = stage.text
+@played(settled=True)
+async def test_help_and_the_overview_scroll_to_their_end_and_back(
+    stage: Stage, size: tuple[int, int], key: str
+) -> None:
+    await stage.press(key)
+    await stage.until(lambda: is_open(stage) and "more lines (down)" in stage.text)
+    await stage.still()
+    first = stage.text
+    text = stage.app.screen.query_one(HelpText)
+    assert text.region.width >= min(size[0], 40)
+    pages = 0
+    while "Esc closes" not in stage.text:
+        before = stage.text
         await stage.press("pagedown")
-        assert stage.text == last
-        assert (APP_BINDINGS[-1].description if key == "?" else all_commands()[-1].name) in stage.text
-        await stage.press(*["pageup"] * pages, "down", "up")
-        assert stage.text == first
-        await stage.press("escape")
-        await stage.until(lambda: not is_open(stage))
-
-    play(script, size=size)
-
-
-def test_keys_do_not_reach_the_pane_behind_the_help_before_it_has_the_focus() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("?")
-        await stage.until(lambda: is_open(stage))
-        stage.app.screen.set_focus(None)  # as while the help opens
-        await stage.resize(100, 30)
-        await stage.still()
-        await stage.press("right", "escape")
-        assert stage.asked == SMALL
-        assert not is_open(stage)
-
-    play(script)
+        assert stage.text != before, "every key scrolls until the end"
+        pages += 1
+    last = stage.text
+    await stage.press("pagedown")
+    assert stage.text == last
+    assert (APP_BINDINGS[-1].description if key == "?" else all_commands()[-1].name) in stage.text
+    await stage.press(*["pageup"] * pages, "down", "up")
+    assert stage.text == first
+    await stage.press("escape")
+    await stage.until(lambda: not is_open(stage))
 
 
-def test_the_overview_shows_the_keys_of_this_pane_first_and_then_all() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.head()
-        await stage.press("K")
-        await stage.until(lambda: "All keys" in stage.text)
-        await stage.still()
-        text = stage.app.screen.query_one(HelpText)
-        seen = [row.strip() for row in stage.part(text)]
-        while "Esc closes" not in stage.text:
-            await stage.press("pagedown")
-            seen += [row.strip() for row in stage.part(text)]
-        others = [pane for pane in PANES if pane != "Capture"]
-        assert sorted(PANES, key=seen.index) == ["Capture", *others]
-        await stage.press("K")
-        await stage.until(lambda: not is_open(stage))
-
-    play(script, size=(80, 24))
+@played(settled=True)
+async def test_keys_do_not_reach_the_pane_behind_the_help_before_it_has_the_focus(stage: Stage) -> None:
+    await stage.press("?")
+    await stage.until(lambda: is_open(stage))
+    stage.app.screen.set_focus(None)  # as while the help opens
+    await stage.resize(100, 30)
+    await stage.still()
+    await stage.press("right", "escape")
+    assert stage.asked == SMALL
+    assert not is_open(stage)
 
 
-def test_changed_keys_work_and_are_shown_and_the_old_ones_are_unused() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for shown in ("n redraw", "F3 help", "←d d_k ±1"):
-            assert shown in stage.lines[-1]
-        await stage.press("n", "d", "r", "right", "?")
-        assert stage.asked.seed == 1
-        assert stage.asked.d_k == 65
-        assert not is_open(stage)
-        await stage.press("f3")
-        await stage.until(lambda: LAB in stage.text)
-        while not re.search(r"\bn  redraw with a new seed", stage.text):
-            assert "Esc closes" not in stage.text
-            await stage.press("pagedown")
-        await stage.press("escape", "K")
-        await stage.until(lambda: re.search(r" n  redraw with a new seed +lab.redraw", stage.text))
+@played(size=(80, 24))
+async def test_the_overview_shows_the_keys_of_this_pane_first_and_then_all(stage: Stage) -> None:
+    await stage.head()
+    await stage.press("K")
+    await stage.until(lambda: "All keys" in stage.text)
+    await stage.still()
+    text = stage.app.screen.query_one(HelpText)
+    seen = [row.strip() for row in stage.part(text)]
+    while "Esc closes" not in stage.text:
+        await stage.press("pagedown")
+        seen += [row.strip() for row in stage.part(text)]
+    others = [pane for pane in PANES if pane != "Capture"]
+    assert sorted(PANES, key=seen.index) == ["Capture", *others]
+    await stage.press("K")
+    await stage.until(lambda: not is_open(stage))
 
-    keys = {"lab.redraw": "n", "help": "f3", "lab.more": "d"}
-    play(script, size=(200, 60), settings=Settings(keys=keys))
+
+@played(size=(200, 60), settings=Settings(keys={"lab.redraw": "n", "help": "f3", "lab.more": "d"}), settled=True)
+async def test_changed_keys_work_and_are_shown_and_the_old_ones_are_unused(stage: Stage) -> None:
+    for shown in ("n redraw", "F3 help", "←d d_k ±1"):
+        assert shown in stage.lines[-1]
+    await stage.press("n", "d", "r", "right", "?")
+    assert stage.asked.seed == 1
+    assert stage.asked.d_k == 65
+    assert not is_open(stage)
+    await stage.press("f3")
+    await stage.until(lambda: LAB in stage.text)
+    while not re.search(r"\bn  redraw with a new seed", stage.text):
+        assert "Esc closes" not in stage.text
+        await stage.press("pagedown")
+    await stage.press("escape", "K")
+    await stage.until(lambda: re.search(r" n  redraw with a new seed +lab.redraw", stage.text))

@@ -13,7 +13,7 @@ from attn_tui.core.model_widths import next_width
 from attn_tui.core.parameters import FIELD, ParameterError, Parameters, Value
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
-from stage import SMALL, Stage, numbers, play
+from stage import SMALL, Stage, numbers, played
 
 pytestmark = pytest.mark.slow
 
@@ -39,25 +39,20 @@ pytestmark = pytest.mark.slow
         ("5 right 7", [{"d_k": 5}, {"d_k": 6}, {"d_k": 7}]),
         ("1 left 7", [{"d_k": 1}, {"d_k": 1}, {"d_k": 7}]),  # a key without effect ends typing too
         ("5 1 escape", [{"d_k": 5}, {"d_k": 51}, {"d_k": 64}]),
-        (
-            "x 5 escape escape",
-            [{"mask": "causal"}, {"mask": "causal", "d_k": 5}, *[{"mask": "causal"}] * 2],
-        ),
+        ("x 5 escape escape", [{"mask": "causal"}, {"mask": "causal", "d_k": 5}, *[{"mask": "causal"}] * 2]),
         ("enter escape backspace", [dict[str, Any]()] * 3),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_each_key_changes_its_parameter(keys: str, changes: list[dict[str, Any]]) -> None:
-    async def script(stage: Stage) -> None:
-        for key, change in zip(keys.split(), changes, strict=True):
-            await stage.press(key)
-            assert stage.asked == replace(SMALL, **change), key
-        await stage.settled()
-        row = stage.part(stage.panel)[0]
-        assert row.split()[:2] == ["d_k", f"{stage.asked.d_k}{'_' if stage.panel.editing else ''}"]
-        assert f"d_k {stage.asked.d_k} " in stage.lines[0] + " "
-
-    play(script)
+@played()
+async def test_each_key_changes_its_parameter(stage: Stage, keys: str, changes: list[dict[str, Any]]) -> None:
+    for key, change in zip(keys.split(), changes, strict=True):
+        await stage.press(key)
+        assert stage.asked == replace(SMALL, **change), key
+    await stage.settled()
+    row = stage.part(stage.panel)[0]
+    assert row.split()[:2] == ["d_k", f"{stage.asked.d_k}{'_' if stage.panel.editing else ''}"]
+    assert f"d_k {stage.asked.d_k} " in stage.lines[0] + " "
 
 
 @pytest.mark.parametrize(
@@ -74,73 +69,60 @@ def test_each_key_changes_its_parameter(keys: str, changes: list[dict[str, Any]]
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_keys_stop_at_bounds(parameters: Parameters, key: str, back: str) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.press(key, key)
-        assert stage.asked == parameters
-        await stage.press(back)
-        assert stage.asked == replace(parameters, d_k=parameters.d_k + (1 if back == "right" else -1))
-
-    play(script, parameters)
+@played()
+async def test_keys_stop_at_bounds(stage: Stage, parameters: Parameters, key: str, back: str) -> None:
+    await stage.press(key, key)
+    assert stage.asked == parameters
+    await stage.press(back)
+    assert stage.asked == replace(parameters, d_k=parameters.d_k + (1 if back == "right" else -1))
 
 
-def test_every_change_shows_the_measurement_that_a_fresh_run_gives() -> None:
-    async def script(stage: Stage) -> None:
+@played(settled=True)
+async def test_every_change_shows_the_measurement_that_a_fresh_run_gives(stage: Stage) -> None:
+    for key in ("right", "up", "]", "s", "c", "x", "r", "9"):
+        await stage.press(key)
         await stage.settled()
-        for key in ("right", "up", "]", "s", "c", "x", "r", "9"):
-            await stage.press(key)
-            await stage.settled()
-            assert numbers(stage.measurement) == numbers(run(stage.asked)), key
-
-    play(script)
+        assert numbers(stage.measurement) == numbers(run(stage.asked)), key
 
 
-def test_going_back_to_a_value_shows_the_same_numbers() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        before, screen = numbers(stage.measurement), stage.text
-        await stage.press("up", "up", "up")
-        await stage.settled()
-        assert stage.asked.d_k == 512
-        assert stage.text != screen
-        await stage.press("down", "down", "down")
-        await stage.settled()
-        assert numbers(stage.measurement) == before
-        assert stage.text == screen
-
-    play(script)
+@played(settled=True)
+async def test_going_back_to_a_value_shows_the_same_numbers(stage: Stage) -> None:
+    before, screen = numbers(stage.measurement), stage.text
+    await stage.press("up", "up", "up")
+    await stage.settled()
+    assert stage.asked.d_k == 512
+    assert stage.text != screen
+    await stage.press("down", "down", "down")
+    await stage.settled()
+    assert numbers(stage.measurement) == before
+    assert stage.text == screen
 
 
 # Fast keys
 
 
-def test_after_a_held_key_the_last_value_is_measured_and_shown() -> None:
-    async def script(stage: Stage) -> None:
-        stage.send(*["right"] * 100)
-        await stage.until(lambda: stage.asked.d_k == 164, "d_k 164")
-        await stage.settled()
-        assert numbers(stage.measurement) == numbers(run(replace(SMALL, d_k=164)))
-        row = next(line for line in stage.part(stage.table) if line.split()[:1] == ["variance"])
-        assert aligned(stage.measurement.columns[0].measured["logit_variance"].value, UNICODE).strip() in row
-
-    play(script)
+@played()
+async def test_after_a_held_key_the_last_value_is_measured_and_shown(stage: Stage) -> None:
+    stage.send(*["right"] * 100)
+    await stage.until(lambda: stage.asked.d_k == 164, "d_k 164")
+    await stage.settled()
+    assert numbers(stage.measurement) == numbers(run(replace(SMALL, d_k=164)))
+    row = next(line for line in stage.part(stage.table) if line.split()[:1] == ["variance"])
+    assert aligned(stage.measurement.columns[0].measured["logit_variance"].value, UNICODE).strip() in row
 
 
-def test_a_held_key_loses_no_step_however_fast_it_repeats() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for turns in (0, 1, 2, 3, 5):
-            start = stage.asked.d_k
-            for _ in range(50):
-                stage.send("right")
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-            await stage.answered()
-            assert stage.asked.d_k == start + 50, turns
-        await stage.settled()
-        assert numbers(stage.measurement) == numbers(run(stage.asked))
-
-    play(script)
+@played(settled=True)
+async def test_a_held_key_loses_no_step_however_fast_it_repeats(stage: Stage) -> None:
+    for turns in (0, 1, 2, 3, 5):
+        start = stage.asked.d_k
+        for _ in range(50):
+            stage.send("right")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await stage.answered()
+        assert stage.asked.d_k == start + 50, turns
+    await stage.settled()
+    assert numbers(stage.measurement) == numbers(run(stage.asked))
 
 
 class OneByOne:
@@ -183,27 +165,21 @@ TYPING = [*STEPPING, *"0123456789", "backspace", "escape"]
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("keys", [STEPPING, TYPING], ids=["stepping", "typing"])
-def test_bursts_of_keys_have_the_effect_of_single_keys(keys: Sequence[str], seed: int) -> None:
+@played()
+async def test_bursts_of_keys_have_the_effect_of_single_keys(stage: Stage, keys: Sequence[str], seed: int) -> None:
     chance, expected = random.Random(seed), OneByOne(SMALL)
-
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for key in chance.choices(keys, k=80):
-            expected.press(key)
-            stage.send(key)
-            for _ in range(chance.choice([0, 0, 0, 1, 2, 3, 8])):
-                await asyncio.sleep(0)
-        await stage.answered()
-        assert stage.asked == expected.asked
-
-    play(script)
+    await stage.settled()
+    for key in chance.choices(keys, k=80):
+        expected.press(key)
+        stage.send(key)
+        for _ in range(chance.choice([0, 0, 0, 1, 2, 3, 8])):
+            await asyncio.sleep(0)
+    await stage.answered()
+    assert stage.asked == expected.asked
 
 
-def test_typing_right_after_tab_goes_into_the_field() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.send("tab", "tab", "3", "2", "enter")
-        await stage.answered()
-        assert stage.asked == replace(SMALL, n_keys=32)
-
-    play(script)
+@played(settled=True)
+async def test_typing_right_after_tab_goes_into_the_field(stage: Stage) -> None:
+    stage.send("tab", "tab", "3", "2", "enter")
+    await stage.answered()
+    assert stage.asked == replace(SMALL, n_keys=32)

@@ -9,152 +9,127 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.histograms import TITLES, pair_names
 from attn_tui.tui.views.numbers import aligned, short
 from attn_tui.tui.views.panel import applicable
-from stage import SMALL, Stage, play
+from stage import SMALL, Stage, played
 
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (200, 60)])
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-def test_fields_table_and_histograms_share_the_screen(size: tuple[int, int], glyphs: Glyphs) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        assert [len(line) for line in stage.lines] == [size[0]] * size[1]
-        for words in ("1 Lab", "unscaled × 1", "entropy", "max weight", "dead rows", "Unscaled, logits"):
-            assert glyphs.say(words) in stage.text
-        histograms = "\n".join(stage.part(stage.lab.results.histograms))
-        for name in pair_names(stage.measurement.columns)[:4]:
-            assert glyphs.say(TITLES[name]) in histograms
-        assert any(bar in histograms for bar in glyphs.bars[1:])
-        for field in applicable(SMALL):
-            assert any(line.split()[:1] == field.label.split()[:1] for line in stage.part(stage.panel))
-        assert stage.text.isascii() == glyphs.ascii
-
-    play(script, size=size, glyphs=glyphs)
+@played(settled=True)
+async def test_fields_table_and_histograms_share_the_screen(
+    stage: Stage, size: tuple[int, int], glyphs: Glyphs
+) -> None:
+    assert [len(line) for line in stage.lines] == [size[0]] * size[1]
+    for words in ("1 Lab", "unscaled × 1", "entropy", "max weight", "dead rows", "Unscaled, logits"):
+        assert glyphs.say(words) in stage.text
+    histograms = "\n".join(stage.part(stage.lab.results.histograms))
+    for name in pair_names(stage.measurement.columns)[:4]:
+        assert glyphs.say(TITLES[name]) in histograms
+    assert any(bar in histograms for bar in glyphs.bars[1:])
+    for field in applicable(SMALL):
+        assert any(line.split()[:1] == field.label.split()[:1] for line in stage.part(stage.panel))
+    assert stage.text.isascii() == glyphs.ascii
 
 
 @pytest.mark.parametrize("size", [(120, 50), (200, 60)])
-def test_large_screens_show_every_statistic_beside_its_theory(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        shown = stage.part(stage.table)
-        for statistic in STATISTICS:
-            assert any(line[1:].startswith(statistic.short_label) for line in shown), statistic.name
-        assert shown[0].count("theory") == 2
-        row = next(line for line in shown if line.split()[0] == "entropy")
-        assert aligned(stage.theory.prediction.columns[0].values["entropy"], UNICODE).strip() in row
-
-    play(script, size=size)
+@played(settled=True)
+async def test_large_screens_show_every_statistic_beside_its_theory(stage: Stage, size: tuple[int, int]) -> None:
+    shown = stage.part(stage.table)
+    for statistic in STATISTICS:
+        assert any(line[1:].startswith(statistic.short_label) for line in shown), statistic.name
+    assert shown[0].count("theory") == 2
+    row = next(line for line in shown if line.split()[0] == "entropy")
+    assert aligned(stage.theory.prediction.columns[0].values["entropy"], UNICODE).strip() in row
 
 
-def test_the_top_bar_the_column_titles_and_the_key_bar_agree_with_the_parameters() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        assert stage.lines[0].rstrip().endswith("d_k 64 as in the Transformer, BERT, GPT-2 · 16 keys · seed 0")
-        multiplier = short(stage.measurement.columns[1].multiplier, UNICODE)
-        assert f"× {multiplier} (1/√d_k)" in stage.part(stage.table)[0]
-        assert "? help" in stage.lines[-1]
-
-    play(script, size=(200, 40))
+@played(size=(200, 40), settled=True)
+async def test_the_top_bar_the_column_titles_and_the_key_bar_agree_with_the_parameters(stage: Stage) -> None:
+    assert stage.lines[0].rstrip().endswith("d_k 64 as in the Transformer, BERT, GPT-2 · 16 keys · seed 0")
+    multiplier = short(stage.measurement.columns[1].multiplier, UNICODE)
+    assert f"× {multiplier} (1/√d_k)" in stage.part(stage.table)[0]
+    assert "? help" in stage.lines[-1]
 
 
-def test_t_swaps_standard_errors_for_theory_if_both_do_not_fit() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        before = stage.part(stage.table)
-        assert all("±" in line for line in before if line.startswith((" entropy", " max weight")))
-        assert "theory" not in before[0]
-        await stage.press("t")
-        await stage.still()
-        swapped = stage.part(stage.table)
-        assert "theory" in swapped[0]
-        assert not any("±" in line for line in swapped[1:-1])
-        await stage.press("t")
-        await stage.still()
-        assert stage.part(stage.table) == before
-
-    play(script, size=(80, 24))
+@played(size=(80, 24), settled=True)
+async def test_t_swaps_standard_errors_for_theory_if_both_do_not_fit(stage: Stage) -> None:
+    before = stage.part(stage.table)
+    assert all("±" in line for line in before if line.startswith((" entropy", " max weight")))
+    assert "theory" not in before[0]
+    await stage.press("t")
+    await stage.still()
+    swapped = stage.part(stage.table)
+    assert "theory" in swapped[0]
+    assert not any("±" in line for line in swapped[1:-1])
+    await stage.press("t")
+    await stage.still()
+    assert stage.part(stage.table) == before
 
 
-def test_v_shows_the_table_the_histograms_or_both() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        both = stage.text
-        seen: list[tuple[bool, bool]] = []
-        for _ in range(3):
-            await stage.press("v")
-            await stage.still()
-            seen.append(("entropy / ln n" in stage.text, "row entropy" in stage.text))
-        assert seen == [(True, False), (False, True), (True, True)]
-        assert stage.text == both
-
-    play(script)
-
-
-def test_keys_work_after_v_has_hidden_the_table_that_had_the_focus() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.app.screen.set_focus(stage.table)
-        await stage.press("v", "v")
-        await stage.still()
-        assert not stage.table.size
-        await stage.press("up")
-        assert stage.asked.d_k == 128
+@played(settled=True)
+async def test_v_shows_the_table_the_histograms_or_both(stage: Stage) -> None:
+    both = stage.text
+    seen: list[tuple[bool, bool]] = []
+    for _ in range(3):
         await stage.press("v")
         await stage.still()
-        assert stage.table.size
+        seen.append(("entropy / ln n" in stage.text, "row entropy" in stage.text))
+    assert seen == [(True, False), (False, True), (True, True)]
+    assert stage.text == both
 
-    play(script)
+
+@played(settled=True)
+async def test_keys_work_after_v_has_hidden_the_table_that_had_the_focus(stage: Stage) -> None:
+    stage.app.screen.set_focus(stage.table)
+    await stage.press("v", "v")
+    await stage.still()
+    assert not stage.table.size
+    await stage.press("up")
+    assert stage.asked.d_k == 128
+    await stage.press("v")
+    await stage.still()
+    assert stage.table.size
 
 
-def test_the_row_with_the_cursor_is_explained_under_the_table() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.app.screen.set_focus(stage.table)
-        for statistic in STATISTICS:
-            await stage.still()
-            (marked,) = (line for line in stage.part(stage.table) if line.startswith("▌"))
-            assert marked[1:].startswith(statistic.short_label)
-            assert stage.words(stage.lab.results.words).startswith(f"{statistic.label}: ")
-            await stage.press("down")
-        await stage.press("escape")
+@played(settled=True)
+async def test_the_row_with_the_cursor_is_explained_under_the_table(stage: Stage) -> None:
+    stage.app.screen.set_focus(stage.table)
+    for statistic in STATISTICS:
         await stage.still()
-        assert stage.words(stage.lab.results.words).startswith("Unscaled")
-        assert not any(line.startswith("▌") for line in stage.part(stage.table))
+        (marked,) = (line for line in stage.part(stage.table) if line.startswith("▌"))
+        assert marked[1:].startswith(statistic.short_label)
+        assert stage.words(stage.lab.results.words).startswith(f"{statistic.label}: ")
+        await stage.press("down")
+    await stage.press("escape")
+    await stage.still()
+    assert stage.words(stage.lab.results.words).startswith("Unscaled")
+    assert not any(line.startswith("▌") for line in stage.part(stage.table))
 
-    play(script)
 
-
-def test_every_row_can_be_reached_on_a_low_screen() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.app.screen.set_focus(stage.table)
-        reached: set[str] = set()
-        for key in [*["pageup"] * 4, *["down"] * len(STATISTICS), *["up"] * len(STATISTICS)]:
-            await stage.press(key)
-            (marked,) = (line for line in stage.part(stage.table) if line.startswith("▌"))
-            assert stage.table.statistic is not None
-            assert marked[1:].startswith(stage.table.statistic.short_label), key
-            reached.add(stage.table.statistic.name)
-        optional = {statistic.name for statistic in STATISTICS if statistic.optional}
-        assert reached >= {statistic.name for statistic in STATISTICS} - optional
-
-    play(script, size=(80, 20))
+@played(size=(80, 20), settled=True)
+async def test_every_row_can_be_reached_on_a_low_screen(stage: Stage) -> None:
+    stage.app.screen.set_focus(stage.table)
+    reached: set[str] = set()
+    for key in [*["pageup"] * 4, *["down"] * len(STATISTICS), *["up"] * len(STATISTICS)]:
+        await stage.press(key)
+        (marked,) = (line for line in stage.part(stage.table) if line.startswith("▌"))
+        assert stage.table.statistic is not None
+        assert marked[1:].startswith(stage.table.statistic.short_label), key
+        reached.add(stage.table.statistic.name)
+    optional = {statistic.name for statistic in STATISTICS if statistic.optional}
+    assert reached >= {statistic.name for statistic in STATISTICS} - optional
 
 
 @pytest.mark.slow
-def test_long_work_shows_progress_and_early_results_and_is_replaced_by_the_next_request() -> None:
+@played(Parameters(d_k=8, n_keys=128, n_queries=128, batch=4_096))
+async def test_long_work_shows_progress_and_early_results_and_is_replaced_by_the_next_request(stage: Stage) -> None:
     long = Parameters(d_k=8, n_keys=128, n_queries=128, batch=4_096)
-
-    async def script(stage: Stage) -> None:
-        await stage.until(lambda: "computing" in stage.lines[0], "progress")
-        await stage.until(lambda: " of 4096 draws: " in stage.words(stage.lab.results.words), "an early result")
-        assert not stage.measurement.complete
-        for answer in (Progress(0.5), stage.lab.answer):
-            stage.lab.show_answer(Measure(long), answer)
-            assert (stage.lab.progress is None, stage.lab.results.why_stale) == (False, "")
-        stage.send(*["tab"] * 4, "2", "enter", "escape")
-        await stage.settled()
-        assert stage.asked.batch == 2
-        assert "draws: " not in stage.words(stage.lab.results.words)
-        assert "computing" not in stage.text
-
-    play(script, long)
+    await stage.until(lambda: "computing" in stage.lines[0], "progress")
+    await stage.until(lambda: " of 4096 draws: " in stage.words(stage.lab.results.words), "an early result")
+    assert not stage.measurement.complete
+    for answer in (Progress(0.5), stage.lab.answer):
+        stage.lab.show_answer(Measure(long), answer)
+        assert (stage.lab.progress is None, stage.lab.results.why_stale) == (False, "")
+    stage.send(*["tab"] * 4, "2", "enter", "escape")
+    await stage.settled()
+    assert stage.asked.batch == 2
+    assert "draws: " not in stage.words(stage.lab.results.words)
+    assert "computing" not in stage.text

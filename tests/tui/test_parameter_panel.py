@@ -9,7 +9,7 @@ from attn_tui.tui.compute.measure import Answer
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
 from attn_tui.tui.views.panel import applicable
-from stage import SMALL, Stage, numbers, play
+from stage import SMALL, Stage, numbers, played
 
 pytestmark = pytest.mark.slow
 
@@ -19,26 +19,23 @@ def to_field(name: str) -> list[str]:
     return ["tab"] * ([field.name for field in applicable(SMALL)].index(name) + 1)
 
 
-def test_tab_moves_over_the_fields_that_have_an_effect_and_then_to_the_table() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for field in applicable(SMALL):
-            await stage.press("tab")
-            await stage.still()
-            assert stage.app.focused is stage.panel
-            assert stage.panel.cursor == field.name
-            (marked,) = (line for line in stage.part(stage.panel) if "◂" in line)
-            assert marked.split()[0] == field.label.split()[0]
+@played(settled=True)
+async def test_tab_moves_over_the_fields_that_have_an_effect_and_then_to_the_table(stage: Stage) -> None:
+    for field in applicable(SMALL):
         await stage.press("tab")
-        assert stage.app.focused is stage.table
-        await stage.press("shift+tab")
+        await stage.still()
         assert stage.app.focused is stage.panel
-        await stage.press("shift+tab")
-        assert stage.panel.cursor == applicable(SMALL)[-2].name
-        await stage.press("escape")
-        assert stage.app.focused is stage.lab
-
-    play(script)
+        assert stage.panel.cursor == field.name
+        (marked,) = (line for line in stage.part(stage.panel) if "◂" in line)
+        assert marked.split()[0] == field.label.split()[0]
+    await stage.press("tab")
+    assert stage.app.focused is stage.table
+    await stage.press("shift+tab")
+    assert stage.app.focused is stage.panel
+    await stage.press("shift+tab")
+    assert stage.panel.cursor == applicable(SMALL)[-2].name
+    await stage.press("escape")
+    assert stage.app.focused is stage.lab
 
 
 @pytest.mark.parametrize(
@@ -72,59 +69,50 @@ def test_tab_moves_over_the_fields_that_have_an_effect_and_then_to_the_table() -
         ("n_keys", "l", 16),  # elsewhere this letter steps d_k
     ],
 )
-def test_a_field_with_the_focus_is_stepped_and_typed_into(name: str, keys: str, value: object) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.press(*to_field(name), *keys.split())
-        assert getattr(stage.asked, name) == value
-
-    play(script)
-
-
-def test_fields_appear_and_disappear_with_the_choice_that_they_depend_on() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.press(*to_field("scale"), "down", "down", "tab")
-        assert stage.asked.scale == "custom"
-        assert stage.panel.cursor == "multiplier"
-        await stage.press("2", ".", "5")
-        await stage.settled()
-        assert stage.measurement.columns[1].multiplier == 2.5
-        assert "scaled × 2.5" in stage.part(stage.table)[0]
-        await stage.press("shift+tab", "up")
-        await stage.settled()
-        assert not any(line.startswith("multiplier") for line in stage.part(stage.panel))
-
-    play(script)
+@played()
+async def test_a_field_with_the_focus_is_stepped_and_typed_into(
+    stage: Stage, name: str, keys: str, value: object
+) -> None:
+    await stage.press(*to_field(name), *keys.split())
+    assert getattr(stage.asked, name) == value
 
 
-def test_digits_in_the_table_or_on_a_choice_set_d_k() -> None:
-    async def script(stage: Stage) -> None:
-        stage.app.screen.set_focus(stage.table)
-        await stage.press("9", "enter")
-        assert stage.asked.d_k == 9
-        stage.app.screen.set_focus(stage.panel)
-        stage.panel.cursor = "mask"
-        await stage.press("7")
-        assert stage.asked.d_k == 7
+@played()
+async def test_fields_appear_and_disappear_with_the_choice_that_they_depend_on(stage: Stage) -> None:
+    await stage.press(*to_field("scale"), "down", "down", "tab")
+    assert stage.asked.scale == "custom"
+    assert stage.panel.cursor == "multiplier"
+    await stage.press("2", ".", "5")
+    await stage.settled()
+    assert stage.measurement.columns[1].multiplier == 2.5
+    assert "scaled × 2.5" in stage.part(stage.table)[0]
+    await stage.press("shift+tab", "up")
+    await stage.settled()
+    assert not any(line.startswith("multiplier") for line in stage.part(stage.panel))
 
-    play(script)
+
+@played()
+async def test_digits_in_the_table_or_on_a_choice_set_d_k(stage: Stage) -> None:
+    stage.app.screen.set_focus(stage.table)
+    await stage.press("9", "enter")
+    assert stage.asked.d_k == 9
+    stage.app.screen.set_focus(stage.panel)
+    stage.panel.cursor = "mask"
+    await stage.press("7")
+    assert stage.asked.d_k == 7
 
 
-def test_a_click_moves_the_cursor_to_a_field() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for name in ("mask", "n_keys", "seed"):
-            at = next(
-                y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith(FIELD[name].label)
-            )
-            await stage.pilot.click(offset=(stage.panel.region.x + 3, stage.panel.region.y + at))
-            await stage.answered()
-            assert (stage.app.focused, stage.panel.cursor) == (stage.panel, name)
-            await stage.still()
-            assert "◂" in stage.part(stage.panel)[at]
-        await stage.press("4", "2", "enter")
-        assert stage.asked == replace(SMALL, seed=42)
-
-    play(script)
+@played(settled=True)
+async def test_a_click_moves_the_cursor_to_a_field(stage: Stage) -> None:
+    for name in ("mask", "n_keys", "seed"):
+        at = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith(FIELD[name].label))
+        await stage.pilot.click(offset=(stage.panel.region.x + 3, stage.panel.region.y + at))
+        await stage.answered()
+        assert (stage.app.focused, stage.panel.cursor) == (stage.panel, name)
+        await stage.still()
+        assert "◂" in stage.part(stage.panel)[at]
+    await stage.press("4", "2", "enter")
+    assert stage.asked == replace(SMALL, seed=42)
 
 
 # Rejected values
@@ -143,104 +131,90 @@ def test_a_click_moves_the_cursor_to_a_field() -> None:
         ("tab -", "-_", "escape", 64),
     ],
 )
-def test_until_a_rejected_edit_is_corrected_the_last_numbers_are_dimmed_with_the_reason(
-    keys: str, typed: str, correction: str, value: int
+@played(settled=True)
+async def test_until_a_rejected_edit_is_corrected_the_last_numbers_are_dimmed_with_the_reason(
+    stage: Stage, keys: str, typed: str, correction: str, value: int
 ) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
+    last = stage.asked
+    for key in keys.split():
         last = stage.asked
-        for key in keys.split():
-            last = stage.asked
-            await stage.press(key)
-            if stage.panel.editing and stage.panel.editing.objection is None:
-                await stage.settled()
-        assert stage.asked == last, "nothing is clamped"
-        assert stage.measurement.subject == last
-        await stage.still()
-        assert stage.table.dimmed
-        assert stage.lab.results.histograms.dimmed
-        assert len(stage.styles(stage.table)) == 1
-        entropy = stage.measurement.columns[0].measured["entropy"].value
-        assert aligned(entropy, UNICODE).strip() in "".join(stage.part(stage.table)), "the numbers stay"
-        assert typed in stage.part(stage.panel)[0].split()
-        for widget in (stage.panel, stage.lab.results.words):
-            assert FIELD["d_k"].accepted in stage.words(widget)
-        await stage.press(*correction.split())
-        assert stage.asked.d_k == value
-        await stage.settled()
-        assert len(stage.styles(stage.table)) > 1
-        assert FIELD["d_k"].accepted not in stage.text
-
-    play(script)
+        await stage.press(key)
+        if stage.panel.editing and stage.panel.editing.objection is None:
+            await stage.settled()
+    assert stage.asked == last, "nothing is clamped"
+    assert stage.measurement.subject == last
+    await stage.still()
+    assert stage.table.dimmed
+    assert stage.lab.results.histograms.dimmed
+    assert len(stage.styles(stage.table)) == 1
+    entropy = stage.measurement.columns[0].measured["entropy"].value
+    assert aligned(entropy, UNICODE).strip() in "".join(stage.part(stage.table)), "the numbers stay"
+    assert typed in stage.part(stage.panel)[0].split()
+    for widget in (stage.panel, stage.lab.results.words):
+        assert FIELD["d_k"].accepted in stage.words(widget)
+    await stage.press(*correction.split())
+    assert stage.asked.d_k == value
+    await stage.settled()
+    assert len(stage.styles(stage.table)) > 1
+    assert FIELD["d_k"].accepted not in stage.text
 
 
 @pytest.mark.parametrize("key", ["enter", "tab"])
-def test_the_cursor_stays_on_a_field_while_its_value_is_rejected(key: str) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("tab", "0", key)
-        assert stage.panel.editing is not None
-        assert stage.panel.cursor == "d_k"
-        assert "0_" in stage.part(stage.panel)[0]
-
-    play(script)
+@played(settled=True)
+async def test_the_cursor_stays_on_a_field_while_its_value_is_rejected(stage: Stage, key: str) -> None:
+    await stage.press("tab", "0", key)
+    assert stage.panel.editing is not None
+    assert stage.panel.cursor == "d_k"
+    assert "0_" in stage.part(stage.panel)[0]
 
 
-def test_a_late_answer_is_shown_dimmed_while_an_edit_is_rejected() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.engine.hold = True
-        await stage.press("up", "right")
-        assert stage.asked.d_k == 129
-        await stage.until(
-            lambda: any(
-                isinstance(reply.content, Answer) and reply.content.parameters == stage.asked
-                for reply in stage.engine.held
-            ),
-            "an answer on its way",
-        )
-        await stage.press("0")
-        assert stage.table.dimmed
-        stage.engine.let_go()
-        await stage.until(lambda: stage.measurement.subject.d_k == 129)
-        await stage.still()
-        assert stage.panel.editing is not None
-        assert stage.table.dimmed
-        assert FIELD["d_k"].accepted in stage.words(stage.lab.results.words)
-
-    play(script)
+@played(settled=True)
+async def test_a_late_answer_is_shown_dimmed_while_an_edit_is_rejected(stage: Stage) -> None:
+    stage.engine.hold = True
+    await stage.press("up", "right")
+    assert stage.asked.d_k == 129
+    await stage.until(
+        lambda: any(
+            isinstance(reply.content, Answer) and reply.content.parameters == stage.asked
+            for reply in stage.engine.held
+        ),
+        "an answer on its way",
+    )
+    await stage.press("0")
+    assert stage.table.dimmed
+    stage.engine.let_go()
+    await stage.until(lambda: stage.measurement.subject.d_k == 129)
+    await stage.still()
+    assert stage.panel.editing is not None
+    assert stage.table.dimmed
+    assert FIELD["d_k"].accepted in stage.words(stage.lab.results.words)
 
 
-@pytest.mark.parametrize("way", ["s", "left"])
-def test_a_scale_without_a_value_is_refused_with_a_reason_and_the_numbers_stay(way: str) -> None:
-    start = replace(SMALL, d_k=1, scale="d_k") if way == "s" else replace(SMALL, d_k=2, scale="log_d_k")
+@pytest.mark.parametrize(
+    ("key", "parameters"),
+    [("s", replace(SMALL, d_k=1, scale="d_k")), ("left", replace(SMALL, d_k=2, scale="log_d_k"))],
+)
+@played(settled=True)
+async def test_a_scale_without_a_value_is_refused_with_a_reason_and_the_numbers_stay(
+    stage: Stage, key: str, parameters: Parameters
+) -> None:
+    before = stage.part(stage.table)
+    await stage.press(key)
+    await stage.still()
+    assert stage.table.dimmed
+    said = stage.words(stage.lab.results.words)
+    assert "1/ln d_k has no value at d_k = 1" in said
+    assert f"for d_k {parameters.d_k}" in said
+    assert stage.part(stage.table) == before
+    await stage.press("up")
+    await stage.settled()
+    assert numbers(stage.measurement) == numbers(run(stage.asked))
+    assert "no value" not in stage.text
 
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        before = stage.part(stage.table)
-        await stage.press(way)
-        await stage.still()
-        assert stage.table.dimmed
-        said = stage.words(stage.lab.results.words)
-        assert "1/ln d_k has no value at d_k = 1" in said
-        assert f"for d_k {start.d_k}" in said
-        assert stage.part(stage.table) == before
-        await stage.press("up")
-        await stage.settled()
-        assert numbers(stage.measurement) == numbers(run(stage.asked))
-        assert "no value" not in stage.text
 
-    play(script, start)
-
-
-def test_a_scale_without_a_value_can_be_stepped_past() -> None:
-    start: Parameters = replace(SMALL, d_k=1)
-
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for _ in FIELD["scale"].choices:
-            await stage.press("s")
-        await stage.settled()
-        assert stage.asked == start
-
-    play(script, start)
+@played(replace(SMALL, d_k=1), settled=True)
+async def test_a_scale_without_a_value_can_be_stepped_past(stage: Stage) -> None:
+    for _ in FIELD["scale"].choices:
+        await stage.press("s")
+    await stage.settled()
+    assert stage.asked == replace(SMALL, d_k=1)

@@ -13,7 +13,7 @@ from attn_tui.core.theory.deviations import theory_of
 from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
 from attn_tui.tui.compute.request import Failed, Request
 from rich.segment import Segment
-from stage import SMALL, Stage, numbers, play, rendered
+from stage import SMALL, Stage, numbers, play, played, rendered
 
 pytestmark = pytest.mark.slow
 
@@ -49,38 +49,33 @@ def check(stage: Stage) -> None:
     assert stage.theory.deviations == theory_of(expected).deviations
 
 
-def test_the_same_key_again_is_answered_at_once_without_being_computed() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("right")
-        for d_k in (66, 67, 68):
-            await stage.at_rest()
-            before, stage.engine.hold = len(stage.engine.asked), True
-            await stage.press("right")
-            assert stage.asked == at(d_k)
-            assert stage.is_settled
-            check(stage)
-            assert requests(stage, before) == [Prefetch(at(d_k + 1))]
-            stage.engine.let_go()
-
-    play(script)
-
-
-def test_a_prefetched_measurement_changes_nothing_on_screen() -> None:
-    async def script(stage: Stage) -> None:
+@played(settled=True)
+async def test_the_same_key_again_is_answered_at_once_without_being_computed(stage: Stage) -> None:
+    await stage.press("right")
+    for d_k in (66, 67, 68):
         await stage.at_rest()
-        stage.engine.hold = True
+        before, stage.engine.hold = len(stage.engine.asked), True
         await stage.press("right")
-        await stage.at_rest()
-        before = stage.text
-        assert stage.engine.cached(at(66)) is None
-        stage.engine.let_go()
-        await stage.still()
-        assert stage.engine.cached(at(66)) is not None
-        assert stage.text == before
+        assert stage.asked == at(d_k)
+        assert stage.is_settled
         check(stage)
+        assert requests(stage, before) == [Prefetch(at(d_k + 1))]
+        stage.engine.let_go()
 
-    play(script)
+
+@played()
+async def test_a_prefetched_measurement_changes_nothing_on_screen(stage: Stage) -> None:
+    await stage.at_rest()
+    stage.engine.hold = True
+    await stage.press("right")
+    await stage.at_rest()
+    before = stage.text
+    assert stage.engine.cached(at(66)) is None
+    stage.engine.let_go()
+    await stage.still()
+    assert stage.engine.cached(at(66)) is not None
+    assert stage.text == before
+    check(stage)
 
 
 @pytest.mark.parametrize(
@@ -102,196 +97,176 @@ def test_a_prefetched_measurement_changes_nothing_on_screen() -> None:
     ],
     ids=str,
 )
-def test_the_last_key_that_changed_d_k_decides_what_is_prefetched(keys: list[str], d_k: int, following: int) -> None:
-    async def script(stage: Stage) -> None:
+@played(settled=True)
+async def test_the_last_key_that_changed_d_k_decides_what_is_prefetched(
+    stage: Stage, keys: list[str], d_k: int, following: int
+) -> None:
+    for key in keys:
+        await stage.press(key)
         await stage.settled()
-        for key in keys:
-            await stage.press(key)
-            await stage.settled()
-        assert stage.asked.d_k == d_k
-        await stage.at_rest()
-        assert stage.engine.cached(replace(stage.asked, d_k=following)) is not None
-
-    play(script)
+    assert stage.asked.d_k == d_k
+    await stage.at_rest()
+    assert stage.engine.cached(replace(stage.asked, d_k=following)) is not None
 
 
 LOWEST, HIGHEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 
 @pytest.mark.parametrize(
-    ("d_k", "key", "bound"),
+    ("parameters", "key", "bound"),
     [
-        (LOWEST + 1, "left", LOWEST),
-        (LOWEST + 1, "down", LOWEST),
-        (HIGHEST - 1, "right", HIGHEST),
-        (HIGHEST // 2, "up", HIGHEST),
-        (512, "pageup", 576),
-        (32, "pagedown", 16),
+        (at(LOWEST + 1), "left", LOWEST),
+        (at(LOWEST + 1), "down", LOWEST),
+        (at(HIGHEST - 1), "right", HIGHEST),
+        (at(HIGHEST // 2), "up", HIGHEST),
+        (at(512), "pageup", 576),
+        (at(32), "pagedown", 16),
     ],
 )
-def test_at_a_bound_nothing_is_prefetched(d_k: int, key: str, bound: int) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.at_rest()
-        before = len(stage.engine.asked)
-        await stage.press(key)
-        await stage.at_rest()
-        assert stage.asked == at(bound)
-        assert requests(stage, before) in ([], [Measure(at(bound))])
-
-    play(script, at(d_k))
-
-
-def test_keys_that_change_no_parameter_send_no_request() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.at_rest()
-        before = len(stage.engine.asked)
-        await stage.press("tab", "tab", "escape", "t", "v", "?", "escape", "enter")
-        await stage.resize(80, 24)
-        await stage.still()
-        assert stage.engine.at_rest
-        assert len(stage.engine.asked) == before
-
-    play(script)
+@played()
+async def test_at_a_bound_nothing_is_prefetched(stage: Stage, parameters: Parameters, key: str, bound: int) -> None:
+    await stage.at_rest()
+    assert stage.asked == parameters
+    before = len(stage.engine.asked)
+    await stage.press(key)
+    await stage.at_rest()
+    assert stage.asked == at(bound)
+    assert requests(stage, before) in ([], [Measure(at(bound))])
 
 
-def test_parameters_that_were_measured_before_are_not_measured_again() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        before = stage.text
-        await stage.press("r")
-        await stage.settled()
-        assert stage.text != before
-        await stage.at_rest()
-        asked = len(stage.engine.asked)
-        stage.app.change(SMALL)
-        await stage.settled()
-        assert stage.text == before
-        assert Measure(SMALL) not in requests(stage, asked)
-
-    play(script)
+@played()
+async def test_keys_that_change_no_parameter_send_no_request(stage: Stage) -> None:
+    await stage.at_rest()
+    before = len(stage.engine.asked)
+    await stage.press("tab", "tab", "escape", "t", "v", "?", "escape", "enter")
+    await stage.resize(80, 24)
+    await stage.still()
+    assert stage.engine.at_rest
+    assert len(stage.engine.asked) == before
 
 
-def test_under_a_held_key_results_are_shown_in_order_up_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        seen = shown(stage, monkeypatch)
-        for turn in range(40):
-            stage.send("right")
-            for _ in range(turn % 7):
-                await asyncio.sleep(0)
-        await stage.answered()
-        assert stage.asked == at(SMALL.d_k + 40)
-        await stage.settled()
-        d_ks = [parameters.d_k for parameters, _ in seen]
-        assert d_ks == sorted(d_ks)
-        assert all(parameters.d_k <= asked.d_k for parameters, asked in seen)
-        assert len(set(d_ks)) > 1
-        check(stage)
-
-    play(script)
+@played(settled=True)
+async def test_parameters_that_were_measured_before_are_not_measured_again(stage: Stage) -> None:
+    before = stage.text
+    await stage.press("r")
+    await stage.settled()
+    assert stage.text != before
+    await stage.at_rest()
+    asked = len(stage.engine.asked)
+    stage.app.change(SMALL)
+    await stage.settled()
+    assert stage.text == before
+    assert Measure(SMALL) not in requests(stage, asked)
 
 
-def test_after_several_held_keys_the_numbers_are_those_of_the_parameters() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for _ in range(10):
-            for key in ("right", "r", "up", "s", "left", "x", "down", "]", "["):
-                stage.send(key)
-                await asyncio.sleep(0)
-        await stage.answered()
-        await stage.settled()
-        check(stage)
+@played(settled=True)
+async def test_under_a_held_key_results_are_shown_in_order_up_to_the_last(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = shown(stage, monkeypatch)
+    for turn in range(40):
+        stage.send("right")
+        for _ in range(turn % 7):
+            await asyncio.sleep(0)
+    await stage.answered()
+    assert stage.asked == at(SMALL.d_k + 40)
+    await stage.settled()
+    d_ks = [parameters.d_k for parameters, _ in seen]
+    assert d_ks == sorted(d_ks)
+    assert all(parameters.d_k <= asked.d_k for parameters, asked in seen)
+    assert len(set(d_ks)) > 1
+    check(stage)
 
-    play(script)
+
+@played(settled=True)
+async def test_after_several_held_keys_the_numbers_are_those_of_the_parameters(stage: Stage) -> None:
+    for _ in range(10):
+        for key in ("right", "r", "up", "s", "left", "x", "down", "]", "["):
+            stage.send(key)
+            await asyncio.sleep(0)
+    await stage.answered()
+    await stage.settled()
+    check(stage)
 
 
 @pytest.mark.parametrize("wait", [True, False], ids=["slowly", "at once"])
-def test_a_prefetched_measurement_for_another_seed_is_not_shown(wait: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("right")
-        await stage.at_rest()
-        seen = shown(stage, monkeypatch)
-        for key in ("r", "right"):
-            await stage.press(key)
-            if wait:
-                await stage.settled()
-                check(stage)
-        await stage.settled()
-        check(stage)
-        assert stage.asked == at(66, seed=1)
-        assert {parameters.seed for parameters, _ in seen} == {1}
+@played(settled=True)
+async def test_a_prefetched_measurement_for_another_seed_is_not_shown(
+    stage: Stage, wait: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stage.press("right")
+    await stage.at_rest()
+    seen = shown(stage, monkeypatch)
+    for key in ("r", "right"):
+        await stage.press(key)
+        if wait:
+            await stage.settled()
+            check(stage)
+    await stage.settled()
+    check(stage)
+    assert stage.asked == at(66, seed=1)
+    assert {parameters.seed for parameters, _ in seen} == {1}
 
-    play(script)
 
-
-def test_an_earlier_answer_does_not_replace_a_prefetched_one() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("right")
-        await stage.at_rest()
-        stage.engine.hold = True
-        await stage.press("r")
-        await stage.until(lambda: any(isinstance(reply.content, Answer) for reply in stage.engine.held))
-        stage.app.change(at(66))
-        assert stage.measurement.subject == at(66)
-        stage.engine.let_go()
-        await stage.at_rest()
-        assert stage.engine.cached(at(65, seed=1)) is not None
-        check(stage)
-
-    play(script)
+@played(settled=True)
+async def test_an_earlier_answer_does_not_replace_a_prefetched_one(stage: Stage) -> None:
+    await stage.press("right")
+    await stage.at_rest()
+    stage.engine.hold = True
+    await stage.press("r")
+    await stage.until(lambda: any(isinstance(reply.content, Answer) for reply in stage.engine.held))
+    stage.app.change(at(66))
+    assert stage.measurement.subject == at(66)
+    stage.engine.let_go()
+    await stage.at_rest()
+    assert stage.engine.cached(at(65, seed=1)) is not None
+    check(stage)
 
 
 # Failures
 
 
-def test_a_prefetch_that_fails_is_reported_only_when_its_parameters_are_requested() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.press("left")
-        await stage.settled()
-        await stage.at_rest()
-        assert Prefetch(at(1, scale="log_d_k")) in requests(stage)
-        assert "no value" not in stage.text
-        await stage.press("left")
-        await stage.still()
-        assert "no value at d_k = 1" in stage.words(stage.lab.results.words)
-        assert stage.table.dimmed
-
-    play(script, at(3, scale="log_d_k"))
+@played(at(3, scale="log_d_k"))
+async def test_a_prefetch_that_fails_is_reported_only_when_its_parameters_are_requested(stage: Stage) -> None:
+    await stage.press("left")
+    await stage.settled()
+    await stage.at_rest()
+    assert Prefetch(at(1, scale="log_d_k")) in requests(stage)
+    assert "no value" not in stage.text
+    await stage.press("left")
+    await stage.still()
+    assert "no value at d_k = 1" in stage.words(stage.lab.results.words)
+    assert stage.table.dimmed
 
 
-def test_a_lack_of_memory_is_reported_and_the_next_key_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_a_lack_of_memory_is_reported_and_the_next_key_is_answered(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def runs_out(*_: object) -> None:
         raise MemoryError
 
-    async def script(stage: Stage) -> None:
+    await stage.at_rest()
+    with monkeypatch.context() as patch:
+        patch.setattr("attn_tui.core.lab.experiment.stream", runs_out)
+        await stage.press("up")
         await stage.at_rest()
-        with monkeypatch.context() as patch:
-            patch.setattr("attn_tui.core.lab.experiment.stream", runs_out)
-            await stage.press("up")
-            await stage.at_rest()
-            assert stage.table.dimmed
-            assert NO_MEMORY[:20] in stage.words(stage.lab.results.words)
-        await stage.press("right")
-        await stage.settled()
-        check(stage)
-
-    play(script)
+        assert stage.table.dimmed
+        assert NO_MEMORY[:20] in stage.words(stage.lab.results.words)
+    await stage.press("right")
+    await stage.settled()
+    check(stage)
 
 
 @pytest.mark.parametrize("keys", [[], ["s"]], ids=["current", "rejected"])
-def test_a_failure_for_earlier_parameters_is_not_reported(keys: Sequence[str]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press(*keys)
-        await stage.still()
-        before = stage.text
-        stage.lab.show_answer(Measure(at(100)), Failed("too much memory"))
-        await stage.still()
-        assert stage.text == before
-
-    play(script, at(1, scale="d_k"))
+@played(at(1, scale="d_k"), settled=True)
+async def test_a_failure_for_earlier_parameters_is_not_reported(stage: Stage, keys: Sequence[str]) -> None:
+    await stage.press(*keys)
+    await stage.still()
+    before = stage.text
+    stage.lab.show_answer(Measure(at(100)), Failed("too much memory"))
+    await stage.still()
+    assert stage.text == before
 
 
 @pytest.mark.parametrize("keys", [[], ["tab"], ["shift+tab", "down"], ["t"], ["v"], ["0", "escape"]], ids=str)

@@ -4,68 +4,57 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.app import LEAST
-from stage import Stage, numbers, play
+from stage import Stage, numbers, played
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("size", [(LEAST[0] - 1, LEAST[1]), (LEAST[0], LEAST[1] - 1), (20, 5)])
-def test_below_the_least_size_a_message_states_the_needed_size(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.still()
-        said = " ".join(stage.text.split())
-        assert said == f"Too small: {size[0]} x {size[1]}. attn-tui needs {LEAST[0]} x {LEAST[1]}."
-
-    play(script, size=size)
+@played()
+async def test_below_the_least_size_a_message_states_the_needed_size(stage: Stage, size: tuple[int, int]) -> None:
+    await stage.still()
+    said = " ".join(stage.text.split())
+    assert said == f"Too small: {size[0]} x {size[1]}. attn-tui needs {LEAST[0]} x {LEAST[1]}."
 
 
 @pytest.mark.parametrize("focus", ["lab", "panel", "table"])
-def test_after_being_too_small_screen_and_focus_are_as_before(focus: str) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        widget = {"lab": stage.lab, "panel": stage.panel, "table": stage.table}[focus]
-        stage.app.screen.set_focus(widget)
-        await stage.still()
-        before = stage.text
-        await stage.resize(20, 5)
-        await stage.until(lambda: "attn-tui needs" in " ".join(stage.text.split()))
-        assert "entropy" not in stage.text
-        await stage.resize(120, 40)
-        await stage.until(lambda: "entropy" in stage.text)
-        await stage.still()
-        assert stage.app.focused is widget
-        assert stage.text == before
-        await stage.press("r")
-        assert stage.asked.seed == 1
-
-    play(script)
+@played(settled=True)
+async def test_after_being_too_small_screen_and_focus_are_as_before(stage: Stage, focus: str) -> None:
+    widget = {"lab": stage.lab, "panel": stage.panel, "table": stage.table}[focus]
+    stage.app.screen.set_focus(widget)
+    await stage.still()
+    before = stage.text
+    await stage.resize(20, 5)
+    await stage.until(lambda: "attn-tui needs" in " ".join(stage.text.split()))
+    assert "entropy" not in stage.text
+    await stage.resize(120, 40)
+    await stage.until(lambda: "entropy" in stage.text)
+    await stage.still()
+    assert stage.app.focused is widget
+    assert stage.text == before
+    await stage.press("r")
+    assert stage.asked.seed == 1
 
 
-def test_an_app_started_too_small_works_once_enlarged() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.still()
-        await stage.resize(100, 30)
-        await stage.settled()
-        assert "entropy" in stage.text
-        await stage.press("right")
-        assert stage.asked.d_k == 65
-
-    play(script, size=(20, 5))
+@played(size=(20, 5))
+async def test_an_app_started_too_small_works_once_enlarged(stage: Stage) -> None:
+    await stage.still()
+    await stage.resize(100, 30)
+    await stage.settled()
+    assert "entropy" in stage.text
+    await stage.press("right")
+    assert stage.asked.d_k == 65
 
 
-def test_resizing_during_a_computation_keeps_the_screen_whole() -> None:
-    long = Parameters(d_k=8, n_keys=128, n_queries=128, batch=4_096)
-
-    async def script(stage: Stage) -> None:
-        await stage.until(lambda: "computing" in stage.lines[0], "progress")
-        for size in ((80, 24), (200, 60), (100, 20), (81, 21), (120, 40)):
-            await stage.resize(*size)
-            whole = [size[0]] * size[1]
-            await stage.until(lambda whole=whole: [len(line) for line in stage.lines] == whole, f"{size}")
-        stage.send("1", "6", *["["] * 3, *["tab"] * 3, "8", "tab", "2", "enter")
-        await stage.until(lambda: stage.asked == Parameters(d_k=16, n_keys=16, n_queries=8, batch=2))
-        await stage.settled()
-        assert numbers(stage.measurement) == numbers(run(stage.asked))
-        assert "computing" not in stage.text
-
-    play(script, long)
+@played(Parameters(d_k=8, n_keys=128, n_queries=128, batch=4_096))
+async def test_resizing_during_a_computation_keeps_the_screen_whole(stage: Stage) -> None:
+    await stage.until(lambda: "computing" in stage.lines[0], "progress")
+    for size in ((80, 24), (200, 60), (100, 20), (81, 21), (120, 40)):
+        await stage.resize(*size)
+        whole = [size[0]] * size[1]
+        await stage.until(lambda whole=whole: [len(line) for line in stage.lines] == whole, f"{size}")
+    stage.send("1", "6", *["["] * 3, *["tab"] * 3, "8", "tab", "2", "enter")
+    await stage.until(lambda: stage.asked == Parameters(d_k=16, n_keys=16, n_queries=8, batch=2))
+    await stage.settled()
+    assert numbers(stage.measurement) == numbers(run(stage.asked))
+    assert "computing" not in stage.text

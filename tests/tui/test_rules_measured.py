@@ -13,17 +13,9 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.rules import requests
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRules, RuleRows
-from stage import SMALL, Stage, play, refusal, succeeds
+from stage import SMALL, Stage, played, refusal, succeeds
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def short_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure few d_k, so that tests are quick."""
-    monkeypatch.setattr("attn_tui.core.lab.rule_curves.LAST", 16)
-    monkeypatch.setattr("attn_tui.core.lab.rule_curves.DRAWS", 2)
-    monkeypatch.setattr("attn_tui.core.lab.mechanisms.D_KS", (16, 64))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
 
 
 @pytest.fixture
@@ -47,130 +39,115 @@ async def shown(stage: Stage, pane: RulesPane, asked: Parameters) -> None:
     assert pane.progress is None
 
 
-def test_before_anything_is_measured_there_are_no_numbers() -> None:
-    async def script(stage: Stage) -> None:
-        pane, engine = await stage.opened(RulesPane), stage.engine
-        await stage.until(lambda: engine.at_rest)
-        assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
-        engine.hand_on(engine.held_for(MeasureRules))
-        await stage.until(lambda: len(pane.rows) == len(RULES))
-        assert "still being measured" in refusal(lambda: pane.numbers("json"))
-
-    play(script, hold=True)
+@played(hold=True)
+async def test_before_anything_is_measured_there_are_no_numbers(stage: Stage) -> None:
+    pane, engine = await stage.opened(RulesPane), stage.engine
+    await stage.until(lambda: engine.at_rest)
+    assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
+    engine.hand_on(engine.held_for(MeasureRules))
+    await stage.until(lambda: len(pane.rows) == len(RULES))
+    assert "still being measured" in refusal(lambda: pane.numbers("json"))
 
 
-def test_keys_change_the_parameters_and_the_rows_follow() -> None:
+@played()
+async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> None:
     steps: list[tuple[str, dict[str, Any]]] = [
         ("right", {"d_k": 65}), ("l", {"d_k": 66}), ("h", {"d_k": 65}), ("left", {"d_k": 64}), ("d", {"d_k": 128}),
         ("D", {"d_k": 64}), ("w", {"d_k": 80}), ("W", {"d_k": 64}), ("]", {"n_keys": 32}), ("[", {"n_keys": 16}),
         ("f", {"precision": "float16"}), ("c", {"components": "uniform"}), ("x", {"mask": "causal"}),
         ("n", {"seed": 1}),
     ]  # fmt: skip
-
-    async def script(stage: Stage) -> None:
-        pane, asked = await stage.complete(RulesPane), SMALL
-        for number, (key, changes) in enumerate(steps):
-            asked = replace(asked, **changes)
-            await stage.press(key)
-            assert stage.asked == asked
-            if number in (1, 13):
-                await shown(stage, pane, asked)
-        stage.send(*["right"] * 40)  # faster than the rows can follow
-        asked = replace(asked, d_k=104)
-        await stage.until(lambda: stage.asked == asked)
-        await shown(stage, pane, asked)
-
-    play(script)
+    pane, asked = await stage.complete(RulesPane), SMALL
+    for number, (key, changes) in enumerate(steps):
+        asked = replace(asked, **changes)
+        await stage.press(key)
+        assert stage.asked == asked
+        if number in (1, 13):
+            await shown(stage, pane, asked)
+    stage.send(*["right"] * 40)  # faster than the rows can follow
+    asked = replace(asked, d_k=104)
+    await stage.until(lambda: stage.asked == asked)
+    await shown(stage, pane, asked)
 
 
 @pytest.mark.usefixtures("slow")
-def test_rows_keep_their_places_dimmed_until_all_are_new() -> None:
-    async def script(stage: Stage) -> None:
-        pane, engine = await stage.complete(RulesPane), stage.engine
-        await stage.press("s", "s")
-        before = list(pane.table.shown.names)
-        engine.hold = True
-        await stage.press("d", "d", "d")
-        await stage.until(lambda: engine.at_rest)
-        assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
-        first = next(reply for reply in engine.held_for(MeasureRules) if isinstance(reply.content, RuleRows))
-        engine.hand_on(engine.held[: engine.held.index(first) + 1])
-        await stage.until(lambda: 0 < len(pane.table.shown.stale) < len(RULES), "a first part")
-        assert pane.table.shown.names == before
-        engine.let_go()
-        await stage.known(pane)
-        assert not pane.table.shown.stale
-        assert pane.table.shown.names == [row.rule for row in pane.order.of(measured(stage.asked).values())]
-        assert pane.table.shown.names != before
-
-    play(script, replace(SMALL, d_k=64, batch=4))
+@played(replace(SMALL, d_k=64, batch=4))
+async def test_rows_keep_their_places_dimmed_until_all_are_new(stage: Stage) -> None:
+    pane, engine = await stage.complete(RulesPane), stage.engine
+    await stage.press("s", "s")
+    before = list(pane.table.shown.names)
+    engine.hold = True
+    await stage.press("d", "d", "d")
+    await stage.until(lambda: engine.at_rest)
+    assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
+    first = next(reply for reply in engine.held_for(MeasureRules) if isinstance(reply.content, RuleRows))
+    engine.hand_on(engine.held[: engine.held.index(first) + 1])
+    await stage.until(lambda: 0 < len(pane.table.shown.stale) < len(RULES), "a first part")
+    assert pane.table.shown.names == before
+    engine.let_go()
+    await stage.known(pane)
+    assert not pane.table.shown.stale
+    assert pane.table.shown.names == [row.rule for row in pane.order.of(measured(stage.asked).values())]
+    assert pane.table.shown.names != before
 
 
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("early", [0, 1, 2], ids=["nothing", "progress", "rows"])
-def test_after_going_back_the_rows_of_the_parameters_are_shown(early: int) -> None:
+@played()
+async def test_after_going_back_the_rows_of_the_parameters_are_shown(stage: Stage, early: int) -> None:
     """The first `early` replies for the other parameters arrive before the key that goes back, the rest after it."""
-
-    async def script(stage: Stage) -> None:
-        pane, engine = await stage.complete(RulesPane), stage.engine
-        engine.hold = True
-        await stage.press("d")
-        await stage.until(lambda: engine.at_rest)
-        engine.hand_on(engine.held_for(MeasureRules)[:early])
-        await stage.answered()
-        await stage.press("D")
-        engine.let_go()
-        await stage.at_rest()
-        await shown(stage, pane, SMALL)
-
-    play(script)
+    pane, engine = await stage.complete(RulesPane), stage.engine
+    engine.hold = True
+    await stage.press("d")
+    await stage.until(lambda: engine.at_rest)
+    engine.hand_on(engine.held_for(MeasureRules)[:early])
+    await stage.answered()
+    await stage.press("D")
+    engine.let_go()
+    await stage.at_rest()
+    await shown(stage, pane, SMALL)
 
 
-def test_a_hidden_pane_measures_nothing() -> None:
-    async def script(stage: Stage) -> None:
-        def asked() -> list[int]:
-            found = (each.request for each in stage.engine.asked)
-            return [request.parameters.d_k for request in found if isinstance(request, MeasureRules)]
+@played()
+async def test_a_hidden_pane_measures_nothing(stage: Stage) -> None:
+    def asked() -> list[int]:
+        found = (each.request for each in stage.engine.asked)
+        return [request.parameters.d_k for request in found if isinstance(request, MeasureRules)]
 
-        await stage.complete(RulesPane)
-        stage.app.action_pane("Lab")
-        await stage.press("right", "right")
-        await stage.settled()
-        assert asked() == [64]
-        await stage.press("s")  # the rule makes no difference to the rows
-        await stage.complete(RulesPane)
-        stage.app.action_pane("Lab")
-        await stage.complete(RulesPane)
-        assert asked() == [64, 66]
-
-    play(script)
+    await stage.complete(RulesPane)
+    stage.app.action_pane("Lab")
+    await stage.press("right", "right")
+    await stage.settled()
+    assert asked() == [64]
+    await stage.press("s")  # the rule makes no difference to the rows
+    await stage.complete(RulesPane)
+    stage.app.action_pane("Lab")
+    await stage.complete(RulesPane)
+    assert asked() == [64, 66]
 
 
-def test_mechanisms_are_dimmed_while_others_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "PROGRESS_INTERVAL", -1.0)  # send each row separately
-
-    async def script(stage: Stage) -> None:
-        pane, engine = await stage.complete(RulesPane), stage.engine
-        engine.hold = True
-        await stage.press("m")
-        assert "Measuring mechanisms" in stage.text
-        engine.let_go()
-        await stage.known(pane)
-        before = stage.part(pane.mechanisms)
-        await stage.press("d")  # d_k makes no difference
-        assert succeeds(lambda: pane.numbers("json"))
-        engine.hold = True
-        await stage.press("]")
-        await stage.until(lambda: engine.at_rest)
-        engine.hand_on(engine.held_for(MeasureMechanisms)[:1])
-        await stage.until(lambda: pane.mechanisms.dimmed)
-        assert "still being measured" in refusal(lambda: pane.numbers("json"))
-        engine.let_go()
-        await stage.known(pane)
-        assert not pane.mechanisms.dimmed
-        assert stage.part(pane.mechanisms) != before
-
-    play(script)
+    pane, engine = await stage.complete(RulesPane), stage.engine
+    engine.hold = True
+    await stage.press("m")
+    assert "Measuring mechanisms" in stage.text
+    engine.let_go()
+    await stage.known(pane)
+    before = stage.part(pane.mechanisms)
+    await stage.press("d")  # d_k makes no difference
+    assert succeeds(lambda: pane.numbers("json"))
+    engine.hold = True
+    await stage.press("]")
+    await stage.until(lambda: engine.at_rest)
+    engine.hand_on(engine.held_for(MeasureMechanisms)[:1])
+    await stage.until(lambda: pane.mechanisms.dimmed)
+    assert "still being measured" in refusal(lambda: pane.numbers("json"))
+    engine.let_go()
+    await stage.known(pane)
+    assert not pane.mechanisms.dimmed
+    assert stage.part(pane.mechanisms) != before
 
 
 @pytest.mark.parametrize(
@@ -178,8 +155,9 @@ def test_mechanisms_are_dimmed_while_others_are_measured(monkeypatch: pytest.Mon
     [(rules, "]", "multiplier"), (mechanisms, "m]", "bound of |score|"), (mechanisms, "]m", "")],
     ids=["rules", "other mechanisms", "mechanisms"],
 )
-def test_a_failure_is_explained_until_the_parameters_change(
-    module: ModuleType, keys: str, stays: str, monkeypatch: pytest.MonkeyPatch
+@played()
+async def test_a_failure_is_explained_until_the_parameters_change(
+    stage: Stage, module: ModuleType, keys: str, stays: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = module.stream
 
@@ -189,16 +167,12 @@ def test_a_failure_is_explained_until_the_parameters_change(
         return real(p, *others)
 
     monkeypatch.setattr(module, "stream", stream)
-
-    async def script(stage: Stage) -> None:
-        pane = await stage.complete(RulesPane)
-        await stage.press(*keys)
-        await stage.at_rest()  # the curves come after the failure of the rules
-        assert NO_MEMORY in stage.text
-        assert "Measuring" not in stage.text
-        assert stays in stage.text
-        await stage.press("[")
-        assert NO_MEMORY not in stage.text
-        await stage.known(pane)
-
-    play(script)
+    pane = await stage.complete(RulesPane)
+    await stage.press(*keys)
+    await stage.at_rest()  # the curves come after the failure of the rules
+    assert NO_MEMORY in stage.text
+    assert "Measuring" not in stage.text
+    assert stays in stage.text
+    await stage.press("[")
+    assert NO_MEMORY not in stage.text
+    await stage.known(pane)

@@ -23,7 +23,7 @@ from attn_tui.tui.views.panel import applicable, value_text
 from attn_tui.tui.views.table import CELL, LABEL, measured_text
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from attn_tui.tui.widgets.lines import LinesWidget
-from stage import SMALL, Stage, play, untested_claims
+from stage import SMALL, Stage, play, played, untested_claims
 
 pytestmark = pytest.mark.slow
 
@@ -68,42 +68,40 @@ def assert_whole(stage: Stage, size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 12), (120, 40)])
 @pytest.mark.parametrize("name", PANES)
-def test_every_pane_is_whole_with_its_keys_in_all_its_views(size: tuple[int, int], name: str) -> None:
-    async def script(stage: Stage) -> None:
-        await opened(stage, name)
-        for _ in range(6):
-            await stage.still()
-            assert_whole(stage, size)
-            assert f" {name} " in stage.lines[0]
-            assert "? help" in stage.lines[-1]
-            await stage.press("v")
-        for key in ("?", "K"):
-            await stage.press(key)
-            await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
-            await stage.still()
-            assert_whole(stage, size)
-            await stage.press("escape")
-
-    play(script, size=size)
+@played()
+async def test_every_pane_is_whole_with_its_keys_in_all_its_views(
+    stage: Stage, size: tuple[int, int], name: str
+) -> None:
+    await opened(stage, name)
+    for _ in range(6):
+        await stage.still()
+        assert_whole(stage, size)
+        assert f" {name} " in stage.lines[0]
+        assert "? help" in stage.lines[-1]
+        await stage.press("v")
+    for key in ("?", "K"):
+        await stage.press(key)
+        await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
+        await stage.still()
+        assert_whole(stage, size)
+        await stage.press("escape")
 
 
 @pytest.mark.parametrize("name", PANES)
-def test_resizing_keeps_every_pane_whole_and_its_focus(name: str) -> None:
-    async def script(stage: Stage) -> None:
-        await opened(stage, name)
-        for keys in ((), ("tab", "tab")):
-            await stage.press(*keys)
-            focused = stage.app.focused
-            assert focused is not None
-            for size in (*SIZES[::2], (20, 5), *reversed(SIZES)):
-                await stage.resize(*size)
-                await stage.still()
-                if size >= LEAST:
-                    assert_whole(stage, size)
-                    assert stage.app.focused is focused, size
-                    assert focused.region.area, f"the widget with the focus is hidden at {size}"
-
-    play(script)
+@played()
+async def test_resizing_keeps_every_pane_whole_and_its_focus(stage: Stage, name: str) -> None:
+    await opened(stage, name)
+    for keys in ((), ("tab", "tab")):
+        await stage.press(*keys)
+        focused = stage.app.focused
+        assert focused is not None
+        for size in (*SIZES[::2], (20, 5), *reversed(SIZES)):
+            await stage.resize(*size)
+            await stage.still()
+            if size >= LEAST:
+                assert_whole(stage, size)
+                assert stage.app.focused is focused, size
+                assert focused.region.area, f"the widget with the focus is hidden at {size}"
 
 
 # The Lab
@@ -130,205 +128,180 @@ def test_every_field_can_be_reached_and_its_value_read(size: tuple[int, int]) ->
 
 
 @every_size
-def test_a_rejected_value_is_explained_beside_the_field(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        for field in applicable(SMALL):
-            await stage.press("tab")
-            if field.kind != "choice":
-                await stage.press("-")
-                await stage.still()
-                shown = stage.words(stage.panel)
-                assert field.accepted in shown
-                assert "-_" in shown
-                await stage.press("escape")
-        await stage.press("escape", "0")
-        await stage.still()
-        assert FIELD["d_k"].accepted in stage.words(stage.lab.results.words)
-
-    play(script, size=size)
+@played(settled=True)
+async def test_a_rejected_value_is_explained_beside_the_field(stage: Stage, size: tuple[int, int]) -> None:
+    for field in applicable(SMALL):
+        await stage.press("tab")
+        if field.kind != "choice":
+            await stage.press("-")
+            await stage.still()
+            shown = stage.words(stage.panel)
+            assert field.accepted in shown
+            assert "-_" in shown
+            await stage.press("escape")
+    await stage.press("escape", "0")
+    await stage.still()
+    assert FIELD["d_k"].accepted in stage.words(stage.lab.results.words)
 
 
 @every_size
-def test_every_statistic_can_be_reached_and_its_value_read(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.app.screen.set_focus(stage.table)
-        await stage.answered()
-        for statistic in STATISTICS:
-            if not any(column.measured[statistic.name].value is not None for column in stage.measurement.columns):
-                continue
-            await stage.still()
-            (row,) = (line for line in stage.part(stage.table) if line.startswith("▌"))
-            assert row[1:].startswith(statistic.short_label)
-            for column in stage.measurement.columns:
-                assert measured_text(column, statistic, UNICODE)[0].strip() in row
-            await stage.press("down")
-
-    play(script, size=size)
+@played(settled=True)
+async def test_every_statistic_can_be_reached_and_its_value_read(stage: Stage, size: tuple[int, int]) -> None:
+    stage.app.screen.set_focus(stage.table)
+    await stage.answered()
+    for statistic in STATISTICS:
+        if not any(column.measured[statistic.name].value is not None for column in stage.measurement.columns):
+            continue
+        await stage.still()
+        (row,) = (line for line in stage.part(stage.table) if line.startswith("▌"))
+        assert row[1:].startswith(statistic.short_label)
+        for column in stage.measurement.columns:
+            assert measured_text(column, statistic, UNICODE)[0].strip() in row
+        await stage.press("down")
 
 
 @pytest.mark.parametrize("size", [(40, 12), (LABEL + 2 * CELL - 1, 20)])
-def test_t_shows_errors_and_exact_values_if_only_values_fit(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        column, exact = stage.measurement.columns[0], stage.theory.prediction.columns[0]
-        entropy = column.measured["entropy"]
-        for wanted in (
-            aligned(entropy.value, UNICODE),
-            f"±{error(entropy.stderr, UNICODE)}",
-            aligned(exact.values["entropy"], UNICODE),
-        ):
-            row = next(line for line in stage.part(stage.table) if line[1:].startswith("entropy"))
-            assert wanted.strip() in row
-            await stage.press("t")
-            await stage.still()
-
-    play(script, size=size)
+@played(settled=True)
+async def test_t_shows_errors_and_exact_values_if_only_values_fit(stage: Stage, size: tuple[int, int]) -> None:
+    column, exact = stage.measurement.columns[0], stage.theory.prediction.columns[0]
+    entropy = column.measured["entropy"]
+    for wanted in (
+        aligned(entropy.value, UNICODE),
+        f"±{error(entropy.stderr, UNICODE)}",
+        aligned(exact.values["entropy"], UNICODE),
+    ):
+        row = next(line for line in stage.part(stage.table) if line[1:].startswith("entropy"))
+        assert wanted.strip() in row
+        await stage.press("t")
+        await stage.still()
 
 
 @every_narrow_size
-def test_v_turns_to_table_all_histograms_and_fields_and_back(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        first, seen = stage.text, ""
-        for _ in range(8):
-            await stage.press("v")
-            await stage.still()
-            if stage.text == first:
-                break
-            seen += stage.text
-            if stage.panel.has_focus:
-                await stage.press("right")
-                assert stage.asked.d_k == 65
-                await stage.press("left")
-                await stage.settled()
-        assert stage.text == first
-        assert stage.app.focused is stage.lab
-        assert all(title in seen for title in TITLES.values())
-        assert "queries" in seen
-
-    play(script, size=size)
+@played(settled=True)
+async def test_v_turns_to_table_all_histograms_and_fields_and_back(stage: Stage, size: tuple[int, int]) -> None:
+    first, seen = stage.text, ""
+    for _ in range(8):
+        await stage.press("v")
+        await stage.still()
+        if stage.text == first:
+            break
+        seen += stage.text
+        if stage.panel.has_focus:
+            await stage.press("right")
+            assert stage.asked.d_k == 65
+            await stage.press("left")
+            await stage.settled()
+    assert stage.text == first
+    assert stage.app.focused is stage.lab
+    assert all(title in seen for title in TITLES.values())
+    assert "queries" in seen
 
 
 @every_narrow_size
-def test_leaving_the_fields_shows_the_results_again(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        before = stage.text
-        await stage.press("tab", "up")
-        await stage.settled()
-        assert not stage.table.size
-        await stage.press("down", "escape")
-        await stage.settled()
-        assert stage.text == before
-
-    play(script, size=size)
+@played(settled=True)
+async def test_leaving_the_fields_shows_the_results_again(stage: Stage, size: tuple[int, int]) -> None:
+    before = stage.text
+    await stage.press("tab", "up")
+    await stage.settled()
+    assert not stage.table.size
+    await stage.press("down", "escape")
+    await stage.settled()
+    assert stage.text == before
 
 
 @every_size
-def test_the_table_counts_its_hidden_rows(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        shown = stage.part(stage.table)
-        rows = [s.short_label for s in STATISTICS if stage.measurement.columns[0].measured[s.name].value is not None]
-        names = {line[1:LABEL].strip() for line in shown}
-        left_out = [label for label in (*rows, "freezing") if label[: LABEL - 1] not in names]
-        said = [int(found[1]) for line in shown if (found := re.match(r" (\d+) (hidden|more rows) \(Tab", line))]
-        assert said == ([len(left_out)] if left_out else [])
-
-    play(script, size=size)
+@played(settled=True)
+async def test_the_table_counts_its_hidden_rows(stage: Stage, size: tuple[int, int]) -> None:
+    shown = stage.part(stage.table)
+    rows = [s.short_label for s in STATISTICS if stage.measurement.columns[0].measured[s.name].value is not None]
+    names = {line[1:LABEL].strip() for line in shown}
+    left_out = [label for label in (*rows, "freezing") if label[: LABEL - 1] not in names]
+    said = [int(found[1]) for line in shown if (found := re.match(r" (\d+) (hidden|more rows) \(Tab", line))]
+    assert said == ([len(left_out)] if left_out else [])
 
 
 @every_narrow_size
-def test_a_cut_sentence_ends_with_dots(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        stage.app.screen.set_focus(stage.table)
-        for _ in STATISTICS:
-            await stage.still()
-            said = stage.words(stage.lab.results.words)
-            statistic = stage.table.statistic
-            assert statistic is not None
-            assert said.endswith((" …", f"Source: {statistic.source}."))
-            await stage.press("down")
-
-    play(script, size=size)
+@played(settled=True)
+async def test_a_cut_sentence_ends_with_dots(stage: Stage, size: tuple[int, int]) -> None:
+    stage.app.screen.set_focus(stage.table)
+    for _ in STATISTICS:
+        await stage.still()
+        said = stage.words(stage.lab.results.words)
+        statistic = stage.table.statistic
+        assert statistic is not None
+        assert said.endswith((" …", f"Source: {statistic.source}."))
+        await stage.press("down")
 
 
 # Capture and Claims
 
 
 @every_narrow_size
-def test_v_turns_to_the_map_and_all_views_of_the_head_and_back(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await opened(stage, "Capture")
-        pane, first = await stage.opened(CapturePane), stage.text
-        assert "by head" in first or "part of" in first
-        assert not pane.results.size
-        seen = ""
-        for _ in range(6):
-            await stage.press("v")
-            await stage.still()
-            if stage.text == first:
-                break
-            seen += stage.text
-            await stage.press("right")
-            await stage.until(lambda: pane.map.cursor == (0, 1))
-            await stage.press("left")
-            await stage.until(lambda: pane.map.cursor == (0, 0) and not pane.results.why_stale)
-            await stage.still()
-        assert stage.text == first
-        assert all(title in seen for title in TITLES.values() if "∂" not in title)
-        assert "effective keys" in seen
-
-    play(script, size=size)
+@played()
+async def test_v_turns_to_the_map_and_all_views_of_the_head_and_back(stage: Stage, size: tuple[int, int]) -> None:
+    await opened(stage, "Capture")
+    pane, first = await stage.opened(CapturePane), stage.text
+    assert "by head" in first or "part of" in first
+    assert not pane.results.size
+    seen = ""
+    for _ in range(6):
+        await stage.press("v")
+        await stage.still()
+        if stage.text == first:
+            break
+        seen += stage.text
+        await stage.press("right")
+        await stage.until(lambda: pane.map.cursor == (0, 1))
+        await stage.press("left")
+        await stage.until(lambda: pane.map.cursor == (0, 0) and not pane.results.why_stale)
+        await stage.still()
+    assert stage.text == first
+    assert all(title in seen for title in TITLES.values() if "∂" not in title)
+    assert "effective keys" in seen
 
 
 @every_size
-def test_the_cursor_is_visible_on_every_head_and_the_facts_scroll_to_their_end(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await opened(stage, "Capture")
-        pane = await stage.opened(CapturePane)
-        if size[1] <= 15:
-            assert ", part" in stage.part(pane.map)[0]
-        for key in [*["right"] * 11, *["down"] * 5]:
-            await stage.press(key)
-            await stage.still()
-            reversed_cells = [piece for piece in stage.segments(pane.map) if piece.style and piece.style.reverse]
-            assert len(reversed_cells) == 1, key
-        seen = stage.words(pane.map)
+@played()
+async def test_the_cursor_is_visible_on_every_head_and_the_facts_scroll_to_their_end(
+    stage: Stage, size: tuple[int, int]
+) -> None:
+    await opened(stage, "Capture")
+    pane = await stage.opened(CapturePane)
+    if size[1] <= 15:
+        assert ", part" in stage.part(pane.map)[0]
+    for key in [*["right"] * 11, *["down"] * 5]:
+        await stage.press(key)
+        await stage.still()
+        reversed_cells = [piece for piece in stage.segments(pane.map) if piece.style and piece.style.reverse]
+        assert len(reversed_cells) == 1, key
+    seen = stage.words(pane.map)
+    for _ in range(9):
+        await stage.press("pagedown")
+        await stage.still()
+        seen += stage.words(pane.map)
+    assert pane.map.capture is not None
+    assert "layer 5 · head 11" in seen
+    assert pane.map.capture.path.name in seen.replace(" ", "")
+    assert "more lines" not in stage.words(pane.map)
+
+
+@every_size
+@played()
+async def test_claims_scroll_to_their_end(stage: Stage, size: tuple[int, int]) -> None:
+    await opened(stage, "Claims")
+    pane = await stage.opened(ClaimsPane)
+    assert len(pane.claims.outcomes) == len(CLAIMS)
+    for number, claim in enumerate(CLAIMS[:2]):
+        await stage.still()
+        assert any(claim.id in line and line.startswith("▌") for line in stage.part(pane.claims))
+        seen: list[str] = []
         for _ in range(9):
             await stage.press("pagedown")
             await stage.still()
-            seen += stage.words(pane.map)
-        assert pane.map.capture is not None
-        assert "layer 5 · head 11" in seen
-        assert pane.map.capture.path.name in seen.replace(" ", "")
-        assert "more lines" not in stage.words(pane.map)
-
-    play(script, size=size)
-
-
-@every_size
-def test_claims_scroll_to_their_end(size: tuple[int, int]) -> None:
-    async def script(stage: Stage) -> None:
-        await opened(stage, "Claims")
-        pane = await stage.opened(ClaimsPane)
-        assert len(pane.claims.outcomes) == len(CLAIMS)
-        for number, claim in enumerate(CLAIMS[:2]):
-            await stage.still()
-            assert any(claim.id in line and line.startswith("▌") for line in stage.part(pane.claims))
-            seen: list[str] = []
-            for _ in range(9):
-                await stage.press("pagedown")
-                await stage.still()
-                seen += [line.strip() for line in stage.part(pane.text)]
-            lines = claim_lines(claim, pane.claims.outcomes[claim.id], pane.text.size.width - 1, UNICODE)
-            last = "".join(text for text, _ in lines[-1]).strip()
-            assert last in seen, number
-            if size[0] < NARROW:
-                await stage.press("v")
-            await stage.press("down")
-
-    play(script, size=size)
+            seen += [line.strip() for line in stage.part(pane.text)]
+        lines = claim_lines(claim, pane.claims.outcomes[claim.id], pane.text.size.width - 1, UNICODE)
+        last = "".join(text for text, _ in lines[-1]).strip()
+        assert last in seen, number
+        if size[0] < NARROW:
+            await stage.press("v")
+        await stage.press("down")

@@ -9,7 +9,7 @@ from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import Stage, Taken, agree, play, refusal, take
+from stage import Stage, Taken, agree, play, played, refusal, take
 
 pytestmark = pytest.mark.slow
 
@@ -33,153 +33,135 @@ def top(stage: Stage) -> str:
     return stage.lines[1].strip()
 
 
-def test_it_starts_with_the_example_under_the_scale_of_the_lab() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        assert pane.example.scores == START
-        assert [side.multiplier for side in await worked_out(stage, pane)] == [1, 0.125]
-        assert "scaled × 0.125 (1/√d_k, d_k 64)" in stage.text
-        assert "5 scores · d_k 64 · 1/√d_k" in stage.lines[0]
-
-    play(script)
+@played()
+async def test_it_starts_with_the_example_under_the_scale_of_the_lab(stage: Stage) -> None:
+    pane = await opened(stage)
+    assert pane.example.scores == START
+    assert [side.multiplier for side in await worked_out(stage, pane)] == [1, 0.125]
+    assert "scaled × 0.125 (1/√d_k, d_k 64)" in stage.text
+    assert "5 scores · d_k 64 · 1/√d_k" in stage.lines[0]
 
 
-def test_keys_step_the_score_with_the_cursor() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        stage.send("up", "k", "k", "j", "right", "l", "left", "d", "d", "u", "down")
-        await stage.answered()
-        assert pane.example.scores == (-22, -11, 0, 10, 24)
-        stage.send(*["right"] * 9, "d", *["left"] * 9, "up")
-        await stage.answered()
-        assert pane.example.scores == (-21, -11, 0, 10, 23.9)
-        _, scaled = await worked_out(stage, pane)
-        assert [round(x, 9) for x in scaled.logits] == [-2.625, -1.375, 0, 1.25, 2.9875]
-
-    play(script)
+@played()
+async def test_keys_step_the_score_with_the_cursor(stage: Stage) -> None:
+    pane = await opened(stage)
+    stage.send("up", "k", "k", "j", "right", "l", "left", "d", "d", "u", "down")
+    await stage.answered()
+    assert pane.example.scores == (-22, -11, 0, 10, 24)
+    stage.send(*["right"] * 9, "d", *["left"] * 9, "up")
+    await stage.answered()
+    assert pane.example.scores == (-21, -11, 0, 10, 23.9)
+    _, scaled = await worked_out(stage, pane)
+    assert [round(x, 9) for x in scaled.logits] == [-2.625, -1.375, 0, 1.25, 2.9875]
 
 
-def test_a_score_is_typed_in_place_and_every_keystroke_counts() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await stage.press("right", "1", "2")
-        assert pane.example.scores[1] == 12
-        assert "Enter accepts" in top(stage)
-        await stage.press(".", "5", "left", "left", "3", "enter")
-        assert pane.example.scores[1] == 123.5
-        await worked_out(stage, pane)
-        assert "logit x" in top(stage)
-        await stage.press("-", "1", "e", "-", "2")
-        assert pane.example.scores[1] == -0.01
-        await stage.press("up")
-        assert pane.example.scores[1] == 0
-        await stage.press("enter", "backspace", "7", "escape")
-        assert pane.example.scores[1] == 0
-        await stage.press("right", "right", "backspace")
-        assert pane.example.scores == (-24, 0, 0, 1, 24)
-        await stage.press("escape")
-        assert pane.example.scores == (-24, 0, 0, 10, 24)
-
-    play(script)
+@played()
+async def test_a_score_is_typed_in_place_and_every_keystroke_counts(stage: Stage) -> None:
+    pane = await opened(stage)
+    await stage.press("right", "1", "2")
+    assert pane.example.scores[1] == 12
+    assert "Enter accepts" in top(stage)
+    await stage.press(".", "5", "left", "left", "3", "enter")
+    assert pane.example.scores[1] == 123.5
+    await worked_out(stage, pane)
+    assert "logit x" in top(stage)
+    await stage.press("-", "1", "e", "-", "2")
+    assert pane.example.scores[1] == -0.01
+    await stage.press("up")
+    assert pane.example.scores[1] == 0
+    await stage.press("enter", "backspace", "7", "escape")
+    assert pane.example.scores[1] == 0
+    await stage.press("right", "right", "backspace")
+    assert pane.example.scores == (-24, 0, 0, 1, 24)
+    await stage.press("escape")
+    assert pane.example.scores == (-24, 0, 0, 10, 24)
 
 
-def test_text_that_is_not_a_score_is_explained_and_nothing_is_lost() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        before = pane.worked
-        await stage.press("-", "-", "enter")
-        assert "from -1000 to 1000" in top(stage)
-        assert pane.example.scores == START
-        assert pane.worked is before
-        for ask in (pane.command, lambda: pane.numbers("json")):
-            assert "from -1000 to 1000" in refusal(ask)
-        await stage.press("backspace", "9", "9", "9", "9")
-        assert "from -1000 to 1000" in top(stage)
-        assert pane.example.scores[0] == -999
-        await stage.press("escape")
-        assert pane.example.scores == START
-        assert "logit x" in top(stage)
-        await stage.press("5", "e", "right", "up")
-        assert pane.example.scores[0] == 6
-        assert "logit x" in top(stage)
-
-    play(script)
+@played()
+async def test_text_that_is_not_a_score_is_explained_and_nothing_is_lost(stage: Stage) -> None:
+    pane = await opened(stage)
+    before = pane.worked
+    await stage.press("-", "-", "enter")
+    assert "from -1000 to 1000" in top(stage)
+    assert pane.example.scores == START
+    assert pane.worked is before
+    for ask in (pane.command, lambda: pane.numbers("json")):
+        assert "from -1000 to 1000" in refusal(ask)
+    await stage.press("backspace", "9", "9", "9", "9")
+    assert "from -1000 to 1000" in top(stage)
+    assert pane.example.scores[0] == -999
+    await stage.press("escape")
+    assert pane.example.scores == START
+    assert "logit x" in top(stage)
+    await stage.press("5", "e", "right", "up")
+    assert pane.example.scores[0] == 6
+    assert "logit x" in top(stage)
 
 
-def test_scores_are_added_and_removed_between_two_and_eight() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await stage.press("right", "a", "7")
-        assert pane.example.scores == (-24, -10, 7, 0, 10, 24)
-        stage.send(*["a"] * 5)
-        await stage.answered()
-        assert len(pane.example.scores) == MOST
-        assert f"not {MOST + 1}" in top(stage)
-        stage.send(*["right"] * 9, *["x"] * 9)
-        await stage.answered()
-        assert len(pane.example.scores) == 2
-        assert "not 1" in top(stage)
-        assert pane.editing.at == 1
-        await stage.press("left")
-        assert "logit x" in top(stage)
-
-    play(script)
+@played()
+async def test_scores_are_added_and_removed_between_two_and_eight(stage: Stage) -> None:
+    pane = await opened(stage)
+    await stage.press("right", "a", "7")
+    assert pane.example.scores == (-24, -10, 7, 0, 10, 24)
+    stage.send(*["a"] * 5)
+    await stage.answered()
+    assert len(pane.example.scores) == MOST
+    assert f"not {MOST + 1}" in top(stage)
+    stage.send(*["right"] * 9, *["x"] * 9)
+    await stage.answered()
+    assert len(pane.example.scores) == 2
+    assert "not 1" in top(stage)
+    assert pane.editing.at == 1
+    await stage.press("left")
+    assert "logit x" in top(stage)
 
 
-def test_keys_step_temperature_and_shift_and_reset_everything() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        weights = [pytest.approx(side.weights, rel=1e-12) for side in await worked_out(stage, pane)]
-        stage.send(*["}"] * 8)
-        await stage.until(lambda: pane.example.shift == 800)
-        assert [side.weights for side in await worked_out(stage, pane)] == weights
-        assert stage.text.count("5 of 5 overflow: no weights") == 2
-        assert "unscaled × 1 + 800" in stage.text
-        assert "Adding 800 to every logit changes no weight" in stage.words(pane.text)
-        await stage.press("{", "[", "]", "]")
-        assert pane.example.shift == 710
-        await stage.press("t", "t", "t")
-        unscaled, _ = await worked_out(stage, pane)
-        assert unscaled.weights == weights[1]
-        stage.send(*["T"] * 4)
-        await stage.answered()
-        assert pane.example.temperature == 0.5
-        await stage.press("up", "a", "R")
-        assert (pane.example.scores, pane.example.temperature, pane.example.shift) == (START, 1, 0)
-
-    play(script)
+@played()
+async def test_keys_step_temperature_and_shift_and_reset_everything(stage: Stage) -> None:
+    pane = await opened(stage)
+    weights = [pytest.approx(side.weights, rel=1e-12) for side in await worked_out(stage, pane)]
+    stage.send(*["}"] * 8)
+    await stage.until(lambda: pane.example.shift == 800)
+    assert [side.weights for side in await worked_out(stage, pane)] == weights
+    assert stage.text.count("5 of 5 overflow: no weights") == 2
+    assert "unscaled × 1 + 800" in stage.text
+    assert "Adding 800 to every logit changes no weight" in stage.words(pane.text)
+    await stage.press("{", "[", "]", "]")
+    assert pane.example.shift == 710
+    await stage.press("t", "t", "t")
+    unscaled, _ = await worked_out(stage, pane)
+    assert unscaled.weights == weights[1]
+    stage.send(*["T"] * 4)
+    await stage.answered()
+    assert pane.example.temperature == 0.5
+    await stage.press("up", "a", "R")
+    assert (pane.example.scores, pane.example.temperature, pane.example.shift) == (START, 1, 0)
 
 
-def test_scale_width_and_format_are_shared_with_the_lab() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await stage.press("w", "f", "f", "s")
-        assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (80, "bfloat16", "d_k")
-        assert (await worked_out(stage, pane))[1].multiplier == 1 / 80
-        stage.app.action_pane("Lab")
-        await stage.press("up")
-        await stage.opened(SoftmaxPane)
-        assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
-
-    play(script)
+@played()
+async def test_scale_width_and_format_are_shared_with_the_lab(stage: Stage) -> None:
+    pane = await opened(stage)
+    await stage.press("w", "f", "f", "s")
+    assert (stage.asked.d_k, stage.asked.precision, stage.asked.scale) == (80, "bfloat16", "d_k")
+    assert (await worked_out(stage, pane))[1].multiplier == 1 / 80
+    stage.app.action_pane("Lab")
+    await stage.press("up")
+    await stage.opened(SoftmaxPane)
+    assert (await worked_out(stage, pane))[1].multiplier == 1 / 128
 
 
-def test_under_a_rule_that_normalises_the_default_rule_is_used() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        assert (await worked_out(stage, pane))[1].multiplier == 0.125
-        assert "10·cos(q, k) normalises queries and keys" in stage.words(pane.text)
-        assert "--scale" not in pane.command()
-
-    play(script, Parameters(scale="cosine_10"))
+@played(Parameters(scale="cosine_10"))
+async def test_under_a_rule_that_normalises_the_default_rule_is_used(stage: Stage) -> None:
+    pane = await opened(stage)
+    assert (await worked_out(stage, pane))[1].multiplier == 0.125
+    assert "10·cos(q, k) normalises queries and keys" in stage.words(pane.text)
+    assert "--scale" not in pane.command()
 
 
-def test_a_remark_says_that_soft_cap_and_sink_are_ignored() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        assert "soft-cap and sink are ignored" in stage.words(pane.text)
-
-    play(script, Parameters(softcap=50))
+@played(Parameters(softcap=50))
+async def test_a_remark_says_that_soft_cap_and_sink_are_ignored(stage: Stage) -> None:
+    pane = await opened(stage)
+    assert "soft-cap and sink are ignored" in stage.words(pane.text)
 
 
 @pytest.mark.parametrize(
@@ -205,65 +187,55 @@ def test_the_command_prints_the_numbers_of_the_pane(
     agree(taken, capsys)
 
 
-def test_there_are_no_numbers_while_results_are_computed() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        stage.engine.hold = True
-        await stage.press("up")
-        for ask in (pane.command, lambda: pane.numbers("json")):
-            assert "still being computed" in refusal(ask)
-        stage.engine.let_go()
-        await worked_out(stage, pane)
-        assert "-23" in pane.command()
-
-    play(script)
+@played()
+async def test_there_are_no_numbers_while_results_are_computed(stage: Stage) -> None:
+    pane = await opened(stage)
+    stage.engine.hold = True
+    await stage.press("up")
+    for ask in (pane.command, lambda: pane.numbers("json")):
+        assert "still being computed" in refusal(ask)
+    stage.engine.let_go()
+    await worked_out(stage, pane)
+    assert "-23" in pane.command()
 
 
-def test_a_small_screen_scrolls_and_follows_the_cursor() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await stage.press("a", "a", "a")
-        assert "more lines (PgDn)" in stage.text
-        await stage.press(*["pagedown"] * 4)
-        assert "naive: exp(x)" in stage.text
-        assert "more lines" not in stage.text
-        await stage.press("left")
-        assert "▸" in stage.text
-        assert pane.text.top == 0
-
-    play(script, size=(80, 24))
+@played(size=(80, 24))
+async def test_a_small_screen_scrolls_and_follows_the_cursor(stage: Stage) -> None:
+    pane = await opened(stage)
+    await stage.press("a", "a", "a")
+    assert "more lines (PgDn)" in stage.text
+    await stage.press(*["pagedown"] * 4)
+    assert "naive: exp(x)" in stage.text
+    assert "more lines" not in stage.text
+    await stage.press("left")
+    assert "▸" in stage.text
+    assert pane.text.top == 0
 
 
-def test_an_ascii_pane_and_its_help_on_the_last_key_show_nothing_but_ascii() -> None:
-    async def script(stage: Stage) -> None:
-        await opened(stage)
-        await stage.press("t", "]")
-        assert stage.text.isascii()
-        await stage.press("?")
-        assert isinstance(stage.app.screen, HelpScreen)
-        await stage.still()
-        assert "shift (c)" in stage.text
-        assert stage.text.isascii()
-
-    play(script, glyphs=ASCII)
+@played(glyphs=ASCII)
+async def test_an_ascii_pane_and_its_help_on_the_last_key_show_nothing_but_ascii(stage: Stage) -> None:
+    await opened(stage)
+    await stage.press("t", "]")
+    assert stage.text.isascii()
+    await stage.press("?")
+    assert isinstance(stage.app.screen, HelpScreen)
+    await stage.still()
+    assert "shift (c)" in stage.text
+    assert stage.text.isascii()
 
 
-def test_a_click_selects_a_score() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        for y, at in ((8, 4), (4, 0), (6, 2), (3, 2), (20, 2)):
-            await stage.pilot.click(pane.text, (10, y - 1))
-            assert pane.editing.at == at
-
-    play(script)
+@played()
+async def test_a_click_selects_a_score(stage: Stage) -> None:
+    pane = await opened(stage)
+    for y, at in ((8, 4), (4, 0), (6, 2), (3, 2), (20, 2)):
+        await stage.pilot.click(pane.text, (10, y - 1))
+        assert pane.editing.at == at
 
 
-def test_e_exports_unless_a_number_is_being_typed() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await opened(stage)
-        await stage.press("2", "e", "1", "enter")
-        assert pane.example.scores[0] == 20
-        await stage.press("e")
-        assert isinstance(stage.app.screen, ExportScreen)
-
-    play(script)
+@played()
+async def test_e_exports_unless_a_number_is_being_typed(stage: Stage) -> None:
+    pane = await opened(stage)
+    await stage.press("2", "e", "1", "enter")
+    assert pane.example.scores[0] == 20
+    await stage.press("e")
+    assert isinstance(stage.app.screen, ExportScreen)

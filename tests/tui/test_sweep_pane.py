@@ -2,17 +2,17 @@
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.model_widths import landmarks
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.pane import GRIDS, SweepPane
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import SIZES, SMALL, Stage, play
+from stage import SIZES, SMALL, Stage, play, played
 
 pytestmark = pytest.mark.slow
 
@@ -36,42 +36,37 @@ def plotted(stage: Stage, pane: SweepPane) -> str:
     return "\n".join(stage.part(pane.plot)[3:-2])
 
 
-def test_every_point_is_measured_beside_its_exact_value() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        for d_k in pane.swept.d_ks:
-            found = pane.swept.points[d_k]
-            alone, exact = run(replace(SMALL, d_k=d_k)), predict(replace(SMALL, d_k=d_k))
-            for index, column in enumerate(found.point.measurement.columns):
-                expected = alone.columns[index].measured["entropy"].value
-                assert column.measured["entropy"].value == pytest.approx(expected, rel=1e-4)
-                assert found.prediction.columns[index].values == exact.columns[index].values
-        text = plotted(stage, pane)
-        assert text.count("◈") + text.count("●") >= 6
-        assert text.count("◈") + text.count("◆") >= 6
-        assert any(0x2800 < ord(sign) < 0x2900 for sign in text)
-
-    play(script)
+@played()
+async def test_every_point_is_measured_beside_its_exact_value(stage: Stage) -> None:
+    pane = await shown(stage)
+    for d_k in pane.swept.d_ks:
+        found = pane.swept.points[d_k]
+        alone, exact = run(replace(SMALL, d_k=d_k)), predict(replace(SMALL, d_k=d_k))
+        for index, column in enumerate(found.point.measurement.columns):
+            expected = alone.columns[index].measured["entropy"].value
+            assert column.measured["entropy"].value == pytest.approx(expected, rel=1e-4)
+            assert found.prediction.columns[index].values == exact.columns[index].values
+    text = plotted(stage, pane)
+    assert text.count("◈") + text.count("●") >= 6
+    assert text.count("◈") + text.count("◆") >= 6
+    assert any(0x2800 < ord(sign) < 0x2900 for sign in text)
 
 
-def test_the_values_at_the_cursor_are_those_of_the_lab() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await shown(stage)
-        await stage.press("right")
-        pane = await shown(stage)
-        unscaled, scaled = stage.part(pane.plot)[1:3]
-        expected, exact = run(replace(SMALL, d_k=65)), predict(replace(SMALL, d_k=65))
-        for line, column, theory in zip((unscaled, scaled), expected.columns, exact.columns, strict=True):
-            measured, found = column.measured["entropy"].value, [float(n) for n in re.findall(r"\d+\.\d{2,}", line)]
-            assert measured is not None
-            assert any(number == pytest.approx(measured, rel=2e-3) for number in found)
-            assert any(number == pytest.approx(theory.values["entropy"], rel=2e-3) for number in found)
-        assert "d_k 65" in unscaled
-        assert "unscaled × 1" in unscaled
-        assert "scaled × 0.124" in scaled
-
-    play(script)
+@played(settled=True)
+async def test_the_values_at_the_cursor_are_those_of_the_lab(stage: Stage) -> None:
+    await shown(stage)
+    await stage.press("right")
+    pane = await shown(stage)
+    unscaled, scaled = stage.part(pane.plot)[1:3]
+    expected, exact = run(replace(SMALL, d_k=65)), predict(replace(SMALL, d_k=65))
+    for line, column, theory in zip((unscaled, scaled), expected.columns, exact.columns, strict=True):
+        measured, found = column.measured["entropy"].value, [float(n) for n in re.findall(r"\d+\.\d{2,}", line)]
+        assert measured is not None
+        assert any(number == pytest.approx(measured, rel=2e-3) for number in found)
+        assert any(number == pytest.approx(theory.values["entropy"], rel=2e-3) for number in found)
+    assert "d_k 65" in unscaled
+    assert "unscaled × 1" in unscaled
+    assert "scaled × 0.124" in scaled
 
 
 @pytest.mark.parametrize(
@@ -83,61 +78,53 @@ def test_the_values_at_the_cursor_are_those_of_the_lab() -> None:
         ([*["down"] * 7, "left"], [32, 16, 8, 4, 2, 1, 1, 1]),
     ],
 )
-def test_keys_move_the_cursor_and_the_lab_follows(keys: list[str], d_ks: list[int]) -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        for key, d_k in zip(keys, d_ks, strict=True):
-            await stage.press(key)
-            assert (stage.asked.d_k, pane.plot.cursor) == (d_k, d_k)
-        await stage.press("less_than_sign")
-        assert stage.app.active == "Lab"
-        await stage.settled()
-        assert stage.measurement.subject == replace(SMALL, d_k=d_ks[-1])
-
-    play(script)
+@played()
+async def test_keys_move_the_cursor_and_the_lab_follows(stage: Stage, keys: list[str], d_ks: list[int]) -> None:
+    pane = await shown(stage)
+    for key, d_k in zip(keys, d_ks, strict=True):
+        await stage.press(key)
+        assert (stage.asked.d_k, pane.plot.cursor) == (d_k, d_k)
+    await stage.press("less_than_sign")
+    assert stage.app.active == "Lab"
+    await stage.settled()
+    assert stage.measurement.subject == replace(SMALL, d_k=d_ks[-1])
 
 
-def test_keys_in_a_burst_each_start_from_the_one_before() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        stage.send(*["right"] * 40, *["up"] * 2, "s", *["left"] * 7, "]")
-        await stage.until(lambda: stage.asked.n_keys == 32, "the last key")
-        assert stage.asked == replace(SMALL, d_k=249, scale=stage.asked.scale, n_keys=32)
-        assert stage.asked.scale != SMALL.scale
-        await stage.known(pane)
-
-    play(script)
+@played()
+async def test_keys_in_a_burst_each_start_from_the_one_before(stage: Stage) -> None:
+    pane = await shown(stage)
+    stage.send(*["right"] * 40, *["up"] * 2, "s", *["left"] * 7, "]")
+    await stage.until(lambda: stage.asked.n_keys == 32, "the last key")
+    assert stage.asked == replace(SMALL, d_k=249, scale=stage.asked.scale, n_keys=32)
+    assert stage.asked.scale != SMALL.scale
+    await stage.known(pane)
 
 
-def test_m_goes_through_all_statistics_and_back() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        seen: list[Statistic] = []
-        for _ in ALWAYS:
-            seen.append(pane.plot.statistic)
-            assert stage.part(pane.plot)[0].strip().startswith(pane.plot.statistic.label)
-            assert pane.plot.statistic.definition.split()[0] in stage.words(pane.words)
-            await stage.press("m")
-        assert set(seen) == set(ALWAYS)
-        assert pane.plot.statistic is seen[0] is STATISTIC["entropy"]
-        await stage.press("M")
-        assert pane.plot.statistic is seen[-1]
-
-    play(script)
+@played()
+async def test_m_goes_through_all_statistics_and_back(stage: Stage) -> None:
+    pane = await shown(stage)
+    seen: list[Statistic] = []
+    for _ in ALWAYS:
+        seen.append(pane.plot.statistic)
+        assert stage.part(pane.plot)[0].strip().startswith(pane.plot.statistic.label)
+        assert pane.plot.statistic.definition.split()[0] in stage.words(pane.words)
+        await stage.press("m")
+    assert set(seen) == set(ALWAYS)
+    assert pane.plot.statistic is seen[0] is STATISTIC["entropy"]
+    await stage.press("M")
+    assert pane.plot.statistic is seen[-1]
 
 
-def test_a_switches_between_a_logarithmic_and_a_linear_axis() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        pane.plot.statistic = STATISTIC["logit_variance"]
-        await stage.press("a")
-        assert "log axis" not in stage.part(pane.plot)[0]
-        await stage.press("a")
-        assert "log axis" in stage.part(pane.plot)[0]
-        labels = [line.split("┤")[0].strip() for line in stage.part(pane.plot)[3:-2]]
-        assert {"1", "10"} <= set(labels)
-
-    play(script)
+@played()
+async def test_a_switches_between_a_logarithmic_and_a_linear_axis(stage: Stage) -> None:
+    pane = await shown(stage)
+    pane.plot.statistic = STATISTIC["logit_variance"]
+    await stage.press("a")
+    assert "log axis" not in stage.part(pane.plot)[0]
+    await stage.press("a")
+    assert "log axis" in stage.part(pane.plot)[0]
+    labels = [line.split("┤")[0].strip() for line in stage.part(pane.plot)[3:-2]]
+    assert {"1", "10"} <= set(labels)
 
 
 def test_the_table_has_a_row_for_each_landmark_and_marks_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,81 +143,71 @@ def test_the_table_has_a_row_for_each_landmark_and_marks_the_cursor(monkeypatch:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-def test_the_pane_fits_every_size(glyphs: Glyphs) -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        for size in [*SIZES, (90, 22), (40, 12), (80, 24)]:
-            await stage.resize(*size)
-            await stage.still()
-            assert len(stage.part(pane.plot)) >= min(size[1] - 10, 12)
-            assert len(stage.part(pane.table)) >= 4 or size[1] < 24
-            assert all(len(line) == size[0] for line in stage.lines)
-            assert stage.text.isascii() or not glyphs.ascii
-            assert "64" in stage.part(pane.plot)[-1]
-            assert sum(sign in glyphs.marks for sign in plotted(stage, pane)) >= 6
-
-    play(script, glyphs=glyphs)
+@played()
+async def test_the_pane_fits_every_size(stage: Stage, glyphs: Glyphs) -> None:
+    pane = await shown(stage)
+    for size in [*SIZES, (90, 22), (40, 12), (80, 24)]:
+        await stage.resize(*size)
+        await stage.still()
+        assert len(stage.part(pane.plot)) >= min(size[1] - 10, 12)
+        assert len(stage.part(pane.table)) >= 4 or size[1] < 24
+        assert all(len(line) == size[0] for line in stage.lines)
+        assert stage.text.isascii() or not glyphs.ascii
+        assert "64" in stage.part(pane.plot)[-1]
+        assert sum(sign in glyphs.marks for sign in plotted(stage, pane)) >= 6
 
 
-def test_v_shows_the_plot_the_table_or_both() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        views: list[tuple[bool, bool]] = []
-        for _ in range(4):
-            views.append((pane.plot.display, pane.table.display))
-            await stage.press("v")
-        assert views == [(True, True), (True, False), (False, True), (True, True)]
-
-    play(script)
+@played()
+async def test_v_shows_the_plot_the_table_or_both(stage: Stage) -> None:
+    pane = await shown(stage)
+    views: list[tuple[bool, bool]] = []
+    for _ in range(4):
+        views.append((pane.plot.display, pane.table.display))
+        await stage.press("v")
+    assert views == [(True, True), (True, False), (False, True), (True, True)]
 
 
-def test_a_d_k_at_which_the_rule_has_no_value_is_explained_and_left_out() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        while pane.parameters.scale != "log_d_k":
-            await stage.press("s")
-        assert "scale 1/ln d_k has no value" in stage.words(pane.words)
-        await stage.until(lambda: pane.is_current and pane.swept.complete)
-        assert pane.swept.d_ks[0] == 2
-        await stage.press("right")
-        await stage.known(pane)
-        assert "has no value" not in stage.words(pane.words)
-
-    play(script, replace(SMALL, d_k=1))
+@played(replace(SMALL, d_k=1))
+async def test_a_d_k_at_which_the_rule_has_no_value_is_explained_and_left_out(stage: Stage) -> None:
+    pane = await shown(stage)
+    while pane.parameters.scale != "log_d_k":
+        await stage.press("s")
+    assert "scale 1/ln d_k has no value" in stage.words(pane.words)
+    await stage.until(lambda: pane.is_current and pane.swept.complete)
+    assert pane.swept.d_ks[0] == 2
+    await stage.press("right")
+    await stage.known(pane)
+    assert "has no value" not in stage.words(pane.words)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"), [({"d_k": 100}, "d_k 100 is outside"), ({"components": "uniform"}, "No exact value")]
+    ("parameters", "says"),
+    [(replace(SMALL, d_k=100), "d_k 100 is outside"), (replace(SMALL, components="uniform"), "No exact value")],
+    ids=["outside", "no exact value"],
 )
-def test_what_the_plot_cannot_show_is_explained(changes: dict[str, Any], says: str) -> None:
-    async def script(stage: Stage) -> None:
-        pane, outside = await shown(stage), "d_k" in changes
-        assert says in stage.words(pane.words)
-        assert ("▸" in stage.part(pane.plot)[-2]) == outside
-        assert any(0x2800 < ord(sign) < 0x2900 for sign in plotted(stage, pane)) == outside
-
-    play(script, replace(SMALL, **changes))
+@played()
+async def test_what_the_plot_cannot_show_is_explained(stage: Stage, parameters: Parameters, says: str) -> None:
+    pane, outside = await shown(stage), parameters.d_k == 100
+    assert says in stage.words(pane.words)
+    assert ("▸" in stage.part(pane.plot)[-2]) == outside
+    assert any(0x2800 < ord(sign) < 0x2900 for sign in plotted(stage, pane)) == outside
 
 
-def test_a_click_moves_the_cursor_there() -> None:
-    async def script(stage: Stage) -> None:
-        pane = await shown(stage)
-        labels = stage.part(pane.plot)[-1]
-        await stage.pilot.click(pane.plot, offset=(labels.index("16"), 10))
-        await stage.answered()
-        assert 14 <= pane.parameters.d_k <= 18
-        assert stage.asked.d_k == pane.parameters.d_k
-
-    play(script)
+@played()
+async def test_a_click_moves_the_cursor_there(stage: Stage) -> None:
+    pane = await shown(stage)
+    labels = stage.part(pane.plot)[-1]
+    await stage.pilot.click(pane.plot, offset=(labels.index("16"), 10))
+    await stage.answered()
+    assert 14 <= pane.parameters.d_k <= 18
+    assert stage.asked.d_k == pane.parameters.d_k
 
 
-def test_help_is_about_the_statistic_and_the_pane() -> None:
-    async def script(stage: Stage) -> None:
-        await shown(stage)
-        await stage.press("?")
-        await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
-        await stage.still()
-        assert "entropy" in stage.text
-        assert "One statistic over d_k" in stage.text
-
-    play(script, size=(120, 40))
+@played(size=(120, 40))
+async def test_help_is_about_the_statistic_and_the_pane(stage: Stage) -> None:
+    await shown(stage)
+    await stage.press("?")
+    await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
+    await stage.still()
+    assert "entropy" in stage.text
+    assert "One statistic over d_k" in stage.text
