@@ -79,6 +79,7 @@ class Field:
     choices: tuple[str, ...] = ()
     group: str = ""  # fields of one group are shown together
     step: float | Literal["double"] = 1  # "double": the next power of two
+    least: float = 0  # the smallest size of a number that is not 0
     applies: Callable[[Parameters], bool] = lambda _: True  # whether it has an effect with these parameters
 
     @property
@@ -94,7 +95,8 @@ class Field:
         number = "a whole number" if self.kind == "integer" else "a number"
         if math.isinf(self.low):
             return number
-        return f"{number} from {self.low:g} to {format_bound(self.high)}"
+        least = f" (0 or at least {self.least:g} in size)" if self.least else ""
+        return f"{number} from {self.low:g} to {format_bound(self.high)}{least}"
 
     def check(self, value: object) -> None:
         """Raise ParameterError unless this value is accepted."""
@@ -103,7 +105,7 @@ class Field:
         elif isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
             accepted = False
         else:
-            accepted = self.low <= value <= self.high and math.isfinite(value)
+            accepted = self.low <= value <= self.high and math.isfinite(value) and not 0 < abs(value) < self.least
         if not accepted:
             raise ParameterError(f"{self.label}: must be {self.accepted}, not {value!r}")
 
@@ -169,6 +171,8 @@ def _users(name: str) -> str:
     *others, last = rules_that_need(name)
     return f"{', '.join(others)} and {last}" if others else last
 
+
+_LEAST = 1e-6  # of a number that may be 0: products of several are far from the smallest number of float32
 
 FIELDS: tuple[Field, ...] = (
     Field(
@@ -246,7 +250,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "softcap", "soft-cap", "cap",
         "Logits become cap·tanh(logit/cap) after scaling and before the mask, as in Gemma 2 (50); 0 turns it off.",
-        "real", 0, 10_000, step=10, group="attention",
+        "real", 0, 10_000, step=10, least=_LEAST, group="attention",
     ),
     Field(
         "sink", "sink", "sink",
@@ -277,25 +281,25 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "mean_q", "mean of q", "μ_q", "Mean of each component of a query.",
-        "real", -100, 100, step=0.1, group="components",
+        "real", -100, 100, step=0.1, least=_LEAST, group="components",
     ),
     Field(
         "std_q", "std of q", "σ_q", "Standard deviation of each component of a query.",
-        "real", 0, 100, step=0.1, group="components",
+        "real", 0, 100, step=0.1, least=_LEAST, group="components",
     ),
     Field(
         "mean_k", "mean of k", "μ_k", "Mean of each component of a key.",
-        "real", -100, 100, step=0.1, group="components",
+        "real", -100, 100, step=0.1, least=_LEAST, group="components",
     ),
     Field(
         "std_k", "std of k", "σ_k", "Standard deviation of each component of a key.",
-        "real", 0, 100, step=0.1, group="components",
+        "real", 0, 100, step=0.1, least=_LEAST, group="components",
     ),
     Field(
         "correlation", "correlation", "ρ",
         "Correlation of matching components of every query and key: both contain √|ρ| of one shared direction, as "
         "aligned queries and keys of trained heads do.",
-        "real", -1, 1, step=0.05, group="components",
+        "real", -1, 1, step=0.05, least=_LEAST, group="components",
     ),
     Field(
         "seed", "seed", "seed",

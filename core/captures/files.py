@@ -16,6 +16,9 @@ from typing import BinaryIO
 
 from ..errors import InputError
 
+# Bytes of a header, of an archive's directory, and of all metadata: parsed, they take up to thirty times the memory.
+LARGEST_HEADER = 1 << 23
+
 
 class CaptureError(InputError):
     """A capture cannot be read; the message is one line: what is wrong, where, and what is accepted."""
@@ -33,7 +36,8 @@ class Identity:
 
 def plain(text: object) -> str:
     """Return the text on one line, with control characters escaped."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+    line = str(text)
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def short(text: object, most: int = 120) -> str:

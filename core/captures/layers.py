@@ -15,6 +15,8 @@ from .naming import Axes, Pair, shared_mask
 from .stored import FLOATS, Stored
 
 LARGEST = 1 << 28  # numbers in one head's scores, queries and keys, or mask
+MOST_HEADS = 1 << 14  # of a layer
+MOST_TEXTS = 1 << 16  # of a batch
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ def build_layer(
     q, k = arrays[pair.q], arrays[pair.k]
     for array in (q, k):
         _require_numbers(array)
+        array.require_modest()
     axes, note = find_axes(q, k, pair, given, metadata.heads, metadata.d_k)
     notes = [] if note is None else [note]
     located_q = locate(q, axes, metadata.heads)
@@ -62,7 +65,7 @@ def build_layer(
     notes += [*causal_notes, *mask_notes]
     padded = None
     if mask is None and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
-        padded = lengths if min(lengths) < sizes[3] else None
+        padded = lengths if min(lengths) < sizes[3] >= max(lengths) else None
     if padded is not None:
         notes.append("the file has lengths but no mask: keys beyond each text's length are treated as padding")
     layer = Layer(
@@ -120,6 +123,9 @@ def _sizes(q: Located, k: Located) -> Sizes:
     if heads % kv_heads:
         raise CaptureError(f"{where}: {heads} query heads cannot share {kv_heads} key heads; {hint}")
     batch, queries, keys = q.size("batch"), q.size("token"), k.size("token")
+    for words, count, most in (("heads", heads, MOST_HEADS), ("texts", batch, MOST_TEXTS)):
+        if count > most:
+            raise CaptureError(f"{where}: must have at most {most} {words}, not {count}; {hint}")
     for what, count in (
         (f"{queries} queries × {keys} keys make {queries * keys} scores per head", queries * keys),
         ("the queries and keys of one head have too many numbers", batch * (queries + keys) * q.size("d_k")),
@@ -174,6 +180,7 @@ def _mask(
     mask = arrays[name]
     if mask.format is None or (mask.format.kind not in "biuf" and mask.dtype not in FLOATS):
         raise CaptureError(f"{mask.where} holds {plain(mask.dtype)}; must be bool, integer or floating-point")
+    mask.require_modest()
     shape = mask_shape(mask, sizes)
     if shape[0] * shape[2] * shape[3] > LARGEST:
         raise CaptureError(f"{mask.where} is too large; must have at most {LARGEST} numbers per head")

@@ -9,7 +9,7 @@ import numpy as np
 
 from .files import CaptureError, quoted
 from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
-from .stored import AnyArray, Stored
+from .stored import AnyArray, AtHand, Stored
 
 FLAT = "head*d_k"  # a projection's output, with concatenated heads
 ACCEPTED = "batch, head, token, d_k or head*d_k, separated by commas, each at most once, including token and d_k"
@@ -36,10 +36,10 @@ class Located:
         """Return the length of an axis; 1 if the array does not have it."""
         return self.shape[self.axes.index(axis)] if axis in self.axes else 1
 
-    def read_head(self, stream: BinaryIO, head: int) -> AnyArray:
+    def read_head(self, stream: BinaryIO, head: int, at_hand: AtHand) -> AnyArray:
         """Return one head, [batch, token, d_k], in the stored type."""
         along = self.axes.index("head") if "head" in self.axes else None
-        values = self.array.read(stream, self.shape, along, head)
+        values = self.array.read(stream, self.shape, along, head, at_hand)
         left = [axis for axis in self.axes if axis != "head"]
         if "batch" not in left:
             values, left = values[np.newaxis], ["batch", *left]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from .files import CaptureError, plain, quoted, short
+from .files import LARGEST_HEADER, CaptureError, plain, quoted, short
 
 SCHEMA = "attn-tui/qk-1"
 
@@ -49,7 +49,13 @@ class Metadata:
     def __init__(self, path: Path, values: Mapping[str, str]) -> None:
         self._where = f"{plain(path)}: metadata"
         self._values = values
+        length = sum(len(value) for value in values.values())
+        if length > LARGEST_HEADER:
+            raise CaptureError(f"{self._where} must have at most {LARGEST_HEADER} characters, not {length}")
         self._entries = self._layer_entries()
+        self._indexed = any("index" in entry for entry in self._entries)
+        numbered = ((entry.get("index"), entry) for entry in reversed(self._entries))  # of two, the first is used
+        self._by_index = {index: entry for index, entry in numbered if isinstance(index, (int, float))}
 
     def line(self, key: str) -> str | None:
         """Return free text as one line that is safe to show."""
@@ -63,7 +69,7 @@ class Metadata:
             return None
         if value.lstrip().startswith("["):
             try:
-                listed = _strings(_from_json(value))
+                listed = _strings(from_json(value))
             except ValueError:
                 listed = None  # a plain text may begin with a bracket
             if listed is not None and len(listed) == batch:
@@ -126,8 +132,8 @@ class Metadata:
         nothing: Mapping[str, object] = {}
         if not entries:
             return nothing
-        if any("index" in entry for entry in entries):
-            return next((entry for entry in entries if entry.get("index") == index), nothing)
+        if self._indexed:
+            return self._by_index.get(index, nothing)
         if len(entries) == layers:
             return entries[position]
         if index < len(entries):
@@ -170,7 +176,7 @@ class Metadata:
 
     def _json(self, key: str, value: str) -> object:
         try:
-            return _from_json(value)
+            return from_json(value)
         except ValueError as error:
             raise CaptureError(f"{self._where} {key!r} is not JSON: {short(error)}") from error
 
@@ -178,7 +184,7 @@ class Metadata:
         return CaptureError(f"{self._where} {key!r} must be {accepted}, not {quoted(value)}")
 
 
-def _from_json(text: str) -> object:
+def from_json(text: str) -> object:
     """Return the value of a JSON text; raise ValueError if it is invalid or nested too deeply."""
     try:
         return cast(object, json.loads(text))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import FloatArray
 from .capture import Capture, Layer
 from .files import CaptureError, Identity, opened, plain, quoted
 from .kinds.catalogue import contents
 from .layers import LARGEST, StoredLayer, build_layer
 from .layout import parse_axes
-from .masks import causal_mask, read_mask
+from .masks import Visibility, read_mask, visibility
 from .metadata import SCHEMA, Metadata
 from .naming import ACCEPTED, HEADS_FIRST, pairs, partner
-from .stored import AnyArray, Contents, Stored
+from .stored import AnyArray, AtHand, Contents, Stored
 
 __all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "read_head", "sample_path"]
 
@@ -30,10 +30,11 @@ class CaptureFile(Capture):
 
     stored: tuple[StoredLayer, ...]  # in the order of `layers`
     identities: tuple[tuple[Path, Identity], ...]  # of the files when they were opened
+    at_hand: AtHand = field(default_factory=AtHand, compare=False, repr=False)  # decompressed with the last heads
 
     def described(self) -> Capture:
         """Return the contents without locations, which can be sent to a process without NumPy."""
-        return Capture(**{field.name: getattr(self, field.name) for field in fields(Capture)})
+        return Capture(**{each.name: getattr(self, each.name) for each in fields(Capture)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Head:
 
     q: FloatArray  # [batch, queries, d_k], float64 if the file holds float64, else float32
     k: FloatArray  # [batch, keys, d_k]
-    visible: BoolArray | None  # [batch or 1, queries, keys], read-only; True = may be attended to; None = all
+    visibility: Visibility | None  # None: every query may attend to every key
 
 
 def sample_path() -> Path:
@@ -112,14 +113,14 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
         raise CaptureError(f"{plain(capture.path)}: layer {layer.index} has heads 0 to {layer.heads - 1}, not {head}")
     files, stored = dict(capture.identities), capture.stored[layer.position]
     with opened(stored.q.array.path, files[stored.q.array.path]) as (stream, _):
-        q = stored.q.read_head(stream, head)
+        q = stored.q.read_head(stream, head, capture.at_hand)
     with opened(stored.k.array.path, files[stored.k.array.path]) as (stream, _):
-        k = stored.k.read_head(stream, head // (layer.heads // layer.kv_heads))
+        k = stored.k.read_head(stream, head // (layer.heads // layer.kv_heads), capture.at_hand)
     wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
     return Head(
         _finite(q, wide, stored.q.array, layer, head),
         _finite(k, wide, stored.k.array, layer, head),
-        _visible(stored, head, files),
+        _visibility(capture, stored, head, files),
     )
 
 
@@ -139,20 +140,17 @@ def _finite(
     return numbers
 
 
-def _visible(stored: StoredLayer, head: int, files: dict[Path, Identity]) -> BoolArray | None:
+def _visibility(
+    capture: CaptureFile, stored: StoredLayer, head: int, files: dict[Path, Identity]
+) -> Visibility | None:
     """Combine mask, lengths and causal mask; None if they hide nothing."""
-    layer, visible = stored.layer, None
+    layer, mask = stored.layer, None
     if stored.mask is not None:
         with opened(stored.mask.path, files[stored.mask.path]) as (stream, _):
-            visible = read_mask(stream, stored.mask, head, layer.sizes)
+            mask = read_mask(stream, stored.mask, head, layer.sizes, capture.at_hand)
     elif stored.lengths is not None:
-        visible = np.arange(layer.keys) < np.array(stored.lengths)[:, np.newaxis, np.newaxis]
-    if layer.causal is not None:
-        causal = causal_mask(layer.queries, layer.keys, layer.causal)[np.newaxis]
-        visible = causal if visible is None else visible & causal
-    if visible is None or bool(visible.all()):
-        return None
-    return np.broadcast_to(visible, (visible.shape[0], layer.queries, layer.keys))
+        mask = np.arange(layer.keys) < np.array(stored.lengths)[:, np.newaxis, np.newaxis]
+    return visibility(layer.queries, layer.keys, mask, layer.causal)
 
 
 def _missing_scales(layers: Sequence[Layer]) -> list[str]:

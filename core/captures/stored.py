@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import io
-import lzma
 import math
-import struct
-import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
@@ -22,21 +18,9 @@ import numpy.typing as npt
 from .files import CaptureError, Identity, plain, quoted, short
 
 AnyArray: TypeAlias = npt.NDArray[Any]
+# Decompressed parts of arrays: the first index along the axis of heads, and the values [outer, indices, inner].
+AtHand: TypeAlias = dict["Stored", tuple[int, AnyArray]]
 
-# Raised by zipfile and its decompressors for a damaged, encrypted or unknown archive.
-ARCHIVE_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    OSError,
-    ValueError,
-    OverflowError,
-    IndexError,
-    struct.error,
-)
 FLOATS: dict[str, np.dtype[Any]] = {
     name: np.dtype(cast(Any, getattr(ml_dtypes, name, name)))
     for name in (
@@ -44,7 +28,22 @@ FLOATS: dict[str, np.dtype[Any]] = {
         "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
     )
 }  # fmt: skip
+MOST_AXES = 64  # as in NumPy
+# Bytes that a compressed array may have in any case, and how many times its compressed bytes it may have beyond.
+# Padding and masks compress a hundredfold; what compresses better and is large was made to fill the memory.
+_ALWAYS, _RATIO = 1 << 26, 100
+_AT_HAND = 1 << 27  # bytes of a compressed array that are kept: neighbouring heads, which are read next
+_MOST_AT_HAND = 3  # such arrays: a layer's queries, keys and mask
 _BLOCK = 1 << 22  # bytes; reads of a strided head are gathered into blocks of this size
+_CHUNK = 1 << 16  # bytes that are decompressed at once
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The place of a compressed array in the file."""
+
+    offset: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ class Stored(ABC):
     format: np.dtype[Any] | None  # None if NumPy has no such type, or it is not supported
     shape: tuple[int, ...]
     fortran: bool = False  # whether its elements are in Fortran order
+    packed: Packed | None = field(default=None, kw_only=True)  # if it is compressed
 
     @property
     def where(self) -> str:
@@ -73,11 +73,30 @@ class Stored(ABC):
         """Bytes of its elements; 0 if the type is not known."""
         return 0 if self.format is None else self.format.itemsize * math.prod(self.shape)
 
+    def require_modest(self) -> None:
+        """Raise CaptureError for a compressed array that is far larger than its file."""
+        if self.packed is None:
+            return
+        most = max(_ALWAYS, _RATIO * self.packed.size)
+        if self.nbytes > most:
+            raise CaptureError(
+                f"{self.where} has {self.nbytes} bytes, compressed to {self.packed.size}; must be at most {most}, or "
+                "not compressed (numpy.savez)"
+            )
+
     @abstractmethod
-    def read(self, stream: BinaryIO, shape: tuple[int, ...], axis: int | None = None, index: int = 0) -> AnyArray:
+    def read(
+        self,
+        stream: BinaryIO,
+        shape: tuple[int, ...],
+        axis: int | None = None,
+        index: int = 0,
+        at_hand: AtHand | None = None,
+    ) -> AnyArray:
         """Return `array[..., index, ...]` along one axis of its elements in order, reshaped to `shape`.
 
-        Returns `shape` without the axis, or all of it if there is no axis. `stream` is the open file.
+        Returns `shape` without the axis, or all of it if there is no axis. `stream` is the open file. The result may
+        be a part of `at_hand`, and must not be changed.
         """
 
 
@@ -86,43 +105,94 @@ class Contiguous(Stored):
     """An array whose elements lie one after another: in the file, or in a compressed member of an archive."""
 
     offset: int = field(kw_only=True)  # of the first byte, in the file or in the decompressed member
-    member: str | None = field(default=None, kw_only=True)
 
-    def read(self, stream: BinaryIO, shape: tuple[int, ...], axis: int | None = None, index: int = 0) -> AnyArray:
-        """Read only the blocks that hold the index; see Stored.read."""
+    def read(
+        self,
+        stream: BinaryIO,
+        shape: tuple[int, ...],
+        axis: int | None = None,
+        index: int = 0,
+        at_hand: AtHand | None = None,
+    ) -> AnyArray:
+        """Read only the blocks that hold the index, or what is compressed together with it; see Stored.read."""
         assert self.format is not None
-        outer, width, inner = 1, 1, math.prod(shape)
+        split = (1, 1, math.prod(shape))
         if axis is not None:
-            outer, width, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+            split = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+        outer, width, inner = split
+        together = min(width, _AT_HAND // (outer * inner * self.format.itemsize))
+        if at_hand is None or self.packed is None or not together:
+            found = self._read(stream, split, index, 1)
+        else:
+            first = index - index % together
+            if self not in at_hand or at_hand[self][0] != first:
+                at_hand.pop(self, None)
+                while len(at_hand) >= _MOST_AT_HAND:
+                    del at_hand[next(iter(at_hand))]
+                at_hand[self] = first, self._read(stream, split, first, min(together, width - first))
+            found = at_hand[self][1][:, index - first]
+        return found.reshape(shape if axis is None else shape[:axis] + shape[axis + 1 :])
+
+    def _read(self, stream: BinaryIO, split: tuple[int, int, int], index: int, count: int) -> AnyArray:
+        """Return [:, index : index + count] of the array, split into three axes."""
+        assert self.format is not None
+        outer, width, inner = split
         size = self.format.itemsize
         rows = max(1, _BLOCK // (width * inner * size))
-        result = np.empty((outer, inner), self.format)
+        result = np.empty((outer, count, inner), self.format)
+        source = stream if self.packed is None else _Unpacked(stream, self.packed)
         try:
-            with self._bytes(stream) as source:
-                for first in range(0, outer, rows):
-                    count = min(rows, outer - first)
-                    # From the first wanted element of these rows to the last.
-                    block = np.empty((count, width, inner) if count > 1 else (1, 1, inner), self.format)
-                    wanted = ((count - 1) * width + 1) * inner * size
-                    source.seek(self.offset + (first * width + index) * inner * size)
-                    view = block.reshape(-1).view(np.uint8).data[:wanted]
-                    if cast(io.BufferedIOBase, source).readinto(view) != wanted:
-                        raise CaptureError(f"{self.where} ends before its last element: the file is truncated")
-                    result[first : first + count] = block[:, 0]
-        except CaptureError:
-            raise
-        except ARCHIVE_ERRORS as error:
+            for first in range(0, outer, rows):
+                several = min(rows, outer - first)
+                # From the first wanted element of these rows to the last.
+                block = np.empty((several, width if several > 1 else count, inner), self.format)
+                wanted = ((several - 1) * width + count) * inner * size
+                source.seek(self.offset + (first * width + index) * inner * size)
+                view = block.reshape(-1).view(np.uint8).data[:wanted]
+                if cast(io.BufferedIOBase, source).readinto(view) != wanted:
+                    raise CaptureError(f"{self.where} ends before its last element: the file is truncated")
+                result[first : first + several] = block[:, :count]
+        except zlib.error as error:
             raise CaptureError(f"{self.where} cannot be read: {short(error)}") from error
-        return result.reshape(shape if axis is None else shape[:axis] + shape[axis + 1 :])
+        return result
 
-    @contextmanager
-    def _bytes(self, stream: BinaryIO) -> Generator[BinaryIO, None, None]:
-        """Open the bytes that the offset counts in: the file's, or the compressed member's."""
-        if self.member is None:
-            yield stream
-            return
-        with zipfile.ZipFile(stream) as archive, archive.open(self.member) as member:
-            yield cast(BinaryIO, member)
+
+class _Unpacked:
+    """The decompressed bytes of a member of an archive, read from front to back."""
+
+    def __init__(self, stream: BinaryIO, packed: Packed) -> None:
+        stream.seek(packed.offset)
+        self._stream, self._left, self._position = stream, packed.size, 0
+        self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+
+    def seek(self, position: int) -> None:
+        """Skip to a later position."""
+        while self._position < position and self._next(min(_CHUNK, position - self._position)):
+            pass
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill the view; return the number of bytes, fewer only at the end."""
+        filled = 0
+        while filled < len(view):
+            piece = self._next(min(_CHUNK, len(view) - filled))
+            if not piece:
+                break
+            view[filled : filled + len(piece)] = piece
+            filled += len(piece)
+        return filled
+
+    def _next(self, most: int) -> bytes:
+        """Return at most this many bytes; none at the end."""
+        while not self._inflate.eof:
+            source = self._inflate.unconsumed_tail
+            if not source:
+                source = self._stream.read(min(_CHUNK, self._left))
+                self._left -= len(source)
+            piece = self._inflate.decompress(source, most)
+            self._position += len(piece)
+            if piece or not source:
+                return piece
+        return b""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +14,9 @@ Format: TypeAlias = Literal["json", "csv", "markdown"]
 Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII
 
 NONE = "—"
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # the starts of formulas in spreadsheets
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
 def version() -> str:
@@ -31,9 +35,16 @@ def csv_text(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
     """Return a header and lines as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
+    writer.writerows([_as_text(cell) for cell in line] for line in (header, *lines))
     return text.getvalue()
+
+
+def _as_text(cell: object) -> object:
+    """Return a cell with an apostrophe before text that a spreadsheet would take for a formula; numbers stay."""
+    if not isinstance(cell, str):
+        return cell
+    mark = "'" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else ""
+    return mark + cell.replace("\r", "\\r")  # Python's csv would not quote it
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]], say: Say) -> str:

@@ -39,6 +39,36 @@ class RowMoments:
     m4: FloatArray
 
 
+def power_sums(scores: FloatArray, unit: float, scratch: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return the sums (4, rows) of the first four powers of the scores (rows, n), 0 where hidden.
+
+    The scores' own precision is enough, because their centre and their rows' offsets have been subtracted. `unit` is
+    a power of two: the powers are those of scores/unit, so that they stay in range. `scratch` and `squares` (rows, n)
+    are overwritten.
+    """
+    if unit != 1:
+        scores = np.multiply(scores, scores.dtype.type(1 / unit), out=scratch)
+    np.multiply(scores, scores, out=squares)
+    sums = np.empty((4, len(scores)), scores.dtype)
+    np.matmul(scores, np.ones(scores.shape[1], scores.dtype), out=sums[0])
+    np.vecdot(scores, scores, out=sums[1])
+    np.vecdot(squares, scores, out=sums[2])
+    np.vecdot(squares, squares, out=sums[3])
+    return sums if unit == 1 else sums * unit ** np.arange(1.0, 5)[:, np.newaxis]
+
+
+def row_moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | float) -> RowMoments:
+    """Return each row's moments from its power sums (4, draws, rows)."""
+    e1, e2, e3, e4 = powers / np.maximum(visible, 1)
+    return RowMoments(
+        visible=visible,
+        mean=e1 + offsets,
+        m2=np.maximum(e2 - e1 * e1, 0),
+        m3=e3 - e1 * (3 * e2 - 2 * e1 * e1),
+        m4=e4 - e1 * (4 * e3 - e1 * (6 * e2 - 3 * e1 * e1)),
+    )
+
+
 def sums_of_scores(moments: RowMoments) -> Sums:
     """Return the sums behind the statistics of logits."""
     n, u, m2, m3, m4 = moments.visible, moments.mean, moments.m2, moments.m3, moments.m4

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_s
 from .counting import count, histogram
 from .histogram import Axis, Histogram
 from .measurement import Column, Estimate, HistogramName
-from .summary import RowMoments, Sums, estimates, estimates_of_norms, sums_of_rows, sums_of_scores
+from .summary import Sums, estimates, estimates_of_norms, power_sums, row_moments, sums_of_rows, sums_of_scores
 
 Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
 
@@ -36,6 +37,7 @@ DIFFERENTIATED = 256
 WEIGHTS = Axis(-12.0, 0.0, 240, log10=True)
 JACOBIAN = Axis(0.0, 0.5, 200)  # the largest ‖J‖_F is ½, of two equal weights
 GRADIENTS = Axis(-8.0, 4.0, 240, log10=True)
+_ORDINARY = 20  # the largest power of two, and minus the smallest, of scores whose fourth powers are safe in float32
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,12 @@ class Tally:
             self.counts["weights", index] = np.zeros(WEIGHTS.bins + 2, np.int64)
             self.counts["entropy", index] = np.zeros(self.entropies.bins + 2, np.int64)
             self.counts["jacobian_norm", index] = np.zeros(JACOBIAN.bins + 2, np.int64)
+
+    @cached_property
+    def unit(self) -> float:
+        """1, or a power of two near the largest scores if the fourth powers of such scores leave float32's range."""
+        exponent = math.frexp(self.axis.high)[1]
+        return 1.0 if abs(exponent) <= _ORDINARY else math.ldexp(1, exponent)
 
     @property
     def entropies(self) -> Axis:
@@ -242,7 +250,7 @@ def _add_piece(
     logits, scratch, weights_gradient = _scratch(tally, scores)
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
-    results.powers[:, rows] = _power_sums(scores, scratch)
+    results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
     if counted is not None:
         own = number(0) if offsets is None else offsets.reshape(-1, 1)[counted].astype(scores.dtype)
         tally.counts["logits", 0] += count(_visible(scores[counted] + own, hidden, counted), tally.axis)
@@ -293,7 +301,7 @@ def _reduce(
     shape = (block.draws, block.rows)
     visible = results.visible.reshape(shape)
     own = 0.0 if offsets is None else offsets[..., 0].astype(np.float64)
-    moments = _moments(visible, results.powers.reshape(4, *shape), own)
+    moments = row_moments(visible, results.powers.reshape(4, *shape), own)
     _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.shape.draws)
     if not math.isnan(tally.band):
         _accumulate(tally.score_sums, {"inside": inside}, draws, tally.shape.draws)
@@ -328,32 +336,6 @@ def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:
     if not tally.scratch or tally.scratch[0].size < like.size:
         tally.scratch = [np.empty(like.size, like.dtype) for _ in range(3)]
     return [each[: like.size].reshape(like.shape) for each in tally.scratch]
-
-
-def _power_sums(scores: FloatArray, squares: FloatArray) -> FloatArray:
-    """Return the sums (4, rows) of the first four powers of the scores (rows, n), 0 where hidden.
-
-    The scores' own precision is enough, because their centre and their rows' offsets have been subtracted.
-    """
-    np.multiply(scores, scores, out=squares)
-    sums = np.empty((4, len(scores)), scores.dtype)
-    np.matmul(scores, np.ones(scores.shape[1], scores.dtype), out=sums[0])
-    np.vecdot(scores, scores, out=sums[1])
-    np.vecdot(squares, scores, out=sums[2])
-    np.vecdot(squares, squares, out=sums[3])
-    return sums
-
-
-def _moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | float) -> RowMoments:
-    """Return each row's moments from its power sums (4, draws, rows)."""
-    e1, e2, e3, e4 = powers / np.maximum(visible, 1)
-    return RowMoments(
-        visible=visible,
-        mean=e1 + offsets,
-        m2=np.maximum(e2 - e1 * e1, 0),
-        m3=e3 - e1 * (3 * e2 - 2 * e1 * e1),
-        m4=e4 - e1 * (4 * e3 - e1 * (6 * e2 - 3 * e1 * e1)),
-    )
 
 
 def _extremes(tally: Tally, shifted: ShiftedRows, offsets: FloatArray | None) -> None:

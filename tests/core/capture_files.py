@@ -53,9 +53,9 @@ def every_head(capture: CaptureFile, layer: int = 0) -> list[Head]:
 
 def visible(capture: CaptureFile, layer: int = 0, head: int = 0) -> Array:
     """The keys that each query of a head may attend to, which must not be all of them."""
-    found = read_head(capture, capture.layers[layer], head).visible
+    found = read_head(capture, capture.layers[layer], head).visibility
     assert found is not None
-    return found
+    return found.of(slice(None), slice(None))
 
 
 def assert_holds(capture: CaptureFile, q: Array, k: Array, layer: int = 0) -> None:

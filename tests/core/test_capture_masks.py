@@ -63,7 +63,7 @@ def test_the_metadata_names_the_mask_of_each_layer(tmp_path: Path) -> None:
     capture = opened(tmp_path, tensors, layers=[{"mask": "local"}, {"mask": None}, {}])
     assert [layer.mask for layer in capture.layers] == ["local", None, "mask"]
     np.testing.assert_array_equal(visible(capture, 0), np.tri(5, 6, dtype=bool)[np.newaxis])
-    assert every_head(capture, 1)[0].visible is None
+    assert every_head(capture, 1)[0].visibility is None
     np.testing.assert_array_equal(visible(capture, 2), TO_QUERIES)
     assert has_note(capture, "'mask' is used as the mask of every layer")
 
@@ -76,7 +76,7 @@ def test_lengths_hide_padding_if_there_is_no_mask(tmp_path: Path) -> None:
 
 
 def test_a_mask_that_hides_nothing_counts_as_no_mask(tmp_path: Path) -> None:
-    assert every_head(opened(tmp_path, masked(np.zeros((2, 6), np.float32))))[0].visible is None
+    assert every_head(opened(tmp_path, masked(np.zeros((2, 6), np.float32))))[0].visibility is None
 
 
 def test_a_mask_may_hide_every_key_of_a_row(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_causal_attention_has_a_corner(tmp_path: Path, causal: str | bool, corne
         capture = opened(tmp_path, {"q": q, "k": k}, **metadata)
         assert capture.layers[0].causal == corner
         if corner is None:
-            assert every_head(capture)[0].visible is None
+            assert every_head(capture)[0].visibility is None
         else:
             offset = 0 if corner == "top_left" else 3
             np.testing.assert_array_equal(visible(capture), np.tri(3, 6, offset, dtype=bool)[np.newaxis])

@@ -34,7 +34,7 @@ def test_the_shipped_sample_holds_what_the_safetensors_library_reads() -> None:
     capture = open_capture(sample_path())
     for index in range(6):
         assert_holds(capture, tensors[f"layers.{index}.attn.q"], tensors[f"layers.{index}.attn.k"], index)
-    assert every_head(capture)[0].visible is None
+    assert every_head(capture)[0].visibility is None
 
 
 def test_the_shipped_sample_has_its_attribution_beside_it() -> None:

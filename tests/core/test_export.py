@@ -5,13 +5,14 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from attn_tui.core.captures.capture import Capture, HeadSubject
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import CaptureFile, open_capture, sample_path
-from attn_tui.core.export.formats import version
+from attn_tui.core.export.formats import csv_text, version
 from attn_tui.core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
 from attn_tui.core.export.report import report_csv, report_json, report_markdown
 from attn_tui.core.lab.experiment import run
@@ -202,3 +203,26 @@ def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Paramete
     text = report_markdown(measurement, EXACT, ascii_only)
     assert text.isascii()
     assert any(row[0] == r"\|\|J\|\|_F" for row in cells(text))
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+def test_csv_has_no_text_that_a_spreadsheet_takes_for_a_formula(start: str) -> None:
+    formula = f"{start}cmd|' /C calc'!A0"
+    lines = [*csv.reader(io.StringIO(csv_text([formula], [[formula, "a=b", "1/√d_k", "", "a\r=b"]])))]
+    shown = "'" + formula.replace("\r", r"\r")
+    assert lines == [[shown], [shown, "a=b", "1/√d_k", "", r"a\r=b"]]
+
+
+def test_csv_has_numbers_as_they_are() -> None:
+    assert csv_text(["n"], [[-1, -0.5, -1e-300, 3, None, True]]) == "n\n-1,-0.5,-1e-300,3,,True\n"
+    assert csv_text(["n"], [["-1", "-0.5", "+2e-3", "-1+1"]]) == "n\n-1,-0.5,+2e-3,'-1+1\n"
+
+
+def test_a_layer_named_like_a_formula_is_text_in_csv(
+    capture: CaptureFile, heads: list[Measurement[HeadSubject]]
+) -> None:
+    layer = replace(capture.layers[1], name="=1+1")
+    named = [replace(head, subject=replace(head.subject, layer=layer)) for head in heads]
+    rows = [*csv.DictReader(io.StringIO(inspect_csv(named)))]
+    assert {row["layer_name"] for row in rows} == {"'=1+1"}
+    assert any(row["value"].startswith("-") for row in rows)

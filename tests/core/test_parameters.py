@@ -24,7 +24,7 @@ def values(field: Field) -> st.SearchStrategy[Any]:
         return st.sampled_from(field.choices)
     if field.kind == "integer":
         return st.integers(int(field.low), int(field.high))
-    return st.floats(field.low, field.high)
+    return st.floats(field.low, field.high).filter(lambda x: x == 0 or abs(x) >= field.least)
 
 
 fields_with_values = st.sampled_from(FIELDS).flatmap(lambda field: st.tuples(st.just(field), values(field)))

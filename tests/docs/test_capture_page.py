@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.files import LARGEST_HEADER
+from attn_tui.core.captures.kinds import npz
+from attn_tui.core.captures.layers import MOST_HEADS, MOST_TEXTS
 from attn_tui.core.captures.metadata import KEYS, Metadata
 from attn_tui.core.captures.naming import WORDS, masks_beside
 from attn_tui.core.captures.reader import LARGEST, CaptureError, open_capture, read_head
@@ -52,9 +55,10 @@ def test_the_numpy_example_writes_what_the_page_says(tmp_path: Path, monkeypatch
     assert capture.notes == ()
     assert (capture.model, capture.lengths) == ("an example", (12, 9))
     for layer in capture.layers:
-        visible = read_head(capture, layer, 3).visible
-        assert visible is not None
-        np.testing.assert_array_equal(visible[1], np.tri(12, dtype=bool) & (np.arange(12) < 9))
+        visibility = read_head(capture, layer, 3).visibility
+        assert visibility is not None
+        [visible] = visibility.of(slice(1, 2), slice(None))
+        np.testing.assert_array_equal(visible, np.tri(12, dtype=bool) & (np.arange(12) < 9))
 
 
 def test_the_pytorch_example_compiles_and_writes_the_file_that_is_inspected() -> None:
@@ -98,8 +102,12 @@ def test_every_format_is_documented() -> None:
     assert set(FLOATS) <= set(words(section("Kinds of files")))
 
 
-def test_the_limit_is_documented() -> None:
-    assert f"{LARGEST:,}" in section("Limits and refusals")
+def test_the_limits_are_documented() -> None:
+    limits = section("Limits and refusals")
+    for limit in (LARGEST, MOST_HEADS, MOST_TEXTS, LARGEST_HEADER, npz.MOST_TEXTS):
+        assert f"{limit:,}" in limits
+    assert f"{LARGEST_HEADER >> 20} MiB" in limits
+    assert f"{npz.LARGEST_TEXT >> 20} MiB" in limits
 
 
 def test_what_is_not_read_changes_nothing_and_is_not_noted(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..files import CaptureError, Identity, opened, plain, quoted
 from ..naming import masks_beside, partner
-from ..stored import Contents, Contiguous, Stored
+from ..stored import MOST_AXES, Contents, Contiguous, Stored
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 16  # bytes; only headers of structured types are longer
@@ -70,7 +70,8 @@ def npy_header(stream: BinaryIO, path: Path, name: str) -> Contiguous:
     order = re.search(rb"""['"]fortran_order['"]\s*:\s*(True|False)""", header)
     shape = re.search(rb"""['"]shape['"]\s*:\s*\(([\d,\sL]*)\)""", header)
     lengths = [] if shape is None else re.findall(rb"\d+", shape[1])
-    if len(header) < size or not (descr and order and shape) or any(len(n) > 18 for n in lengths):
+    too_long = len(lengths) > MOST_AXES or any(len(n) > 18 for n in lengths)
+    if len(header) < size or not (descr and order and shape) or too_long:
         raise CaptureError(f"{where} has a damaged .npy header")
     dtype, stored = _type((descr[1] or b"structured").decode("latin-1"))
     offset = len(start) + width + size

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import json
+import lzma
+import math
 import struct
 import sys
 import zipfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
 
-from ..files import CaptureError, Identity, plain, short
+from ..files import LARGEST_HEADER, CaptureError, Identity, plain, quoted, short
 from ..metadata import KEYS
-from ..stored import ARCHIVE_ERRORS, AnyArray, Contents, Contiguous, Stored
+from ..stored import AnyArray, Contents, Contiguous, Packed, Stored
 from .npy import npy_header
 
-_LONGEST_TEXT = 1 << 24  # bytes of a metadata array
+LARGEST_TEXT = 1 << 24  # bytes of a metadata array
+MOST_TEXTS = 1 << 20  # its elements, each of which becomes a Python object
+
+# Raised by zipfile and its decompressors for a damaged, encrypted or unknown archive.
+_ARCHIVE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    ValueError,
+    OverflowError,
+    IndexError,
+    struct.error,
+)
 
 
 def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
@@ -25,46 +44,78 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     arrays: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
     try:
-        with zipfile.ZipFile(stream) as archive:
-            for member in archive.infolist():
+        with zipfile.ZipFile(cast(BinaryIO, _Bounded(stream, path))) as archive:
+            members = archive.infolist()
+            if sum(member.compress_size for member in members) > identity.size:
+                raise zipfile.BadZipFile("its members overlap, or it is truncated")
+            for member in members:
                 if member.filename.endswith(".npy"):
                     array = _array(archive, member, stream, path, identity)
+                    if array.name in arrays or array.name in metadata:
+                        raise CaptureError(f"{array.where} is there twice")
                     if array.name in KEYS:
                         metadata[array.name] = _text(stream, array)
                     else:
                         arrays[array.name] = array
     except CaptureError:
         raise
-    except ARCHIVE_ERRORS as error:
+    except _ARCHIVE_ERRORS as error:
         raise CaptureError(f"{plain(path)}: not a readable .npz file: {short(error)}") from error
     if not arrays:
         raise CaptureError(f"{plain(path)}: a zip archive without .npy arrays (pickled tensors are refused)")
     return Contents(arrays, metadata, ((path, identity),))
 
 
+class _Bounded:
+    """A stream for zipfile, which reads a directory at once, whatever size the archive declares."""
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._stream, self._path = stream, path
+        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some bytes; raise CaptureError if they are more than a directory may have."""
+        if size > LARGEST_HEADER:
+            raise CaptureError(
+                f"{plain(self._path)}: the archive's directory must have at most {LARGEST_HEADER} bytes, not {size}"
+            )
+        return self._stream.read(size)
+
+
 def _array(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, stream: BinaryIO, path: Path, identity: Identity
 ) -> Contiguous:
-    """Return one member: at its offset in the file if it is stored uncompressed, otherwise within the member."""
+    """Return one member: at its offset in the file if it is not compressed, otherwise within the member."""
     name = member.filename.removesuffix(".npy")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise CaptureError(
+            f"{plain(path)}: tensor {quoted(name)} must be deflated or not compressed, not compressed by method "
+            f"{member.compress_type}"
+        )
     with archive.open(member) as data:
         array = npy_header(cast(BinaryIO, data), path, name)
-    if array.offset + array.nbytes > member.file_size:
-        raise CaptureError(f"{array.where} ends before its last element: the file is truncated")
-    if member.compress_type != zipfile.ZIP_STORED:
-        return replace(array, member=member.filename)
     stream.seek(member.header_offset)
-    local = struct.unpack("<26x2H", stream.read(30))
-    array = replace(array, offset=member.header_offset + 30 + sum(local) + array.offset)
-    if array.offset + array.nbytes > identity.size:
+    start = member.header_offset + 30 + sum(struct.unpack("<26x2H", stream.read(30)))
+    if member.compress_type == zipfile.ZIP_STORED:
+        array = replace(array, offset=start + array.offset)
+        complete = array.offset + array.nbytes <= start + member.compress_size <= identity.size
+    else:
+        array = replace(array, packed=Packed(start, member.compress_size))
+        complete = array.offset + array.nbytes <= member.file_size and start + member.compress_size <= identity.size
+    if not complete:
         raise CaptureError(f"{array.where} ends before its last element: the file is truncated")
     return array
 
 
 def _text(stream: BinaryIO, array: Contiguous) -> str:
     """Return a metadata array as the string that a .safetensors file would contain."""
-    if array.format is None or array.fortran or array.format.kind not in "?biufSU" or array.nbytes > _LONGEST_TEXT:
+    if array.format is None or array.fortran or array.format.kind not in "?biufSU":
         raise CaptureError(f"{array.where} holds {array.dtype}; must be text or a single number")
+    if array.nbytes > LARGEST_TEXT or math.prod(array.shape) > MOST_TEXTS:
+        raise CaptureError(
+            f"{array.where} of shape {array.shown} has {array.nbytes} bytes; must be at most {LARGEST_TEXT} in "
+            f"{MOST_TEXTS} elements"
+        )
     values = array.read(stream, array.shape) if array.nbytes else np.zeros(array.shape, array.format)
     try:
         if values.dtype.kind == "S":

@@ -1,17 +1,19 @@
-"""Read what a .safetensors file declares in its header."""
+"""Read what a .safetensors file declares in its header: the header's length in 8 bytes, then JSON, then all tensors.
+
+The safetensors library is not used: it maps the file, so a file that shrinks would kill the process.
+"""
 
 from __future__ import annotations
 
-import json
-import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
-from ..files import CaptureError, Identity, plain, short
-from ..stored import FLOATS, Contents, Contiguous
+from ..files import LARGEST_HEADER, CaptureError, Identity, plain, quoted, short
+from ..metadata import from_json
+from ..stored import FLOATS, MOST_AXES, Contents, Contiguous
 
 _TYPES = {
     "F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16",
@@ -23,34 +25,61 @@ _TYPES = {
 
 
 def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
-    """Return what the file declares, after the library has checked the header.
-
-    The numbers are not read through the library: its NumPy slices do not support float8.
-    """
+    """Return what the file declares."""
     try:
-        with safe_open(str(path), framework="numpy"):
-            pass
-    except SafetensorError as error:
-        reason = short(error).removeprefix("Error while deserializing header: ")
-        raise CaptureError(f"{plain(path)}: not a readable .safetensors file: {reason}") from error
-    try:
-        stream.seek(0)
-        (length,) = struct.unpack("<Q", stream.read(8))
-        header = cast(dict[str, dict[str, Any]], json.loads(stream.read(length)))
-        metadata = cast(dict[str, str], header.pop("__metadata__", None) or {})
-        arrays = {
-            name: _array(path, name, entry["dtype"], entry["shape"], 8 + length + entry["data_offsets"][0])
-            for name, entry in header.items()
-        }
-    except (struct.error, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CaptureError(f"{plain(path)}: changed on disk while it was opened; open it again") from error
-    return Contents(arrays, metadata, ((path, identity),))
+        header, start = _header(stream, identity)
+        metadata = cast(Any, header.pop("__metadata__", {}))
+        if not isinstance(metadata, dict) or not all(isinstance(each, str) for each in cast(Any, metadata).values()):
+            raise ValueError("its metadata are not strings")
+        arrays = [_array(path, name, entry, start) for name, entry in header.items()]
+        _require_gapless([(start, start), *(place for _, place in arrays), (identity.size, identity.size)])
+    except ValueError as error:
+        raise CaptureError(f"{plain(path)}: not a readable .safetensors file: {short(error)}") from error
+    return Contents({array.name: array for array, _ in arrays}, cast("dict[str, str]", metadata), ((path, identity),))
 
 
-def _array(path: Path, name: str, code: str, shape: list[int], offset: int) -> Contiguous:
+def _header(stream: BinaryIO, identity: Identity) -> tuple[dict[str, object], int]:
+    """Return the header, and the offset of the first tensor."""
+    stream.seek(0)
+    length = int.from_bytes(stream.read(8), "little")
+    start = 8 + length
+    if start > identity.size:
+        raise ValueError("it ends before its header does")
+    if length > LARGEST_HEADER:
+        raise ValueError(f"its header must have at most {LARGEST_HEADER} bytes, not {length}")
+    header = from_json(stream.read(length).decode("utf-8"))
+    if not isinstance(header, dict):
+        raise ValueError("its header is not a JSON object")
+    return cast("dict[str, object]", header), start
+
+
+def _array(path: Path, name: str, entry: object, start: int) -> tuple[Contiguous, tuple[int, int]]:
+    """Return one tensor and the offsets of its first byte and of the byte after its last."""
+    fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
+    code, shape, offsets = fields.get("dtype"), _sizes(fields.get("shape")), _sizes(fields.get("data_offsets"))
+    if not isinstance(code, str) or shape is None or offsets is None or len(offsets) != 2:
+        raise ValueError(f"the entry of tensor {quoted(name)} has no valid dtype, shape and data_offsets")
     dtype = _TYPES.get(code, code.lower())
     if dtype in FLOATS:
         stored = FLOATS[dtype].newbyteorder("<") if FLOATS[dtype].kind == "f" else FLOATS[dtype]
     else:
         stored = np.dtype(dtype).newbyteorder("<") if code in _TYPES else None
-    return Contiguous(path, name, dtype, stored, tuple(shape), offset=offset)
+    first, last = (start + offset for offset in offsets)
+    array = Contiguous(path, name, dtype, stored, shape, offset=first)
+    if stored is not None and array.nbytes != last - first:
+        raise ValueError(f"tensor {quoted(name)} of shape {array.shown} has {last - first} bytes")
+    return array, (first, last)
+
+
+def _sizes(value: object) -> tuple[int, ...] | None:
+    """Return a list of a few sizes; None for anything else."""
+    numbers = cast("list[object]", value) if isinstance(value, list) else [None]
+    sizes = tuple(n for n in numbers[:MOST_AXES] if type(n) is int and 0 <= n < 1 << 63)
+    return sizes if len(sizes) == len(numbers) else None
+
+
+def _require_gapless(places: list[tuple[int, int]]) -> None:
+    """Raise ValueError unless the places, each a first byte and the one after the last, follow one another."""
+    for (_, end), (first, _) in pairwise(sorted(places)):
+        if first != end:
+            raise ValueError(f"its tensors leave a gap or overlap at byte {end}: the file is damaged or truncated")
