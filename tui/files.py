@@ -43,10 +43,11 @@ def write_text(text: str, path: Path, ascii_only: bool = False, replace: bool = 
         raise FileError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def write_file(data: bytes, path: Path, replace: bool = True) -> None:
-    """Write a temporary file and rename it; a device or a pipe is written to directly.
+def write_file(data: bytes, path: Path, replace: bool = True, private: bool = False) -> None:
+    """Write a temporary file, flush it to the disk and rename it; a device or a pipe is written to directly.
 
-    Raise FileExistsError if the file exists and `replace` is false.
+    A new file is readable by its owner only if `private`. Raise FileExistsError if the file exists and `replace` is
+    false.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -56,15 +57,30 @@ def write_file(data: bytes, path: Path, replace: bool = True) -> None:
     if mode is not None and not stat.S_ISREG(mode):
         target.write_bytes(data)
         return
-    temporary = target.with_name(f".attn-tui-{os.getpid()}.tmp")
+    temporary = target.with_name(f".attn-tui-{os.urandom(8).hex()}.tmp")
+    access = 0o666 if mode is None and not private else 0o600
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, access)
     with contextlib.ExitStack() as undo:
         undo.callback(temporary.unlink, missing_ok=True)
-        with open(temporary, "xb") as file:
+        with open(descriptor, "wb") as file:
             file.write(data)
-        if mode is not None:
-            temporary.chmod(stat.S_IMODE(mode))
+            file.flush()
+            if mode is not None:
+                os.fchmod(descriptor, stat.S_IMODE(mode))
+            os.fsync(descriptor)
         if not replace:
             target.open("xb").close()  # fails if the file was created meanwhile
             undo.callback(target.unlink, missing_ok=True)
         os.replace(temporary, target)
         undo.pop_all()  # success: keep the file
+    _flush_folder(target.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, if its file system and its permissions allow it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

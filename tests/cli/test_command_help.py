@@ -15,7 +15,8 @@ from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.settings.declared import SETTINGS
 from attn_tui.tui.views.glyphs import UNICODE
-from cli_runner import Captured, printed, python, request_of
+from cli_runner import SMALL, Captured, printed, python, request_of
+from rich.cells import cell_len
 
 
 def examples(shown: str) -> list[list[str]]:
@@ -77,6 +78,21 @@ def test_help_lists_the_settings_and_their_file(capsys: Captured, own_config: Pa
     for setting in SETTINGS:
         assert setting.variable in shown
     assert "ATTN_TUI" not in printed(["report", "--help"], capsys)
+
+
+@pytest.mark.parametrize("columns", ["9999", "99999999999", "0", "-1", "abc"])
+def test_columns_of_any_value_give_lines_that_can_be_read(
+    columns: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    for words in (["report", "--help"], ["cost", "--help"], ["cost"], ["softmax"]):
+        assert max(map(cell_len, printed(words, capsys).splitlines())) <= 100
+
+
+@pytest.mark.usefixtures("short_rule_grids")
+def test_columns_beyond_every_screen_take_no_memory(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "99999999999")
+    assert "1/√d_k" in printed(["rules", *SMALL], capsys)
 
 
 def test_version(capsys: Captured) -> None:

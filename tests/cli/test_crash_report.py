@@ -1,12 +1,15 @@
 """An unexpected error in a command: one line on stderr, and a report in the state directory."""
 
+import errno
+import os
 import re
 from pathlib import Path
 
 import pytest
 from attn_tui.core.captures.reader import sample_path
 from attn_tui.tui.cli import crash
-from cli_runner import SMALL, python
+from attn_tui.tui.compute.engine import EngineError
+from cli_runner import SMALL, Captured, python, refusal
 
 
 @pytest.fixture
@@ -45,6 +48,28 @@ def test_an_error_in_a_command_is_reported_in_one_line(fault: str, words: list[s
     assert re.fullmatch(r"attn-tui: unexpected error: .*\n", result.stderr)
     assert path_in(result.stderr).is_relative_to(state)
     assert "Traceback" in path_in(result.stderr).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "x.py"), "too many open files in one process; ulimit -n"),
+        (ImportError(f"x.so: cannot open: {os.strerror(errno.EMFILE)}"), "too many open files in one process; "),
+        (EngineError(f"OSError: [Errno 23] {os.strerror(errno.ENFILE)}"), "too many open files in the system"),
+        (RuntimeError("can't start new thread"), "too many processes or threads; ulimit -u"),
+        (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "not enough memory"),
+    ],
+    ids=str,
+)
+def test_an_exhausted_resource_is_named_in_one_line(
+    error: Exception, says: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, state: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("attn_tui.tui.cli.main._run", fail)
+    assert refusal([], capsys).startswith(says)
+    assert not [*state.iterdir()]
 
 
 class TalkativeError(Exception):

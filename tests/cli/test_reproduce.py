@@ -24,7 +24,7 @@ def values(field: Field) -> st.SearchStrategy[Any]:
         return usual | st.sampled_from(field.choices)
     if field.kind == "integer":
         return usual | st.integers(int(field.low), int(field.high))
-    return usual | st.floats(field.low, field.high)
+    return usual | st.floats(field.low, field.high).filter(lambda x: x == 0 or abs(x) >= field.least)
 
 
 def parameters_of(values: dict[str, Any]) -> Parameters:

@@ -19,10 +19,11 @@ def test_a_closed_pipe_ends_it_quietly(words: list[str]) -> None:
 
 def test_what_was_printed_before_a_failure_is_not_lost() -> None:
     done = python("""
+from attn_tui.core.errors import InputError
 from attn_tui.tui.cli import main
 def run(*_):
     print("written")
-    raise main.InputError("enough")
+    raise InputError("enough")
 main._run = run
 main.program()
 """)

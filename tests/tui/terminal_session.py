@@ -214,6 +214,7 @@ class Session:
         assert last.get(b"25", b"h") == b"h", "the cursor is hidden"
         for mode in (b"1000", b"1002", b"1003", b"1004", b"1006", b"1015", b"1016", b"2004", b"2026", b"2048"):
             assert last.get(mode, b"l") == b"l", mode
+        assert last.get(b"7", b"h") == b"h", "long lines are cut"
         pushed, popped = (re.findall(rb"\x1b\[" + sign + rb"[0-9]*u", self.written) for sign in (b">", b"<"))
         assert len(popped) >= len(pushed), "the keyboard protocol is still on"
         assert termios.tcgetattr(self.theirs) == self.modes

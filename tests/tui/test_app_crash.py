@@ -2,10 +2,11 @@
 
 import re
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
-from terminal_session import RIGHT, SMALL, Session, in_engine, running
+from terminal_session import RIGHT, SMALL, Session, in_engine, opened, running
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +33,17 @@ IN_ENGINE = {
 FAULTS = {
     **{name: BOOM + code for name, code in IN_APP.items()},
     **{name: in_engine(BOOM + code) for name, code in IN_ENGINE.items()},
+}
+
+
+# Python code that makes something fail at 32 keys, by what fails.
+AT_32_KEYS = {
+    "the app": BOOM + "from attn_tui.tui.panes.lab.pane import LabPane as P\nwas = P.follow\n"
+    "P.follow = lambda pane: boom() if pane.host.parameters.n_keys == 32 else was(pane)",
+    "the engine": in_engine(
+        BOOM + "from attn_tui.core.lab import experiment as m\nwas = m.stream\n"
+        "m.stream = lambda p, *_, **k: boom() if p.n_keys == 32 else was(p, *_, **k)"
+    ),
 }
 
 
@@ -73,6 +85,48 @@ def test_a_report_has_versions_and_the_command_but_no_secrets_and_is_private(tmp
         assert words in report
     assert f"attn-tui {' '.join(SMALL)}\n" in report
     assert "hush" not in report
+
+
+@pytest.mark.parametrize("where", AT_32_KEYS)
+def test_parameters_are_saved_and_the_next_crash_says_how_to_start_without(where: str, own_config: Path) -> None:
+    file = own_config / "attn-tui" / "config.toml"
+    with opened(first=AT_32_KEYS[where]) as session:
+        session.send(b"]")
+        assert session.ended() == 1
+        session.assert_restored()
+    assert tomllib.loads(file.read_text())["parameters"]["n_keys"] == 32
+    with running("--batch", "2", first=AT_32_KEYS[where]) as session:
+        assert session.ended() == 1
+        session.assert_restored()
+        written = session.written.decode()
+    assert "note: attn-tui --no-config starts without the saved parameters\r\n" in written
+    assert LINE.search(written)
+
+
+def test_a_report_has_no_lines_as_short_as_the_terminal(tmp_path: Path) -> None:
+    fault = "from attn_tui.tui.app import AttnApp; AttnApp.on_ready = lambda app: app.panic('word ' * 15 + 'end')"
+    with running(first=fault, size=(5, 12), XDG_STATE_HOME=str(tmp_path)) as session:
+        assert session.ended() == 1
+        session.assert_restored()
+    [path] = tmp_path.rglob("*.txt")
+    assert "word word end\n" in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("more", range(1, 9))
+def test_too_few_open_files_are_named_in_one_line(more: int) -> None:
+    """The engine cannot be started, a module not be loaded, or the limit just suffices."""
+    limit = f"max(map(int, os.listdir('/proc/self/fd'))) + {more}"
+    code = f"import os, resource; limit = {limit}\nresource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))"
+    with running(first=code) as session:
+        while session.process.poll() is None and "quit" not in session.text:
+            session.read(0.05)
+        session.send(b"q")
+        assert session.ended() in (0, 2)
+        session.assert_restored()
+        written = session.written.decode()
+    printed = written[written.rfind("attn-tui: ") :] if session.process.returncode else ""
+    assert re.fullmatch(r"attn-tui: [^\n]*[Tt]oo many open files[^\n]*\r\nq?|", printed)  # the q may be echoed
+    assert "Traceback" not in written
 
 
 def test_the_line_says_why_a_report_could_not_be_written(tmp_path: Path) -> None:

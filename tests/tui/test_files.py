@@ -2,10 +2,11 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
-from attn_tui.tui.files import FileError, write_text
+from attn_tui.tui.files import FileError, write_file, write_text
 
 
 def test_a_file_that_exists_is_replaced_only_on_request(tmp_path: Path) -> None:
@@ -19,11 +20,84 @@ def test_a_file_that_exists_is_replaced_only_on_request(tmp_path: Path) -> None:
     assert file.read_text() == "other"
 
 
-def test_a_new_file_that_cannot_be_finished_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failing", ["os.fsync", "os.replace"])
+def test_a_new_file_that_cannot_be_finished_leaves_nothing(
+    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("os.replace", fail)
+    monkeypatch.setattr(failing, fail)
     with pytest.raises(FileError):
         write_text("text", tmp_path / "x.json", replace=False)
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    flush, rename = os.fsync, os.replace
+
+    def fsync(descriptor: int) -> None:
+        mode = os.fstat(descriptor).st_mode
+        steps.append("folder" if stat.S_ISDIR(mode) else f"{os.fstat(descriptor).st_size} bytes")
+        flush(descriptor)
+
+    def replace(source: Path, target: Path) -> None:
+        steps.append("rename")
+        rename(source, target)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    monkeypatch.setattr("os.replace", replace)
+    write_text("text", tmp_path / "x.json")
+    assert steps == ["4 bytes", "rename", "folder"]
+
+
+def test_a_file_system_that_cannot_flush_a_folder_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        flush(descriptor)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    write_text("text", tmp_path / "x.json")
+    assert (tmp_path / "x.json").read_text() == "text"
+
+
+def test_the_temporary_file_of_another_process_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another container or on another machine, a process can have the same number."""
+    other = tmp_path / f".attn-tui-{os.getpid()}.tmp"
+    other.write_text("of another process")
+    write_text("text", tmp_path / "x.json")
+    assert (tmp_path / "x.json").read_text() == "text"
+
+    def zeros(count: int) -> bytes:
+        return bytes(count)
+
+    monkeypatch.setattr("os.urandom", zeros)
+    same = tmp_path / f".attn-tui-{bytes(8).hex()}.tmp"
+    same.write_text("of another process")
+    with pytest.raises(FileError, match="exists"):
+        write_text("other", tmp_path / "x.json")
+    assert (tmp_path / "x.json").read_text() == "text"
+    assert [file.read_text() for file in (other, same)] == ["of another process"] * 2
+
+
+def test_nobody_else_can_read_a_private_file_at_any_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[int] = []
+    flush = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        flush(descriptor)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    old = tmp_path / "old"
+    old.touch(0o600)
+    write_file(b"text", old)
+    write_file(b"text", tmp_path / "new", replace=False, private=True)
+    assert modes[::2] == [0o600, 0o600]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (old, tmp_path / "new")] == [0o600, 0o600]

@@ -11,7 +11,9 @@ from terminal_session import DOWN, LONG, UP, in_engine, opened, running
 
 pytestmark = pytest.mark.slow
 
-SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+SIGNALS = pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name
+)
 
 
 def test_q_exits_with_0_and_restores_the_terminal() -> None:
@@ -54,6 +56,42 @@ def test_a_signal_ends_it_with_the_exit_code_of_a_shell(number: signal.Signals) 
         session.assert_restored()
         assert b"Traceback" not in session.written
         session.assert_no_process_left()
+
+
+# Python code that presses Ctrl-C when the module with this name is loaded.
+AT_IMPORT = """
+class PressCtrlC:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == {!r}:
+            import os
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, PressCtrlC)
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "attn_tui.core.errors",
+        "attn_tui.tui.compute.process",
+        "attn_tui.tui.settings.store",
+        "textual.app",
+        "attn_tui.tui.app",
+        "attn_tui.tui.terminal.driver",
+        "attn_tui.tui.panes.lab.pane",
+        "attn_tui.tui.widgets.parameter_panel",
+        "attn_tui.tui.views.notice",
+    ],
+)
+def test_ctrl_c_ends_it_whenever_it_comes_during_the_start(module: str, own_config: Path) -> None:
+    with running(first=AT_IMPORT.format(module), ATTN_TUI_HINT="") as session:  # with the greeting, loaded last
+        assert session.ended() == 130
+        session.assert_restored()
+        session.assert_no_process_left()
+        assert b"Traceback" not in session.written
+        assert b"attn-tui: " not in session.written
 
 
 @pytest.mark.parametrize("ignored", ["", "SIGHUP"], ids=["", "under nohup"])

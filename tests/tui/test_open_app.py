@@ -41,3 +41,13 @@ def test_a_dumb_terminal_gets_the_report() -> None:
     code, seen = printing(*SMALL, TERM="dumb")
     assert code == 0
     assert "unscaled × 1" in seen
+
+
+@pytest.mark.parametrize("columns", ["9999", "99999999", "0", "-1", "abc"])
+def test_the_app_is_as_wide_as_its_terminal_whatever_columns_says(columns: str) -> None:
+    with running(COLUMNS=columns, LINES=columns) as session:
+        session.ready()
+        session.quit()
+        places = re.findall(rb"\x1b\[([0-9]+);([0-9]+)H", session.written)
+    assert max(int(line) for line, _ in places) <= 40
+    assert 90 < max(int(column) for _, column in places) <= 120

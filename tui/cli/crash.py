@@ -14,10 +14,12 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+from ..files import write_file
+
 _MOST = 10  # reports, including the new one
 _LONGEST = 200  # characters of an error's message in the line; the report has the whole message
-_PACKAGES = ("attn-tui", "textual", "rich", "numpy", "safetensors", "ml_dtypes", "threadpoolctl", "platformdirs")
-_TERMINAL = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "LANG", "LC_ALL", "LC_CTYPE")
+_PACKAGES = ("attn-tui", "textual", "rich", "numpy", "ml_dtypes", "threadpoolctl", "platformdirs")
+_TERMINAL = ("TERM", "COLORTERM", "TERM_PROGRAM", "COLUMNS", "LINES", "NO_COLOR", "LANG", "LC_ALL", "LC_CTYPE")
 
 
 def report(error: BaseException, words: Sequence[str]) -> str:
@@ -43,8 +45,7 @@ def _write(text: str) -> Path:
     folder = user_state_path("attn-tui")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"crash-{time.strftime('%Y-%m-%d-%H%M%S')}-{os.getpid()}.txt"
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
+    write_file(text.encode("utf-8", "backslashreplace"), path, replace=False, private=True)
     _make_room(path)
     return path
 

@@ -1,32 +1,45 @@
-"""The entry point: find the command, run it, and report errors in one line."""
+"""The entry point: find the command, run it, and report errors in one line.
+
+Functions load modules here, because `program` first has to say what Ctrl-C does.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import NoReturn
 
-from ...core.errors import NO_MEMORY, InputError
-from .. import tuning
-from . import output
-from .commands.catalogue import COMMANDS
+from . import interrupts
 
 _FAULT = 1
 _REFUSED = 2
-_INTERRUPTED = 130
 _READER_GONE = 141
 
+# What to say if a resource of the system is exhausted, by Python's words, which errors of the engine contain, too.
+_EXHAUSTED = {
+    os.strerror(errno.ENFILE): "too many open files in the system",
+    os.strerror(errno.EMFILE): "too many open files in one process; ulimit -n shows the limit",
+    "can't start new thread": "too many processes or threads; ulimit -u shows the limit",
+    os.strerror(errno.ENOMEM): "not enough memory",
+}
 
-def program() -> NoReturn:
+
+def program() -> None:
     """Run attn-tui as a process and exit.
 
     The process exits as soon as its output is flushed. The interpreter's own exit would first wait for thread pools
     to finish computations whose results are no longer needed.
     """
-    code = main()
+    interrupts.exit_at_once()
+    try:
+        code = main()
+    except KeyboardInterrupt:  # while an error was reported
+        code = interrupts.INTERRUPTED
+    interrupts.exit_at_once()
+    from contextlib import suppress
+
+    from . import output
+
     with suppress(OSError, ValueError):  # the reader is gone, or stdout is closed
         output.flush_stdout()
     os._exit(code)
@@ -34,6 +47,9 @@ def program() -> NoReturn:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv`, by default that of the process; return the exit code."""
+    from ...core.errors import NO_MEMORY, InputError
+    from . import output
+
     words = sys.argv[1:] if argv is None else argv
     ascii_only = "--ascii" in words
     try:
@@ -45,19 +61,26 @@ def main(argv: list[str] | None = None) -> int:
     except MemoryError:
         output.say(NO_MEMORY)
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return interrupts.INTERRUPTED
     except BrokenPipeError:
         output.drop_stdout()
         return _READER_GONE
-    except Exception as error:  # a bug in attn-tui or in a library
-        from . import crash
+    except Exception as error:
+        exhausted = next((line for text, line in _EXHAUSTED.items() if text in str(error)), None)
+        if exhausted is None:  # a bug in attn-tui or in a library
+            from . import crash
 
-        output.say(crash.report(error, words), output.screen_glyphs(ascii_only))
-        return _FAULT
+            output.say(crash.report(error, words), output.screen_glyphs(ascii_only))
+            return _FAULT
+        output.say(exhausted)
     return _REFUSED
 
 
-def _run(words: Sequence[str], ascii_only: bool) -> int:
+def _run(words: list[str], ascii_only: bool) -> int:
+    from .. import tuning
+    from . import output
+    from .commands.catalogue import COMMANDS
+
     tuning.set_environment()
     glyphs = output.screen_glyphs(ascii_only)
     try:
@@ -70,7 +93,11 @@ def _run(words: Sequence[str], ascii_only: bool) -> int:
         return 0
 
 
-def _run_command(name: str, words: Sequence[str], ascii_only: bool) -> int:
+def _run_command(name: str, words: list[str], ascii_only: bool) -> int:
+    from pathlib import Path
+
+    from . import output
+    from .commands.catalogue import COMMANDS
     from .help import parser_of
 
     command = COMMANDS[name].load()

@@ -130,6 +130,13 @@ def _open(request: OpenApp, ascii_only: bool) -> int:
         return _run(request, ascii_only, engine)
 
 
+def _forget_columns() -> None:
+    """Let the app be as large as its terminal, if that is known, even if COLUMNS and LINES say something else."""
+    for name, size in zip(("COLUMNS", "LINES"), os.get_terminal_size(sys.stdout.fileno()), strict=True):
+        if size:
+            os.environ.pop(name, None)
+
+
 def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     """Request the first result, load the app while it is computed, and run it; return the exit code."""
     from ..compute.measure import Measure
@@ -156,6 +163,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         raise InputError(f"--theme: must be one of {', '.join(names())}, not {request.theme!r}")
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)
     settings = with_accepted_keys(settings, os.environ) if settings.keys else settings
+    _forget_columns()
     app = AttnApp(
         parameters,
         engine,
@@ -165,7 +173,12 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         settings=replace(settings, theme=request.theme or settings.theme),
         themes=app_themes(Console().color_system),
     )
-    code = signals.run(app, request.mouse and settings.mouse)
-    for problem in store.save_on_exit(settings, app.lasting()):
-        output.say(problem, glyphs)
-    return code
+    try:
+        return signals.run(app, request.mouse and settings.mouse)
+    except Exception:
+        if app.as_left and settings.path is not None:
+            output.say("note: attn-tui --no-config starts without the saved parameters", glyphs)
+        raise
+    finally:
+        for problem in store.save_on_exit(settings, app.lasting()):
+            output.say(problem, glyphs)

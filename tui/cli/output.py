@@ -13,11 +13,13 @@ from typing import Literal, TextIO, TypeAlias, get_args
 
 from ..files import FileError, check_file, write_text
 from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
+from . import interrupts
 
 OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown"]
 FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 
-_WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
+WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
+_WIDEST_SCREEN = 1000  # cells; nothing that is printed needs more
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Output:
     @property
     def text_width(self) -> int:
         """The width of prose in cells, within limits that keep it readable."""
-        return min(max(self.width, _NARROWEST), _WIDEST)
+        return min(max(self.width, _NARROWEST), WIDEST)
 
     def check(self, read: Sequence[Path] = ()) -> None:
         """Raise FileError if the result cannot be written, before it is computed; `read` are the input files."""
@@ -60,6 +62,7 @@ class Output:
     def emit(self, rendered: Mapping[OutputFormat, Callable[[], str]]) -> None:
         """Render and write the result in its format; raise FileError, or BrokenPipeError if the reader is gone."""
         text = rendered[self.format]()
+        interrupts.raise_exception()  # so that no temporary file is left behind
         if self.path is not None:
             write_text(text, self.path, self.ascii_only)
             return
@@ -111,8 +114,8 @@ def is_terminal() -> bool:
 
 
 def screen_width() -> int:
-    """Return the width of the terminal in cells, or 80 if it is unknown."""
-    return shutil.get_terminal_size((80, 24)).columns
+    """Return the width of the terminal in cells, or 80 if it is unknown. COLUMNS overrides it, whatever it says."""
+    return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST_SCREEN)
 
 
 def say(message: str, glyphs: Glyphs = UNICODE) -> None:

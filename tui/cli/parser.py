@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.scales import SCALE_RULES
 from ..settings.parse import UsageError, did_you_mean, is_number
 from ..views.glyphs import Glyphs
-from .output import FORMATS
+from .output import FORMATS, WIDEST, screen_width
 
 METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
 _TITLES = {
@@ -43,6 +45,9 @@ class Parser(argparse.ArgumentParser):
 
         Raise UsageError, or SystemExit after --help and --version.
         """
+        for word in takewhile(lambda word: word != "--", words):
+            if re.fullmatch("(--[^=]*=|-[^-])--", word):  # argparse drops the value
+                self.error(f"{word.removesuffix('--').removesuffix('=')}: must have a value, not '--'")
         found, unknown = self.parse_known_args(_joined(words))
         if unknown:
             self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
@@ -146,7 +151,7 @@ def sentence_case(text: str) -> str:
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the line breaks of descriptions and starts help texts at column 26."""
+    """Keeps the line breaks of descriptions, starts help texts at column 26 and limits the length of lines."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26)
+        super().__init__(prog, max_help_position=26, width=min(screen_width(), WIDEST) - 2)

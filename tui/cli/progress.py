@@ -6,7 +6,9 @@ import contextlib
 import signal
 import sys
 import time
-from types import FrameType, TracebackType
+from types import TracebackType
+
+from . import interrupts
 
 _DELAY = 1.0  # seconds before the line is first shown
 _INTERVAL = 0.2  # seconds between updates
@@ -24,17 +26,19 @@ class ProgressLine:
         self._shown = 0
         self._next = time.monotonic() + _DELAY
         self._interrupted = False
+        self._before = signal.getsignal(signal.SIGINT)
 
     def __enter__(self) -> ProgressLine:
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored in the background
+        if self._is_ours:
             signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._restore_handler()
         self._draw("")
+        if self._is_ours:
+            signal.signal(signal.SIGINT, self._before)
         if kind is None:
             self._raise_if_interrupted()
 
@@ -46,14 +50,14 @@ class ProgressLine:
             self._next = now + _INTERVAL
             self._draw(f"{self._what} {100 * fraction:3.0f} %")
 
-    def _interrupt(self, _: int, frame: FrameType | None) -> None:
-        self._interrupted = True
-        self._restore_handler()
+    @property
+    def _is_ours(self) -> bool:
+        """Whether Ctrl-C is left to this line; in the background, for example, it is ignored."""
+        return self._before in (signal.default_int_handler, interrupts.exit_now)
 
-    def _restore_handler(self) -> None:
-        """Let Ctrl-C take effect immediately again."""
-        if signal.getsignal(signal.SIGINT) == self._interrupt:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    def _interrupt(self, *_: object) -> None:
+        self._interrupted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _raise_if_interrupted(self) -> None:
         if self._interrupted:

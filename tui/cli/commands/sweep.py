@@ -16,6 +16,7 @@ from ....core.statistics.catalogue import STATISTIC
 from ...settings.parse import UsageError, is_number, no_effect, parameter_values, value_of
 from ...views.reproduce import SweepQuestion, sweep_line
 from ..command import Command, Given
+from ..interrupts import INTERRUPTED
 from ..output import Output, say, screen_glyphs
 from ..parser import Parser
 from ..progress import ProgressLine
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ....core.theory.prediction import Prediction
 
 GRID = "1:4096:log24"  # the default values of d_k
-_INTERRUPTED = 130
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 
 
@@ -214,7 +214,7 @@ def run(request: SweepRequest, output: Output) -> int:
         return 0
     where = "" if output.path is None else f" in {output.path}" if points else f"; {output.path} is not written"
     say(f"interrupted: kept {len(points)} of {found.asked} points{where}", screen_glyphs(output.ascii_only))
-    return _INTERRUPTED
+    return INTERRUPTED
 
 
 def _measure(

@@ -1,0 +1,104 @@
+"""Ctrl-C ends a command without a word and with exit code 130, whenever it comes."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attn_tui.tui.cli import interrupts
+from attn_tui.tui.cli.progress import ProgressLine
+from cli_runner import SMALL, python
+
+# Python code that presses Ctrl-C when the module with this name is loaded, and then runs the program.
+AT_IMPORT = """
+import os, signal, sys
+
+class PressCtrlC:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == {!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, PressCtrlC)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from attn_tui.tui.cli.main import program
+program()
+"""
+
+# The same when a file is flushed to the disk.
+AT_FLUSH = """
+import os, signal
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from attn_tui.tui.cli.main import program
+program()
+"""
+
+# The same in a destructor, where an exception would be printed and forgotten.
+IN_DESTRUCTOR = """
+import os, signal
+class Gone:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+from attn_tui.tui import tuning
+tuning.set_environment = lambda: Gone() and None
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from attn_tui.tui.cli.main import program
+program()
+"""
+
+
+@pytest.fixture
+def ends_at_once() -> Iterator[None]:
+    """Ctrl-C ends this process, as in a command; only the handler is examined."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupts.exit_at_once()
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "attn_tui.core.errors",
+        "attn_tui.tui.cli.output",
+        "attn_tui.tui.cli.parser",
+        "attn_tui.tui.cli.commands.report",
+        "numpy",
+        "numpy._core._multiarray_umath",
+        "numpy.exceptions",
+        "attn_tui.core.export.report",
+        "rich.console",
+        "rich.table",
+    ],
+)
+def test_ctrl_c_while_a_module_is_loaded(module: str) -> None:
+    result = python(AT_IMPORT.format(module), "report", *SMALL)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_ctrl_c_in_a_destructor() -> None:
+    result = python(IN_DESTRUCTOR, "report", *SMALL)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_ctrl_c_while_a_file_is_written_leaves_the_old_one(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text("old")
+    result = python(AT_FLUSH, "report", *SMALL, "-o", str(file))
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.json", "old")]
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored() -> None:
+    code = AT_IMPORT.format("numpy").replace("signal.default_int_handler", "signal.SIG_IGN")
+    result = python(code, "report", *SMALL)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "unscaled" in result.stdout
+
+
+@pytest.mark.usefixtures("ends_at_once")
+def test_a_progress_line_takes_ctrl_c_over_and_gives_it_back() -> None:
+    with ProgressLine("work"):
+        assert signal.getsignal(signal.SIGINT) is not interrupts.exit_now
+    assert signal.getsignal(signal.SIGINT) is interrupts.exit_now
