@@ -11,6 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
+from textual.errors import NoWidget
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Size
 from textual.message import Message
@@ -148,6 +149,9 @@ class AttnApp(PacedApp[int]):
             self.panes[name] = row.load()(self, **{key: self._given[key] for key in row.takes if key in self._given})
         return self.panes[name]
 
+    def on_load(self) -> None:
+        signals.end_on_signals(self)
+
     def on_mount(self) -> None:
         signals.install(self)
         self.engine.attach(asyncio.get_running_loop(), lambda sent: self.post_message(EngineNotification(sent)))
@@ -236,6 +240,25 @@ class AttnApp(PacedApp[int]):
             keys = rekeyed(keys, replaced_keys(found, self.settings.keys))
         self.keys.show(keys)
 
+    def action_command_palette(self) -> None:
+        """Show the command palette, unless it is already open."""
+        from .palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self._open(Palette(id="--command-palette"))
+
+    def search_themes(self) -> None:
+        """Show the themes in a palette."""
+        from textual.theme import ThemeProvider
+
+        from .palette import Palette
+
+        self._open(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+
+    def _open(self, screen: Screen[Any]) -> None:
+        self._set_size_classes(screen, self.size)
+        self.push_screen(screen)
+
     def action_export(self) -> None:
         """Ask for a file and write the pane to it."""
         from .widgets.export_screen import ExportScreen
@@ -260,12 +283,22 @@ class AttnApp(PacedApp[int]):
         self.notice.show(lambda width: [margin + line for line in wrapped(self.glyphs.say(text), width - 1)])
 
     async def on_event(self, event: events.Event) -> None:
-        """Hide the message at the bottom of the screen on a key, a paste or a click."""
+        """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""
+        if isinstance(event, events.MouseEvent) and not event.is_forwarded and not self._is_over_a_widget(event):
+            return  # Textual would remove the focus, without which no key works
         if isinstance(event, (events.Key, events.Paste, events.MouseDown)) and not event.is_forwarded:
             self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
             self.greeting = False
             self.notice.hide()
         await super().on_event(event)
+
+    def _is_over_a_widget(self, event: events.MouseEvent) -> bool:
+        """Return whether a mouse event is on the screen as it is laid out."""
+        try:
+            self.get_widget_at(event.x, event.y)
+        except NoWidget:
+            return False
+        return True
 
     # For panes (see Host)
 
@@ -291,7 +324,8 @@ class AttnApp(PacedApp[int]):
 
     def on_resize(self, event: events.Resize) -> None:
         width, height = event.size
-        self._set_size_classes(self.screen_stack[0], event.size)  # pyright: ignore[reportUnknownMemberType]
+        for screen in self.screen_stack:  # pyright: ignore[reportUnknownMemberType]
+            self._set_size_classes(screen, event.size)
         needed, actual = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
         self.too_small.show(f"Too small: {actual}. attn-tui needs {needed}.")
         self._focus_before = self.focused or self._focus_before

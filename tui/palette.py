@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual import events, on
+from textual.command import Command as ListedCommand
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
 
 from .keymap import EVERYWHERE, Command, all_commands, with_keys
 from .panes.catalogue import PANES
@@ -15,6 +19,7 @@ from .panes.pane import Pane
 from .settings.declared import Settings
 from .views.glyphs import Glyphs
 from .views.keys import key_word
+from .widgets.modal import Modal
 
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
 
@@ -42,6 +47,40 @@ class OfferingApp(Protocol):
     def call_after_refresh(self, callback: Any, *args: Any) -> bool:
         """Call a function after the next frame."""
         ...
+
+
+class Palette(Modal, CommandPalette):
+    """The command palette. It runs a chosen command once, and accepts keys before its list is laid out."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "enter":  # now, instead of by several messages: the next key may move the cursor, or cancel
+            event.stop()
+            event.prevent_default()
+            self._choose(self.query_one(CommandList).highlighted_option)
+
+    @on(OptionList.OptionSelected)
+    def choose_clicked(self, message: OptionList.OptionSelected) -> None:
+        message.stop()
+        message.prevent_default()
+        self._choose(message.option)
+
+    def _choose(self, option: Option | None) -> None:
+        """Close the palette and run the command of an option."""
+        if self.on_top and isinstance(option, ListedCommand):
+            self.dismiss()
+            self.app.call_later(option.hit.command)
+
+    @on(Input.Changed)
+    def ignore_if_closed(self, message: Input.Changed) -> None:
+        """Start no search after the palette was closed."""
+        if not self.on_top:
+            message.stop()
+            message.prevent_default()
+
+    def _action_command_list(self, action: str) -> None:
+        laid_out = bool(self.query_one(CommandList).scrollable_content_region)
+        if laid_out or not action.startswith("page_"):  # pages have no height yet
+            super()._action_command_list(action)
 
 
 class Actions(Provider):

@@ -14,7 +14,7 @@ BLOCKS = re.findall(r"```console\n\$ ([^\n]*)\n(.*?)```", README, re.DOTALL)
 
 
 def lines(text: str) -> list[str]:
-    """Return the lines that are not blank, with long numbers rounded, since their last digits depend on the machine."""
+    """Return the lines that are not blank, with long numbers rounded: their last digits depend on the machine."""
     rounded = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.8f}", text)
     return [line.rstrip() for line in rounded.splitlines() if line.strip()]
 
@@ -28,7 +28,12 @@ def test_there_are_commands() -> None:
 def test_a_command_prints_what_the_readme_shows(command: str, shown: str) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     printed = subprocess.run(
-        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
+        ["bash", "-c", command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PATH": path},
     )
     assert printed.stderr == ""
     assert lines(printed.stdout) == lines(shown)

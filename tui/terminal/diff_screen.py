@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rich.cells import cell_len
 from rich.color import ColorSystem
-from rich.console import COLOR_SYSTEMS, Console
+from rich.console import COLOR_SYSTEMS, Console, RenderableType
+from rich.segment import Segments
 from rich.style import Style
 from textual.app import App
 from textual.geometry import Size
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ReturnType = TypeVar("ReturnType")
+
+REPORT_WIDTH = 100  # cells of Textual's messages in a crash report
 
 
 def _supported() -> bool:
@@ -70,6 +73,11 @@ class DiffApp(App[ReturnType], Generic[ReturnType]):
     def after_frame(self, sent: str) -> str:
         """Return what to send after a frame."""
         return ""
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End the app with messages for the crash report, whatever the width of the terminal."""
+        wide = self.console.options.update(width=REPORT_WIDTH)
+        super().panic(*(Segments([*self.console.render(each, wide)]) for each in renderables))
 
     def _fatal_error(self) -> None:
         """Store the error and end the app; Textual's own report, with all local variables, takes seconds."""

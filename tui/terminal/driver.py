@@ -1,45 +1,45 @@
 """Textual's driver for Unix with another input thread, which reads keys and the terminal's replies.
 
-It accepts bytes that are not UTF-8, separates the replies that pacing requests from keys, sleeps between keys, and
-stops at once. Before it leaves the terminal, it sends a last query and waits for the reply, so that no reply or mouse
-report ends up in the shell.
+It accepts any bytes, separates the replies that pacing requests from keys, sleeps between keys, and stops at once.
+Before it leaves the terminal, it sends a last query and waits for the reply, so that no reply or mouse report ends up
+in the shell.
 """
 
 from __future__ import annotations
 
-import codecs
 import os
-import re
+import select
 import selectors
 import sys
 import time
 from contextlib import suppress
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, TextIO
 
-from textual.constants import ESCAPE_DELAY
-from textual.drivers import linux_driver
+from textual import events
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
 
 from ..views.glyphs import ascii_cells
+from . import reader
 from .pacing import Pacing
-
-# The position of the cursor, at any place: some terminals reply only after reading on. `CSI 1 ; 2 R` to
-# `CSI 1 ; 16 R` are F3 with modifiers.
-_REPLY = re.compile(r"\x1b\[(?!1;(?:[2-9]|1[0-6])R)[0-9]{1,4};[0-9]{1,4}R")
-_PARTIAL_REPLY = re.compile(r"\x1b(?:\[(?:[0-9]{1,4}(?:;[0-9]{0,4})?)?)?\Z")
-
-_ESCAPE_WAIT = 1.1 * ESCAPE_DELAY  # seconds after which a lone ESC was the Escape key
+from .reader import Reader
 
 # The reports that a terminal sends unasked: mouse (1016 is in pixels, which Textual's own driver leaves on), focus.
 _REPORTS_OFF = "".join(f"\x1b[?{mode}l" for mode in (1000, 1003, 1015, 1006, 1016, 1004))
 
 _FRAME_START, _FRAME_END = "\x1b[?2026h", "\x1b[?2026l"  # the terminal shows a frame as a whole
 
-_Parser: Any = getattr(linux_driver, "XTermParser", None)
+# Columns and lines that are laid out, at most: twice what a large monitor shows in the smallest font. Each cell costs
+# memory and time; a terminal that reports more, such as 99999 columns, shows this part.
+_MOST = 1000
+
+_FLOOD = 200  # messages after which nothing is read until the app has taken them
+_CHECK = 0.01  # seconds between checks whether the driver stops
+
 _EXTENDED = (
     *("start_application_mode", "stop_application_mode", "disable_input"),
-    *("run_input_thread", "process_message", "write"),
+    *("run_input_thread", "process_message", "write", "_get_terminal_size"),
 )
 
 # Clears the screen before leaving it: after a resize, tmux wraps lines painted to the edge into the shell's, and a
@@ -47,7 +47,7 @@ _EXTENDED = (
 _CLEAR = "\x1b[m\x1b[H\x1b[2J"
 
 # Whether this version of Textual has the private parts used below.
-SUPPORTED = hasattr(_Parser, "feed") and hasattr(_Parser, "tick") and {*_EXTENDED} <= {*vars(LinuxDriver)}
+SUPPORTED = reader.SUPPORTED and {*_EXTENDED} <= {*vars(LinuxDriver)}
 
 
 class TerminalDriver(LinuxDriver):
@@ -66,6 +66,7 @@ class TerminalDriver(LinuxDriver):
             self._file = sys.__stdout__  # stderr is redirected; the screen is not
             self._file.reconfigure(errors="backslashreplace")
         self._file: Any = _QuietFile(self._file)
+        self._size = self._size or self._get_terminal_size()  # until the first Resize
 
     def start_application_mode(self) -> None:
         if self._reading:  # a SIGCONT without a SIGTSTP, as after SIGSTOP: start again and repaint
@@ -93,6 +94,14 @@ class TerminalDriver(LinuxDriver):
             frame, self._frame = self._frame, []
             super().write("".join([*frame, data]))
 
+    def process_message(self, message: Message) -> None:
+        if isinstance(message, events.Resize):
+            message = events.Resize.from_dimensions(_bounded(message.size), message.pixel_size)
+        super().process_message(message)
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        return _bounded(super()._get_terminal_size())
+
     def disable_input(self) -> None:
         reading, self._reading = self._reading, False
         if reading:
@@ -114,11 +123,10 @@ class TerminalDriver(LinuxDriver):
 
     def _read_input(self, selector: selectors.SelectSelector) -> bool:
         """Process input until the driver stops; return False if the terminal was closed first."""
-        parser = _Parser()
-        replies = ReplyFilter()
-        wait = None
+        source = Reader()
+        sent = 0
         while True:
-            ready = [key.fd for key, _ in selector.select(wait)]
+            ready = [key.fd for key, _ in selector.select(source.wait)]
             if self._stop_reader in ready:
                 os.read(self._stop_reader, 1)
                 return True
@@ -126,24 +134,33 @@ class TerminalDriver(LinuxDriver):
                 data = self._read()
                 if not data:
                     return False
-                typed, count = replies.feed(data, self._pacing.outstanding)
-                self._pacing.replied(count)
+                messages, replies = source.feed(data)
+                self._pacing.replied(replies)
             else:
-                typed = replies.flush()
-            messages = [*parser.feed(typed)] if typed else []
-            for message in [*messages, *parser.tick()]:
+                messages = source.pause()
+            for message in messages:
                 self.process_message(message)
-            wait = _ESCAPE_WAIT if ready or typed else None
+            sent += len(messages)
+            if sent >= _FLOOD:
+                self._wait_for_app()
+                sent = 0
+
+    def _wait_for_app(self) -> None:
+        """Wait until the app has taken what was sent, or the driver stops; otherwise its queue could grow forever."""
+        taken = Event()
+        waiting = self._app.call_later(taken.set)
+        while waiting and not taken.wait(_CHECK):
+            waiting = not select.select([self._stop_reader], [], [], 0)[0]
 
     def _drain(self, selector: selectors.SelectSelector) -> None:
         """Wait until all queries are replied to, up to a limit."""
-        replies = ReplyFilter()
+        source = Reader()
         end = time.monotonic() + self._pacing.final_wait
         while self._pacing.outstanding and selector.select(max(end - time.monotonic(), 0)):
             data = self._read()
             if not data:
                 return
-            self._pacing.replied(replies.feed(data, True)[1])
+            self._pacing.replied(source.feed(data)[1])
 
     def _read(self) -> bytes:
         """Return what can be read; nothing if the terminal was closed."""
@@ -151,26 +168,6 @@ class TerminalDriver(LinuxDriver):
             return os.read(self.fileno, 4096)
         except OSError:
             return b""
-
-
-class ReplyFilter:
-    """Separates a terminal's replies from keys, even if they arrive in parts."""
-
-    def __init__(self) -> None:
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._held = ""
-
-    def feed(self, data: bytes, expecting: bool) -> tuple[str, int]:
-        """Return the keys in `data` and the number of replies. If one is expected, a possible start of it is held."""
-        text, count = _REPLY.subn("", self._held + self._decode(data))
-        partial = _PARTIAL_REPLY.search(text) if expecting else None
-        self._held = partial[0] if partial else ""
-        return text.removesuffix(self._held), count
-
-    def flush(self) -> str:
-        """Return what is held if it can be a key: Escape, or Alt with a bracket."""
-        typed, self._held = (self._held, "") if len(self._held) <= 2 else ("", self._held)
-        return typed
 
 
 class _QuietFile:
@@ -192,6 +189,12 @@ class _QuietFile:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+
+def _bounded(size: tuple[int, int]) -> tuple[int, int]:
+    """Return the columns and lines to lay out for a terminal of this size."""
+    width, height = size
+    return min(max(width, 1), _MOST), min(max(height, 1), _MOST)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

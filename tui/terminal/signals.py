@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from textual.app import App
 
-from .diff_screen import DiffApp
+from .diff_screen import REPORT_WIDTH, DiffApp
 
 _GRACE = 2.0  # seconds after which the process exits even if a blocked terminal takes no output
 
@@ -22,7 +22,7 @@ _GRACE = 2.0  # seconds after which the process exits even if a blocked terminal
 def run(app: DiffApp[Any], mouse: bool) -> int:
     """Run the app and return its exit code. Raises the unexpected error that ended it, if any."""
     output = io.StringIO()
-    app.error_console = Console(file=output)  # instead of a long traceback in the terminal
+    app.error_console = Console(file=output, width=REPORT_WIDTH)  # instead of a long traceback in the terminal
     app.run(mouse=mouse)
     if app.fault is not None:
         raise app.fault
@@ -33,23 +33,32 @@ def run(app: DiffApp[Any], mouse: bool) -> int:
     return app.return_code or 0
 
 
+def end_on_signals(app: App[Any]) -> None:
+    """End cleanly on SIGTERM, SIGHUP and SIGINT.
+
+    Call it from on_load, in the app's event loop: from then on, the terminal has to be restored.
+    """
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            # Not a handler of the loop, which a blocked terminal may block in a write.
+            signal.signal(number, lambda caught, _: _end(app, loop, caught))
+
+
 def install(app: App[Any]) -> None:
-    """End cleanly on SIGTERM, SIGHUP and a closed terminal, and repaint after SIGTSTP and `fg`.
+    """End cleanly if the terminal is closed, and repaint after SIGTSTP and `fg`.
 
     Call it from on_mount, in the app's event loop.
     """
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            # Not a handler of the loop, which a blocked terminal may block in a write.
-            signal.signal(number, lambda caught, _: _end(app, loop, caught))
     for number in (signal.SIGTSTP, signal.SIGCONT):
         handler = signal.getsignal(number)
         if callable(handler):
             # In the loop, because the driver's handler writes: during a write it would deadlock.
             loop.add_signal_handler(number, handler, number, None)
     app.app_resume_signal.subscribe(app, _repaint)  # pyright: ignore[reportUnknownMemberType]
-    threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
+    if not app.is_headless:  # the thread keeps the app, and all that it shows, in memory
+        threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
 
 
 def _repaint(app: App[Any]) -> None:

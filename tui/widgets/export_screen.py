@@ -15,11 +15,12 @@ from textual.screen import ModalScreen, Screen
 from ...core.errors import InputError
 from ..files import FileError, check_file, write_text
 from ..terminal.picture import picture
-from ..views.draft import Draft, edited
+from ..views.draft import LONGEST_PATH, Draft, edited
 from ..views.export import KINDS, Form, form_lines
 from ..views.glyphs import Glyphs
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
+from .modal import Modal
 
 
 class FormText(LinesWidget):
@@ -60,7 +61,7 @@ class Exported(Protocol):
         ...
 
 
-class ExportScreen(ModalScreen[str]):
+class ExportScreen(Modal, ModalScreen[str]):
     """Asks for a file, writes the pane to it, and returns a message; no message if cancelled.
 
     Most keys are characters of a path. `on_key` handles all keys, instead of bindings, so that they keep their order.
@@ -77,6 +78,7 @@ class ExportScreen(ModalScreen[str]):
 
     def on_key(self, event: events.Key) -> None:
         event.stop()
+        event.prevent_default()
         if event.key in ("escape", "ctrl+c"):
             self.dismiss()
         elif self.form.question:
@@ -90,12 +92,20 @@ class ExportScreen(ModalScreen[str]):
         elif (path := edited(self.form.path, event.key)) is not None:
             self._show(self.form.with_path(path))
         elif event.character is not None and event.is_printable:
-            self._show(self.form.with_path(self.form.path.typed(event.character)))
+            self._type(event.character)
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         if not self.form.question and event.text.strip():
-            self._show(self.form.with_path(self.form.path.typed(event.text.strip().splitlines()[0])))
+            self._type(event.text.strip().splitlines()[0])
+
+    def _type(self, text: str) -> None:
+        """Insert a text into the path, if there is room for it."""
+        path = self.form.path.typed(text)
+        if len(path.text) > LONGEST_PATH:
+            self._show(replace(self.form, objection=f"must be at most {LONGEST_PATH} characters"))
+        else:
+            self._show(self.form.with_path(path))
 
     def _answer(self, key: str) -> None:
         """Answer the question whether to replace a file."""

@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
+from .modal import Modal
 
 
 class HelpText(LinesWidget, can_focus=True):
@@ -50,7 +51,7 @@ class HelpText(LinesWidget, can_focus=True):
         self.action_scroll(-3)
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Modal, ModalScreen[None]):
     """Shows the help until one of several keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

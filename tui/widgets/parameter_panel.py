@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
 from ...core.parameters import FIELD, Field, Parameters, Value
+from ..views.draft import LONGEST_NUMBER
 from ..views.lines import Line
 from ..views.panel import Editing, applicable, field_rows, panel_lines
 from .lines import LinesWidget
@@ -163,9 +164,11 @@ class ParameterPanel(LinesWidget, can_focus=True):
         if self.editing is None:
             self._before = self.parameters
         try:
+            if len(text) > LONGEST_NUMBER:
+                raise ParameterError(f"{FIELD[name].label}: must be at most {LONGEST_NUMBER} characters")
             value = FIELD[name].parse(text)
         except ParameterError as error:
-            self.editing = Editing(name, text, str(error))
+            self.editing = Editing(name, text[:LONGEST_NUMBER], str(error))
             self._reject(f"{error}.")
         else:
             rejected = self.editing is not None and self.editing.objection is not None
