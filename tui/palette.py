@@ -68,7 +68,7 @@ class Palette(Modal, CommandPalette):
         """Close the palette and run the command of an option."""
         if self.on_top and isinstance(option, ListedCommand):
             self.dismiss()
-            self.app.call_later(option.hit.command)
+            self.app.call_later(option.hit.command)  # pyright: ignore[reportUnknownMemberType]
 
     @on(Input.Changed)
     def ignore_if_closed(self, message: Input.Changed) -> None:

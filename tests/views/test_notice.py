@@ -1,5 +1,6 @@
 """The message about a copied command."""
 
+import re
 import subprocess
 
 import pytest
@@ -31,6 +32,20 @@ def test_a_quoted_word_longer_than_a_line_is_shown_whole() -> None:
     word = "a b" * 30
     lines = continued(in_shell(["attn-tui", "inspect", word]), 40)
     assert word in "".join(lines)
+
+
+@pytest.mark.parametrize("width", [*range(-1, 12), 40, 200])
+@pytest.mark.parametrize(
+    "word",
+    ["a" * 300, "a b" * 30, f"a{' ' * 300}b", "词" * 90, "\u3000" * 90, "e\u0301" * 200, "\U0001f469\u200d" * 40],
+    ids=["one word", "words", "blanks", "wide", "wide blanks", "composed", "joined"],
+)
+def test_any_command_is_split_at_any_width(word: str, width: int) -> None:
+    command = in_shell(["attn-tui", "inspect", word])
+    lines = continued(command, width)
+    assert len(lines) <= len(command)
+    whole, split = (re.sub(r"[\s\\]", "", text) for text in (command, "".join(lines)))
+    assert split == whole
 
 
 def test_a_short_command_is_on_one_line_with_the_message() -> None:
