@@ -1,0 +1,134 @@
+"""Every screen from 1 x 1 up: whatever is open, the app neither stops nor grows."""
+
+import resource
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import pytest
+from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.settings.declared import Settings
+from attn_tui.tui.views.lines import line_width
+from emulator import Terminal
+from stage import FOREVER, Stage, play, untested_claims
+from terminal_session import RIGHT, opened, running
+from textual.command import CommandList
+
+pytestmark = pytest.mark.slow
+
+SIZES = [*product(range(1, 21), range(1, 13)), (120, 11), (200, 1), (39, 12), (40, 11), (40, 12)]
+MOST_MEMORY = 100e6  # bytes that all sizes together may add
+
+# What may be open: the keys that open it in the Lab, and how many screens there are then.
+OPEN: dict[str, tuple[tuple[str, ...], int]] = {
+    "the greeting": ((), 1),
+    "the notice": (("y",), 1),
+    "help": (("?",), 2),
+    "all keys": (("K",), 2),
+    "the form": (("e",), 2),
+    "the question": (("e", "enter"), 2),
+    "the palette": (("ctrl+p",), 2),
+    "found commands": (("ctrl+p", "d"), 2),
+}
+KEYS = ["up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab", "x", "backspace", "delete"]
+
+
+@contextmanager
+def no_hang() -> Generator[None]:
+    """Fail if this takes so long that it will not end."""
+
+    def stop(_: int, __: FrameType | None) -> NoReturn:
+        pytest.fail("the app hangs")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, FOREVER)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def memory() -> float:
+    """Return the largest size of this process so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+async def shown_at(stage: Stage, width: int, height: int) -> None:
+    """Resize, and wait until every line fills the screen exactly."""
+
+    def fits() -> bool:
+        return [line_width(((line, "text"),)) for line in stage.lines] == [width] * height
+
+    await stage.resize(width, height)
+    await stage.until(fits, f"screen of {width} x {height}")
+    await stage.answered()
+    assert fits()
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_every_size_is_shown_and_takes_keys(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "attn-tui-lab-d64.svg").touch()  # so that the form asks whether to replace it
+    keys, screens = OPEN[name]
+
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press(*keys)
+        if "ctrl+p" in keys:
+            await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "list")
+        assert len(stage.app.screen_stack) == screens
+        assert stage.app.notice.display == (screens == 1)
+        before = memory()
+        for size in SIZES:
+            with no_hang():
+                await shown_at(stage, *size)
+                if screens > 1:
+                    stage.send(*KEYS)
+                    await stage.answered()
+                    assert len(stage.app.screen_stack) == screens
+        await shown_at(stage, 120, 40)
+        assert memory() - before < MOST_MEMORY
+
+    play(script, settings=Settings(path=tmp_path / "config.toml", hint=name == "the greeting"))
+
+
+@pytest.mark.parametrize("name", PANES)
+def test_every_pane_takes_keys_at_sizes_too_small_for_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+
+    async def script(stage: Stage) -> None:
+        stage.app.action_pane(name)
+        for size in [(1, 1), (2, 12), (39, 12), (120, 11), (200, 1), (1, 200)]:
+            with no_hang():
+                await shown_at(stage, *size)
+                stage.send("y", *KEYS, "v", "t", "y")
+                await stage.answered()
+                await stage.still()
+        assert stage.app.active == name
+
+    play(script)
+
+
+def test_a_size_beyond_every_screen_is_shown_in_part() -> None:
+    with opened() as session:
+        session.send(b"\x1b[48;99999;99999;9;9t" + RIGHT)
+        session.until(lambda: b"d_k 65" in session.written, "the key")
+        session.send(b"\x1b[48;40;120;800;1200t" + RIGHT)
+        session.shows(66)
+        session.quit()
+
+
+@pytest.mark.parametrize("names", [{"COLUMNS": "99999"}, {"LINES": "99999"}, {"COLUMNS": "99999", "LINES": "99999"}])
+def test_sizes_in_the_environment_are_bounded(names: dict[str, str]) -> None:
+    with running(size=(120, 40), ignored="", first="", redirected=(), **names) as session:
+        session.screen = Terminal(1_000, 1_000)
+        session.until(lambda: b"d_k 64" in session.written, "the first frame")
+        session.send(b"q")
+        assert session.ended() == 0

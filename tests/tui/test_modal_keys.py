@@ -1,0 +1,206 @@
+"""Keys that arrive together: a second one has no effect once the first has closed a form, the help or the palette."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.tui.terminal.themes import DARK
+from attn_tui.tui.widgets.export_screen import ExportScreen
+from attn_tui.tui.widgets.help_screen import HelpScreen
+from stage import SMALL, Stage, play, played
+from textual.command import CommandList, CommandPalette
+
+pytestmark = pytest.mark.slow
+
+KEYS = [
+    *("escape", "enter", "tab", "up", "down", "right", "end", "pagedown", "backspace", "ctrl+c", "ctrl+p", "f1"),
+    *"?Keyqr7>",
+]
+# What a key typed after the one that closes would do to the pane.
+OTHERS = ["right", "up", "7", "r", "e", "?", ">", "tab", "enter", "escape", "q"]
+
+
+async def help_opened(stage: Stage) -> None:
+    await stage.press("?")
+
+
+async def all_keys_opened(stage: Stage) -> None:
+    await stage.press("K")
+
+
+async def form_opened(stage: Stage) -> None:
+    Path("attn-tui-lab-d64.svg").unlink(missing_ok=True)
+    await stage.press("e")
+
+
+async def question_opened(stage: Stage) -> None:
+    await stage.press("e")
+    screen = stage.app.screen
+    assert isinstance(screen, ExportScreen)
+    Path(screen.form.path.text).touch()
+    await stage.press("enter")
+    assert screen.form.question
+
+
+async def palette_opened(stage: Stage) -> None:
+    await stage.press("ctrl+p")
+    await listed(stage)
+
+
+async def themes_opened(stage: Stage) -> None:
+    stage.app.search_themes()
+    await listed(stage)
+
+
+async def listed(stage: Stage) -> None:
+    """Wait until the palette lists its commands."""
+    await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "the list")
+    await stage.answered()
+
+
+MODALS = [help_opened, all_keys_opened, form_opened, question_opened, palette_opened, themes_opened]
+Opening = Callable[[Stage], Awaitable[None]]
+
+every_modal = pytest.mark.parametrize("opening", MODALS, ids=lambda opening: opening.__name__)
+
+
+async def reset(stage: Stage) -> None:
+    """Show the Lab with the first parameters and nothing over it."""
+    while len(stage.app.screen_stack) > 1:
+        await stage.press("escape")
+    if stage.app.theme != DARK.name:
+        stage.app.theme = DARK.name
+    await stage.opened(type(stage.lab))
+    stage.app.screen.set_focus(stage.lab)
+    stage.app.change(SMALL)
+    await stage.press("escape")
+
+
+async def effect(stage: Stage, opening: Opening, *keys: str) -> tuple[Any, ...]:
+    """Return the state of everything below after keys that arrive together in a modal."""
+    await reset(stage)
+    await opening(stage)
+    assert len(stage.app.screen_stack) == 2
+    palette = isinstance(stage.app.screen, CommandPalette)
+    stage.send(*keys)
+    await stage.answered()
+    if palette:  # it runs a command after the next frame
+        await stage.still()
+    app, lab = stage.app, stage.lab
+    assert app.is_running
+    assert app.return_code is None
+    state = app.parameters, app.active, app.theme, [type(screen) for screen in app.screen_stack]
+    return *state, lab.panel.cursor, lab.panel.editing, app.screen_stack[0].focused is lab
+
+
+@every_modal
+def test_any_key_twice_does_what_it_does_once(
+    opening: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def script(stage: Stage) -> None:
+        for key in KEYS:
+            once = await effect(stage, opening, key)
+            assert await effect(stage, opening, key, key) == once, key
+
+    play(script)
+
+
+@pytest.mark.parametrize("closing", ["escape", "ctrl+c", "q", "enter"])
+@pytest.mark.parametrize("opening", [help_opened, form_opened, palette_opened], ids=lambda opening: opening.__name__)
+def test_no_key_after_the_one_that_closes_a_modal_has_an_effect(
+    opening: Opening, closing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def script(stage: Stage) -> None:
+        once = await effect(stage, opening, closing)
+        if len(stage.app.screen_stack) > 1:  # another key closes this one
+            return
+        for key in OTHERS:
+            assert await effect(stage, opening, closing, key) == once, key
+
+    play(script)
+
+
+@played()
+async def test_two_ctrl_c_cancel_the_form(stage: Stage) -> None:
+    await form_opened(stage)
+    stage.send("ctrl+c", "ctrl+c")
+    await stage.answered()
+    assert len(stage.app.screen_stack) == 1
+    await stage.press("right")
+    assert stage.asked.d_k == 65
+
+
+def test_two_enters_write_one_file_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def script(stage: Stage) -> None:
+        await stage.settled()
+        await stage.press("e")
+        stage.send("enter", "enter")
+        await stage.still()
+        assert len(stage.app.screen_stack) == 1
+        assert "written to" in stage.text
+
+    play(script)
+    assert len([*tmp_path.iterdir()]) == 1
+
+
+@played()
+async def test_two_enters_in_the_palette_run_the_command_once(stage: Stage) -> None:
+    await palette_opened(stage)
+    await stage.press(*"redraw")
+    await stage.still()
+    stage.send("enter", "enter", "enter")
+    await stage.until(lambda: stage.asked.seed == 1, "the new seed")
+    await stage.still()
+    assert stage.asked.seed == 1
+    assert len(stage.app.screen_stack) == 1
+
+
+@played()
+async def test_text_typed_into_the_palette_as_it_closes_has_no_effect(stage: Stage) -> None:
+    for keys in (["x", "escape"], ["escape", "x"], ["r", "enter", "x", "escape"], ["escape", *"redraw", "enter"]):
+        await palette_opened(stage)
+        stage.send(*keys)
+        await stage.still()
+        while len(stage.app.screen_stack) > 1:
+            await stage.press("escape")
+        await stage.still()
+    assert stage.app.is_running
+
+
+@played()
+async def test_a_key_for_the_help_does_not_close_the_palette_over_it(stage: Stage) -> None:
+    await help_opened(stage)
+    stage.send("escape", "ctrl+p", "escape", "ctrl+p")
+    await stage.still()
+    assert stage.app.is_running
+    kinds = [type(screen) for screen in stage.app.screen_stack[1:]]
+    assert kinds.count(HelpScreen) <= 1
+
+
+@pytest.mark.parametrize("key", ["pageup", "pagedown", "up", "down", "ctrl+end", "enter"])
+@pytest.mark.parametrize("size", [(120, 40), (20, 3)], ids=str)
+def test_the_palette_takes_keys_before_it_is_laid_out(key: str, size: tuple[int, int]) -> None:
+    async def script(stage: Stage) -> None:
+        stage.send("ctrl+p")
+        await stage.until(lambda: any(each.option_count for each in stage.app.screen.query(CommandList)), "the list")
+        stage.send(key, key)
+        await stage.still()
+        assert stage.app.is_running
+
+    play(script, size=size)
+
+
+@played()
+async def test_clicking_twice_beside_the_palette_closes_only_the_palette(stage: Stage) -> None:
+    await palette_opened(stage)
+    await stage.pilot.click(offset=(1, 1), times=2)
+    await stage.still()
+    assert len(stage.app.screen_stack) == 1
+    assert stage.app.is_running
