@@ -22,6 +22,9 @@ IN_APP = {
     "composing": "from attn_tui.tui.app import AttnApp; AttnApp.compose = boom",
     "making the app": "from attn_tui.tui.app import AttnApp; AttnApp.register_theme = boom",
     "an import": "import sys; sys.modules['textual.app'] = None",
+    "a thread of the driver": "from textual.drivers import linux_driver as m\nwas = m.Thread\n"
+    "class Boom(was):\n start = lambda self: boom() if self.name == 'textual-input' else was.start(self)\n"
+    "m.Thread = Boom",
     "leaving": "from attn_tui.tui.app import AttnApp; AttnApp.on_unmount = boom",
 }
 IN_ENGINE = {

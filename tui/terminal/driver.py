@@ -74,7 +74,11 @@ class TerminalDriver(LinuxDriver):
             self._must_signal_resume = True
         self._pacing.reset()
         self._reading = self._entered = True
-        super().start_application_mode()
+        try:
+            super().start_application_mode()
+        except BaseException:  # such as no thread left
+            self.stop_application_mode()
+            raise
 
     def stop_application_mode(self) -> None:
         """Leave the terminal, once: a SIGTSTP right after a SIGCONT discards the SIGCONT."""
