@@ -142,11 +142,13 @@ def _eager_column(z: FloatArray, received: FloatArray, k: FloatArray) -> Statist
         "one_hot_rows": largest > ONE_HOT,
         "sum_squared_weights": p2,
         "first_key_weight": p[:, :, 0],
+        "first_key_over_uniform": n * p[:, :, 0],
         "jacobian_norm": jacobian,
         "jacobian_norm_squared": jacobian2,
         "dead_rows": jacobian < DEAD,
         "weight_times_complement": (1 - p2) / n,
         "grad_q_mean": norms[:, Shape(*z.shape).differentiated],  # of the gradients of all rows
+        "freezing_ratio": z.std(axis=-1) / math.sqrt(2 * math.log(n)),
         "logit_within_3sd": (np.abs(z) <= band).mean(axis=-1),
     }
     return {

@@ -37,7 +37,9 @@ class Statistic(NamedTuple):
 
 
 _LOGITS = "Vaswani et al. 2017, arXiv 1706.03762, footnote 4"
+_FREEZING = "Derrida 1981, the random-energy model"
 _SATURATION = "Zhai et al. 2023, arXiv 2303.06296 (entropy collapse)"
+_SINKS = "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)"
 _SHANNON = "Shannon 1948, A Mathematical Theory of Communication"
 _JACOBIAN = "the derivative of softmax: ∂p_i/∂z_j = p_i(δ_ij − p_j)"
 _FORMATS = "IEEE 754; Micikevicius et al. 2022, arXiv 2209.05433 (float8)"
@@ -56,7 +58,7 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "logit_std", "std deviation", "logits", "number", "√Var z",
         "Standard deviation of the logits. Softmax over n keys freezes near √(2 ln n).",
-        "Derrida 1981, the random-energy model",
+        _FREEZING,
     ),
     Statistic(
         "logit_excess_kurtosis", "excess kurtosis", "logits", "number", "E(z − E z)⁴ / (Var z)² − 3",
@@ -88,6 +90,12 @@ STATISTICS: tuple[Statistic, ...] = (
         "softmax(z + a) = softmax(z)", short="ignored share",
     ),
     Statistic(
+        "freezing_ratio", "freezing ratio", "logits", "number", "E σ_row/√(2 ln visible keys)",
+        "Standard deviation of a row's logits over √(2 ln n), at which softmax over its n visible keys freezes, "
+        "averaged over the rows that see at least two keys. From 1 up, a few keys hold most of the weight.",
+        _FREEZING,
+    ),
+    Statistic(
         "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",
         "Entropy of a row of attention weights: 0 for one-hot, ln n for uniform.", _SHANNON,
     ),
@@ -106,7 +114,8 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "one_hot_rows", "one-hot rows", "attention", "share", f"P(max p > {ONE_HOT})",
-        f"Share of rows whose largest weight is above {ONE_HOT}: attention reduced to a look-up.",
+        f"Share of rows whose largest weight is above {ONE_HOT}, among those that see at least two keys: attention "
+        "reduced to a look-up.",
         _SATURATION,
     ),
     Statistic(
@@ -117,7 +126,12 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "first_key_weight", "weight on first key", "attention", "share", "p of the first visible key",
         f"Weight on the first key a query sees. A head whose average is above {SINK} is called an attention sink.",
-        "Xiao et al. 2023, arXiv 2309.17453 (attention sinks)", short="1st-key weight",
+        _SINKS, short="1st-key weight",
+    ),
+    Statistic(
+        "first_key_over_uniform", "first key / uniform", "attention", "number", "E p₁ / E(1/visible keys)",
+        "Weight on the first key over its weight if every row were uniform: 1 if the first key is like any other.",
+        _SINKS, short="1st key/uniform",
     ),
     Statistic(
         "jacobian_norm", "‖J‖_F", "Jacobian", "number", "‖J‖_F, J = diag(p) − p pᵀ",
@@ -130,7 +144,8 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "dead_rows", "dead rows", "Jacobian", "share", f"P(‖J‖_F < {DEAD})",
-        f"Share of rows whose Jacobian norm is below {DEAD}: no gradient reaches their queries through softmax.",
+        f"Share of rows whose Jacobian norm is below {DEAD}, among those that see at least two keys: no gradient "
+        "reaches their queries through softmax.",
         _JACOBIAN,
     ),
     Statistic(

@@ -81,7 +81,16 @@ def sums_of_scores(moments: RowMoments) -> Sums:
         "x4": _over_rows(n * (m4 + u * (4 * m3 + u * (6 * m2 + u2)))),
         "within": _over_rows(n * m2),
         "row_variance": _over_rows((n > 0) * m2),
+        "freezing": _over_rows(np.sqrt(m2) / _thresholds(n)),
     }
+
+
+def _thresholds(visible: FloatArray) -> FloatArray:
+    """Return √(2 ln visible), the standard deviation of logits at which softmax over so many keys freezes.
+
+    It is infinite for rows that see fewer than two keys: their weights cannot change.
+    """
+    return np.sqrt(2 * np.log(np.where(visible > 1, visible, np.inf)))
 
 
 def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
@@ -94,12 +103,13 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
         "fraction": _over_rows(several * rows.entropy / np.log(np.where(several, visible, 2))),
         "effective": _over_rows(seen * np.exp(rows.entropy)),
         "max_weight": _over_rows(rows.max_weight),
-        "one_hot": _over_rows(rows.max_weight > ONE_HOT),
+        "one_hot": _over_rows(several & (rows.max_weight > ONE_HOT)),
         "squared": _over_rows(rows.sum_squared_weights),
         "first": _over_rows(rows.first_key_weight),
+        "uniform": _over_rows(seen / np.maximum(visible, 1)),
         "jacobian": _over_rows(np.sqrt(rows.jacobian_norm_squared)),
         "jacobian2": _over_rows(rows.jacobian_norm_squared),
-        "dead": _over_rows(seen & (rows.jacobian_norm_squared < DEAD**2)),
+        "dead": _over_rows(several & (rows.jacobian_norm_squared < DEAD**2)),
         "complement": _over_rows(rows.complement / np.maximum(visible, 1)),
     }
 
@@ -172,16 +182,18 @@ def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, Float
         "logit_excess_kurtosis": fourth / spread**2 - 3,
         "logit_variance_within_row": c**2 * s["row_variance"] / rows,
         "row_mean_share": 1 - s["within"] / s["pairs"] / spread,
+        "freezing_ratio": c * s["freezing"] / s["several"],
         "entropy": s["entropy"] / rows,
         "entropy_fraction": s["fraction"] / s["several"],
         "effective_keys": s["effective"] / rows,
         "max_weight": s["max_weight"] / rows,
-        "one_hot_rows": s["one_hot"] / rows,
+        "one_hot_rows": s["one_hot"] / s["several"],
         "sum_squared_weights": s["squared"] / rows,
         "first_key_weight": s["first"] / rows,
+        "first_key_over_uniform": s["first"] / s["uniform"],
         "jacobian_norm": s["jacobian"] / rows,
         "jacobian_norm_squared": s["jacobian2"] / rows,
-        "dead_rows": s["dead"] / rows,
+        "dead_rows": s["dead"] / s["several"],
         "weight_times_complement": s["complement"] / rows,
     }
     if "inside" in s:

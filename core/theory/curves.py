@@ -36,12 +36,13 @@ NAMES = (
     "weight_times_complement",
     "jacobian_along_logits",
 )
+_OF_SEVERAL = ("entropy_fraction", "one_hot_rows")  # means over the rows that see at least two keys
 _ONE_LESS = np.array([False, False, True, True, True, False, False, False])  # those that tend to 1, not to 0
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Curves over s of the expectations of some rows; each value is the mean over those rows."""
+    """Curves over s of the expectations of some rows; each value is the mean over those that the statistic counts."""
 
     coefficients: FloatArray  # Chebyshev, shape (degree, statistics), of (1 + s/3)·(value, or 1 − value)
     missing: frozenset[str]  # undefined statistics
@@ -90,7 +91,7 @@ def _equal_rows(n: int) -> Curves:
         coefficients = _kept()[:, KEPT_CURVES.index(n)]
     else:
         coefficients = _chebyshev(_samples(np.array([float(n)]), _DEGREE if n <= 10_000 else 80))[:, 0]
-    missing = {"entropy_fraction"} if n == 1 else {"one_hot_rows"} if n > ONE_HOT_KEYS else set[str]()
+    missing = {*_OF_SEVERAL} if n == 1 else {"one_hot_rows"} if n > ONE_HOT_KEYS else set[str]()
     return Curves(coefficients, frozenset(missing))
 
 
@@ -103,7 +104,7 @@ def _causal_rows(n_keys: int, n_queries: int) -> Curves:
         return _equal_rows(1)
     weights, ladder = counts[several] @ _weights(lengths[several]), _kept()[:, len(KEPT_CURVES) :]
     coefficients = np.tensordot(weights, ladder, (0, 1)) / n_queries
-    coefficients[:, NAMES.index("entropy_fraction")] *= n_queries / counts[several].sum()
+    coefficients[:, [NAMES.index(name) for name in _OF_SEVERAL]] *= n_queries / counts[several].sum()
     return Curves(coefficients, frozenset())
 
 

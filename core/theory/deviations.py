@@ -61,7 +61,7 @@ def _comparable(name: str, predicted: PredictedColumn, p: Parameters) -> bool:
     """
     if p.precision not in ("float32", "float64"):
         return False
-    if name == "first_key_weight" or (name in _OF_SPREAD and p.correlation):
+    if name in ("first_key_weight", "first_key_over_uniform") or (name in _OF_SPREAD and p.correlation):
         return False
     tails = predicted.values["logit_excess_kurtosis"]
     if name in ("logit_excess_kurtosis", "row_mean_share"):
@@ -71,7 +71,7 @@ def _comparable(name: str, predicted: PredictedColumn, p: Parameters) -> bool:
 
 
 _VARIANCES = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
-_OF_SPREAD = _VARIANCES | {"logit_excess_kurtosis", "row_mean_share", "logit_within_3sd"}
+_OF_SPREAD = _VARIANCES | {"freezing_ratio", "logit_excess_kurtosis", "row_mean_share", "logit_within_3sd"}
 
 
 def _smallest_stderr(name: str, exact: float, p: Parameters) -> float:
@@ -80,5 +80,6 @@ def _smallest_stderr(name: str, exact: float, p: Parameters) -> float:
     If none of a thousand rows is one-hot, all draws agree on 0, although the true share may be above 0.
     """
     rows = p.batch * p.n_queries
-    count = {"one_hot_rows": rows, "logit_within_3sd": rows * p.n_keys}.get(name)
+    several = rows - p.batch if p.mask == "causal" else rows  # rows that see at least two keys
+    count = {"one_hot_rows": several, "logit_within_3sd": rows * p.n_keys}.get(name)
     return math.sqrt(max(exact * (1 - exact), 0) / count) if count else 0.0

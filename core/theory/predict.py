@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from ..arrays import FloatArray
-from ..parameters import Parameters, ScaleName
+from ..parameters import MaskName, Parameters, ScaleName
 from ..scales import SCALE_RULES, multiplier
-from ..statistics.catalogue import DEAD, ONE_HOT, STATISTICS
+from ..statistics.catalogue import DEAD, STATISTICS
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
 from .freezing import freezing
 from .prediction import PredictedColumn, Prediction, ScoreCurve
@@ -79,9 +80,7 @@ class _Rows:
 
 def _rows(p: Parameters) -> _Rows:
     """Return the rows of a draw with these parameters."""
-    seen = causal_lengths(p.n_keys, p.n_queries) if p.mask == "causal" else np.array([float(p.n_keys)])
-    lengths, counts = np.unique(seen, return_counts=True)
-    shares = counts / counts.sum()
+    lengths, shares = _lengths(p.n_keys, p.n_queries, p.mask)
     own = p.std_k * math.sqrt(1 - abs(p.correlation))
     if own == 0 or lengths[-1] == 1 or (p.std_q == 0 and p.mean_q == 0):
         return _Rows(lengths, shares, equal=True)
@@ -95,11 +94,18 @@ def _rows(p: Parameters) -> _Rows:
     return _Rows(lengths, shares, False, curves(p.n_keys, p.n_queries, p.mask), own * norms, weights)
 
 
+def _lengths(n_keys: int, n_queries: int, mask: MaskName) -> tuple[FloatArray, FloatArray]:
+    """Return how many keys rows see, ascending, and the share of rows that see so many."""
+    seen = causal_lengths(n_keys, n_queries) if mask == "causal" else np.array([float(n_keys)])
+    lengths, counts = np.unique(seen, return_counts=True)
+    return lengths, counts / counts.sum()
+
+
 def _values(
     c: float, p: Parameters, moments: ScoreMoments, within: float | None, rows: _Rows
 ) -> Mapping[str, float | None]:
     """Return the expectation of each statistic at multiplier c."""
-    found = _logit_values(c, moments, within, rows)
+    found = _logit_values(c, p, moments, within, rows)
     if p.sink == "none":
         at = rows.curves and rows.curves.at(c * rows.deviations)
         found |= _of_equals(p, rows) | _attention_values(rows, at) | _gradient_values(c, p, rows, at)
@@ -111,11 +117,15 @@ def _complete(found: Mapping[str, float | None]) -> Mapping[str, float | None]:
 
 
 def _of_equals(p: Parameters, rows: _Rows) -> dict[str, float | None]:
-    """Return the mean weight of the first key, which is every key's: keys are exchangeable under any law."""
-    return {} if p.sink != "none" else {"first_key_weight": float(rows.shares @ (1 / rows.lengths))}
+    """Return the statistics of the first key's weight, which is every key's: keys are exchangeable under any law."""
+    if p.sink != "none":
+        return {}
+    return {"first_key_weight": float(rows.shares @ (1 / rows.lengths)), "first_key_over_uniform": 1.0}
 
 
-def _logit_values(c: float, moments: ScoreMoments, within: float | None, rows: _Rows) -> dict[str, float | None]:
+def _logit_values(
+    c: float, p: Parameters, moments: ScoreMoments, within: float | None, rows: _Rows
+) -> dict[str, float | None]:
     """Return the statistics of logits: moments of their law, except for the variance within a row."""
     variance = moments.variance
     lengths, shares = rows.lengths, rows.shares
@@ -133,7 +143,25 @@ def _logit_values(c: float, moments: ScoreMoments, within: float | None, rows: _
         values["row_mean_share"] = 1 - seen_by_pairs / variance if variance else None
         if variance == 0:
             values |= {"logit_min": c * moments.mean, "logit_max": c * moments.mean}
+    if rows.lengths[-1] > 1 and (rows.equal or rows.curves):
+        mean = 0.0 if rows.equal else float(rows.weights @ rows.deviations)
+        values["freezing_ratio"] = c * mean * _ratio_of_standard_normals(p.n_keys, p.n_queries, p.mask)
     return values
+
+
+@lru_cache(maxsize=64)
+def _ratio_of_standard_normals(n_keys: int, n_queries: int, mask: MaskName) -> float:
+    """Return the expectation of `freezing_ratio` for standard normal logits.
+
+    That of the standard deviation of L of them about their own mean is √(2/L) Γ(L/2)/Γ((L − 1)/2).
+    """
+    lengths, shares = _lengths(n_keys, n_queries, mask)
+    several = lengths > 1
+    ratios = [
+        math.exp(math.lgamma(n / 2) - math.lgamma((n - 1) / 2)) / math.sqrt(n * math.log(n))
+        for n in lengths[several].tolist()
+    ]
+    return float(np.average(ratios, weights=shares[several]))
 
 
 def _attention_values(rows: _Rows, at: Mapping[str, FloatArray] | None) -> dict[str, float | None]:
@@ -172,13 +200,15 @@ def _equal_weights(lengths: FloatArray, shares: FloatArray) -> dict[str, float |
         "entropy": np.log(lengths),
         "effective_keys": lengths,
         "max_weight": weight,
-        "one_hot_rows": weight > ONE_HOT,
         "sum_squared_weights": weight,
         "first_key_weight": weight,
+        "first_key_over_uniform": np.ones(len(lengths)),
         "jacobian_norm": np.sqrt(squared_norm),
         "jacobian_norm_squared": squared_norm,
-        "dead_rows": squared_norm < DEAD**2,
         "weight_times_complement": squared_norm,
     }
     values: dict[str, float | None] = {name: float(shares @ each) for name, each in means.items()}
-    return values | {"entropy_fraction": 1.0 if several.any() else None}
+    if several.any():
+        dead = np.average(squared_norm[several] < DEAD**2, weights=shares[several])
+        values |= {"entropy_fraction": 1.0, "one_hot_rows": 0.0, "dead_rows": float(dead)}
+    return values

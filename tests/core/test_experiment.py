@@ -66,10 +66,11 @@ def test_logits_without_a_standard_deviation_have_the_axis_of_normal_ones() -> N
 
 EXIST_IN_THE_SMALLEST_CASES = (
     "logit_mean", "logit_variance", "logit_std", "logit_min", "logit_max", "logit_within_3sd",
-    "logit_variance_within_row", "entropy", "effective_keys", "max_weight", "one_hot_rows", "sum_squared_weights",
-    "first_key_weight", "jacobian_norm", "jacobian_norm_squared", "dead_rows", "weight_times_complement",
+    "logit_variance_within_row", "entropy", "effective_keys", "max_weight", "sum_squared_weights",
+    "first_key_weight", "first_key_over_uniform", "jacobian_norm", "jacobian_norm_squared", "weight_times_complement",
     "grad_q_median", "grad_q_mean", "grad_q_rms", "score_overflow", "naive_exp_overflow", "weight_error",
 )  # fmt: skip
+OF_SEVERAL_KEYS = ("freezing_ratio", "entropy_fraction", "one_hot_rows", "dead_rows")
 
 
 @pytest.mark.parametrize("mask", ["none", "causal"])
@@ -82,6 +83,9 @@ def test_the_smallest_cases_are_measured(d_k: int, shape: tuple[int, int], std_q
         for column in run(p).columns:
             for name in EXIST_IN_THE_SMALLEST_CASES:
                 assert column.measured[name].value is not None, name
+            several = shape[1] > 1 and (mask == "none" or shape[0] > 1)
+            for name in OF_SEVERAL_KEYS:
+                assert (column.measured[name].value is not None) == several, name
             for name in HISTOGRAMS:
                 assert column.histograms[name].total > 0
 

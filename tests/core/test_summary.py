@@ -119,3 +119,31 @@ def test_rows_that_see_no_key_are_left_out() -> None:
     for name in without.keys() - {"logit_within_3sd"}:  # its band is that of all scores
         if not STATISTIC[name].optional:
             assert with_dead[name].value == pytest.approx(without[name].value, rel=1e-11), name
+
+
+def test_shares_of_rows_count_only_rows_that_see_two_keys() -> None:
+    """A causal row with one visible key is one-hot and dead at any scale, whatever the head does."""
+    scores = np.zeros((2, 41, 41))
+    scores[:, 1, 0] = 100.0
+    hidden = np.arange(41) > np.arange(41)[:, np.newaxis]
+    measured = estimates(scores, hidden)
+    for name in ("one_hot_rows", "dead_rows"):
+        assert measured[name].value == pytest.approx(1 / 40, rel=1e-12)
+    assert measured["max_weight"].value == pytest.approx((2 + np.sum(1 / np.arange(3, 42))) / 41)  # of all 41 rows
+    alone = estimates(scores, np.arange(41) > np.zeros((41, 1)))
+    for name in ("one_hot_rows", "dead_rows", "freezing_ratio", "entropy_fraction"):
+        assert alone[name] == MISSING
+    assert alone["max_weight"].value == 1
+
+
+def test_the_freezing_ratio_is_over_the_threshold_of_each_row() -> None:
+    scores = np.array([[[3.0, -50.0, 9.0], [1.0, -1.0, 50.0], [6.0, 0.0, 0.0]]]) / MULTIPLIER
+    hidden = np.arange(3) > np.arange(3)[:, np.newaxis]
+    of_rows = [1 / math.sqrt(2 * math.log(2)), math.sqrt(8) / math.sqrt(2 * math.log(3))]
+    assert estimates(scores, hidden)["freezing_ratio"].value == pytest.approx(sum(of_rows) / 2, rel=1e-12)
+
+
+def test_the_first_key_is_compared_with_a_uniform_row() -> None:
+    scores = np.zeros((1, 2, 4))
+    scores[0, 0, 0] = math.log(3) / MULTIPLIER  # weights 1/2, 1/6, 1/6, 1/6
+    assert estimates(scores)["first_key_over_uniform"].value == pytest.approx((1 / 2 + 1 / 4) / 2 / (1 / 4))

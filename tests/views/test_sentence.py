@@ -67,9 +67,12 @@ def test_a_large_share_on_the_first_key_is_named_unless_there_are_no_other_keys(
     assert "first key" not in say(column(sink | {"first_key_weight": 1.0, "effective_keys": 1.0}))
 
 
-@pytest.mark.parametrize("missing", ["logit_std", "one_hot_rows", "dead_rows"])
-def test_rows_without_a_visible_key_are_reported(missing: str) -> None:
-    assert say(column(HEALTHY | {missing: None})) == "Unscaled, no query sees a key."
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [("logit_std", "a key"), ("one_hot_rows", "more than one key"), ("dead_rows", "more than one key")],
+)
+def test_rows_without_a_choice_of_keys_are_reported(missing: str, words: str) -> None:
+    assert say(column(HEALTHY | {missing: None})) == f"Unscaled, no query sees {words}."
 
 
 def test_each_column_is_named_by_its_rule() -> None:

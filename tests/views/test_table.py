@@ -316,7 +316,7 @@ def test_the_printed_table_equals_the_one_in_the_app(contents: Contents, glyphs:
     printed = capture.get().splitlines()
     shown = texts_of(drawn(contents, BESIDE if contents is FULL else 80, False, glyphs))
     for on_paper, on_screen in zip(printed[1:], shown[1:], strict=True):
-        if on_screen.startswith(" freezing"):  # the app has a bar before the words, and more space for them
+        if on_screen.startswith(" freezing  "):  # the app has a bar before the words, and more space for them
             assert "frozen from d_k 6" in on_paper
             assert "frozen from d_k 6" in on_screen
         else:

@@ -47,8 +47,10 @@ def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
     who = {"none": "Unscaled", "file": "With the file's scale"}.get(column.rule, scaled)
     value = {name: estimate.value for name, estimate in column.measured.items()}
     std, rows = value["logit_std"], _extreme_rows(column)
-    if std is None or rows is None:
+    if std is None:
         return f"{who}, no query sees a key."
+    if rows is None:
+        return f"{who}, no query sees more than one key."
     spread = f"{who}, {'logits spread to σ' if before is None else 'σ is'} {short(std, glyphs)}"
     facts = _facts(rows, before and _extreme_rows(before))
     link = " and " if facts.startswith("no row does") else ": "
@@ -61,7 +63,7 @@ def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
 
 
 def _extreme_rows(column: Column) -> tuple[float, float] | None:
-    """Return the shares of one-hot and of dead rows, if there are any rows."""
+    """Return the shares of one-hot and of dead rows; None if no row sees two keys."""
     one_hot, dead = column.measured["one_hot_rows"].value, column.measured["dead_rows"].value
     return None if one_hot is None or dead is None else (one_hot, dead)
 
