@@ -58,11 +58,11 @@ def draw_weights(
     """
     _check_mechanism(mechanism)
     if mechanism == "bilinear":
-        return BilinearWeights(_corner(rng, d_k, d_k, gain / math.sqrt(d_k)).astype(dtype))
+        return BilinearWeights(_corner(rng, d_k, d_k, gain / math.sqrt(d_k), dtype))
     if mechanism == "additive":
         h = hidden_units or d_k
         for_q, for_k, for_v = rng.spawn(3)
-        w_q, w_k = (_corner(each, d_k, h, 1 / math.sqrt(d_k)).astype(dtype) for each in (for_q, for_k))
+        w_q, w_k = (_corner(each, d_k, h, 1 / math.sqrt(d_k), dtype) for each in (for_q, for_k))
         v = for_v.standard_normal(h) * (gain / math.sqrt(h))
         return AdditiveWeights(w_q, w_k, np.zeros(h, dtype), v.astype(dtype))
     return None
@@ -147,12 +147,11 @@ def _check_mechanism(mechanism: str) -> None:
         raise InputError(f"mechanism: must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
 
 
-def _corner(rng: np.random.Generator, rows: int, columns: int, factor: float) -> FloatArray:
+def _corner(rng: np.random.Generator, rows: int, columns: int, factor: float, dtype: npt.DTypeLike) -> FloatArray:
     """Return a matrix of normal entries times a factor; with an equal rng, a larger one contains it in its corner."""
     size = max(rows, columns)
-    square = np.empty((size, size))
-    entries = rng.standard_normal(size * size) * factor
+    square = np.empty((size, size), dtype)
     for i in range(size):  # shell i consists of the entries of column i above the diagonal, then of row i up to it
-        shell = entries[i * i : (i + 1) * (i + 1)]
+        shell = rng.standard_normal(2 * i + 1) * factor
         square[:i, i], square[i, : i + 1] = shell[:i], shell[i:]
     return square[:rows, :columns]
