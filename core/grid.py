@@ -22,7 +22,7 @@ def parse_grid(text: str, field: Field = FIELD["d_k"]) -> tuple[int, ...]:
     for part in text.split(","):
         values.update(_part(part, field))
         if len(values) > MOST:
-            raise _invalid(text, f"has more than {MOST} values", field)
+            raise _invalid(text, f"must have at most {MOST} values", field)
     return tuple(sorted(values))
 
 
@@ -36,27 +36,29 @@ def parse_values(text: str, field: Field) -> tuple[Value, ...]:
 def _part(text: str, field: Field) -> range | list[int]:
     match = _PART.fullmatch(text)
     if match is None:
-        raise _invalid(text, "is not a grid", field)
+        raise _invalid(text, "", field)
     first, last, log, third = match.group(1), match.group(2) or match.group(1), match.group(3), match.group(4)
     low, high = int(first), int(last)
     if low < field.low or high > field.high:
-        raise _invalid(text, "is out of range", field)
+        raise _invalid(text, f"must be from {field.low:.0f} to {format_bound(field.high)}", field)
     if high < low:
-        raise _invalid(text, "ends below its start", field)
+        raise _invalid(text, "must not end below its start", field)
     count = int(third or 1)
     if log:
         if low < 1 or not 2 <= count <= MOST:
             raise _invalid(text, f"must start at 1 or more and have log2 to log{MOST}", field)
         return [round(low * (high / low) ** (at / (count - 1))) for at in range(count)]
     if count < 1:
-        raise _invalid(text, "has a step of 0", field)
+        raise _invalid(text, "must have a step of 1 or more", field)
     if (high - low) // count >= MOST:
-        raise _invalid(text, f"has more than {MOST} values", field)
+        raise _invalid(text, f"must have at most {MOST} values", field)
     return range(low, high + 1, count)
 
 
 def _invalid(text: str, reason: str, field: Field) -> InputError:
+    if reason:
+        return InputError(f"{field.label}: {reprlib.repr(text)} {reason}")
     return InputError(
-        f"{field.label}: {reprlib.repr(text)} {reason}; a grid is whole numbers from {field.low:.0f} to "
-        f"{format_bound(field.high)} such as 16,64,256 or 1:512 or 1:512:8 or 1:4096:log24"
+        f"{field.label}: must be whole numbers from {field.low:.0f} to {format_bound(field.high)}, such as "
+        f"16,64,256, 1:512, 1:512:8 or 1:4096:log24, not {reprlib.repr(text)}"
     )

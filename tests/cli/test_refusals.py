@@ -20,7 +20,7 @@ from cli_runner import SAMPLE, Captured, assert_refused, refusal
         (["--frobnicate"], "--frobnicate … attn-tui --help"),
         (["report", "--x\ny\x1b[31m"], r"--x\ny\x1b[31m"),
         (["report", "extra"], "'extra'"),
-        (["report", "--d-k"], "--d-k: … argument … attn-tui report --help"),
+        (["report", "--d-k"], "--d-k: must have a value … attn-tui report --help"),
         (["report", "--d-k=--"], "--d-k: … '--' … attn-tui report --help"),
         (["cost", "--d-model=--"], "--d-model: … '--'"),
         (["report", "-o--"], "-o: … '--'"),

@@ -159,8 +159,9 @@ def test_negative_numbers_have_a_minus_sign_except_in_ascii(value: float) -> Non
 @pytest.mark.parametrize(
     ("number", "text"),
     [
-        (0, "0"), (7, "7"), (999, "999"), (1000, "1 k"), (999_949, "999.9 k"), (999_950, "1 M"),
-        (2_684_354_560, "2.684 G"), (21_990_232_555_520, "21.99 T"), (10**30, "1 Q"), (10**37, "1e+07 Q"),
+        (0, "0"), (7, "7"), (999, "999"), (1000, "1 k"), (999_949, "999.9 k"), (999_950, "1.000 M"),
+        (8_589_934_592, "8.590 G"), (2_684_354_560, "2.684 G"), (21_990_232_555_520, "21.99 T"), (10**30, "1 Q"),
+        (10**37, "1.000e+07 Q"),
     ],
 )  # fmt: skip
 def test_a_large_count_has_four_digits_and_a_prefix(number: int, text: str) -> None:
@@ -171,7 +172,7 @@ def test_a_large_count_has_four_digits_and_a_prefix(number: int, text: str) -> N
     ("count", "text"),
     [
         (0, "0 bytes"), (1023, "1023 bytes"), (1024, "1 KiB"), (131_072, "128 KiB"), (516_096, "504 KiB"),
-        (2**20 - 1, "1 MiB"), (4_718_592, "4.5 MiB"), (2**30, "1 GiB"), (2**82, "4 YiB"),
+        (2**20 - 1, "1.000 MiB"), (4_718_592, "4.5 MiB"), (2**30, "1 GiB"), (2**82, "4 YiB"),
     ],
 )  # fmt: skip
 def test_bytes_are_in_powers_of_1024(count: int, text: str) -> None:

@@ -99,6 +99,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument_group("scale rules and their multipliers", lines)
 
     def error(self, message: str) -> NoReturn:
+        message = re.sub("^the following arguments are required: (.*)", r"missing argument \1", message)
+        message = message.replace("expected one argument", "must have a value")
         raise UsageError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
     def _refuse(self, word: str) -> NoReturn:

@@ -85,7 +85,7 @@ def percent(share: float) -> str:
 
 
 def metric(number: float) -> str:
-    """Return a large count with four digits: `2.684 G`, `21.99 T`."""
+    """Return a large count with four digits: `2.684 G`, `21.99 T`, or fewer if they are all: `4.5 k`."""
     return _prefixed(number, 1000, ("", "k", "M", "G", "T", "P", "E", "Z", "Y", "R", "Q"))
 
 
@@ -98,7 +98,9 @@ def _prefixed(number: float, base: int, units: Sequence[str]) -> str:
     size, at = float(number), 0
     while float(f"{size:.4g}") >= base and at < len(units) - 1:
         size, at = size / base, at + 1
-    return f"{size:.4g} {units[at]}".rstrip()
+    short = f"{size:.4g}"
+    digits = short if float(short) == size else f"{size:#.4g}".removesuffix(".")
+    return f"{digits} {units[at]}".rstrip()
 
 
 def power_of_ten(value: float, digits: int) -> str:
