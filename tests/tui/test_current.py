@@ -4,6 +4,7 @@ import json
 
 import pytest
 from attn_tui.tui.compute.measure import Measure
+from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.softmax.requests import WorkOut
 from attn_tui.tui.panes.sweep.pane import SweepPane
@@ -26,6 +27,19 @@ async def test_a_change_and_another_pane_in_one_read(stage: Stage, burst: str, h
         stage.engine.let_go()
     await stage.settled()
     assert json.loads(stage.lab.numbers("json"))["parameters"]["d_k"] == stage.asked.d_k
+    assert stage.measurement.subject == stage.asked
+
+
+@played()
+async def test_a_pane_that_is_left_while_it_handles_a_key_takes_no_answer_from_the_next(stage: Stage) -> None:
+    sweep = await stage.opened(SweepPane)
+    await stage.at_rest()
+    stage.engine.hold = True
+    await stage.opened(LabPane)
+    await stage.press("right")
+    sweep.action_grid(1)
+    stage.engine.let_go()
+    await stage.settled()
     assert stage.measurement.subject == stage.asked
 
 

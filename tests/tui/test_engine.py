@@ -77,15 +77,17 @@ def at(d_k: int) -> Parameters:
     return replace(TINY, d_k=d_k)
 
 
-def test_a_pending_request_is_not_sent_again_and_the_last_receiver_gets_the_answers(engine: Outbox) -> None:
+def test_a_pending_request_is_not_sent_again_and_all_receivers_get_the_answers(engine: Outbox) -> None:
     early, late = Found(), Found()
-    engine.ask(Count(1), into(early))
+    to_early = into(early)
+    engine.ask(Count(1), to_early)
     engine.reply("a")
     engine.ask(Count(1), into(late))
+    engine.ask(Count(1), to_early)
     engine.ask(Count(1))
     engine.reply("b")
     assert engine.requests == [Count(1)]
-    assert early == [(Count(1), "a")]
+    assert early == [(Count(1), "a"), (Count(1), "b")]
     assert late == [(Count(1), "b")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...core.parameters import Parameters
@@ -49,17 +49,17 @@ class Reply(NamedTuple):
 
 @dataclass
 class _Pending:
-    """A request without its last answer, and the receiver of its answers."""
+    """A request without its last answer, and the receivers of its answers."""
 
     request: Request
-    receive: Receiver | None = None
+    receivers: list[Receiver] = field(default_factory=list[Receiver])
     has_answer: bool = False  # or progress
     losses: int = 0  # how often the engine's process ended while this was the most urgent request
 
-    def fail(self, reason: str) -> None:
-        """Answer that there is no result."""
-        if self.receive is not None:
-            self.receive(self.request, Failed(reason))
+    def answer(self, content: object) -> None:
+        """Pass an answer to all receivers."""
+        for receive in self.receivers:
+            receive(self.request, content)
 
 
 class Engine:
@@ -78,12 +78,13 @@ class Engine:
     # For panes
 
     def ask(self, request: Request, receive: Receiver | None = None) -> None:
-        """Send a request, which replaces earlier ones of its kind; if it is pending, only replace its receiver."""
-        pending = self._current(type(request))
-        if pending is not None and pending.request == request:
-            pending.receive = receive or pending.receive
-        else:
-            self._submit(_Pending(request, receive))
+        """Send a request, which replaces earlier ones of its kind; if it is pending, only add a receiver."""
+        current = self._current(type(request))
+        pending = current if current is not None and current.request == request else _Pending(request)
+        if receive is not None and receive not in pending.receivers:
+            pending.receivers.append(receive)
+        if pending is not current:
+            self._submit(pending)
 
     def withdraw(self, kind: type[Request]) -> None:
         """Cancel the pending request of a kind, if any."""
@@ -137,8 +138,7 @@ class Engine:
                 current = self._current(Measure)
                 if current is not None and current.request == Measure(content.parameters):
                     pending = current
-        if pending.receive is not None:
-            pending.receive(pending.request, content)
+        pending.answer(content)
 
     def report_silence(self) -> None:
         """Report progress to requests that have none yet, so that panes dim what is not current."""
@@ -163,14 +163,14 @@ class Engine:
             suspect.losses += 1
             if suspect.losses > 1:
                 lost.remove(suspect)
-                suspect.fail(reason)
+                suspect.answer(Failed(reason))
         for pending in lost:
             self._submit(pending)
 
     def fail_all(self, reason: str) -> None:
         """Let all pending requests fail for this reason."""
         for pending in self._clear():
-            pending.fail(reason)
+            pending.answer(Failed(reason))
 
     def _clear(self) -> list[_Pending]:
         """Forget all requests; return the latest of each kind."""

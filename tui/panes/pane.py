@@ -106,7 +106,10 @@ class Pane(Container, can_focus=True):
 
     def ask(self, request: Request) -> None:
         """Send a request to the engine; its answers go to `show_answer`."""
-        self.host.engine.ask(request, lambda request, answer: self.post_message(Answered(request, answer)))
+        self.host.engine.ask(request, self._receive)
+
+    def _receive(self, request: Request, answer: object) -> None:
+        self.post_message(Answered(request, answer))
 
     def on_answered(self, message: Answered) -> None:
         if isinstance(message.answer, Crashed):
