@@ -36,7 +36,7 @@ async def test_a_pane_that_is_left_while_it_handles_a_key_takes_no_answer_from_t
     await stage.at_rest()
     stage.engine.hold = True
     await stage.opened(LabPane)
-    await stage.press("right")
+    await stage.press("s")
     sweep.action_grid(1)
     stage.engine.let_go()
     await stage.settled()
