@@ -7,7 +7,8 @@ the gain of a norm) have the value they are initialised with. To add a rule, add
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -34,10 +35,7 @@ _LABELS = {"n_keys": "keys", "context_factor": "context factor"}  # as in FIELDS
 
 @dataclass(frozen=True)
 class ScaleRule:
-    """One rule: its formula, its multiplier, the models that use it and its source.
-
-    From d_k 8 up, √d_k times the multiplier must be monotonic: `freezing` relies on it.
-    """
+    """One rule: its formula, its multiplier, the models that use it and its source."""
 
     name: ScaleName
     formula: str
@@ -58,15 +56,32 @@ class ScaleRule:
 def multiplier(name: ScaleName, setting: Setting) -> float:
     """Return a rule's multiplier in this setting; raise ParameterError if it is not above 0."""
     rule = SCALE_RULES[name]
-    try:
-        value = rule.multiplier(setting)
-    except (ValueError, ZeroDivisionError):  # ln 0 and 1/ln 1
-        value = math.nan
+    value = _value(rule, setting)
     if value > 0:
         return value
     where = ", ".join(f"{_LABELS.get(need, need)} = {getattr(setting, need):.10g}" for need in rule.needs)
     fault = "is 0" if value == 0 else "has no value"
     raise ParameterError(f"scale {rule.formula} {fault} at {where}; choose another")
+
+
+def multipliers(name: ScaleName, setting: Setting, d_ks: Iterable[int]) -> list[float]:
+    """Return a rule's multiplier in this setting at each d_k; NaN where it is not above 0."""
+    rule, changed, found = SCALE_RULES[name], copy(setting), list[float]()
+    for d_k in d_ks:
+        object.__setattr__(
+            changed, "d_k", d_k
+        )  # of this copy; a new Setting for each d_k would take ten times as long
+        value = _value(rule, changed)
+        found.append(value if value > 0 else math.nan)
+    return found
+
+
+def _value(rule: ScaleRule, setting: Setting) -> float:
+    """Return the formula's value; NaN if it has none."""
+    try:
+        return rule.multiplier(setting)
+    except (ValueError, ZeroDivisionError):  # ln 0 and 1/ln 1
+        return math.nan
 
 
 def rules_that_need(name: str) -> tuple[ScaleName, ...]:

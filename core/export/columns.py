@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTICS, Statistic
 from ..statistics.measurement import Column, Estimate
+from ..theory.prediction import status_given
 from .formats import NONE, Say, digits, escaped, existing, marked_table
+
+if TYPE_CHECKING:
+    from ..theory.prediction import Freezing, PredictedColumn
 
 COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")  # CSV headers for one value of a column
 
@@ -18,6 +22,18 @@ def column_json(column: Column) -> dict[str, Any]:
     return {
         "scale": {"rule": column.rule, "multiplier": column.multiplier},
         "measured": {name: estimate_json(estimate) for name, estimate in column.measured.items()},
+    }
+
+
+def freezing_json(freezing: Freezing | None) -> dict[str, Any] | None:
+    """Return where softmax freezes: `frozen_at` holds the first and the last d_k of each interval."""
+    if freezing is None:
+        return None
+    return {
+        "threshold": freezing.threshold,
+        "std": freezing.std,
+        "ratio": freezing.ratio,
+        "frozen_at": [[*interval] for interval in freezing.frozen_at],
     }
 
 
@@ -32,14 +48,19 @@ def values(column: Column) -> Iterator[list[Any]]:
         yield [name, existing(estimate.value), existing(estimate.stderr)]
 
 
-def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[Mapping[str, float | None]] = ()) -> str:
-    """Return a table of each column's statistics, with its exact values beside it if `theory` is given."""
+def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[PredictedColumn] = ()) -> str:
+    """Return a table of each column's status and statistics, with exact values beside them if `theory` is given."""
     titles = [[_title(column), "theory"] if theory else [_title(column)] for column in columns]
     header = ["", *(title for pair in titles for title in pair)]
-    lines: list[list[str]] = []
+    freezing = [column.freezing for column in theory] or [None] * len(columns)
+    words = [status_given(known, column.measured) for known, column in zip(freezing, columns, strict=True)]
+    lines = [_line_of_words("status", words, bool(theory), say)]
+    if any(freezing):
+        places = [None if known is None else known.words()[0] for known in freezing]
+        lines.append(_line_of_words("freezing", places, bool(theory), say))
     group = ""
     for statistic in STATISTICS:
-        if statistic.optional and all(column.measured[statistic.name].value is None for column in columns):
+        if statistic.omissible and all(column.measured[statistic.name].value is None for column in columns):
             continue
         if statistic.group != group:
             group = statistic.group
@@ -48,9 +69,15 @@ def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[Mappi
         for index, column in enumerate(columns):
             cells.append(cell(column.measured[statistic.name], statistic))
             if theory:
-                cells.append(cell(Estimate(theory[index][statistic.name], None), statistic))
+                cells.append(cell(Estimate(theory[index].values[statistic.name], None), statistic))
         lines.append([escaped(text, say) for text in cells])
     return marked_table([escaped(text, say) for text in header], lines)
+
+
+def _line_of_words(label: str, words: Sequence[str | None], theory: bool, say: Say) -> list[str]:
+    """Return a line with a word for each column, and nothing beside it under `theory`."""
+    cells = [cell for word in words for cell in ([word or NONE, ""] if theory else [word or NONE])]
+    return [escaped(text, say) for text in (label, *cells)]
 
 
 def _title(column: Column) -> str:

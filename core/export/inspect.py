@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..statistics.catalogue import STATISTIC
-from ..statistics.measurement import Estimate, Measurement
+from ..statistics.measurement import Measurement
+from ..statistics.status import status
 from .columns import COLUMN, column_json, short_cell, statistic_name, statistics_table, values
-from .formats import Say, csv_text, digits, escaped, json_text, markdown_table, version
+from .formats import NONE, Say, csv_text, digits, escaped, json_text, markdown_table, version
 
 if TYPE_CHECKING:
     from ..captures.capture import Capture, HeadSubject
@@ -38,6 +39,7 @@ def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
                     "head": head.subject.head,
                     "d_k": head.subject.layer.d_k,
                     **column_json(column),
+                    "status": status(column.measured),
                 }
                 for head in heads
                 for column in head.columns
@@ -68,10 +70,9 @@ def heads_markdown(
     capture: Capture,
     heads: Sequence[HeadMeasurement],
     shown: Sequence[str],
-    word: Callable[[Mapping[str, Estimate]], str],
     say: Say = str,
 ) -> str:
-    """Return a table with a line for each head: the statistics named in `shown`, and `word` for all of them."""
+    """Return a table with a line for each head: the statistics named in `shown`, and its status."""
     statistics = [STATISTIC[name] for name in shown]
     header = [
         "layer",
@@ -79,7 +80,7 @@ def heads_markdown(
         "d_k",
         "multiplier",
         *(statistic_name(statistic) for statistic in statistics),
-        "in a word",
+        "status",
     ]
     lines: list[list[str]] = []
     for head in heads:
@@ -87,7 +88,7 @@ def heads_markdown(
         for column in head.columns:
             cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
             numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), digits(column.multiplier)]
-            lines.append([*numbers, *cells, word(column.measured)])
+            lines.append([*numbers, *cells, status(column.measured) or NONE])
     return f"{_file_line(capture, say)}\n\n{markdown_table(header, lines, say)}"
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..parameters import FIELDS, Parameters
 from ..statistics.measurement import Measurement
-from .columns import COLUMN, column_json, statistics_table, values
+from ..theory.prediction import status_given
+from .columns import COLUMN, column_json, freezing_json, statistics_table, values
 from .formats import Say, csv_text, escaped, existing, json_text, version
 from .words import parameter_words
 
@@ -25,7 +26,12 @@ def report_json(measurement: Measurement[Parameters], prediction: Prediction) ->
             "version": version(),
             "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
             "columns": [
-                column_json(column) | {"theory": {name: existing(value) for name, value in exact.values.items()}}
+                column_json(column)
+                | {
+                    "theory": {name: existing(value) for name, value in exact.values.items()},
+                    "freezing": freezing_json(exact.freezing),
+                    "status": status_given(exact.freezing, column.measured),
+                }
                 for column, exact in zip(measurement.columns, prediction.columns, strict=True)
             ],
         }
@@ -46,5 +52,5 @@ def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> 
 def report_markdown(measurement: Measurement[Parameters], prediction: Prediction, say: Say = str) -> str:
     """Return the parameters and a table with theory beside every column."""
     words = ", ".join(parameter_words(measurement.subject))
-    exact = [column.values for column in prediction.columns]
-    return f"Parameters: {escaped(words, say)}\n\n{statistics_table(measurement.columns, say, exact)}"
+    table = statistics_table(measurement.columns, say, prediction.columns)
+    return f"Parameters: {escaped(words, say)}\n\n{table}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,15 @@ from ..parameters import FIELD, FIELDS, Parameters, choice_word
 from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
-from .columns import cell, estimate_json
+from ..statistics.status import Status
+from ..theory.prediction import status_given
+from .columns import cell, estimate_json, freezing_json
 from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_page, version
 from .words import notable_words
 
 if TYPE_CHECKING:
     from ..lab.results import MechanismRow, RuleCurves
+    from ..theory.prediction import Freezing
 
 _RULES = "attn-tui/rules-1"
 _MECHANISMS = "attn-tui/mechanisms-1"
@@ -30,7 +33,12 @@ class RulesResult:
     order: Order
     rows: Sequence[RuleRow]
     curves: RuleCurves
+    freezing: Mapping[str, Freezing | None]  # by rule, of those that have a multiplier
     command: str  # reproduces the result
+
+    def status(self, row: RuleRow) -> Status | None:
+        """Return the status of a rule's row; None if the rule has no multiplier."""
+        return status_given(self.freezing.get(row.rule), row.measured)
 
     @property
     def sorted(self) -> Sequence[RuleRow]:
@@ -64,6 +72,8 @@ def rules_json(rules: RulesResult) -> str:
                     "multiplier": row.multiplier,
                     "fault": row.fault or None,
                     "measured": {name: estimate_json(row.estimate(name)) for name in MEASURED},
+                    "freezing": freezing_json(rules.freezing.get(row.rule)),
+                    "status": rules.status(row),
                     "entropy_fraction_over_d_k": [existing(value) for value in curves.values[row.rule]],
                 }
                 for row in rules.sorted
@@ -83,23 +93,26 @@ def rules_csv(rules: RulesResult) -> str:
     header = [*asked, "rule", "multiplier"]
     for name in MEASURED:
         header += [name, f"{name}_stderr"]
+    header.append("status")
     header += [f"entropy_fraction_at_d_k_{d_k}" for d_k in rules.curves.d_ks]
     lines: list[list[Any]] = []
     for row in rules.sorted:
         line = [*asked.values(), row.rule, row.multiplier]
         for name in MEASURED:
             line += map(existing, row.estimate(name))
-        lines.append([*line, *map(existing, rules.curves.values[row.rule])])
+        lines.append([*line, rules.status(row), *map(existing, rules.curves.values[row.rule])])
     return csv_text(header, lines)
 
 
 def rules_markdown(rules: RulesResult, say: Say = str) -> str:
     """Return a page with a line for each rule."""
-    header = ["rule", "name", "multiplier", *(STATISTIC[name].label for name in MEASURED)]
+    header = ["rule", "name", "multiplier", *(STATISTIC[name].label for name in MEASURED), "status", "freezing"]
     lines: list[list[str]] = []
     for row in rules.sorted:
         cells = [cell(row.estimate(name), STATISTIC[name]) for name in MEASURED]
         number = NONE if row.multiplier is None else digits(row.multiplier)
+        freezing = rules.freezing.get(row.rule)
+        cells += [rules.status(row) or NONE, freezing.words()[0] if freezing else NONE]
         lines.append([SCALE_RULES[row.rule].label, row.rule, number, *cells])
     return markdown_page(rules_words(rules.parameters), header, lines, remarks(rules), rules.command, say)
 

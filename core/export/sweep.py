@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..parameters import FIELD, FIELDS, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.measurement import Column, Estimate
-from .columns import COLUMN, cell, column_json
+from ..theory.prediction import status_given
+from .columns import COLUMN, cell, column_json, freezing_json
 from .formats import Say, csv_text, existing, json_text, markdown_page, version
 from .words import notable_words, parameter_word
 
@@ -93,7 +94,11 @@ def sweep_json(sweep: SweepResult) -> str:
                     "reached": None if target is None else point.reached,
                     "columns": [
                         column_json(_only(column, names))
-                        | {"theory": {name: existing(exact.values[name]) for name in names}}
+                        | {
+                            "theory": {name: existing(exact.values[name]) for name in names},
+                            "freezing": freezing_json(exact.freezing),
+                            "status": status_given(exact.freezing, column.measured),
+                        }
                         for column, exact in zip(point.measurement.columns, prediction.columns, strict=True)
                     ],
                 }

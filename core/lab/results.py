@@ -15,7 +15,9 @@ from ..statistics.measurement import Column, Estimate, Measurement
 
 RULES = tuple(SCALE_RULES)  # in catalogue order
 # The statistics by which rules are compared.
-MEASURED = ("logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "score_overflow")
+MEASURED = (
+    "logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "freezing_ratio", "score_overflow",
+)  # fmt: skip
 SORTABLE = ("rule", "multiplier", *MEASURED)
 SETTINGS = ("layer", "position", "context_factor", "multiplier")  # the parameters that only some rules depend on
 # The parameters that the comparison of mechanisms ignores.

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 ONE_HOT = 0.95  # a row is one-hot when its largest weight is above this
 DEAD = 0.01  # a row is dead when the Frobenius norm of its softmax Jacobian is below this
 FAR = 4.0  # a measured value further than this many standard errors from the exact one disagrees with it
-SINK = 0.3  # a head is a sink when the first key's average weight is above this
+SINK = 0.3  # a head is a sink when the average weight on the first key, or on a sink logit, is above this
+UNIFORM = 0.98  # attention is uniform when its entropy is above this share of ln n
 
 
 class Statistic(NamedTuple):
@@ -24,6 +25,7 @@ class Statistic(NamedTuple):
     definition: str
     source: str
     short: str = ""  # a label of at most 15 characters, if `label` is longer
+    conditional: bool = False  # whether it exists only with some parameters
 
     @property
     def short_label(self) -> str:
@@ -32,8 +34,13 @@ class Statistic(NamedTuple):
 
     @property
     def optional(self) -> bool:
-        """Whether some measurements lack it; in their tables it has no row."""
+        """Whether measurements that nest lack it."""
         return self.group in ("gradient", "numerics")
+
+    @property
+    def omissible(self) -> bool:
+        """Whether tables without a value of it leave out its row."""
+        return self.optional or self.conditional
 
 
 _LOGITS = "Vaswani et al. 2017, arXiv 1706.03762, footnote 4"
@@ -134,6 +141,11 @@ STATISTICS: tuple[Statistic, ...] = (
         _SINKS, short="1st key/uniform",
     ),
     Statistic(
+        "sink_weight", "weight on sink", "attention", "share", "e^sink / Σ e^z",
+        "Weight that the sink logit absorbs. Undefined without one.", "transformers, modeling_gpt_oss.py",
+        conditional=True,
+    ),
+    Statistic(
         "jacobian_norm", "‖J‖_F", "Jacobian", "number", "‖J‖_F, J = diag(p) − p pᵀ",
         "Frobenius norm of the softmax Jacobian of a row, averaged over rows: how much a change of the logits can "
         "change the weights. Zero for one-hot rows.", _JACOBIAN,
@@ -190,5 +202,5 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
 )  # fmt: skip
 
-ALWAYS = tuple(statistic for statistic in STATISTICS if not statistic.optional)  # in every measurement
+ALWAYS = tuple(statistic for statistic in STATISTICS if not statistic.omissible)  # in every measurement
 STATISTIC: dict[str, Statistic] = {statistic.name: statistic for statistic in STATISTICS}

@@ -107,6 +107,7 @@ def sums_of_rows(rows: RowStatistics, visible: FloatArray) -> Sums:
         "squared": _over_rows(rows.sum_squared_weights),
         "first": _over_rows(rows.first_key_weight),
         "uniform": _over_rows(seen / np.maximum(visible, 1)),
+        "sink": _over_rows(seen - rows.sum_squared_weights - rows.complement),  # 1 − Σp
         "jacobian": _over_rows(np.sqrt(rows.jacobian_norm_squared)),
         "jacobian2": _over_rows(rows.jacobian_norm_squared),
         "dead": _over_rows(several & (rows.jacobian_norm_squared < DEAD**2)),
@@ -191,6 +192,7 @@ def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, Float
         "sum_squared_weights": s["squared"] / rows,
         "first_key_weight": s["first"] / rows,
         "first_key_over_uniform": s["first"] / s["uniform"],
+        "sink_weight": s["sink"] / rows,
         "jacobian_norm": s["jacobian"] / rows,
         "jacobian_norm_squared": s["jacobian2"] / rows,
         "dead_rows": s["dead"] / s["several"],

@@ -200,6 +200,8 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
         measured = dict(estimates(sums, tally.centre, multiplier, unbiased))
         every = tally.gradient_norms
         norms = None if every is None else every[index, :draws]
+        if tally.sink is None:
+            measured["sink_weight"] = Estimate(None, None)
         if norms is not None:
             measured |= estimates_of_norms(norms)
         if tally.smallest <= tally.largest:

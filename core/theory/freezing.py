@@ -2,47 +2,75 @@
 
 from __future__ import annotations
 
-import bisect
 import math
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
 from ..errors import ParameterError
 from ..parameters import FIELD, Parameters, ScaleName
-from ..scales import SCALE_RULES, multiplier
-from .prediction import Freezing
-from .score_moments import score_moments
+from ..scales import SCALE_RULES, Setting, multiplier, multipliers
+from .curves import causal_lengths
+from .prediction import Freezing, Interval
+from .score_moments import is_plain, score_moments
 
-_MONOTONE = 8  # √d_k/ln d_k falls to d_k = e² and rises after it
+_WIDTHS = np.arange(int(FIELD["d_k"].low), int(FIELD["d_k"].high) + 1)
 
 
-def freezing(parameters: Parameters, rule: ScaleName) -> Freezing:
-    """Return where softmax freezes under a rule, the other parameters as given.
+def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
+    """Return where softmax freezes under a rule, the other parameters as given; None if it is not known.
 
-    Raise ParameterError if the rule has no multiplier at this d_k, and ValueError if it normalises q and k, because
-    score moments are known only for q and k as drawn.
+    It is known if the standard deviation of the logits within a row is, at every d_k: for dot products of q and k as
+    drawn, without a soft-cap and in exact arithmetic. It does not exist if no row sees two keys. Raise ParameterError
+    if the rule has no multiplier at this d_k.
     """
     p = parameters
-    if SCALE_RULES[rule].normalise != "none":
-        raise ValueError(f"the scores of normalised q and k are not known: {rule}")
-    setting = p.setting
-    threshold = math.sqrt(2 * math.log(p.n_keys))
-    # The score's standard deviation within a row grows like √d_k.
+    multiplier(rule, p.setting)  # or raise
+    threshold = _threshold(p)
+    if threshold is None or not is_plain(p, rule) or p.precision not in ("float32", "float64"):
+        return None
+    # The score's standard deviation within a row is √d_k times that of one component.
     component = math.sqrt(score_moments(p).variance_within_row / p.d_k)
+    spreads = _spreads(rule, _alike(rule, p.setting)) * component
+    return Freezing(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold))
 
-    def std(d_k: int) -> float:
-        return multiplier(rule, replace(setting, d_k=d_k)) * component * math.sqrt(d_k)
 
-    def frozen(d_k: int) -> bool:
-        try:
-            return std(d_k) >= threshold
-        except ParameterError:  # 1/ln d_k at 1
-            return False
+def freezing_of(parameters: Parameters, rules: Iterable[ScaleName]) -> dict[ScaleName, Freezing | None]:
+    """Return where softmax freezes under each rule that has a multiplier at this d_k."""
+    found: dict[ScaleName, Freezing | None] = {}
+    for rule in rules:
+        with suppress(ParameterError):
+            found[rule] = freezing(parameters, rule)
+    return found
 
-    widest = int(FIELD["d_k"].high)
-    first = None
-    if p.n_keys > 1 and frozen(widest):
-        # From _MONOTONE on, the standard deviation is monotonic (see ScaleRule).
-        first = _MONOTONE + bisect.bisect_left(range(_MONOTONE, widest), True, key=frozen)
-        while first > 1 and frozen(first - 1):
-            first -= 1
-    return Freezing(threshold, std(p.d_k), first)
+
+def _threshold(p: Parameters) -> float | None:
+    """Return √(2 ln n), or its harmonic mean over the rows that see n >= 2 keys; None if there are none.
+
+    So σ over this threshold is the mean over rows of σ over their own thresholds.
+    """
+    lengths = causal_lengths(p.n_keys, p.n_queries) if p.mask == "causal" else np.array([float(p.n_keys)])
+    several = lengths[lengths > 1]
+    return float(1 / np.mean(1 / np.sqrt(2 * np.log(several)))) if several.size else None
+
+
+def _alike(rule: ScaleName, setting: Setting) -> Setting:
+    """Return the setting with only what the rule needs besides d_k, so that settings alike to it are equal."""
+    needs = [name for name in SCALE_RULES[rule].needs if name != "d_k"]
+    return replace(Setting(), **{name: getattr(setting, name) for name in needs})
+
+
+@lru_cache(maxsize=64)
+def _spreads(rule: ScaleName, setting: Setting) -> FloatArray:
+    """Return √d_k times the rule's multiplier at each of _WIDTHS; NaN where it has none."""
+    return np.sqrt(_WIDTHS) * multipliers(rule, setting, _WIDTHS.tolist())
+
+
+def _intervals(frozen: BoolArray) -> tuple[Interval, ...]:
+    """Return the first and the last of each run of _WIDTHS at which softmax is frozen."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], frozen, [False]))))
+    return tuple((int(_WIDTHS[first]), int(_WIDTHS[last - 1])) for first, last in edges.reshape(-1, 2))

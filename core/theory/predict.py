@@ -16,14 +16,14 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..parameters import MaskName, Parameters, ScaleName
-from ..scales import SCALE_RULES, multiplier
+from ..scales import multiplier
 from ..statistics.catalogue import DEAD, STATISTICS
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
 from .freezing import freezing
 from .prediction import PredictedColumn, Prediction, ScoreCurve
 from .query_norm import norm_nodes
 from .score_law import score_density, share_within
-from .score_moments import ScoreMoments, score_moments
+from .score_moments import ScoreMoments, is_plain, score_moments
 
 
 def predict(parameters: Parameters) -> Prediction:
@@ -38,23 +38,21 @@ def predict(parameters: Parameters) -> Prediction:
     rules: tuple[ScaleName, ...] = ("none", p.scale)
     multipliers = [multiplier(rule, p.setting) for rule in rules]
     columns = tuple(
-        PredictedColumn(rule, c, _values(c, p, moments, within, rows), freezing(p, rule))
-        if _is_known(p, rule)
-        else PredictedColumn(rule, c, _complete(_of_equals(p, rows)), None)
+        PredictedColumn(
+            rule,
+            c,
+            _values(c, p, moments, within, rows) if is_plain(p, rule) else _complete(_of_equals(p, rows)),
+            freezing(p, rule),
+        )
         for rule, c in zip(rules, multipliers, strict=True)
     )
     return Prediction(p, columns)
 
 
-def _is_known(p: Parameters, rule: ScaleName) -> bool:
-    """Return whether the law of a column's logits is known: they must be a multiple of plain dot products."""
-    return p.mechanism == "dot_product" and p.softcap == 0 and SCALE_RULES[rule].normalise == "none"
-
-
 def score_curve(parameters: Parameters) -> ScoreCurve | None:
     """Return the law of a score over eight standard deviations to either side; None if it is not known."""
     moments = score_moments(parameters)
-    if not moments.variance or not (_is_known(parameters, "none") and _is_known(parameters, parameters.scale)):
+    if not moments.variance or not (is_plain(parameters, "none") and is_plain(parameters, parameters.scale)):
         return None
     # An even number of points avoids the middle, where a density may be infinite.
     away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 512)

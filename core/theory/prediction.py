@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
-from ..parameters import Parameters
+from ..parameters import FIELD, Parameters
 from ..statistics.interpolation import interpolated
+from ..statistics.measurement import Estimate
+from ..statistics.status import Status, status
+
+Interval: TypeAlias = tuple[int, int]  # of d_k, the first and the last
+_NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 
 @dataclass(frozen=True)
@@ -17,16 +23,40 @@ class PredictedColumn:
     rule: str
     multiplier: float
     values: Mapping[str, float | None]  # by the names of STATISTICS; None if no exact value is known
-    freezing: Freezing | None  # None if the standard deviation of the logits is not known
+    freezing: Freezing | None  # None if the standard deviation of the logits is not known at every d_k
 
 
 @dataclass(frozen=True)
 class Freezing:
-    """The point at which softmax freezes, so that a few keys hold all the weight of a row."""
+    """Where softmax freezes, so that a few keys hold all the weight of a row."""
 
     threshold: float  # the logit standard deviation √(2 ln n) of the random-energy model (Derrida 1981)
-    logit_std: float  # within a row, the part that affects softmax
-    d_k: int | None  # the width from which on `logit_std` is at least the threshold; None if it never is
+    std: float  # of the logits within a row, the part that affects softmax, at the d_k of the parameters
+    frozen_at: tuple[Interval, ...]  # all d_k at which the standard deviation is at least the threshold, ascending
+
+    @property
+    def ratio(self) -> float:
+        """The standard deviation over the threshold."""
+        return self.std / self.threshold
+
+    def words(self) -> tuple[str, ...]:
+        """Return `frozen at d_k 1–6`, `frozen from d_k 10 up`, …, and shorter forms of it."""
+        if not self.frozen_at:
+            return "stays below freezing at every d_k", "stays below freezing", "never frozen", "never"
+        if self.frozen_at == ((_NARROWEST, _WIDEST),):
+            return "frozen at every d_k", "at every d_k", "every d_k"
+        closed = [f"{a}" if a == b else f"{a}–{b}" for a, b in self.frozen_at if b != _WIDEST]
+        up = [a for a, b in self.frozen_at if b == _WIDEST]
+        if not closed:
+            return f"frozen from d_k {up[0]} up", f"frozen from d_k {up[0]}", f"from d_k {up[0]}", f"{up[0]}+"
+        open_end = f" and from {up[0]} up" if up else ""
+        short = ", ".join([*closed, *(f"{first}+" for first in up)])
+        return f"frozen at d_k {', '.join(closed)}{open_end}", f"frozen at d_k {short}", f"at d_k {short}", short
+
+
+def status_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> Status | None:
+    """Return the status of a measured column, by its exact freezing ratio if that is known."""
+    return status(measured, None if freezing is None else freezing.ratio)
 
 
 @dataclass(frozen=True, eq=False)

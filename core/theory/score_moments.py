@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from ..parameters import ComponentLaw, Parameters
+from ..parameters import ComponentLaw, Parameters, ScaleName
+from ..scales import SCALE_RULES
 
 Polynomial: TypeAlias = Mapping[tuple[int, int, int], float]  # powers of g, a and b -> coefficient
 
@@ -27,6 +28,11 @@ class ScoreMoments:
     variance: float | None
     excess_kurtosis: float | None  # also None if the variance is 0
     variance_within_row: float  # of a row's scores, given its query (and g), averaged over those
+
+
+def is_plain(p: Parameters, rule: ScaleName) -> bool:
+    """Return whether logits under a rule are multiples of scores with these moments."""
+    return p.mechanism == "dot_product" and p.softcap == 0 and SCALE_RULES[rule].normalise == "none"
 
 
 def score_moments(p: Parameters) -> ScoreMoments:

@@ -40,7 +40,8 @@ def test_every_head_is_listed_in_every_format(capsys: Captured) -> None:
         assert [int(line[0]), int(line[1])] == [int(cell[1]), int(cell[2])] == [head["layer"], head["head"]]
         assert float(line[2]) == pytest.approx(std, abs=0.005)
         assert float(cell[5]) == pytest.approx(std, rel=1e-3)
-        assert float(line[8]) == pytest.approx(100 * dead, abs=0.05)
+        assert float(line[9]) == pytest.approx(100 * dead, abs=0.05)
+        assert line[-1] == cell[-2].strip() == head["status"]
     assert lines[2][-1] == "one-hot"
     assert lines[12][-1] == "sink"
     assert "sentence-transformers/all-MiniLM-L6-v2" in table

@@ -11,7 +11,7 @@ def test_every_declared_statistic_is_computed_by_some_measurement() -> None:
     capture = open_capture(sample_path())
     layer = capture.layers[0]
     measurements = [
-        run(Parameters(d_k=16, n_keys=12, n_queries=8, batch=4)),
+        run(Parameters(d_k=16, n_keys=12, n_queries=8, batch=4, sink="logit")),
         measure_head(capture, layer, 0, [file_rule(layer)]),
     ]
     columns = [column for measurement in measurements for column in measurement.columns]

@@ -19,9 +19,10 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
+from attn_tui.core.statistics.status import status
 from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
-from attn_tui.core.theory.prediction import PredictedColumn, Prediction
+from attn_tui.core.theory.prediction import PredictedColumn, Prediction, status_given
 
 ODD = Parameters(d_k=7, n_keys=5, n_queries=3, batch=2, scale="custom", multiplier=0.1, mean_q=-0.25, seed=3)
 EXACT = predict(ODD)
@@ -79,7 +80,15 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
     scales = [{"rule": "none", "multiplier": 1.0}, {"rule": "custom", "multiplier": 0.1}]
     assert [column["scale"] for column in report["columns"]] == scales
     for column, found, exact in zip(report["columns"], measurement.columns, EXACT.columns, strict=True):
-        assert list(column) == ["scale", "measured", "theory"]
+        assert list(column) == ["scale", "measured", "theory", "freezing", "status"]
+        assert exact.freezing is not None
+        assert column["freezing"] == {
+            "threshold": exact.freezing.threshold,
+            "std": exact.freezing.std,
+            "ratio": exact.freezing.std / exact.freezing.threshold,
+            "frozen_at": [[*interval] for interval in exact.freezing.frozen_at],
+        }
+        assert column["status"] == status_given(exact.freezing, found.measured)
         assert list(column["measured"]) == NAMES
         assert column["theory"] == exact.values
         for name, estimate in found.measured.items():
@@ -102,6 +111,7 @@ def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[M
     ]  # fmt: skip
     assert found["heads"][1]["scale"]["multiplier"] == capture.layers[1].scale
     assert found["heads"][1]["measured"]["entropy"]["stderr"] is None
+    assert [h["status"] for h in found["heads"]] == [status(c.measured) for head in heads for c in head.columns]
 
 
 @pytest.mark.parametrize("number", [None, math.nan, math.inf, -math.inf])
@@ -113,7 +123,8 @@ def test_missing_values_are_absent_in_every_format(number: float | None) -> None
     assert column["theory"] == dict.fromkeys(NAMES)
     for row in csv.DictReader(io.StringIO(report_csv(*result))):
         assert (row["value"], row["stderr"], row["theory"]) == ("", "", "")
-    assert {cell for row in cells(report_markdown(*result))[1:] for cell in row[1:]} <= {"", "—"}
+    shown = [row for row in cells(report_markdown(*result))[1:] if row[0] != "freezing"]
+    assert {cell for row in shown for cell in row[1:]} <= {"", "—"}
 
 
 def test_a_value_without_standard_error_is_shown_alone() -> None:
@@ -165,7 +176,10 @@ def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Pa
     header, *rows = cells(text)
     assert header == ["", "unscaled × 1", "theory", "scaled × 0.1", "theory"]
     by_label = {row[0]: row[1:] for row in rows}
-    for statistic in STATISTICS:
+    assert by_label["status"] == ["frozen", "", "uniform", ""]
+    assert by_label["freezing"] == ["frozen from d_k 4 up", "", "frozen from d_k 303 up", ""]
+    assert "weight on sink" not in by_label
+    for statistic in (statistic for statistic in STATISTICS if not statistic.conditional):
         values: list[float | None] = []
         for column, exact in zip(measurement.columns, EXACT.columns, strict=True):
             values += [column.measured[statistic.name].value, exact.values[statistic.name]]
@@ -178,22 +192,21 @@ def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Pa
 
 
 def test_markdown_of_heads_has_a_line_for_each(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    def word(measured: object) -> str:
-        return "a|word"
-
-    header, *rows = cells(heads_markdown(capture, heads, ["entropy", "max_weight"], word))
-    assert header == ["layer", "head", "d_k", "multiplier", "entropy", "max weight, %", "in a word"]
+    header, *rows = cells(heads_markdown(capture, heads, ["entropy", "max_weight"]))
+    assert header == ["layer", "head", "d_k", "multiplier", "entropy", "max weight, %", "status"]
     assert [row[:4] for row in rows][:2] == [["1", "0", "32", "1"], ["1", "0", "32", "0.1768"]]
     value = heads[0].columns[1].measured["max_weight"].value
     assert value is not None
     assert float(rows[1][5]) == pytest.approx(100 * value, rel=1e-3)
-    assert rows[0][6] == r"a\|word"
+    assert [row[6] for row in rows] == [status(column.measured) for head in heads for column in head.columns]
 
 
 def test_markdown_of_one_head_names_it(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
     text = head_markdown(capture, heads[1])
     assert text.splitlines()[0].endswith("layer 1, head 1, d_k 32")
-    assert cells(text)[0] == ["", "unscaled × 1", "the file's × 0.1768"]
+    header, line, *_ = cells(text)
+    assert header == ["", "unscaled × 1", "the file's × 0.1768"]
+    assert line == ["status", *(status(column.measured) for column in heads[1].columns)]
 
 
 def test_the_spelling_is_applied_to_every_cell(measurement: Measurement[Parameters]) -> None:

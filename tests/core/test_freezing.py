@@ -1,54 +1,154 @@
-"""Where softmax freezes under each rule."""
+"""Where softmax freezes under each rule: sets of intervals of d_k."""
 
 import math
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from attn_tui.core.errors import ParameterError
+from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
-from attn_tui.core.scales import SCALE_RULES, multiplier
-from attn_tui.core.theory.freezing import freezing
+from attn_tui.core.scales import SCALE_RULES, multiplier, multipliers
+from attn_tui.core.theory.freezing import freezing, freezing_of
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.prediction import Freezing, Interval
+
+WIDEST = 16_384
+PLAIN = [rule.name for rule in SCALE_RULES.values() if rule.normalise == "none"]
+
+
+def known(p: Parameters, rule: ScaleName) -> Freezing:
+    found = freezing(p, rule)
+    assert found is not None
+    return found
 
 
 def test_unscaled_logits_freeze_and_scaled_ones_do_not() -> None:
     p = Parameters(d_k=64, n_keys=1024)
-    unscaled = freezing(p, "none")
+    unscaled = known(p, "none")
     assert unscaled.threshold == pytest.approx(math.sqrt(2 * math.log(1024)))
-    assert unscaled.logit_std == 8
-    assert unscaled.d_k == 14  # the first above 2 ln n = 13.86
-    assert predict(p).columns[1].freezing == freezing(p, "sqrt_d_k")
-    assert freezing(p, "sqrt_d_k").d_k is None
-    assert freezing(p, "d_k").d_k is None
+    assert unscaled.std == 8
+    assert unscaled.ratio == pytest.approx(8 / math.sqrt(2 * math.log(1024)))
+    assert unscaled.frozen_at == ((14, WIDEST),)  # from the first above 2 ln n = 13.86
+    assert predict(p).columns[1].freezing == known(p, "sqrt_d_k")
+    assert known(p, "sqrt_d_k").frozen_at == ()
+    assert known(p, "d_k").frozen_at == ()
     # The scale does not depend on the components' size, so they may be large enough to freeze everywhere.
-    assert freezing(replace(p, std_q=10.0), "sqrt_d_k").d_k == 1
-    assert freezing(replace(p, n_keys=1), "none").d_k is None
-    assert freezing(replace(p, correlation=1.0), "none").d_k is None
+    assert known(replace(p, std_q=10.0), "sqrt_d_k").frozen_at == ((1, WIDEST),)
+    assert known(replace(p, correlation=1.0), "none").frozen_at == ()
 
 
-def logit_std(p: Parameters, rule: ScaleName, d_k: int) -> float | None:
-    """The logits' standard deviation within a row; None if the rule has no multiplier."""
+def test_a_rule_may_freeze_at_small_widths_only() -> None:
+    """8/d_k leaves 8/√d_k, which is at least 3.115 up to d_k 6.6."""
+    found = known(Parameters(d_k=4), "mup")
+    assert found.std == 4
+    assert found.frozen_at == ((1, 6),)
+
+
+@pytest.mark.parametrize("n_keys", range(3, 9))
+def test_a_rule_may_freeze_thaw_and_freeze_again(n_keys: int) -> None:
+    """√d/ln d is 2.04 at d_k 2, where it exists first, and smallest at e²."""
+    first, second = known(Parameters(n_keys=n_keys), "log_d_k").frozen_at
+    assert first[0] == 2
+    assert first[1] < math.e**2 < second[0]
+    assert second[1] == WIDEST
+
+
+def deviation(p: Parameters, rule: ScaleName, d_k: int) -> float:
+    """The logits' standard deviation within a row by the laws of sums; NaN if the rule has no multiplier."""
     try:
-        return multiplier(rule, replace(p.setting, d_k=d_k)) * p.std_k * math.sqrt(d_k)
+        c = multiplier(rule, replace(p.setting, d_k=d_k))
     except ParameterError:
-        return None
+        return math.nan
+    return c * math.sqrt(d_k * (p.std_q**2 + p.mean_q**2) * p.std_k**2 * (1 - abs(p.correlation)))
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in SCALE_RULES.values() if rule.normalise == "none"])
-def test_a_rule_freezes_from_the_first_width_above_which_all_are_frozen(rule: ScaleName) -> None:
-    """Found by looking at widths one by one."""
-    for n_keys, factor in ((2, 0.4), (3, 0.01), (5, 0.4), (8, 0.01), (128, 0.4), (8192, 0.01)):
-        p = Parameters(n_keys=n_keys, scale="custom", multiplier=factor, std_k=1.3)
-        if logit_std(p, rule, p.d_k) is None:
-            continue
-        found = freezing(p, rule)
-        near = {d for edge in (1, found.d_k or 1, 16_384) for d in range(edge - 150, edge + 150)}
-        looked_at = [d for d in range(1, 16_385) if d in near or d % 37 == 0]
-        spreads = {d: std for d in looked_at if (std := logit_std(p, rule, d)) is not None}
-        thawed = max((d for d, std in spreads.items() if std < found.threshold), default=0)
-        assert found.d_k == min((d for d in spreads if d > thawed), default=None), (n_keys, factor)
+@pytest.mark.parametrize("rule", PLAIN)
+def test_the_intervals_are_all_widths_whose_logits_reach_the_threshold(rule: ScaleName) -> None:
+    """Found by looking at every width."""
+    for n_keys, factor in ((2, 0.4), (5, 0.01), (8192, 0.01)):
+        p = Parameters(n_keys=n_keys, scale="custom", multiplier=factor, std_k=1.3, mean_q=0.4, correlation=-0.2)
+        found = known(p, rule)
+        widths = {d for first, last in found.frozen_at for d in range(first, last + 1)}
+        threshold = math.sqrt(2 * math.log(n_keys))
+        assert widths == {d for d in range(1, WIDEST + 1) if deviation(p, rule, d) >= threshold}, (n_keys, factor)
+        gaps = zip(found.frozen_at, found.frozen_at[1:], strict=False)
+        assert all(last + 1 < first for (_, last), (first, _) in gaps)
+        assert found.std == pytest.approx(deviation(p, rule, p.d_k))
+        assert (found.ratio >= 1) == (p.d_k in widths)
 
 
-def test_freezing_is_not_known_for_normalised_scores() -> None:
-    with pytest.raises(ValueError, match="cosine_10"):
-        freezing(Parameters(), "cosine_10")
+@pytest.mark.parametrize("rule", ["none", "mup", "log_d_k", "ssmax"])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_measured_rows_cross_their_thresholds_where_theory_says(rule: ScaleName, mask: Any) -> None:
+    """A measured row is as its query and its keys happen to be; in the mean of squares, rows follow the law."""
+    p = Parameters(n_keys=64, n_queries=64, batch=64, scale=rule, mask=mask)
+    for first, last in known(p, rule).frozen_at:
+        for d_k, frozen in ((first - 2, False), (first + 2, True), (last - 2, True), (last + 2, False)):
+            if not 2 < d_k <= 200:
+                continue
+            column = run(replace(p, d_k=d_k), full=False).columns[1]
+            assert (known(replace(p, d_k=d_k), rule).ratio >= 1) == frozen
+            visible = np.arange(1, 65) if mask == "causal" else np.full(64, 64)
+            variance = column.measured["logit_variance_within_row"]
+            assert variance.value is not None
+            spread = math.sqrt(variance.value / np.mean((visible - 1) / visible))
+            ratio = spread * float(np.mean(1 / np.sqrt(2 * np.log(visible[visible > 1]))))
+            assert ratio == pytest.approx(known(replace(p, d_k=d_k), rule).ratio, rel=0.03)
+
+
+def test_under_a_causal_mask_each_row_has_its_own_threshold() -> None:
+    p = Parameters(d_k=7, n_keys=3, n_queries=4, mask="causal")  # rows of 1, 2, 3 and 3 keys
+    thresholds = [math.sqrt(2 * math.log(n)) for n in (2, 3, 3)]
+    assert known(p, "none").ratio == pytest.approx(np.mean([math.sqrt(7) / t for t in thresholds]), rel=1e-14)
+
+
+def test_freezing_needs_two_keys_and_a_known_deviation() -> None:
+    p = Parameters()
+    assert freezing(replace(p, n_keys=1), "none") is None
+    assert freezing(replace(p, mask="causal", n_queries=1), "none") is None
+    unknown: tuple[dict[str, Any], ...] = (
+        {"softcap": 50.0}, {"mechanism": "cosine"}, {"precision": "float16"},
+    )  # fmt: skip
+    for change in unknown:
+        assert freezing(replace(p, **change), "none") is None, change
+    assert freezing(p, "cosine_10") is None
+    assert freezing(replace(p, sink="logit", components="laplace"), "none") is not None
+    with pytest.raises(ParameterError, match="ln d_k"):
+        freezing(replace(p, d_k=1), "log_d_k")
+    assert freezing_of(replace(p, d_k=1), ["log_d_k", "cosine_10", "d_k"]).keys() == {"cosine_10", "d_k"}
+
+
+@pytest.mark.parametrize("rule", SCALE_RULES)
+def test_multipliers_at_many_widths_are_those_at_each(rule: ScaleName) -> None:
+    setting, widths = Parameters(n_keys=5, layer=3, position=40_000, multiplier=0.3).setting, (1, 2, 7, 64, WIDEST)
+    for d_k, found in zip(widths, multipliers(rule, setting, widths), strict=True):
+        try:
+            assert found == multiplier(rule, replace(setting, d_k=d_k))
+        except ParameterError:
+            assert math.isnan(found)
+    assert setting.d_k == 64
+
+
+@pytest.mark.parametrize(
+    ("frozen_at", "words"),
+    [
+        ([], "stays below freezing at every d_k"),
+        ([(1, WIDEST)], "frozen at every d_k"),
+        ([(10, WIDEST)], "frozen from d_k 10 up"),
+        ([(1, 6)], "frozen at d_k 1–6"),
+        ([(2, 2)], "frozen at d_k 2"),
+        ([(1, 1), (7120, WIDEST)], "frozen at d_k 1 and from 7120 up"),
+        ([(1, 2), (5, 7), (9, WIDEST)], "frozen at d_k 1–2, 5–7 and from 9 up"),
+        ([(1, 2), (5, 7)], "frozen at d_k 1–2, 5–7"),
+    ],
+)
+def test_intervals_are_said_in_words_long_and_short(frozen_at: list[Interval], words: str) -> None:
+    forms = Freezing(3.0, 1.0, tuple(frozen_at)).words()
+    assert forms[0] == words
+    assert [len(form) for form in forms] == sorted((len(form) for form in forms), reverse=True)
+    assert len(forms[-1]) <= 14
+    edges = {str(d) for interval in frozen_at for d in interval if d != WIDEST}
+    if words != "frozen at every d_k":
+        assert all(edge in form for form in forms for edge in edges)

@@ -40,8 +40,9 @@ def by_definition(scores: Any) -> dict[str, float]:
     z = MULTIPLIER * scores
     p, seen = softmax(z), np.full(z.shape[1:], True)
     jacobian = np.eye(z.shape[-1]) * p[..., np.newaxis] - p[..., np.newaxis] * p[..., np.newaxis, :]
-    found = textbook.statistics(textbook.Attention(scores, z, p, seen, jacobian, z), (0.0, z.std()))
-    return found | {"logit_min": z.min(), "logit_max": z.max()}
+    of = textbook.Attention(scores, z, p, np.zeros(p.shape[:2]), seen, jacobian, z)
+    found = textbook.statistics(of, (0.0, z.std())) | {"logit_min": z.min(), "logit_max": z.max()}
+    return {name: value for name, value in found.items() if name != "sink_weight"}
 
 
 def test_every_statistic_agrees_with_its_definition() -> None:
@@ -117,7 +118,7 @@ def test_rows_that_see_no_key_are_left_out() -> None:
     hidden[:, 2] = True
     with_dead, without = estimates(scores, hidden), estimates(np.delete(scores, 2, axis=1))
     for name in without.keys() - {"logit_within_3sd"}:  # its band is that of all scores
-        if not STATISTIC[name].optional:
+        if not STATISTIC[name].omissible:
             assert with_dead[name].value == pytest.approx(without[name].value, rel=1e-11), name
 
 

@@ -130,7 +130,7 @@ def test_the_centre_changes_only_the_precision() -> None:
     tally.add(kept, slice(0, 5), slice(0, 6), scores - 3)
     centred = tally.columns(kept, 5, unbiased=True)
     for a, b in zip(centred, measured(scores), strict=True):
-        for name in {n for n in a.measured if not STATISTIC[n].optional} - {"logit_within_3sd"}:  # about the centre
+        for name in {n for n in a.measured if not STATISTIC[n].omissible} - {"logit_within_3sd"}:  # about the centre
             assert a.measured[name].value == pytest.approx(b.measured[name].value, rel=1e-11), name
         assert a.histograms["logits"].axis == b.histograms["logits"].axis
         assert [*a.histograms["logits"].counts] == [*b.histograms["logits"].counts]

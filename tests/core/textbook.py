@@ -39,6 +39,7 @@ class Attention:
     raw: Array  # (B, m, n) scores
     z: Array  # (B, m, n) logits
     p: Array  # (B, m, n) attention weights
+    of_sink: Array  # (B, m) weights of the sink
     seen: Array  # (m, n)
     jacobian: Array  # (B, m, n, n) ∂p_i/∂z_j
     d_q: Array  # (B, m, d) ∂L/∂q
@@ -171,7 +172,7 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
     jacobian = (shares * complement)[..., None] * eye - shares[..., :, None] * shares[..., None, :] * (1 - eye)
     d_z = np.einsum("bmij,bmj->bmi", jacobian, g @ v.mT)
     d_a = np.einsum("bmn,bmnd->bmd", d_z * along, slopes)
-    return Attention(raw, z, shares, seen, jacobian, np.einsum("bmd,bmde->bme", d_a, normalise))
+    return Attention(raw, z, shares, of_sink[..., 0], seen, jacobian, np.einsum("bmd,bmde->bme", d_a, normalise))
 
 
 def softmax(z: Array, seen: Array, sink: float | None) -> tuple[Array, Array]:
@@ -210,6 +211,7 @@ def statistics(of: Attention, band: tuple[float, float]) -> dict[str, float]:
         "sum_squared_weights": np.sum(p**2, axis=-1).mean(),
         "first_key_weight": p[..., 0].mean(),
         "first_key_over_uniform": p[..., 0].mean() / np.mean(1 / visible),
+        "sink_weight": of.of_sink.mean() if of.of_sink.any() else math.nan,
         "jacobian_norm": np.sqrt(squares).mean(),
         "jacobian_norm_squared": squares.mean(),
         "dead_rows": np.mean(np.sqrt(squares[:, several]) < 0.01),

@@ -27,7 +27,7 @@ def test_narrow_screens_leave_out_less_important_columns() -> None:
     assert max(map(len, narrow)) <= 80
     assert "deviation" not in "".join(narrow)
     assert "deviation" in "".join(wide)
-    assert narrow[-1].split()[:3] == ["0", "2", "159.77"]
+    assert narrow[-1].split()[:3] == ["0", "2", "4.30"]
     assert narrow[-1].endswith("one-hot")
     assert wide[-1].endswith("one-hot")
 

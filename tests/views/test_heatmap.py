@@ -2,6 +2,7 @@
 
 import pytest
 from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.core.statistics.status import Status
 from attn_tui.tui.panes.capture.heatmap import MARGIN, HeadMap, map_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
@@ -134,3 +135,21 @@ def test_head_numbers_are_over_their_columns(heads: int, width: int) -> None:
             assert shown in ("", str(cursor))  # left out if numbers would overlap
         if cells == 3:
             assert ruler[at:].startswith(str(cursor))
+
+
+def test_heads_that_are_not_healthy_are_marked_if_there_is_room() -> None:
+    heads = {(0, 0): 1.0, (0, 1): 2.0, (0, 2): 3.0, (0, 3): 3.0}
+    statuses: dict[tuple[int, int], Status | None] = {
+        (0, 0): "frozen",
+        (0, 1): "healthy",
+        (0, 2): "sink",
+        (0, 3): None,
+    }
+    head_map = HeadMap([0], [4], heads, statuses)
+    wide = map_lines(head_map, ENTROPY, (0, 3), 40, 10, UNICODE)
+    assert text_of(wide[2])[MARGIN:].rstrip() == "░0F▓5 █9s█9"
+    assert text_of(wide[-1]).strip() == "░ 1  to  █ 3 · F frozen · s sink"
+    narrow = map_lines(head_map, ENTROPY, (0, 3), 20, 10, UNICODE)
+    assert text_of(narrow[-1]).strip() == "░ 1  to  █ 3"
+    cramped = map_lines(head_map, ENTROPY, (0, 3), 8, 10, UNICODE)
+    assert text_of(cramped[2])[MARGIN:] == "░▓█9"

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from attn_tui.core.lab.results import MEASURED, RULES, Order, RuleCurves, RuleRow
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.theory.freezing import freezing_of
 from attn_tui.tui.panes.rules.rule_text import rule_text
 from attn_tui.tui.panes.rules.view import (
     COLUMNS,
@@ -24,16 +26,17 @@ from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
 
-VALUES = dict(zip(MEASURED, (0.00781, 1.0, 13.99, 100.0, 0.5, 7.0), strict=True))
+VALUES = dict(zip(MEASURED, (0.00781, 1.0, 13.99, 100.0, 0.5, 0.25, 7.0), strict=True))
 ROWS = {
     name: RuleRow(name, 1 / (at + 1), {s: Estimate(value / (at + 1), 0.01) for s, value in VALUES.items()})
     for at, name in enumerate(RULES)
 }
+FREEZING = freezing_of(Parameters(), RULES)
 CURVES = RuleCurves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
 
 
 def shown(**changes: Any) -> Shown:
-    return replace(Shown(RULES, ROWS, CURVES, Order(), lab="mup", cursor="none"), **changes)
+    return replace(Shown(RULES, ROWS, FREEZING, CURVES, Order(), lab="mup", cursor="none"), **changes)
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -81,11 +84,9 @@ def test_rows_that_do_not_fit_are_counted(top: int) -> None:
 
 
 def test_the_curve_reaches_from_0_to_1_without_touching_the_line_above() -> None:
-    (line,) = [text_of(line) for line in table_lines(shown(), 100, 0, 99, UNICODE) if "Zamba" in text_of(line)] or [
-        text_of(table_lines(shown(), 100, 0, 99, UNICODE)[HEAD])
-    ]
+    line = text_of(table_lines(shown(), 120, 0, 99, UNICODE)[HEAD])
     assert line.rstrip().endswith("  ▄▄▇▇")
-    lines = table_lines(shown(curves=None), 100, 0, 99, UNICODE)
+    lines = table_lines(shown(curves=None), 120, 0, 99, UNICODE)
     assert text_of(lines[HEAD]).rstrip().endswith("…")
 
 
@@ -108,7 +109,7 @@ def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("name", RULES)
 def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -> None:
-    lines = rule_text(name, ROWS[name], 60, glyphs)
+    lines = rule_text(name, ROWS[name], FREEZING.get(name), 60, glyphs)
     assert all(line_width(line) <= 60 for line in lines[1:])
     told = " ".join(text_of(line) for line in lines)
     rule = SCALE_RULES[name]
@@ -116,12 +117,14 @@ def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -
         assert glyphs.say(part) in told
     assert ("depends on" in told) == bool(rule.needs)
     assert "entropy" in told
+    known = SCALE_RULES[name].normalise == "none"
+    assert ("Softmax stays below freezing" in told or "Softmax is frozen " in told) == known
     assert CURVE not in told
 
 
 def test_an_error_message_comes_first() -> None:
     fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
-    assert text_of(rule_text("log_d_k", fault, 80, UNICODE)[1]) == "1/ln d_k has no value at d_k = 1."
-    lines = rule_text("log_d_k", fault, 80, UNICODE, "No.")
+    assert text_of(rule_text("log_d_k", fault, None, 80, UNICODE)[1]) == "1/ln d_k has no value at d_k = 1."
+    lines = rule_text("log_d_k", fault, None, 80, UNICODE, "No.")
     assert [text_of(line) for line in lines[1:2]] == ["No."]
     assert lines[1][0][1] == "alert"

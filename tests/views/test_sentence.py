@@ -17,6 +17,7 @@ HEALTHY: dict[str, float | None] = {
     "dead_rows": 0.0,
     "entropy_fraction": 0.9,
     "first_key_weight": 0.01,
+    "first_key_over_uniform": 1.0,
     "effective_keys": 80.0,
 }
 SATURATED = HEALTHY | {"logit_std": 8.0, "one_hot_rows": 0.3, "dead_rows": 0.13, "effective_keys": 3.0}
@@ -60,11 +61,12 @@ def test_nearly_uniform_attention_is_named() -> None:
     assert "uniform" not in say(column(HEALTHY | {"entropy_fraction": None}))
 
 
-def test_a_large_share_on_the_first_key_is_named_unless_there_are_no_other_keys() -> None:
-    sink = HEALTHY | {"first_key_weight": 0.62}
+def test_a_large_share_on_the_first_key_is_named_unless_there_are_few_keys() -> None:
+    sink = HEALTHY | {"first_key_weight": 0.62, "first_key_over_uniform": 62.0}
     assert "the first key gets 62 %" in say(column(sink))
     assert "first key" not in say(column(HEALTHY))
-    assert "first key" not in say(column(sink | {"first_key_weight": 1.0, "effective_keys": 1.0}))
+    assert "first key" not in say(column(sink | {"first_key_over_uniform": 1.24}))
+    assert "the sink gets 40 %" in say(column(HEALTHY | {"sink_weight": 0.4}))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_each_column_is_named_by_its_rule() -> None:
         ("one_hot_rows", 0.5, "50 % of rows put everything on one key"),
         ("dead_rows", 0.5, "50 % of rows pass no gradient"),
         ("entropy_fraction", 0.99, "nearly uniform"),
-        ("first_key_weight", 0.9, "the first key gets 90 %"),
+        ("sink_weight", 0.9, "the sink gets 90 %"),
     ],
 )
 def test_a_changed_value_changes_the_words(name: str, value: float, words: str) -> None:

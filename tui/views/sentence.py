@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...core.statistics.catalogue import SINK, STATISTIC, Statistic
+from ...core.statistics.catalogue import STATISTIC, UNIFORM, Statistic
 from ...core.statistics.measurement import Column
+from ...core.statistics.status import is_sink
 from .glyphs import Glyphs
 from .numbers import percent, short
 from .table import Contents, column_word, is_far, measured_text, theory_text
-from .verdict import UNIFORM
 
 
 def sentence(contents: Contents, glyphs: Glyphs) -> str:
@@ -54,11 +54,11 @@ def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
     spread = f"{who}, {'logits spread to σ' if before is None else 'σ is'} {short(std, glyphs)}"
     facts = _facts(rows, before and _extreme_rows(before))
     link = " and " if facts.startswith("no row does") else ": "
-    fraction, first, keys = value["entropy_fraction"], value["first_key_weight"], value["effective_keys"]
+    fraction, first, sink = value["entropy_fraction"], value["first_key_weight"], value.get("sink_weight")
     if fraction is not None and fraction > UNIFORM:
         facts += f"; attention is nearly uniform ({percent(fraction)} of ln n)"
-    if first is not None and first > SINK and keys is not None and keys > 1.001:
-        facts += f"; the first key gets {percent(first)}"
+    if is_sink(column.measured):
+        facts += f"; the sink gets {percent(sink)}" if sink else f"; the first key gets {percent(first or 0)}"
     return f"{spread}{link}{facts}."
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from ...core.scales import SCALE_RULES
 from ...core.statistics.catalogue import FAR, STATISTICS, Statistic
 from ...core.statistics.measurement import Column, Measurement
+from ...core.theory.prediction import status_given
 from .glyphs import Glyphs
 from .lines import PRINTED, Line, Role, Span, fitted
 from .numbers import STDERR, VALUE, aligned, error, short
@@ -26,7 +27,6 @@ WIDEST = 34  # the widest cell: wider ones make rows hard to follow
 # The rows that even a small screen shows: they tell a saturated head from a healthy one.
 ESSENTIAL = (
     "logit_std",
-    "logit_variance_within_row",
     "entropy",
     "effective_keys",
     "max_weight",
@@ -37,6 +37,8 @@ ESSENTIAL = (
 )
 # Shown next, in this order, if there is more room; then the rest in the order of the catalogue.
 _NEXT = (
+    "freezing_ratio",
+    "logit_variance_within_row",
     "grad_q_median",
     "entropy_fraction",
     "logit_variance",
@@ -69,11 +71,17 @@ def with_theory(measurement: Measurement[Any], theory: Theory) -> Contents:
 
 
 class TableRow(NamedTuple):
-    """One line of the table: a group's heading, the freezing gauge, or a statistic."""
+    """One line of the table: a group's heading, the status, the freezing gauge, or a statistic."""
 
     label: str
     statistic: Statistic | None = None
     freezing: Sequence[Freezing | None] = ()
+    words: Sequence[str] = ()  # of each column
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it is a group's heading."""
+        return self.statistic is None and not self.freezing and not self.words
 
 
 Alone: TypeAlias = Literal["", "value", "±", "exact"]
@@ -116,17 +124,25 @@ def table_rows(contents: Contents, shown: Sequence[str] | None = None) -> list[T
     for statistic in STATISTICS:
         if shown is not None and statistic.name not in shown:
             continue
-        if statistic.optional and all(column.measured[statistic.name].value is None for column in contents.columns):
+        if statistic.omissible and all(column.measured[statistic.name].value is None for column in contents.columns):
             continue
         if shown is None and statistic.group != group:
             group = statistic.group
             rows.append(TableRow(group))
         rows.append(TableRow(statistic.short_label, statistic))
         if statistic.name == "logit_std":
-            freezing = [column.freezing for column in contents.theory] or [None] * len(contents.columns)
-            if any(freezing):
-                rows.append(TableRow("freezing", None, freezing))
+            rows += _status_rows(contents)
     return rows
+
+
+def _status_rows(contents: Contents) -> list[TableRow]:
+    """Return the rows of each column's status and of where softmax freezes, if they are known."""
+    freezing = [column.freezing for column in contents.theory] or [None] * len(contents.columns)
+    words = [
+        status_given(known, column.measured) or "" for known, column in zip(freezing, contents.columns, strict=True)
+    ]
+    rows = [TableRow("status", words=words)] if any(words) else []
+    return [*rows, TableRow("freezing", None, freezing)] if any(freezing) else rows
 
 
 def rows_for(contents: Contents, room: int) -> list[TableRow]:
@@ -137,8 +153,8 @@ def rows_for(contents: Contents, room: int) -> list[TableRow]:
     known = [row.statistic.name for row in everything if row.statistic]
     first = [name for name in (*ESSENTIAL, *_NEXT) if name in known]
     names = [*first, *(name for name in known if name not in first)]
-    gauge = any(row.freezing for row in everything)
-    return table_rows(contents, names[: max(room - gauge, len(ESSENTIAL))])
+    others = sum(row.statistic is None and not row.is_heading for row in everything)
+    return table_rows(contents, names[: max(room - others, len(ESSENTIAL))])
 
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
@@ -179,13 +195,15 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _
 
 def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
     """Return a row as a line; `marked` highlights the row with the cursor."""
-    if row.statistic is None and not row.freezing:
+    if row.is_heading:
         return fitted(((glyphs.say(row.label), "heading"),), shape.width)
     mark = glyphs.cursor if marked else " "
     name: Role = "accent" if marked else "label"
     line: list[Span] = [((mark + glyphs.say(row.label)).ljust(LABEL)[:LABEL], name)]
     for index, role in enumerate(COLUMN_ROLES[: len(contents.columns)]):
-        if row.statistic is None:
+        if row.words:
+            line.append(_word(row.words[index], shape.cell, role, glyphs))
+        elif row.statistic is None:
             line += _gauge(row.freezing[index], shape.cell, role, glyphs)
         else:
             line += _cell(row.statistic, contents, index, shape, glyphs)
@@ -262,21 +280,21 @@ def is_far(deviation: float | None) -> bool:
     return deviation is not None and abs(deviation) > FAR
 
 
+def _word(word: str, cells: int, role: Role, glyphs: Glyphs) -> Span:
+    """Return a column's status."""
+    return (f"  {word or glyphs.say('—')}".ljust(cells)[:cells], role)
+
+
 def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
-    """Return how close the logits are to freezing softmax: a bar up to twice the threshold, and words."""
-    if freezing is None or freezing.threshold == 0:
-        return [(glyphs.say("  —").ljust(cells), role)]
-    if freezing.logit_std >= freezing.threshold:
-        forms = [f"frozen from d_k {freezing.d_k} up", f"frozen from d_k {freezing.d_k}", "frozen"]
-    elif freezing.d_k is not None:
-        forms = [f"freezes at d_k {freezing.d_k}", f"at d_k {freezing.d_k}"]
-    else:
-        forms = ["stays below freezing at every d_k", "stays below freezing", "never freezes", "never"]
+    """Return how close logits are to freezing softmax, a bar up to twice the threshold, and where it is frozen."""
+    if freezing is None:
+        return [_word("", cells, role, glyphs)]
+    forms = [glyphs.say(words) for words in freezing.words()]
     length = min(cells - 24, 12)
     if length < 6:
         return [("  " + _longest(forms, cells - 2).ljust(cells - 2), role)]
     half, room = length // 2, cells - 3 - length
-    filled = min(round(freezing.logit_std / freezing.threshold * half), length)
+    filled = min(round(freezing.ratio * half), length)
     bar = "".join(glyphs.bars[-1] if at < filled else glyphs.rule for at in range(length))
     return [("  " + bar[:filled], role), (bar[filled:], "dim"), (" " + _longest(forms, room).ljust(room), role)]
 
@@ -302,13 +320,20 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
         if contents.theory:
             table.add_column(Text("      theory", PRINTED["theory"]), no_wrap=True)
     for row in table_rows(contents):
+        if row.is_heading:
+            table.add_row(Text(glyphs.say(row.label), PRINTED["heading"]))
+            continue
         if row.statistic is None:
             cells: list[Text] = []
-            for freezing, role in zip(row.freezing, COLUMN_ROLES, strict=False):
-                gauge = _gauge(freezing, CELL, role, glyphs)
-                cells += [Text.assemble(*((text, PRINTED[each]) for text, each in gauge)), Text()]
-            label = Text(f" {row.label}") if cells else Text(glyphs.say(row.label), PRINTED["heading"])
-            table.add_row(label, *cells)
+            for index, role in enumerate(COLUMN_ROLES[: len(contents.columns)]):
+                spans = (
+                    [_word(row.words[index], CELL, role, glyphs)]
+                    if row.words
+                    else _gauge(row.freezing[index], CELL, role, glyphs)
+                )
+                cells.append(Text.assemble(*((text, PRINTED[each]) for text, each in spans)))
+                cells += [Text()] if contents.theory else []
+            table.add_row(Text(f" {row.label}"), *cells)
             continue
         texts = [Text(" " + glyphs.say(row.label))]
         for index, column in enumerate(contents.columns):

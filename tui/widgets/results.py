@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 View: TypeAlias = Literal["both", "table", "histograms"]
 
-_SHORT = len(ESSENTIAL) + 2  # lines of the essential rows, the freezing gauge and the head line
+_SHORT = len(ESSENTIAL) + 3  # lines of the essential rows, the status, the freezing gauge and the head line
 _WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 1
 _COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high
 

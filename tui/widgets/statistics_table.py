@@ -79,14 +79,14 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def _first(self, rows: Sequence[TableRow]) -> Span:
         """Return the text over the labels: the first group's heading, or the number of hidden rows."""
-        if any(_is_heading(row) for row in rows):
+        if any(row.is_heading for row in rows):
             return FIRST_GROUP
         left = len(self._left_out(rows))
         return (f" {left} hidden (Tab)", "dim") if left else ("", "text")
 
     def _left_out(self, rows: Sequence[TableRow]) -> list[TableRow]:
         shown = {row.label for row in rows}
-        return [row for row in table_rows(self.contents) if not _is_heading(row) and row.label not in shown]
+        return [row for row in table_rows(self.contents) if not row.is_heading and row.label not in shown]
 
     def action_move(self, step: Literal[-8, -1, 1, 8]) -> None:
         count = sum(row.statistic is not None for row in self._rows())
@@ -114,10 +114,6 @@ class StatisticsTable(LinesWidget, can_focus=True):
     def _rows(self) -> list[TableRow]:
         """Return the rows that fit under the head line; with focus, all of them, which then scroll."""
         rows = rows_for(self.contents, self.size.height - 1)
-        if self.has_focus and not any(map(_is_heading, rows)):
-            return [row for row in table_rows(self.contents) if not _is_heading(row)]
+        if self.has_focus and not any(row.is_heading for row in rows):
+            return [row for row in table_rows(self.contents) if not row.is_heading]
         return rows
-
-
-def _is_heading(row: TableRow) -> bool:
-    return row.statistic is None and not row.freezing

@@ -109,7 +109,6 @@ def run(request: InspectRequest, output: Output) -> int:
     from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
     from ...panes.capture.head_list import SHOWN
     from ...views.table import Contents
-    from ...views.verdict import verdict
     from ..printing import whole_table
 
     capture = open_capture(request.file, request.axes)
@@ -128,9 +127,7 @@ def run(request: InspectRequest, output: Output) -> int:
             "json": lambda: inspect_json(capture, heads),
             "csv": lambda: inspect_csv(heads),
             "markdown": lambda: (
-                head_markdown(capture, heads[0], spell)
-                if one
-                else heads_markdown(capture, heads, SHOWN, verdict, spell)
+                head_markdown(capture, heads[0], spell) if one else heads_markdown(capture, heads, SHOWN, spell)
             ),
             "table": lambda: (
                 whole_table(_head_title(capture, heads[0]), Contents(heads[0].columns), output)
@@ -239,10 +236,17 @@ COMMAND = Command(
     description="""\
 Read captured queries and keys and print the statistics of their attention: one
 line per head, or the whole table and histograms of a single head. If some heads
-cannot be read, the others are still printed and the exit status is 2. A head is
-  nearly uniform   if its entropy is above 98 % of the maximum,
-  sink             if its first key gets more than 30 % of the weight,
-  one-hot          if its rows' largest weight is above 95 % on average.""",
+cannot be read, the others are still printed and the exit status is 2. A head's
+status is the first of these words that applies:
+  uniform    entropy is above 98 % of its maximum
+  sink       the first key gets more than 30 % of the weight, and more than
+             twice what it gets in uniform rows
+  one-hot    most rows have more than 95 % of the weight on one key
+  frozen     σ of a row's logits is at least √(2 ln n) for n visible keys, and
+             the largest weight above 20 %
+  freezing   σ is at least 71 % of that, and the largest weight above 20 %; or
+             entropy is below 33 %
+  healthy    none of these""",
     examples="""\
 examples:
   attn-tui inspect heads.npz                              every head

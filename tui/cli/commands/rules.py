@@ -102,6 +102,7 @@ def _measured_rules(request: RulesRequest, command: str) -> RulesResult:
     from ....core.blas import one_blas_thread
     from ....core.export.rules import RulesResult
     from ....core.lab import rule_curves, rules
+    from ....core.theory.freezing import freezing_of
 
     p, rows, curves = request.parameters, list[RuleRow](), None
     with ProgressLine("measuring scale rules") as progress, one_blas_thread():
@@ -112,7 +113,8 @@ def _measured_rules(request: RulesRequest, command: str) -> RulesResult:
             curves = step.found
             progress.show(1 - _CURVES + _CURVES * step.fraction)
     assert curves is not None, "the last step has the curves"
-    return RulesResult(p, request.order, rows, curves, command)
+    freezing = freezing_of(p, [row.rule for row in rows])
+    return RulesResult(p, request.order, rows, curves, freezing, command)
 
 
 def _measured_mechanisms(p: Parameters) -> list[MechanismRow]:
@@ -138,7 +140,7 @@ def _rules_table(found: RulesResult, output: Output) -> str:
     width, glyphs, order = output.width, output.glyphs, found.sorted
     names = [row.rule for row in order]
     rows: Mapping[str, RuleRow] = {row.rule: row for row in order}
-    shown = Shown(names, rows, found.curves, found.order, found.parameters.scale)
+    shown = Shown(names, rows, found.freezing, found.curves, found.order, found.parameters.scale)
     said = remarks(found)
     if missing := left_out(width, 0, found.order.column, found.curves):
         columns = ", ".join(map(words_of, missing))
@@ -178,11 +180,12 @@ COMMAND = Command(
        attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]""",
     description="""\
 Apply every scale rule to the same queries and keys and print one line per rule:
-its multiplier, the standard deviation of its logits, entropy, largest weight,
-the typical gradient of a query, dead rows, scores that the number format
-cannot hold, and entropy over d_k. A row holds what attn-tui report --scale RULE
-measures; entropy over d_k is measured on a sample of the rows, with nested
-draws.
+its multiplier, its status in a word, the standard deviation of its logits,
+entropy, largest weight, the typical gradient of a query, dead rows, the
+deviation over √(2 ln n), at which softmax freezes, scores that the number
+format cannot hold, and entropy over d_k. A row holds what
+attn-tui report --scale RULE measures; entropy over d_k is measured on a sample
+of the rows, with nested draws.
 
 With --mechanisms, compare mechanisms at d_k 16 to 1024 instead, each under its
 usual rule and without a soft-cap: their statistics, the largest score drawn,

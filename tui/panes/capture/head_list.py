@@ -10,10 +10,10 @@ from rich.text import Text
 
 from ....core.statistics.catalogue import STATISTIC
 from ....core.statistics.measurement import Measurement
+from ....core.statistics.status import status
 from ...views.glyphs import Glyphs
 from ...views.lines import PRINTED
 from ...views.numbers import short
-from ...views.verdict import verdict
 
 if TYPE_CHECKING:
     from ....core.captures.capture import HeadSubject
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SHOWN = (
     "logit_std",
     "logit_variance_within_row",
+    "freezing_ratio",
     "row_mean_share",
     "entropy_fraction",
     "max_weight",
@@ -29,7 +30,7 @@ SHOWN = (
     "dead_rows",
     "first_key_weight",
 )
-_DISPENSABLE = ("logit_std", "max_weight")  # left out on narrow screens
+_DISPENSABLE = ("logit_std", "logit_variance_within_row", "max_weight")  # left out on narrow screens
 _WIDE = 96
 
 
@@ -45,7 +46,7 @@ def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyp
         measured = head.columns[0].measured
         numbers = [Text(_number(measured[s.name].value, s.unit == "share", glyphs)) for s in statistics]
         place = (Text(str(head.subject.layer.index)), Text(str(head.subject.head)))
-        table.add_row(*place, *numbers, Text(" " + verdict(measured), PRINTED["heading"]))
+        table.add_row(*place, *numbers, Text(" " + (status(measured) or ""), PRINTED["heading"]))
     return table
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ....core.statistics.catalogue import Statistic
+from ....core.statistics.status import Status
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted
+from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import percent, short
 
 MARGIN = 4  # cells for the number of a layer
 _WIDEST = 3  # cells of one head
+MARKS: dict[Status, str] = {
+    "frozen": "F", "sink": "s", "one-hot": "o", "freezing": "f", "uniform": "u", "NaN": "N",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,7 @@ class HeadMap:
     layers: Sequence[int]  # the number of each layer
     heads: Sequence[int]  # the number of heads of each layer
     values: Mapping[tuple[int, int], float | None]
+    statuses: Mapping[tuple[int, int], Status | None] = field(default_factory=dict[tuple[int, int], "Status | None"])
 
 
 def map_lines(
@@ -43,9 +48,13 @@ def map_lines(
             where = (position, head)
             value = head_map.values.get(where)
             part = None if value is None else (value - low) / (high - low or 1.0)
-            line.append(_cell(part, where in head_map.values, each, where == cursor, glyphs))
+            mark = MARKS.get(head_map.statuses.get(where) or "healthy", "")
+            line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
-    lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
+    legend = _legend(statistic, low, high, bool(found), glyphs)
+    if each >= _WIDEST:
+        legend = _with_marks(legend, head_map, width, glyphs)
+    lines.append(fitted(legend, width))
     return lines[:height]
 
 
@@ -74,8 +83,8 @@ def _ruler(first: int, count: int, across: int, each: int, width: int, glyphs: G
     return (("".join(row), "dim"),)
 
 
-def _cell(part: float | None, known: bool, each: int, chosen: bool, glyphs: Glyphs) -> Span:
-    """Return one head: a darker shade for a larger value and, if there is space, a digit from 0 to 9.
+def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, glyphs: Glyphs) -> Span:
+    """Return one head: a darker shade for a larger value and, if there is space, a digit from 0 to 9 and its mark.
 
     A narrow cell with the cursor has only the digit, because a reversed full block would be blank. `!` marks an
     unreadable head, a point or a dash one that is not measured yet.
@@ -86,9 +95,19 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, glyphs: Glyp
         steps = len(glyphs.shades) - 1
         digit = str(min(int(part * 10), 9))
         shade = glyphs.shades[1 + min(int(part * steps), steps - 1)]
-        text = shade + digit if each >= _WIDEST else digit if chosen else shade
+        text = shade + digit + mark if each >= _WIDEST else digit if chosen else shade
     role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
     return text.ljust(each), role
+
+
+def _with_marks(legend: Line, head_map: HeadMap, width: int, glyphs: Glyphs) -> Line:
+    """Return the legend with the marks that the map has, as many as fit."""
+    there = {*head_map.statuses.values()}
+    for status, mark in MARKS.items():
+        longer: Line = (*legend, (glyphs.say(" · "), "dim"), (mark, "scaled"), (f" {status}", "dim"))
+        if status in there and line_width(longer) <= width:
+            legend = longer
+    return legend
 
 
 def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: Glyphs) -> Line:

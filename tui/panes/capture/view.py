@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.statistics.measurement import Estimate
+from ....core.statistics.status import status
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, wrapped
 from ...views.numbers import short
-from ...views.verdict import verdict
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
@@ -24,12 +24,12 @@ def capture_lines(
 ) -> list[Line]:
     """Return the selected head, a count of all heads, the file, and the assumptions made."""
     chosen = heads.get(cursor)
-    word = verdict(chosen) if chosen else ""
+    word = (status(chosen) if chosen else None) or ""
     dot = glyphs.say(" · ")
     title: list[Span] = [(f"layer {layer.index}", "accent"), (dot, "dim"), (f"head {head}", "accent")]
     if word:
         title.append((dot, "dim"))
-        title.append((word, "alert"))
+        title.append((word, "heading" if word == "healthy" else "alert"))
     lines: list[Line] = [tuple(title)]
     lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
     lines += [(), *wrapped(glyphs.say(head_counts(heads)), width), ()]
@@ -42,13 +42,13 @@ def capture_lines(
 
 
 def head_counts(heads: Heads) -> str:
-    """Return `72 heads: 22 sinks, 3 nearly uniform, 1 one-hot.`"""
-    words = Counter(verdict(measured) for measured in heads.values() if measured is not None)
+    """Return `72 heads: 38 healthy, 22 sinks, 8 freezing, 1 one-hot.`"""
+    words = Counter(status(measured) for measured in heads.values() if measured is not None)
     told = [f"{n} {word}{'s' * (word == 'sink' and n > 1)}" for word, n in words.most_common() if word]
     unread = sum(measured is None for measured in heads.values())
     if unread:
         told.append(f"{unread} unreadable")
-    return f"{len(heads)} heads: {', '.join(told) or 'none one-hot, sink or nearly uniform'}."
+    return f"{len(heads)} heads: {', '.join(told)}." if told else f"{len(heads)} heads."
 
 
 def layer_facts(layer: Layer, glyphs: Glyphs) -> str:

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
+from ....core.statistics.status import Status, status
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .heatmap import HeadMap, map_lines
@@ -44,7 +45,10 @@ class HeadMapWidget(LinesWidget):
             where: None if found is None else found[self.statistic.name].value
             for where, found in self.measured.items()
         }
-        head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values)
+        statuses: dict[tuple[int, int], Status | None] = {
+            where: status(found) for where, found in self.measured.items() if found is not None
+        }
+        head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, statuses)
         room = min(len(layers) + 3, max(height - _FACTS, 6))
         lines = [*map_lines(head_map, self.statistic, self.cursor, width, room + 1, self.glyphs), fitted((), width)]
         layer, head = self.cursor

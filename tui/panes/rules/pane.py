@@ -32,6 +32,7 @@ from .widget import ABOVE, MechanismText, RuleTable, RuleText
 
 if TYPE_CHECKING:
     from ....core.export.formats import Format
+    from ....core.theory.prediction import Freezing
 
 _LEAST, _MOST = 5, 9  # lines of a rule's description
 _LOW = 20  # lines of a pane below which the description has fewer
@@ -87,6 +88,7 @@ class RulesPane(SteppingPane):
         self.cursor: str = host.parameters.scale
         self.view: Literal["rules", "words", "mechanisms"] = "rules"
         self.rows: dict[str, RuleRow] = {}  # the latest row of each rule, possibly for earlier parameters
+        self.freezing: dict[str, Freezing | None] = {}  # of the same parameters as the row of each rule
         self.curves: RuleCurves | None = None
         self.compared: dict[object, MechanismRow] = {}  # by d_k, mechanism and rule, possibly for earlier parameters
         self._names: Sequence[str] = RULES  # of rules, in the order shown
@@ -148,8 +150,9 @@ class RulesPane(SteppingPane):
         wanted = request in self._wanted()
         complete = self._is_answered(MeasureRules(_for_rules(self.parameters)))
         match answer:
-            case RuleRows(rows, fraction) if wanted or not complete:
+            case RuleRows(rows, freezing, fraction) if wanted or not complete:
                 self.rows |= {row.rule: row for row in rows}  # under a held key, also for earlier parameters
+                self.freezing |= freezing
                 if request != self._fresh_for:
                     self._fresh, self._fresh_for = set(), request
                 self._fresh |= {row.rule for row in rows}
@@ -191,6 +194,7 @@ class RulesPane(SteppingPane):
         self.table.shown = Shown(
             self._names,
             self.rows,
+            self.freezing,
             self.curves,
             self.order,
             self.parameters.scale,
@@ -200,7 +204,7 @@ class RulesPane(SteppingPane):
             not self._is_answered(MeasureRuleCurves(_for_curves(self.parameters))),
         )
         self.table.redraw()
-        self.words.show(self.cursor, self.rows.get(self.cursor), objection)
+        self.words.show(self.cursor, self.rows.get(self.cursor), self.freezing.get(self.cursor), objection)
         self.mechanisms.show([*self.compared.values()], self._objection)
         self.mechanisms.dim(self._stale and self.view == "mechanisms")
 
@@ -288,7 +292,7 @@ class RulesPane(SteppingPane):
             raise InputError(f"{known} of {len(RULES)} scale rules measured so far at d_k {p.d_k}.")
         if self.curves is None or not self._is_answered(MeasureRuleCurves(_for_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
-        found = export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self._line(kind))
+        found = export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, self._line(kind))
         if kind == "markdown":
             return export.rules_markdown(found, self.glyphs.say)
         return (export.rules_json if kind == "json" else export.rules_csv)(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progres
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow, RuleRow
+    from ....core.theory.prediction import Freezing
 
 _SLOW = 0.5  # seconds after which progress is reported
 
@@ -24,18 +25,23 @@ class MeasureRules(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.lab.rules import stream
+        from ....core.theory.freezing import freezing_of
 
         start = last_sent = time.monotonic()
         found: list[RuleRow] = []
+        freezing: dict[str, Freezing | None] = {}
         for step in stream(self.parameters, cache.draws(self.parameters)):
             found += step.found
+            for row in step.found:
+                freezing |= freezing_of(self.parameters, [row.rule])
+                yield None  # a few milliseconds each, the first time
             now = time.monotonic()
             if step.fraction == 1 or (found and now - last_sent > BATCH_INTERVAL):
                 last_sent = now
                 if now - start > _SLOW:
                     yield Progress(step.fraction)
-                yield RuleRows(found, step.fraction)
-                found = []
+                yield RuleRows(found, freezing, step.fraction)
+                found, freezing = [], {}
             elif now - last_sent > PROGRESS_INTERVAL and now - start > _SLOW:
                 last_sent = now
                 yield Progress(step.fraction)
@@ -78,9 +84,10 @@ class MeasureMechanisms(Request):
 
 @dataclass(frozen=True, eq=False)
 class RuleRows:
-    """Rows of more rules, and the part of the work that is done, 0 to 1."""
+    """Rows of more rules, where softmax freezes under them, and the part of the work that is done, 0 to 1."""
 
     rows: Sequence[RuleRow]
+    freezing: Mapping[str, Freezing | None]  # by rule, of those that have a multiplier
     fraction: float
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ....core.lab.results import MEASURED, RuleRow
 from ....core.parameters import FIELD
 from ....core.scales import SCALE_RULES
@@ -11,11 +13,20 @@ from ...views.lines import Line, Span, wrapped
 from ...views.numbers import error, short
 from .view import words_of
 
+if TYPE_CHECKING:
+    from ....core.theory.prediction import Freezing
+
 
 def rule_text(
-    name: str, row: RuleRow | None, width: int, glyphs: Glyphs, objection: str = "", figures: bool = True
+    name: str,
+    row: RuleRow | None,
+    freezing: Freezing | None,
+    width: int,
+    glyphs: Glyphs,
+    objection: str = "",
+    figures: bool = True,
 ) -> list[Line]:
-    """Return a rule's formula, users, note and source, and with `figures` what was measured.
+    """Return a rule's formula, users, note and source, and with `figures` where it freezes and what was measured.
 
     `objection` is an error to show; by default, why the rule has no multiplier.
     """
@@ -33,7 +44,8 @@ def rule_text(
         lines += wrapped(glyphs.say(f"{rule.note}."), width)
     lines += wrapped(glyphs.say(f"Source: {rule.source}."), width, "dim")
     if figures and row is not None and row.measured:
-        lines += wrapped(glyphs.say(_measured(row, glyphs)), width, "dim")
+        words = f"Softmax {'is ' * bool(freezing.frozen_at)}{freezing.words()[0]}. " if freezing else ""
+        lines += wrapped(glyphs.say(words + _measured(row, glyphs)), width, "dim")
     return lines
 
 

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 from ....core.lab.results import SORTABLE, Order, RuleRow
 from ....core.scales import SCALE_RULES
 from ....core.statistics.catalogue import STATISTIC
+from ....core.theory.prediction import status_given
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import on_the_point
 
 if TYPE_CHECKING:
     from ....core.lab.results import RuleCurves
+    from ....core.theory.prediction import Freezing
 
 HEAD = 2  # lines over the rows
 NAME = 17  # cells of the cursor, the mark of the Lab's rule, and the name
 CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
+STATUS = "status"  # in words, so rows cannot be sorted by it either
+_STATUS = 8  # cells of the longest one
 _PENDING = "…"
 
 
@@ -44,9 +48,10 @@ _FORMATS = {
     "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
     "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
     "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
+    "freezing_ratio": _ColumnFormat(("freezing", "ratio"), 3, 3, "freezing ratio"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
 }
-COLUMNS = (*_FORMATS, CURVE)
+COLUMNS = ("multiplier", STATUS, *[column for column in _FORMATS if column != "multiplier"], CURVE)
 assert ("rule", *_FORMATS) == SORTABLE
 
 
@@ -56,6 +61,7 @@ class Shown:
 
     names: Sequence[str]  # of rules, in order
     rows: Mapping[str, RuleRow]  # those measured so far
+    freezing: Mapping[str, Freezing | None]  # of these rows
     curves: RuleCurves | None
     order: Order
     lab: str  # the Lab's rule
@@ -67,7 +73,7 @@ class Shown:
 
 def words_of(column: str) -> str:
     """Return the name of a column in sentences."""
-    return column if column in ("rule", CURVE) else _FORMATS[column].words
+    return column if column in ("rule", STATUS, CURVE) else _FORMATS[column].words
 
 
 def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
@@ -75,7 +81,7 @@ def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
 
     `curve` is the width of the sparkline.
     """
-    cells = {column: 1 + form.width for column, form in _FORMATS.items()} | {CURVE: 1 + curve}
+    cells = {column: 1 + form.width for column, form in _FORMATS.items()} | {STATUS: 1 + _STATUS, CURVE: 1 + curve}
     shown = {by} & {*COLUMNS}
     left = width - NAME - sum(cells[column] for column in shown)
     for column in COLUMNS[first:]:
@@ -91,7 +97,7 @@ def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
 def curve_cells(curves: RuleCurves | None, width: int) -> int:
     """Return the width of a sparkline: two cells for each d_k if all columns fit, or else one."""
     points = len(curves.d_ks) if curves else 11
-    everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + 2
+    everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + 1 + _STATUS + 2
     return points * (2 if width >= everything + 2 * points else 1)
 
 
@@ -133,6 +139,9 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
                     text = ("at d_k", ends)[number]
                 spans.append((f" {text}".ljust(cells + 1), "heading" if number == 0 else "dim"))
                 continue
+            if column == STATUS:
+                spans.append((" " + ("", STATUS)[number].ljust(_STATUS), "heading"))
+                continue
             form = _FORMATS[column]
             here = shown.order.column == column
             title = (mark if here and number == 0 else "") + glyphs.say(form.titles[number])
@@ -172,6 +181,9 @@ def _row(shown: Shown, at: int, columns: Sequence[str], cells: int, glyphs: Glyp
             spans.extend(
                 [(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if shown.stale_curves else named)]
             )
+        elif column == STATUS:
+            word = status_given(shown.freezing.get(name), row.measured) or glyphs.say("—")
+            spans.append((" " + word.ljust(_STATUS), value))
         else:
             spans.append((" " + _text(row.value(column), column, glyphs), value))
     return (*head, *spans)

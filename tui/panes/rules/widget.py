@@ -18,6 +18,7 @@ from .view import HEAD, Shown, next_columns, rows_in, table_lines, title_line
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
+    from ....core.theory.prediction import Freezing
 
 ABOVE = 1 + HEAD  # lines above the rows
 
@@ -32,7 +33,7 @@ class RuleTable(LinesWidget):
             super().__init__()
             self.rule = rule
 
-    shown = Shown(RULES, {}, None, Order(), "")
+    shown = Shown(RULES, {}, {}, None, Order(), "")
     top = 0  # index of the first row shown
 
     def next_columns(self) -> int:
@@ -59,15 +60,16 @@ class RuleText(LinesWidget):
 
     rule = RULES[0]
     row: RuleRow | None = None
+    freezing: Freezing | None = None
     objection = ""  # an error
 
-    def show(self, rule: str, row: RuleRow | None, objection: str = "") -> None:
-        """Show a rule, with its measured row."""
-        self.rule, self.row, self.objection = rule, row, objection
+    def show(self, rule: str, row: RuleRow | None, freezing: Freezing | None, objection: str = "") -> None:
+        """Show a rule, with its measured row and where softmax freezes."""
+        self.rule, self.row, self.freezing, self.objection = rule, row, freezing, objection
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        contents = self.rule, self.row, width - 2, self.glyphs, self.objection
+        contents = self.rule, self.row, self.freezing, width - 2, self.glyphs, self.objection
         lines = rule_text(*contents)
         if len(lines) > height:
             lines = rule_text(*contents, figures=False)

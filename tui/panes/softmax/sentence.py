@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from ....core.attention.formats import FORMATS
 from ....core.attention.worked_example import Example
-from ....core.statistics.catalogue import DEAD
+from ....core.statistics.catalogue import DEAD, UNIFORM
 from ...views.glyphs import Glyphs
 from ...views.numbers import percent, short
-from ...views.verdict import UNIFORM
 
 if TYPE_CHECKING:  # which loads NumPy
     from ....core.attention.worked_example import WorkedExample

@@ -168,15 +168,17 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
 
 
 def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> list[str]:
-    """Return sentences on where softmax freezes, if that is at a single d_k, and on the marks in the table."""
+    """Return sentences on where softmax freezes, without a second axis, and on the marks in the table."""
     sentences: list[str] = []
     columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
-    known = [column.freezing for column in columns if column.freezing is not None and column.freezing.threshold]
-    if len(known) == 2:
-        words = [
-            "stays below freezing" if each.d_k is None else f"is frozen from d_k {each.d_k} up" for each in known
-        ]
-        sentences.append(f"Unscaled, softmax {words[0]}; scaled, it {words[1]}.")
+    known = [
+        f"{who} {'is ' * bool(column.freezing.frozen_at)}{column.freezing.words()[0]}"
+        for who, column in zip(("unscaled, softmax", "scaled, softmax"), columns, strict=False)
+        if column.freezing is not None
+    ]
+    if known:
+        sentence = "; ".join(known).replace("; scaled, softmax", "; scaled, it")
+        sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
     if any(is_far(column.get(name)) for point in deviations for column in point for name in sweep.shown):
         sentences.append(f"! marks values more than {FAR:g} standard errors from the exact value.")
     return sentences

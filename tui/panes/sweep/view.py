@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....core.parameters import Parameters, choice_word
 from ....core.statistics.catalogue import Statistic
+from ....core.theory.prediction import status_given
 from ...views.axes import Axis, axis_over
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted, line_width
@@ -96,12 +97,13 @@ def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
 
 
 def _marks(swept: Swept) -> Iterator[Mark]:
-    """Yield marks where softmax freezes, if it does within the grid."""
+    """Yield marks where softmax freezes and where it thaws within the grid."""
     for column, word in zip(next(iter(swept.exact.values()), ()), _WORDS, strict=False):
-        d_k = column.freezing.d_k if column.freezing else None
         unscaled_again = word == "scaled" and column.rule == "none"
-        if d_k is not None and swept.d_ks[0] < d_k <= swept.d_ks[-1] and not unscaled_again:
-            yield Mark(d_k, f"{word} softmax freezes", "dim")
+        for first, last in column.freezing.frozen_at if column.freezing and not unscaled_again else ():
+            for d_k, change in ((first, "freezes"), (last + 1, "thaws")):
+                if swept.d_ks[0] < d_k <= swept.d_ks[-1]:
+                    yield Mark(d_k, f"{word} softmax {change}", "dim")
 
 
 def title_line(swept: Swept, statistic: Statistic, logarithmic: bool, width: int, glyphs: Glyphs) -> Line:
@@ -131,9 +133,8 @@ def reading_lines(d_k: int, here: Contents | None, statistic: Statistic, width: 
             line.extend([(_WORDS[index].ljust(_TITLE), role), ("     measuring", "dim")])
         else:
             line += _reading(here, index, statistic, glyphs)
-            words = _frozen(here.theory[index]) if here.theory else ""
-            if line_width(tuple(line)) + len(words) <= width:
-                line.append((words, "dim"))
+            room = width - line_width(tuple(line))
+            line += _state(here, index, room, glyphs)
         lines.append(fitted(tuple(line), width))
     return lines
 
@@ -149,11 +150,11 @@ def _reading(here: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -
     return spans
 
 
-def _frozen(column: PredictedColumn) -> str:
-    """Return where softmax freezes."""
-    freezing = column.freezing
-    if freezing is None or not freezing.threshold:
-        return ""
-    if freezing.logit_std >= freezing.threshold:
-        return f"softmax frozen from d_k {freezing.d_k} up"
-    return "softmax stays below freezing" if freezing.d_k is None else f"softmax freezes at d_k {freezing.d_k}"
+def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
+    """Return a column's status and where softmax is frozen, as far as they fit."""
+    freezing = here.theory[index].freezing if here.theory else None
+    word = status_given(freezing, here.columns[index].measured) or ""
+    places = freezing.words() if freezing else ()
+    forms = [f"{word}; {place}" if word else place for place in places[:2]]
+    fitting = (form for form in (*map(glyphs.say, forms), word) if len(form) <= room)
+    return [(next(fitting, ""), "dim")]

@@ -1,0 +1,164 @@
+"""The status of a head: the first word that applies, never one that the statistics beside it contradict."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.captures.heads import file_rule, measure_head
+from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics import tally
+from attn_tui.core.statistics.histogram import Axis
+from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.statistics.status import Status, status
+from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.prediction import status_given
+
+HEALTHY = {
+    "freezing_ratio": 0.35, "entropy_fraction": 0.9, "max_weight": 0.3, "one_hot_rows": 0.0, "first_key_weight": 0.01,
+    "first_key_over_uniform": 1.0, "sink_weight": None, "nan_rows": 0.0,
+}  # fmt: skip
+
+
+def said(exact_ratio: float | None = None, **changes: float | None) -> Status | None:
+    values = HEALTHY | changes
+    return status({name: Estimate(value, None) for name, value in values.items()}, exact_ratio)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({}, "healthy"),
+        ({"freezing_ratio": 0.7, "entropy_fraction": 0.6}, "healthy"),
+        ({"freezing_ratio": 0.71, "entropy_fraction": 0.6}, "freezing"),
+        ({"freezing_ratio": 0.999, "entropy_fraction": 0.45}, "freezing"),
+        ({"freezing_ratio": 1.0, "entropy_fraction": 0.45}, "frozen"),
+        ({"freezing_ratio": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.5}, "frozen"),
+        ({"freezing_ratio": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.51}, "one-hot"),
+        ({"freezing_ratio": 0.3, "entropy_fraction": 0.2, "one_hot_rows": 0.6}, "one-hot"),  # a key stands out
+        ({"freezing_ratio": 0.3, "entropy_fraction": 0.3}, "freezing"),
+        ({"freezing_ratio": 8.0, "entropy_fraction": 0.8, "max_weight": 0.2}, "healthy"),  # half of the keys share it
+        ({"freezing_ratio": 8.0, "entropy_fraction": 0.6, "max_weight": 0.21}, "frozen"),
+        ({"entropy_fraction": 0.981, "freezing_ratio": 1.2}, "uniform"),
+        ({"entropy_fraction": 0.99, "first_key_weight": 0.5, "first_key_over_uniform": 1.0}, "uniform"),
+        ({"first_key_weight": 0.31, "first_key_over_uniform": 20.0, "freezing_ratio": 3.0}, "sink"),
+        ({"first_key_weight": 0.9, "first_key_over_uniform": 20.0, "one_hot_rows": 0.9}, "sink"),
+        ({"first_key_weight": 0.3, "first_key_over_uniform": 20.0}, "healthy"),
+        ({"first_key_weight": 0.5, "first_key_over_uniform": 1.1}, "healthy"),  # one of two keys
+        ({"sink_weight": 0.31, "entropy_fraction": 0.2}, "sink"),
+        ({"sink_weight": 0.3}, "healthy"),
+        ({"nan_rows": 0.01, "entropy_fraction": 0.99}, "NaN"),
+        ({"nan_rows": 1.0, "entropy_fraction": None, "one_hot_rows": None, "freezing_ratio": None}, "NaN"),
+        ({"nan_rows": None}, "healthy"),
+        ({"entropy_fraction": None, "one_hot_rows": None, "freezing_ratio": None}, None),  # no row sees two keys
+    ],
+)
+def test_the_first_word_that_applies_is_given(changes: dict[str, float | None], word: Status | None) -> None:
+    assert said(**changes) == word
+
+
+def test_an_exact_ratio_replaces_the_measured_one() -> None:
+    assert said(1.01, freezing_ratio=0.99, entropy_fraction=0.45) == "frozen"
+    assert said(0.99, freezing_ratio=1.01, entropy_fraction=0.45) == "freezing"
+
+
+def test_measurements_without_numerics_have_a_status() -> None:
+    measured = run(Parameters(n_keys=16, n_queries=8, batch=2), full=False).columns[0].measured
+    assert status(measured) == "frozen"
+
+
+@pytest.mark.parametrize("n_keys", [2, 3, 8, 128])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_normal_logits_are_frozen_at_exactly_the_widths_of_theory(n_keys: int, mask: Any) -> None:
+    """Unless most rows are one-hot, which is worse."""
+    words: set[Status | None] = set()
+    for d_k in (1, 2, 3, 4, 5, 9, 10, 14, 64):
+        p = Parameters(d_k=d_k, n_keys=n_keys, mask=mask, batch=64)
+        found, exact = run(p, full=False).columns[0], predict(p).columns[0].freezing
+        assert exact is not None
+        word = status_given(exact, found.measured)
+        frozen = any(first <= d_k <= last for first, last in exact.frozen_at)
+        assert (word in ("frozen", "one-hot")) == frozen, (d_k, word)
+        words.add(word)
+    assert "frozen" in words
+
+
+@pytest.mark.parametrize("n_keys", [2, 3, 4, 128])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("scale", ["none", "sqrt_d_k", "custom"])
+def test_random_keys_are_never_sinks(n_keys: int, mask: Any, scale: str) -> None:
+    """Under a causal mask of two keys, the first one gets three quarters of the weight."""
+    p = Parameters(n_keys=n_keys, n_queries=n_keys, mask=mask, scale=scale, multiplier=0.01, batch=256)
+    assert status(run(p, full=False).columns[1].measured) not in ("sink", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"softcap": 1e-6}, "uniform"),
+        ({"softcap": 2.0}, "healthy"),
+        ({"softcap": 50.0}, "frozen"),
+        ({"mechanism": "cosine"}, "uniform"),
+        ({"precision": "float16"}, "frozen"),
+        ({"mechanism": "bilinear", "d_k": 2, "gain": 1.7}, "freezing"),
+        ({"sink": "logit", "sink_logit": 30.0}, "sink"),
+        ({"n_keys": 1}, None),
+    ],
+)
+def test_there_is_a_status_for_every_mechanism_softcap_format_and_sink(
+    change: dict[str, Any], word: Status | None
+) -> None:
+    p = replace(Parameters(n_keys=32, n_queries=16, batch=4), **change)
+    column = run(p, full=False).columns[0]
+    assert status_given(predict(p).columns[0].freezing, column.measured) == word
+
+
+def head(scores: Any) -> Status | None:
+    """The status of rows with these scores (rows, keys)."""
+    kept = tally.Tally(tally.Shape(1, *scores.shape), [("file", 1.0)], 0.0, math.nan, Axis(-99.0, 99.0, 64))
+    tally.add(kept, slice(0, 1), slice(0, len(scores)), scores[np.newaxis].astype(float))
+    return status(tally.columns(kept, 1, unbiased=False)[0].measured)
+
+
+def test_made_heads_are_named_for_what_they_do() -> None:
+    rng = np.random.default_rng(0)
+    look_up = 12 * np.eye(64)
+    assert head(look_up) == "one-hot"
+    assert head(0.5 * look_up[:, ::-1]) == "freezing"  # 86 % on one key
+    assert head(0.4 * look_up[:, ::-1]) == "healthy"  # 66 %
+    assert head(np.where(np.arange(64) == 0, 6.0, rng.normal(size=(64, 64)))) == "sink"
+    assert head(np.where(np.arange(64) % 2, -50.0, rng.normal(size=(64, 64)))) == "healthy"  # 32 share
+    assert head(rng.normal(0, 4, (64, 64))) == "frozen"
+    assert head(rng.normal(0, 2.4, (64, 64))) == "freezing"
+    assert head(rng.normal(0, 0.1, (64, 64))) == "uniform"
+
+
+def test_real_heads_have_the_status_that_their_rows_say() -> None:
+    capture = open_capture(sample_path())
+    words: dict[tuple[int, int], Status | None] = {}
+    for layer in capture.layers:
+        for number in range(layer.heads):
+            column = measure_head(capture, layer, number, [file_rule(layer)]).columns[0]
+            words[layer.index, number] = status(column.measured)
+            ratio, entropy = (column.measured[name].value for name in ("freezing_ratio", "entropy_fraction"))
+            assert ratio is not None
+            assert entropy is not None
+            match words[layer.index, number]:
+                case "frozen":
+                    assert ratio >= 1
+                    assert entropy < 0.5
+                case "freezing":
+                    assert 0.5 < ratio < 1
+                case "healthy":
+                    assert ratio < 0.72
+                    assert entropy > 0.5
+                case word:
+                    assert word in ("sink", "one-hot")
+    assert words[0, 2] == "one-hot"
+    assert words[1, 0] == "sink"
+    assert words[1, 8] == "frozen"
+    assert words[0, 5] == "freezing"
+    assert words[0, 0] == "healthy"

@@ -1,0 +1,80 @@
+"""Sweeps as JSON, CSV and Markdown: every number is beside its own column and its own exact value."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from attn_tui.core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+from attn_tui.core.lab.results import Point
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.measurement import Measurement
+from attn_tui.core.theory.predict import predict
+from attn_tui.core.theory.prediction import Prediction, status_given
+from sweeps import points
+
+ASKED = Parameters(n_keys=128, n_queries=8, batch=4, scale="mup")
+D_KS = (4, 16)
+
+
+@pytest.fixture(scope="module")
+def swept() -> SweepResult:
+    found = [(point, predict(point.parameters)) for point in points(ASKED, D_KS)]
+    return SweepResult(ASKED, D_KS, found, "attn-tui sweep")
+
+
+def in_words(number: float | None, factor: int) -> str:
+    return "—" if number is None else f"{factor * number:.4g}"
+
+
+def test_markdown_has_each_measured_value_beside_the_exact_one_of_its_column(swept: SweepResult) -> None:
+    lines = [line for line in sweep_markdown(swept).splitlines() if line.startswith("|")]
+    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert header[:5] == ["d_k", *(f"entropy, {title}" for title in ("unscaled", "theory", "scaled", "theory"))]
+    for row, (point, prediction) in zip(rows, swept.points, strict=True):
+        expected = [str(point.parameters.d_k)]
+        for name in swept.shown:
+            for column, exact in zip(point.measurement.columns, prediction.columns, strict=True):
+                factor = 100 if name in ("max_weight", "dead_rows", "one_hot_rows") else 1
+                expected += [in_words(value, factor) for value in (column.measured[name].value, exact.values[name])]
+        assert [cell.split()[0] for cell in row] == expected
+    at = [number for number, title in enumerate(header) if title == "std deviation, theory"]
+    assert [float(rows[0][number]) for number in at] == [2.0, 4.0]  # √4, and 8/4 times that
+
+
+def test_csv_has_each_exact_value_in_the_line_of_its_column(swept: SweepResult) -> None:
+    for row in csv.DictReader(io.StringIO(sweep_csv(swept))):
+        if row["statistic"] == "logit_variance":
+            d_k, c = float(row["d_k"]), float(row["multiplier"])
+            assert c == (1 if row["scale"] == "none" else 8 / d_k)
+            assert float(row["theory"]) == pytest.approx(c * c * d_k)
+
+
+def test_json_says_where_softmax_freezes_and_each_column_s_status(swept: SweepResult) -> None:
+    found: Any = json.loads(sweep_json(swept))
+    for written, (point, prediction) in zip(found["points"], swept.points, strict=True):
+        for column, exact, measured in zip(
+            written["columns"], prediction.columns, point.measurement.columns, strict=True
+        ):
+            assert column["status"] == status_given(exact.freezing, measured.measured)
+            assert column["freezing"]["ratio"] == column["freezing"]["std"] / column["freezing"]["threshold"]
+        assert [column["freezing"]["frozen_at"] for column in written["columns"]] == [[[10, 16_384]], [[1, 6]]]
+    statuses = [[column["status"] for column in point["columns"]] for point in found["points"]]
+    assert statuses == [["healthy", "frozen"], ["frozen", "healthy"]]
+
+
+def test_the_status_needs_no_requested_statistic(swept: SweepResult) -> None:
+    few = SweepResult(ASKED, D_KS, swept.points, "", statistics=["entropy"])
+    [first, _] = json.loads(sweep_json(few))["points"]
+    assert [column["status"] for column in first["columns"]] == ["healthy", "frozen"]
+    assert list(first["columns"][0]["measured"]) == ["entropy"]
+
+
+def test_without_a_known_law_freezing_is_absent_and_the_status_is_measured() -> None:
+    capped = Parameters(d_k=64, n_keys=32, n_queries=8, batch=4, softcap=50.0)
+    found: list[tuple[Point, Prediction]] = [(point, predict(point.parameters)) for point in points(capped, (64,))]
+    assert isinstance(found[0][0].measurement, Measurement)
+    [point] = json.loads(sweep_json(SweepResult(capped, (64,), found, "")))["points"]
+    assert [column["freezing"] for column in point["columns"]] == [None, None]
+    assert [column["status"] for column in point["columns"]] == ["frozen", "healthy"]

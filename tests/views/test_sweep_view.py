@@ -1,0 +1,83 @@
+"""Where softmax freezes, in the plot of a sweep, at its cursor and under its table."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from attn_tui.core.export.sweep import SweepResult
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.results import Point
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.core.theory.predict import predict
+from attn_tui.tui.panes.sweep.print_table import sweep_sentences
+from attn_tui.tui.panes.sweep.view import Swept, reading_lines, sweep_plot
+from attn_tui.tui.views.glyphs import ASCII, UNICODE
+from attn_tui.tui.views.table import Contents
+from line_texts import text_of
+
+SMALL = Parameters(n_keys=4, n_queries=8, batch=4)
+
+
+def marks(p: Parameters, d_ks: tuple[int, ...]) -> list[tuple[float, str]]:
+    """The marks of the plot over these d_k."""
+    swept = Swept(p, d_ks, {d_k: predict(replace(p, d_k=d_k)).columns for d_k in d_ks})
+    plot = sweep_plot(swept, STATISTIC["entropy"], False, UNICODE)
+    assert plot is not None
+    return [(mark.x, mark.words) for mark in plot.marks]
+
+
+def test_the_plot_marks_where_softmax_freezes_and_thaws() -> None:
+    """Four keys freeze at √d_k 1.665; 8/d_k thaws them after d_k 23; 1/ln d_k is frozen at 2 and from 36 up."""
+    unscaled = (3, "unscaled softmax freezes")
+    assert marks(SMALL, (1, 100)) == [unscaled]
+    assert marks(replace(SMALL, scale="mup"), (1, 100)) == [unscaled, (24, "scaled softmax thaws")]
+    both = [(3, "scaled softmax thaws"), (36, "scaled softmax freezes")]
+    assert marks(replace(SMALL, scale="log_d_k"), (2, 100)) == [unscaled, *both]
+    assert marks(replace(SMALL, scale="log_d_k"), (4, 30)) == []
+    assert marks(replace(SMALL, scale="none"), (1, 100)) == [unscaled]
+
+
+def readings(p: Parameters, width: int = 160) -> list[str]:
+    contents = Contents(run(p, full=False).columns, predict(p).columns, ({}, {}))
+    lines = reading_lines(p.d_k, contents, STATISTIC["entropy"], width, UNICODE)
+    return [text_of(line).rstrip() for line in lines]
+
+
+def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen() -> None:
+    p = Parameters(d_k=4, n_keys=128, n_queries=8, batch=4, scale="mup")
+    first, second = readings(p)
+    assert first.endswith("healthy; frozen from d_k 10 up")
+    assert second.endswith("frozen; frozen at d_k 1–6")
+    first, second = readings(replace(p, d_k=16))
+    assert first.endswith("frozen; frozen from d_k 10 up")
+    assert second.endswith("healthy; frozen at d_k 1–6")
+    assert readings(replace(p, softcap=50.0))[1].endswith("frozen")
+    assert readings(p, 90)[1].endswith("frozen")
+    assert all(len(line) <= 70 for line in readings(p, 70))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({}, "Unscaled, softmax is frozen from d_k 3 up; scaled, it stays below freezing at every d_k."),
+        ({"scale": "mup"}, "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 1–23."),
+        (
+            {"scale": "log_d_k"},
+            "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 2 and from 36 up.",
+        ),
+        ({"scale": "cosine_10"}, "Unscaled, softmax is frozen from d_k 3 up."),
+        ({"n_keys": 1}, None),
+        ({"mechanism": "cosine"}, None),
+    ],
+)
+def test_the_sentence_under_a_table_has_the_same_words(change: dict[str, Any], sentence: str | None) -> None:
+    p = replace(SMALL, d_k=8, **change)
+    found = [(Point(run(p, full=False), reached=True), predict(p))]
+    assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == ([sentence] if sentence else [])
+
+
+def test_the_words_can_be_spelled_in_ascii() -> None:
+    exact = predict(replace(SMALL, d_k=4, scale="mup")).columns[1].freezing
+    assert exact is not None
+    assert [ASCII.say(words) for words in exact.words()][:2] == ["frozen at d_k 1-23", "frozen at d_k 1-23"]
