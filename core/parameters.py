@@ -18,6 +18,7 @@ ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"
 MaskName = Literal["none", "causal"]
 MechanismName = Literal["dot_product", "additive", "cosine", "bilinear"]
 SinkName = Literal["none", "logit"]
+ArithmeticName = Literal["eager", "fused"]
 FormatName = Literal["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
 
@@ -48,12 +49,16 @@ class Parameters:
     sink: SinkName = "none"
     sink_logit: float = 0.0
     precision: FormatName = "float32"
+    arithmetic: ArithmeticName = "fused"
     d_v: int = 64
     seed: int = 0
 
     def __post_init__(self) -> None:
         for field in FIELDS:
             field.check(getattr(self, field.name))
+        if self.arithmetic == "eager" and self.precision in FUSED_ONLY:
+            word = choice_word(self.precision)
+            raise ParameterError(f"arithmetic: must be fused with format {word}; no kernel rounds scores to it")
 
     @property
     def setting(self) -> Setting:
@@ -172,6 +177,8 @@ def _users(name: str) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+ROUNDED: tuple[FormatName, ...] = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")  # below 32 bits
+FUSED_ONLY: tuple[FormatName, ...] = ("float8_e4m3fn", "float8_e5m2")
 _LEAST = 1e-6  # of a number that may be 0: products of several are far from the smallest number of float32
 
 FIELDS: tuple[Field, ...] = (
@@ -264,9 +271,16 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "precision", "format", "format",
-        "The number format that queries, keys and scores are rounded to, as hardware does; sums are float32's. "
-        "float64 and float32 compute in that format.",
+        "The number format of queries, keys and values; products are summed in float32. The arithmetic says which "
+        "other numbers are rounded to it. float64 and float32 compute in that format.",
         "choice", choices=get_args(FormatName), group="attention",
+    ),
+    Field(
+        "arithmetic", "arithmetic", "arithmetic",
+        "What is rounded in formats of 16 and 8 bits. eager: scores, logits and weights in turn, as PyTorch does "
+        "without a fused kernel. fused: only e^(x − max), where it meets the values; scores and softmax are float32, "
+        "as in FlashAttention-2 and -3 (arXiv 2307.08691, 2407.08608). float8 is fused only.",
+        "choice", choices=get_args(ArithmeticName), group="attention", applies=lambda p: p.precision in ROUNDED,
     ),
     Field(
         "components", "components", "law",

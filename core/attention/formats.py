@@ -22,6 +22,25 @@ class NumberFormat:
     saturates: bool = False  # whether larger numbers are clamped to `largest` instead of becoming ∞
 
     @property
+    def rounded(self) -> bool:
+        """Whether it has fewer bits than the accumulator, so that numbers are rounded to it."""
+        return self.bits < 32
+
+    @property
+    def scaled(self) -> bool:
+        """Whether a tensor is stored in it with a scale that takes its largest element to `largest`."""
+        return self.bits == 8
+
+    @property
+    def headroom(self) -> int:
+        """The power of two that a fused kernel multiplies e^(x − max) by before rounding it to the format.
+
+        FlashAttention-3 takes 2^8 for E4M3, "to use more of the FP8 range (instead of just [0, 1]) to reduce
+        underflow" (Dao-AILab/flash-attention, hopper/softmax.h, Max_offset); 2^15 is the same for E5M2.
+        """
+        return math.floor(math.log2(self.largest)) if self.scaled else 0
+
+    @property
     def exp_limit(self) -> float:
         """The logit above which its exponential, with nothing subtracted, overflows."""
         return math.log(self.largest)

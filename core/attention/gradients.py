@@ -109,9 +109,11 @@ def norm_statistics(norms: FloatArray) -> NormStatistics:
     """Return median, mean, root mean square and concentration of gradient norms (…, rows).
 
     `top1_share` is the share of Σ‖·‖² in the largest one per cent of rows, their number rounded up: one row of up to
-    100, two of 101.
+    100, two of 101. All are NaN if there are no rows.
     """
     rows = norms.shape[-1]
+    if not rows:
+        return NormStatistics(*np.full((4, *norms.shape[:-1]), np.nan))
     top = -(-rows // 100)
     squares = np.square(norms, dtype=np.float64)
     total = squares.sum(axis=-1)

@@ -1,26 +1,47 @@
-"""Attention in low-precision formats, computed as hardware does, and its errors.
+"""Attention in low-precision formats, as two kinds of implementation compute it, and its errors.
 
-q and k are rounded to the format, products are summed in float32, and the score is rounded. Scale, soft-cap and
-softmax, with the largest logit subtracted, are computed in float32, and the weight is rounded. In float64 everything
-stays float64.
+Both multiply q, k and v in the format and sum products in float32.
 
-A number that rounds beyond the largest finite one overflows. It becomes ±∞ in float16, bfloat16 and float32. The
-float8 formats saturate at ±largest, like NVIDIA's conversions (__NV_SATFINITE in cuda_fp8.h); otherwise E5M2 would
-become ±∞, and E4M3, which has no ∞, NaN. Saturation counts as overflow too.
+- eager, one operation after another as in PyTorch without a fused kernel: the score, the scaled logit, each step of
+  the soft-cap and the weights are rounded to the format. Within one operation, such as softmax, everything is float32
+  (ATen's opmath), and the multiplier is a float32 number.
+- fused, as in FlashAttention: scores, logits, soft-cap, softmax and its sum stay in float32. Only the unnormalised
+  e^(x − max) is rounded, when it meets v; the sum is of the unrounded ones (Dao-AILab/flash-attention,
+  csrc/flash_attn/src/flash_fwd_kernel.h: softmax_rescale_o before convert_type). A kernel takes the maximum of the
+  keys so far; here it is that of all keys, as if they fitted into one block.
+
+The weights are those that meet v, p̂. In eager arithmetic they are what autograd saves for the backward pass. All
+statistics of weights, the Jacobian diag(p̂) − p̂ p̂ᵀ and gradients are computed from them, in float64 or float32; the
+backward pass itself is not rounded.
+
+A number that rounds beyond the largest finite one becomes ±∞, so an eager score may be infinite. A row with +∞ or
+NaN, or with nothing above −∞, is NaN.
+
+float8 is fused only, since no kernel rounds scores to it. As in FlashAttention-3 (hopper/flash_fwd_kernel_sm90.h), q,
+k and v have a scale each that takes the largest element to the format's largest number, scores are float32, and
+e^(x − max) is multiplied by a power of two before it is rounded (`NumberFormat.headroom`). In float64 and float32
+nothing is rounded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..arrays import BoolArray, Counts, FloatArray
+from .additive import AdditiveWeights
 from .formats import NumberFormat, number_format
-from .scores import Mechanism, Weights, scores
+from .normalise import normalised
+from .scores import BilinearWeights, Mechanism, Weights, scores
+from .softmax import sink_power, softmax, softmax_and_sink
 from .softmax import softcap as soft_capped
-from .softmax import softmax
+
+Arithmetic: TypeAlias = Literal["eager", "fused"]
+
+_AT_ONCE = 1 << 20  # numbers rounded at once, which bounds temporary memory
 
 
 class Rounded(NamedTuple):
@@ -30,26 +51,36 @@ class Rounded(NamedTuple):
     overflow: BoolArray  # whether a number overflowed, or was NaN
 
 
+class RowWeights(NamedTuple):
+    """The weights p̂ of rows, as they meet v."""
+
+    weights: FloatArray  # (…, m, n) 0 where hidden, NaN throughout a NaN row
+    sink: FloatArray  # (…, m) the share that the sink absorbs
+
+
 class Losses(NamedTuple):
     """The errors of some rows in a number format."""
 
-    score_overflow: Counts  # (…, m) visible scores that overflow when they are rounded
+    score_overflow: Counts  # (…, m) visible scores that are infinite or NaN
     exp_overflow: Counts  # (…, m) visible logits whose exponential overflows with nothing subtracted
-    weight_error: FloatArray  # (…, m) ½ Σ|p − p̂| over the keys; 1 for a row whose weights are NaN
+    weight_error: FloatArray  # (…, m) ½ Σ|p − p̂| over the keys; NaN for a NaN row
+    weight_lost: FloatArray  # (…, m) 1 − Σp̂, less the sink's share; NaN for a NaN row
 
 
 def round_to(x: FloatArray, name: str) -> Rounded:
     """Round x to the nearest numbers of a format, ties to even; raise InputError if the format is unknown.
 
     x is first converted to the format's accumulator; if that is the format itself, the values may be x itself.
+    Overflow becomes ±∞, or ±largest in the float8 formats, as NVIDIA's conversions saturate (__NV_SATFINITE in
+    cuda_fp8.h); otherwise E5M2 would become ±∞, and E4M3, which has no ∞, NaN.
     """
     form = number_format(name)
     with np.errstate(over="ignore", invalid="ignore"):
         x = values = x.astype(form.accumulator, copy=False)
-        if form.bits < 32:
+        if form.rounded:
             values = _nearest(x, form)
         overflow = ~(np.abs(values) <= form.largest)
-    if form.bits < 32 and overflow.any():
+    if form.rounded and overflow.any():
         beyond = np.float32(form.largest if form.saturates else np.inf)
         values = np.where(overflow & ~np.isnan(x), np.copysign(beyond, x), values)
     return Rounded(values, overflow)
@@ -71,64 +102,181 @@ def _nearest(x: FloatArray, form: NumberFormat) -> FloatArray:
     return values
 
 
-def low_precision_scores(
-    q: FloatArray, k: FloatArray, name: str, mechanism: Mechanism = "dot_product", weights: Weights = None
-) -> Rounded:
-    """Return scores (…, m, n) in a format, for arguments as in `scores.scores`; mechanism weights are rounded too."""
-    if weights is not None:
-        rounded = {field.name: round_to(getattr(weights, field.name), name).values for field in fields(weights)}
-        weights = replace(weights, **rounded)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return round_to(scores(round_to(q, name).values, round_to(k, name).values, mechanism, weights), name)
+def stored(x: FloatArray, name: str) -> FloatArray:
+    """Return tensors (…, rows, d) as they are stored in a format, in the dtype of its accumulator.
 
-
-def low_precision_weights(
-    logits: FloatArray, name: str, hidden: BoolArray | None = None, sink: FloatArray | float | None = None
-) -> FloatArray:
-    """Return attention weights (…, n) in a format, from logits in its accumulator.
-
-    They are NaN in a row with a logit of +∞ or NaN, and in one where nothing, not even a sink, is above −∞.
+    In float8 every tensor has a scale, its largest element over the format's largest number.
     """
-    if sink is not None:
+    form = number_format(name)
+    if not form.rounded:
+        return x.astype(form.accumulator, copy=False)
+    found = np.empty(x.shape, np.float32)
+    tensors = x.reshape(-1, *x.shape[-2:])
+    step = max(_AT_ONCE // max(x.shape[-1], 1), 1)
+    for tensor, out in zip(tensors, found.reshape(tensors.shape), strict=True):
+        size = max(float(tensor.max(initial=0)), -float(tensor.min(initial=0)))
+        scale = np.float32(size / form.largest) if form.scaled and size else np.float32(1)
+        for first in range(0, len(tensor), step):
+            part = slice(first, first + step)
+            out[part] = round_to(tensor[part] / scale, name).values * scale
+    return found
+
+
+def stored_weights(weights: Weights, name: str) -> Weights:
+    """Return a mechanism's learned weights as they are stored in a format."""
+    if weights is None:
+        return None
+    made: dict[str, FloatArray] = {}
+    for field in fields(weights):
+        each: FloatArray = getattr(weights, field.name)
+        made[field.name] = stored(np.atleast_2d(each), name).reshape(each.shape)
+    return replace(weights, **made)
+
+
+def product_inputs(
+    q: FloatArray, k: FloatArray, name: str, mechanism: Mechanism = "dot_product", weights: Weights = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the vectors that are multiplied, as stored in a format, for arguments as in `scores.scores`.
+
+    `weights` are from `stored_weights`. Cosine attention multiplies the normalised vectors, and bilinear attention k
+    with the stored product qW.
+    """
+    if mechanism == "cosine":
+        q, k = normalised(q, "l2"), normalised(k, "l2")
+    q, k = stored(q, name), stored(k, name)
+    if isinstance(weights, BilinearWeights):
+        q = stored(q @ weights.w, name)
+    return q, k
+
+
+def product_scores(
+    q: FloatArray, k: FloatArray, name: str, arithmetic: Arithmetic, weights: Weights = None
+) -> FloatArray:
+    """Return scores (…, m, n) of vectors from `product_inputs`, or of some of their queries.
+
+    The hidden units of additive attention stay in float32.
+    """
+    additive = weights if isinstance(weights, AdditiveWeights) else None
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = scores(q, k, "additive" if additive else "dot_product", additive)
+    return _rounder(name, arithmetic)(found)
+
+
+def logits_of(
+    raw: FloatArray, name: str, arithmetic: Arithmetic, multiplier: FloatArray | float, softcap: float | None = None
+) -> FloatArray:
+    """Return the logits of scores (…, m, n); the multiplier broadcasts to them."""
+    rounded = _rounder(name, arithmetic)
+    with np.errstate(over="ignore", invalid="ignore"):
+        logits = rounded(raw * np.asarray(multiplier, raw.dtype))
+        if softcap is None:
+            return logits
+        if rounded is _unchanged:
+            return soft_capped(logits, softcap, out=logits)
+        cap = raw.dtype.type(softcap)
+        return rounded(rounded(np.tanh(rounded(logits / cap))) * cap)
+
+
+def row_weights(
+    logits: FloatArray,
+    name: str,
+    arithmetic: Arithmetic,
+    hidden: BoolArray | None = None,
+    sink: FloatArray | float | None = None,
+) -> RowWeights:
+    """Return the weights of rows from `logits_of`; `hidden` broadcasts to the logits, and `sink` to the rows.
+
+    The sink's logit is stored in the format, but not in float8.
+    """
+    form = number_format(name)
+    if sink is not None and not form.scaled:
         sink = round_to(np.asarray(sink), name).values
     with np.errstate(over="ignore", invalid="ignore"):
-        weights = round_to(softmax(logits, hidden, sink), name).values
-    lowest = np.isneginf(logits)
-    if sink is None and lowest.any():
-        seen = np.ones_like(lowest) if hidden is None else np.broadcast_to(~hidden, lowest.shape)
-        # If all visible logits are −∞, the largest cannot be subtracted.
-        weights[seen.any(axis=-1) & (lowest | ~seen).all(axis=-1)] = np.nan
-    return weights
+        if form.rounded and arithmetic == "fused":
+            weights, share = _fused(logits, form, hidden, sink)
+        else:
+            weights, share = (round_to(each, name).values for each in softmax_and_sink(logits, hidden, sink))
+    failed = nan_rows(logits, hidden, sink is not None)
+    if failed.any():
+        weights[failed], share[failed] = np.nan, np.nan
+    return RowWeights(weights, share)
+
+
+def nan_rows(logits: FloatArray, hidden: BoolArray | None, has_sink: bool) -> BoolArray:
+    """Return which rows (…, m) of logits (…, m, n) have no softmax.
+
+    Those have a visible +∞ or NaN, or see keys but, without a sink, nothing above −∞, which cannot be subtracted.
+    """
+    if np.isfinite(logits).all():
+        return np.zeros(logits.shape[:-1], np.bool_)
+    seen = np.ones(logits.shape, np.bool_) if hidden is None else np.broadcast_to(~hidden, logits.shape)
+    failed = np.any(~(logits < np.inf) & seen, axis=-1)
+    if not has_sink:
+        failed |= np.any(seen, axis=-1) & np.all(np.isneginf(logits) | ~seen, axis=-1)
+    return failed
 
 
 def losses(
     exact: FloatArray,
-    rounded: Rounded,
+    low: FloatArray,
     name: str,
+    arithmetic: Arithmetic,
     multiplier: FloatArray | float = 1.0,
     softcap: float | None = None,
     hidden: BoolArray | None = None,
     sink: FloatArray | float | None = None,
 ) -> Losses:
-    """Return the errors of rows, from scores (…, m, n) in float64 and in a format as from `low_precision_scores`.
+    """Return the errors of rows, from scores (…, m, n) in float64 and in a format as from `product_scores`.
 
     Logits are multiplier·scores, soft-capped; `multiplier` and `hidden` broadcast to (…, m, n), and `sink` to (…, m).
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        low, high = (_logits(each, multiplier, softcap) for each in (rounded.values, exact.astype(np.float64)))
-    error = softmax(high, hidden, sink)
-    error -= low_precision_weights(low, name, hidden, sink)
-    error = np.abs(error, out=error).sum(axis=-1) / 2
-    overflow, beyond = rounded.overflow, ~(low <= number_format(name).exp_limit)
+    logits = logits_of(low, name, arithmetic, multiplier, softcap)
+    reference = logits_of(exact.astype(np.float64), "float64", arithmetic, multiplier, softcap)
+    found = row_weights(logits, name, arithmetic, hidden, sink)
+    error = np.abs(softmax(reference, hidden, sink) - found.weights).sum(axis=-1) / 2
+    overflow, beyond = ~np.isfinite(low), ~(logits <= number_format(name).exp_limit)
+    sees = np.ones(logits.shape[:-1], np.bool_)
     if hidden is not None:
         overflow, beyond = overflow & ~hidden, beyond & ~hidden
+        sees = ~np.broadcast_to(hidden, logits.shape).all(axis=-1)
     return Losses(
         score_overflow=np.count_nonzero(overflow, axis=-1),
         exp_overflow=np.count_nonzero(beyond, axis=-1),
-        weight_error=np.where(np.isnan(error), 1, error),
+        weight_error=error,
+        weight_lost=np.where(sees, weight_lost(found), 0.0),
     )
 
 
-def _logits(raw: FloatArray, multiplier: FloatArray | float, softcap: float | None) -> FloatArray:
-    scaled = raw * np.asarray(multiplier, raw.dtype)
-    return scaled if softcap is None else soft_capped(scaled, softcap, out=scaled)
+def weight_lost(rows: RowWeights) -> FloatArray:
+    """Return 1 − Σp̂ less the share of the sink, in float64; NaN for NaN rows, and 1 for rows that see nothing."""
+    return 1.0 - rows.weights.sum(axis=-1, dtype=np.float64) - rows.sink
+
+
+def _fused(
+    logits: FloatArray, form: NumberFormat, hidden: BoolArray | None, sink: FloatArray | float | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the weights and the sink's share; the sink enters the sum only."""
+    seen = logits if hidden is None else np.where(hidden, -np.inf, logits)
+    largest = seen.max(axis=-1, keepdims=True)
+    largest[np.isneginf(largest)] = 0
+    powers = seen - largest
+    np.exp(powers, out=powers)
+    total = powers.sum(axis=-1, dtype=np.float32).astype(np.float64)
+    of_sink = np.zeros_like(total) if sink is None else sink_power(np.asarray(sink) - largest[..., 0])
+    total += of_sink
+    total[total == 0] = 1
+    powers *= np.float32(2**form.headroom)
+    powers = round_to(powers, form.name).values
+    powers *= (2.0**-form.headroom / total).astype(np.float32)[..., np.newaxis]
+    return powers, of_sink / total
+
+
+def _unchanged(x: FloatArray) -> FloatArray:
+    return x
+
+
+def _rounder(name: str, arithmetic: Arithmetic) -> Callable[[FloatArray], FloatArray]:
+    """Return what happens to the result of each operation before softmax: rounded to the format, or kept."""
+    if arithmetic == "fused" or not number_format(name).rounded:
+        return _unchanged
+    return lambda x: round_to(x, name).values

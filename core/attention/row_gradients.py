@@ -93,6 +93,17 @@ def logit_gradients(
     return LogitGradients(entries, lift / total)
 
 
+def weight_gradients(weights: FloatArray, upstream: Upstream, missing: FloatArray) -> LogitGradients:
+    """Return ∂L/∂z = p∘(A − Σ p A) of rows with weights p (rows, n), which need not sum to 1.
+
+    `missing` (rows,) is 1 − Σp: the sink's share and what rounding lost.
+    """
+    along = np.vecdot(weights, upstream.relative).astype(np.float64) - missing * upstream.at_largest
+    entries = upstream.relative - along.astype(weights.dtype)[:, np.newaxis]
+    entries *= weights
+    return LogitGradients(entries, np.ones(len(entries)))
+
+
 def query_gradient_norms(
     gradients: LogitGradients,
     multiplier: FloatArray | float,

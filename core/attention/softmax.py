@@ -184,3 +184,30 @@ def row_statistics(
         first_key_weight=seen * (first * p1),
         jacobian_norm_squared=seen * jacobian,
     )
+
+
+def weight_statistics(
+    weights: FloatArray, visible: FloatArray | npt.NDArray[np.intp], hidden: BoolArray | None = None
+) -> RowStatistics:
+    """Return the statistics of rows from their weights (rows, n), which need not sum to 1; all must be finite.
+
+    `visible` (rows,) is the number of keys each row sees, and `hidden` (rows, n) marks the hidden keys, which have
+    weight 0.
+    """
+    p = weights.astype(np.float64)
+    squares = p * p
+    sum_squared = squares.sum(axis=-1)
+    logs = np.log(p, out=np.zeros_like(p), where=p > 0)
+    complement = 1 - p
+    first = 0 if hidden is None else np.argmin(hidden, axis=-1)
+    jacobian = np.square(complement)
+    jacobian += sum_squared[:, np.newaxis] - squares
+    seen = visible > 0
+    return RowStatistics(
+        entropy=seen * (0.0 - np.vecdot(p, logs)),
+        max_weight=seen * p.max(axis=-1, initial=0),
+        sum_squared_weights=seen * sum_squared,
+        complement=seen * np.vecdot(p, complement),
+        first_key_weight=seen * p[np.arange(len(p)), first],
+        jacobian_norm_squared=seen * np.vecdot(squares, jacobian),
+    )

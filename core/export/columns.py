@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..theory.prediction import Freezing, PredictedColumn
 
 COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")  # CSV headers for one value of a column
+# CSV headers for its exact value, and in JSON, the arithmetic of theory: exact, whatever the number format.
+THEORY = ("theory", "theory_arithmetic")
+THEORY_ARITHMETIC = "exact"
 
 
 def column_json(column: Column) -> dict[str, Any]:
@@ -48,9 +51,11 @@ def values(column: Column) -> Iterator[list[Any]]:
         yield [name, existing(estimate.value), existing(estimate.stderr)]
 
 
-def statistics_table(columns: Sequence[Column], say: Say, theory: Sequence[PredictedColumn] = ()) -> str:
-    """Return a table of each column's status and statistics, with exact values beside them if `theory` is given."""
-    titles = [[_title(column), "theory"] if theory else [_title(column)] for column in columns]
+def statistics_table(
+    columns: Sequence[Column], say: Say, theory: Sequence[PredictedColumn] = (), title: str = "theory"
+) -> str:
+    """Return a table of each column's status and statistics, with any exact values beside them, under `title`."""
+    titles = [[_title(column), title] if theory else [_title(column)] for column in columns]
     header = ["", *(title for pair in titles for title in pair)]
     freezing = [column.freezing for column in theory] or [None] * len(columns)
     words = [status_given(known, column.measured) for known, column in zip(freezing, columns, strict=True)]

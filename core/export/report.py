@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ..parameters import FIELDS, Parameters
 from ..statistics.measurement import Measurement
 from ..theory.prediction import status_given
-from .columns import COLUMN, column_json, freezing_json, statistics_table, values
+from .columns import COLUMN, THEORY, THEORY_ARITHMETIC, column_json, freezing_json, statistics_table, values
 from .formats import Say, csv_text, escaped, existing, json_text, version
-from .words import parameter_words
+from .words import parameter_words, theory_title
 
 if TYPE_CHECKING:
     from ..theory.prediction import Prediction
@@ -25,6 +25,7 @@ def report_json(measurement: Measurement[Parameters], prediction: Prediction) ->
             "schema": _REPORT,
             "version": version(),
             "parameters": {field.name: getattr(p, field.name) for field in FIELDS},
+            "theory_arithmetic": THEORY_ARITHMETIC,
             "columns": [
                 column_json(column)
                 | {
@@ -45,12 +46,12 @@ def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> 
     lines: list[list[Any]] = []
     for column, exact in zip(measurement.columns, prediction.columns, strict=True):
         place = [*asked.values(), column.rule, column.multiplier]
-        lines += [[*place, *value, existing(exact.values[value[0]])] for value in values(column)]
-    return csv_text([*asked, *COLUMN, "theory"], lines)
+        lines += [[*place, *value, existing(exact.values[value[0]]), THEORY_ARITHMETIC] for value in values(column)]
+    return csv_text([*asked, *COLUMN, *THEORY], lines)
 
 
 def report_markdown(measurement: Measurement[Parameters], prediction: Prediction, say: Say = str) -> str:
     """Return the parameters and a table with theory beside every column."""
     words = ", ".join(parameter_words(measurement.subject))
-    table = statistics_table(measurement.columns, say, prediction.columns)
+    table = statistics_table(measurement.columns, say, prediction.columns, theory_title([measurement.subject]))
     return f"Parameters: {escaped(words, say)}\n\n{table}"

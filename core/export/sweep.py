@@ -10,9 +10,9 @@ from ..parameters import FIELD, FIELDS, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.measurement import Column, Estimate
 from ..theory.prediction import status_given
-from .columns import COLUMN, cell, column_json, freezing_json
+from .columns import COLUMN, THEORY, THEORY_ARITHMETIC, cell, column_json, freezing_json
 from .formats import Say, csv_text, existing, json_text, markdown_page, version
-from .words import notable_words, parameter_word
+from .words import notable_words, parameter_word, theory_title
 
 if TYPE_CHECKING:
     from ..lab.results import Point, Target
@@ -25,10 +25,10 @@ _SWEEP = "attn-tui/sweep-1"
 # changes.
 _SHOWN = ("entropy", "max_weight", "dead_rows", "logit_std", "one_hot_rows")
 _SHOWN_OF = {
-    "precision": ("weight_error", "score_overflow", "naive_exp_overflow"),
+    "precision": ("weight_error", "weight_lost", "nan_rows"),
+    "arithmetic": ("weight_error", "weight_lost", "nan_rows"),
     "d_v": ("grad_q_median", "grad_q_rms", "grad_q_top1_share"),
 }
-COLUMNS = ("unscaled", "theory", "scaled", "theory")  # of a table, for each statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +86,7 @@ def sweep_json(sweep: SweepResult) -> str:
             if target is None
             else {"statistic": target.statistic, "stderr": target.stderr, "most_draws": target.most_draws},
             "complete": sweep.complete,
+            "theory_arithmetic": THEORY_ARITHMETIC,
             "points": [
                 {
                     "d_k": point.parameters.d_k,
@@ -122,14 +123,16 @@ def sweep_csv(sweep: SweepResult) -> str:
         for column, exact in zip(point.measurement.columns, prediction.columns, strict=True):
             for name in names:
                 numbers = [existing(number) for number in (*column.measured[name], exact.values[name])]
-                lines.append([*place, column.rule, column.multiplier, name, *numbers, reached])
-    return csv_text([*asked, *COLUMN, "theory", "reached"], lines)
+                lines.append([*place, column.rule, column.multiplier, name, *numbers, THEORY_ARITHMETIC, reached])
+    return csv_text([*asked, *COLUMN, *THEORY, "reached"], lines)
 
 
 def sweep_markdown(sweep: SweepResult, say: Say = str) -> str:
     """Return a page with a line for each point."""
     statistics = [STATISTIC[name] for name in sweep.shown]
-    header = [*place_titles(sweep), *(f"{s.label}, {c}" for s in statistics for c in COLUMNS)]
+    theory = theory_title(point.parameters for point, _ in sweep.points)
+    columns = ("unscaled", theory, "scaled", theory)
+    header = [*place_titles(sweep), *(f"{s.label}, {c}" for s in statistics for c in columns)]
     lines: list[list[str]] = []
     for point, prediction in sweep.points:
         cells = place_words(sweep, point)

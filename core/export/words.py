@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ..parameters import FIELD, FIELDS, Field, Parameters, choice_word
+from ..parameters import FIELD, FIELDS, ROUNDED, Field, Parameters, choice_word
 from ..scales import SCALE_RULES
 
 
@@ -18,6 +18,11 @@ def notable_words(parameters: Parameters, names: Iterable[str], always: Collecti
     default = Parameters()
     notable = [n for n in names if n in always or getattr(parameters, n) != getattr(default, n)]
     return parameter_words(parameters, [FIELD[name] for name in notable])
+
+
+def theory_title(each: Iterable[Parameters]) -> str:
+    """Return the title of exact values; beside measurements in a rounded format it names the arithmetic."""
+    return "theory (exact arithmetic)" if any(p.precision in ROUNDED for p in each) else "theory"
 
 
 def parameter_word(field: Field, parameters: Parameters) -> str:

@@ -1,4 +1,7 @@
-"""The errors of a number format on a sample of rows: overflow, and misplaced weight."""
+"""The errors of a number format on a sample of rows: overflow, and misplaced weight.
+
+In rounded formats, what weight is lost and which rows are NaN is measured on all rows, with their other statistics.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray
+from ..attention.formats import number_format
 from ..attention.normalise import normalised
-from ..attention.precision import Rounded, losses, low_precision_scores
+from ..attention.precision import losses, product_inputs, product_scores, stored_weights
 from ..attention.scores import Weights, scores
-from ..parameters import Parameters
+from ..parameters import ROUNDED, Parameters
 from ..scales import SCALE_RULES, Normalise
 from ..statistics.measurement import Estimate
 from .sampling import Draws
@@ -21,22 +25,31 @@ from .scoring import kept_draws, sampled_rows, sides, sink_of, vectors_of
 # The sample: at most ENTRIES scores, in whole rows spread evenly over each of at most DRAWS draws.
 ENTRIES = 1 << 15
 DRAWS = 8
-_NAMES = ("score_overflow", "naive_exp_overflow", "weight_error")
+_NAMES = ("score_overflow", "naive_exp_overflow", "weight_error", "weight_lost", "nan_rows")
+_NAMES_ROUNDED = _NAMES[:3]
 
 
 @dataclass(frozen=True, eq=False)
 class Numerics:
     """The errors of the sampled rows of each draw."""
 
-    means: FloatArray  # (columns, statistics, draws) over the rows
+    names: Sequence[str]  # of the statistics
+    means: FloatArray  # (columns, statistics, draws) over the rows; NaN if all of them are NaN rows
 
     def estimates(self, column: int, draws: int) -> Mapping[str, Estimate]:
         """Return the statistics of one column from the first `draws` draws."""
-        seen = self.means[column, :, :draws]
-        count = seen.shape[1]
-        stderr = seen.std(axis=1, ddof=1) / math.sqrt(count) if count > 1 else np.full(len(seen), math.nan)
-        pairs = zip(_NAMES, seen.mean(axis=1).tolist(), stderr.tolist(), strict=True)
-        return {name: Estimate(value, error if math.isfinite(error) else None) for name, value, error in pairs}
+        return {
+            name: _estimate(seen[~np.isnan(seen)])
+            for name, seen in zip(self.names, self.means[column, :, :draws], strict=True)
+        }
+
+
+def _estimate(values: FloatArray) -> Estimate:
+    """Return the mean of independent values (draws,) and its standard error, if there are enough of them."""
+    if not values.size:
+        return Estimate(None, None)
+    stderr = float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else None
+    return Estimate(float(values.mean()), stderr)
 
 
 def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tuple[str, float]]) -> Numerics:
@@ -46,19 +59,34 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tupl
     """
     count = min(p.batch, DRAWS)
     chosen, unseen = sampled_rows(p, ENTRIES // count)
+    names = _NAMES_ROUNDED if p.precision in ROUNDED else _NAMES
+    low_weights = stored_weights(weights, p.precision)
     q, *others = kept_draws(p, sides(p), draws, slice(0, count))
-    q, k = vectors_of(p, [q[:, :, chosen], *others])
+    few = slice(None)
+    if not number_format(p.precision).scaled:
+        q = q[:, :, chosen]
+    else:  # a scale depends on all queries
+        few = chosen
+    q, k = vectors_of(p, [q, *others])
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
-    found = np.empty((len(rules), len(_NAMES), count))
-    made: dict[Normalise, tuple[FloatArray, Rounded]] = {}  # unscaled scores in float64 and in the format
+    found = np.empty((len(rules), len(names), count))
+    made: dict[Normalise, tuple[FloatArray, FloatArray]] = {}  # unscaled scores in float64 and in the format
     for number, (name, c) in enumerate(rules):
         how = SCALE_RULES[name].normalise
         if how not in made:
             queries, keys = (normalised(side, how) for side in (q, k))
-            exact = scores(queries.astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
-            made[how] = exact, low_precision_scores(queries, keys, p.precision, p.mechanism, weights)
-        lost = losses(*made[how], p.precision, c, p.softcap or None, unseen, sink_of(p))
-        found[number, 0] = (lost.score_overflow / visible).mean(axis=1)
-        found[number, 1] = (lost.exp_overflow / visible).mean(axis=1)
-        found[number, 2] = lost.weight_error.mean(axis=1)
-    return Numerics(found)
+            exact = scores(queries[:, few].astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
+            low_q, low_k = product_inputs(queries, keys, p.precision, p.mechanism, low_weights)
+            made[how] = exact, product_scores(low_q[:, few], low_k, p.precision, p.arithmetic, low_weights)
+        lost = losses(*made[how], p.precision, p.arithmetic, c, p.softcap or None, unseen, sink_of(p))
+        failed = np.isnan(lost.weight_error)
+        rows = np.where(failed.all(axis=1), np.nan, np.count_nonzero(~failed, axis=1))
+        each = {
+            "score_overflow": (lost.score_overflow / visible).mean(axis=1),
+            "naive_exp_overflow": (lost.exp_overflow / visible).mean(axis=1),
+            "weight_error": np.nansum(lost.weight_error, axis=1) / rows,
+            "weight_lost": np.nansum(lost.weight_lost, axis=1) / rows,
+            "nan_rows": failed.mean(axis=1),
+        }
+        found[number] = [each[name] for name in names]
+    return Numerics(names, found)

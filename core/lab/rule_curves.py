@@ -14,12 +14,21 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows, softcap
-from ..parameters import Parameters
+from ..attention.precision import logits_of, row_weights
+from ..attention.softmax import (
+    ShiftedRows,
+    logits_below,
+    row_statistics,
+    row_sums,
+    shift_rows,
+    softcap,
+    weight_statistics,
+)
+from ..parameters import ROUNDED, Parameters
 from ..scales import SCALE_RULES, Normalise, multiplier
 from .results import RULES, RuleCurves, Step, fault_of
 from .sampling import chunks, components
-from .scoring import dtype_of, sampled_rows, sides, sink_of, vectors_of, weights_of
+from .scoring import dtype_of, learned_weights, sampled_rows, sides, sink_of, vectors_of
 from .two_pass import raw_scores
 
 # The sample: at most ENTRIES scores at each d_k, of at most DRAWS draws with at most COMPONENTS components.
@@ -72,7 +81,7 @@ def stream(parameters: Parameters) -> Iterator[Step[RuleCurves | None]]:
 
 def _entropies(p: Parameters, raw: list[FloatArray], unseen: BoolArray | None) -> Mapping[str, float]:
     """Return the mean entropy fraction of one draw under each rule that has a multiplier; NaN without rows."""
-    weights = weights_of(p)
+    weights = learned_weights(p)
     q, k = vectors_of(p, raw)
     sink = sink_of(p)
     made: dict[Normalise, FloatArray] = {}
@@ -84,9 +93,11 @@ def _entropies(p: Parameters, raw: list[FloatArray], unseen: BoolArray | None) -
         how, c = SCALE_RULES[rule].normalise, multiplier(rule, p.setting)
         if how not in made:
             made[how] = raw_scores(p, q, k, how, weights)[0]
-            if not p.softcap:
+            if not p.softcap and p.precision not in ROUNDED:
                 shifted[how] = shift_rows(made[how], unseen)
-        if p.softcap:
+        if p.precision in ROUNDED:
+            found[rule] = _rounded_entropy_fraction(p, made[how], c, unseen)
+        elif p.softcap:
             logits = softcap(made[how] * made[how].dtype.type(c), p.softcap)
             found[rule] = _entropy_fraction(shift_rows(logits, unseen), 1.0, sink)
         else:
@@ -102,3 +113,15 @@ def _entropy_fraction(shifted: ShiftedRows, c: float, sink: float | None) -> flo
     above = None if sink is None else sink - c * shifted.largest.astype(np.float64)
     rows = row_statistics(row_sums(logits_below(shifted, c), shifted), visible, above)
     return float((rows.entropy[several] / np.log(visible[several])).mean())
+
+
+def _rounded_entropy_fraction(p: Parameters, raw: FloatArray, c: float, unseen: BoolArray | None) -> float:
+    """Return the same from scores (rows, n) in a rounded format; NaN rows are left out."""
+    logits = logits_of(raw, p.precision, p.arithmetic, c, p.softcap or None)
+    weights = row_weights(logits, p.precision, p.arithmetic, unseen, sink_of(p)).weights
+    visible = np.full(len(raw), raw.shape[1]) if unseen is None else np.count_nonzero(~unseen, axis=1)
+    several = (visible > 1) & ~np.isnan(weights[:, 0])
+    if not several.any():
+        return math.nan
+    rows = weight_statistics(weights[several], visible[several], None if unseen is None else unseen[several])
+    return float((rows.entropy / np.log(visible[several])).mean())

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..attention.precision import stored_weights
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
-from ..parameters import Parameters
+from ..parameters import ROUNDED, Parameters
 from ..scales import SCALE_RULES, multiplier
 from ..statistics import tally
 from ..statistics.histogram import Axis
@@ -40,7 +41,7 @@ def is_one_pass(p: Parameters, names: Sequence[str] = ()) -> bool:
     return (
         p.mechanism == "dot_product"
         and p.softcap == 0
-        and p.precision in ("float32", "float64")
+        and p.precision not in ROUNDED
         and all(SCALE_RULES[name].normalise == "none" for name in names or columns_of(p))
     )
 
@@ -90,6 +91,12 @@ def weights_of(p: Parameters) -> Weights:
     """Draw the mechanism's learned weights; they are the same for all draws of queries and keys."""
     rng = np.random.default_rng(np.random.SeedSequence(p.seed, spawn_key=(WEIGHTS,)))
     return draw_weights(p.mechanism, p.d_k, rng, p.gain, dtype=dtype_of(p))
+
+
+def learned_weights(p: Parameters) -> Weights:
+    """Return the weights of `weights_of` as they are stored in the number format."""
+    weights = weights_of(p)
+    return stored_weights(weights, p.precision) if p.precision in ROUNDED else weights
 
 
 def dtype_of(p: Parameters) -> npt.DTypeLike:

@@ -6,19 +6,18 @@ twice, or kept: first for their mean, spread and extremes, then for everything e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
-from ..attention.formats import number_format
+from ..arrays import FloatArray
 from ..attention.normalise import normalised
-from ..attention.precision import low_precision_scores
+from ..attention.precision import logits_of, nan_rows, product_inputs, product_scores, row_weights, stored
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, scores
 from ..attention.softmax import softcap
-from ..parameters import Parameters
+from ..parameters import ROUNDED, Parameters
 from ..scales import SCALE_RULES, Normalise
 from ..statistics import tally
 from ..statistics.survey import Survey
@@ -28,12 +27,12 @@ from .scoring import (
     fits,
     hidden,
     kept_draws,
+    learned_weights,
     loss_of,
     one_draw,
     sides,
     sink_of,
     vectors_of,
-    weights_of,
 )
 
 # The most logits kept from the first pass to the second.
@@ -58,6 +57,7 @@ class Group:
     draws: slice
     q: FloatArray  # (draws, m, d)
     k: FloatArray  # (draws, n, d)
+    inputs: Mapping[Normalise, tuple[FloatArray, FloatArray]]  # the vectors multiplied, in a rounded format
     loss: Sequence[FloatArray] = ()  # values (draws, n, d_v) and ∂L/∂O (draws, m, d_v)
 
 
@@ -69,18 +69,18 @@ def stream(
     `rules` are the columns, each with its multiplier. If all components fit, `draws` must hold them.
     """
     columns = [Column(name, c, SCALE_RULES[name].normalise) for name, c in rules]
-    weights = weights_of(p)
+    weights = learned_weights(p)
+    how: list[Normalise] = [column.normalisation for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     kept: dict[tuple[int, int, int], FloatArray] = {}
     keep = len(columns) * shape.draws * shape.rows * shape.keys <= _KEPT
     total = p.batch * p.n_queries * len(columns)
     done = 0
-    for group in _groups(p, draws, gradients=False):
+    for group in _groups(p, draws, weights, how, gradients=False):
         for rows in _rows(group, p):
-            seen = _visible(p, rows)
             for number, column in enumerate(columns):
                 logits = _logits(p, column, weights, group, rows)
-                column.survey.add(logits if seen is None else logits[:, seen])
+                column.survey.add(_counted(p, logits, rows))
                 if keep:
                     kept[number, group.draws.start, rows.start] = logits
                 done += len(logits) * logits.shape[1]
@@ -91,21 +91,26 @@ def stream(
         band = 3 * known.std if known.std else np.nan
         tallies.append(tally.Tally(shape, [(column.rule, 1.0)], known.centre, band, known.axis(_BINS), sink_of(p)))
     done = 0
-    for group in _groups(p, draws, gradients):
+    for group in _groups(p, draws, weights, how, gradients):
         for rows in _rows(group, p):
             for number, column in enumerate(columns):
                 logits = kept.pop((number, group.draws.start, rows.start), None)
                 logits = _logits(p, column, weights, group, rows) if logits is None else logits
                 backward = _backward(p, column, weights, group, rows, logits) if gradients else None
+                unseen, rounded = hidden(p, rows), None
+                if p.precision in ROUNDED:
+                    rounded = row_weights(logits, p.precision, p.arithmetic, unseen, sink_of(p))
                 logits = logits - logits.dtype.type(column.survey.centre)
-                tally.add(tallies[number], group.draws, rows, logits, hidden(p, rows), None, backward)
+                tally.add(tallies[number], group.draws, rows, logits, unseen, None, backward, rounded)
                 done += len(logits) * logits.shape[1]
                 # A draw is done when the last column has its rows too; until then, half a row marks it as partial.
                 rows_done = done / len(columns) if column is columns[-1] else done // len(columns) + 0.5
                 yield (1 + done / total) / 2, rows_done / p.n_queries, tallies
 
 
-def _groups(p: Parameters, draws: Draws, gradients: bool) -> Iterator[Group]:
+def _groups(
+    p: Parameters, draws: Draws, weights: Weights, how: Iterable[Normalise], gradients: bool
+) -> Iterator[Group]:
     """Yield every draw once, several at a time if the components of all are kept."""
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     if fits(p):
@@ -114,12 +119,32 @@ def _groups(p: Parameters, draws: Draws, gradients: bool) -> Iterator[Group]:
             group = slice(*which)
             q, k = vectors_of(p, kept_draws(p, sides(p), draws, group))
             loss = kept_draws(loss_of(p), LOSS, draws.loss, group) if gradients else []
-            yield Group(group, q, k, [side.mT for side in loss])
+            yield _group(p, group, q, k, loss, weights, how)
     else:
         for draw in range(p.batch):
             q, k = vectors_of(p, one_draw(p, sides(p), draw))
             loss = one_draw(loss_of(p), LOSS, draw) if gradients else []
-            yield Group(slice(draw, draw + 1), q, k, [side.mT for side in loss])
+            yield _group(p, slice(draw, draw + 1), q, k, loss, weights, how)
+
+
+def _group(
+    p: Parameters,
+    draws: slice,
+    q: FloatArray,
+    k: FloatArray,
+    loss: Sequence[FloatArray],
+    weights: Weights,
+    how: Iterable[Normalise],
+) -> Group:
+    """Return a group of these vectors and components (draws, d_v, vectors) of the loss."""
+    loss = [side.mT for side in loss]
+    if p.precision not in ROUNDED:
+        return Group(draws, q, k, {}, loss)
+    inputs: dict[Normalise, tuple[FloatArray, FloatArray]] = {}
+    for each in how:
+        if each not in inputs:
+            inputs[each] = inputs_of(p, q, k, each, weights)
+    return Group(draws, q, k, inputs, [stored(loss[0], p.precision), loss[1]] if loss else [])
 
 
 def _rows(group: Group, p: Parameters) -> Iterator[slice]:
@@ -127,46 +152,59 @@ def _rows(group: Group, p: Parameters) -> Iterator[slice]:
     return (rows for _, rows in tally.blocks(tally.Shape(len(group.q), p.n_queries, p.n_keys)))
 
 
-def _visible(p: Parameters, rows: slice) -> BoolArray | None:
+def _counted(p: Parameters, logits: FloatArray, rows: slice) -> FloatArray:
+    """Return the visible logits without, in rounded formats, infinite ones and those of NaN rows."""
     unseen = hidden(p, rows)
-    return None if unseen is None else ~unseen
+    if p.precision not in ROUNDED or np.isfinite(logits).all():
+        return logits if unseen is None else logits[:, ~unseen]
+    counted = np.isfinite(logits)
+    counted &= ~nan_rows(logits, unseen, p.sink != "none")[..., np.newaxis]
+    if unseen is not None:
+        counted &= ~unseen
+    return logits[counted]
 
 
 def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows: slice) -> FloatArray:
     """Return logits (draws, rows, keys): normalise → score → scale → soft-cap."""
-    raw = raw_scores(p, group.q[:, rows], group.k, column.normalisation, weights)
+    how = column.normalisation
+    if p.precision in ROUNDED:
+        q, k = group.inputs[how]
+        raw = product_scores(q[:, rows], k, p.precision, p.arithmetic, weights)
+        return logits_of(raw, p.precision, p.arithmetic, column.multiplier, p.softcap or None)
+    raw = raw_scores(p, group.q[:, rows], group.k, how, weights)
     logits = np.multiply(raw, raw.dtype.type(column.multiplier), out=raw)
     return softcap(logits, p.softcap, out=logits) if p.softcap else logits
 
 
 def raw_scores(p: Parameters, q: FloatArray, k: FloatArray, how: Normalise, weights: Weights) -> FloatArray:
-    """Return scores (draws, m, n) of q (draws, m, d) and k (draws, n, d): normalise → score, in the number format.
-
-    Scores that overflow are clipped to the largest number, since ∞ would turn their row into NaN.
-    """
+    """Return scores (draws, m, n) of q (draws, m, d) and k (draws, n, d): normalise → score, in the number format."""
+    if p.precision in ROUNDED:
+        return product_scores(*inputs_of(p, q, k, how, weights), p.precision, p.arithmetic, weights)
     q, k = (normalised(side, how) for side in (q, k))
-    if p.precision in ("float32", "float64"):
-        return scores(q, k, p.mechanism, weights)
-    raw, largest = low_precision_scores(q, k, p.precision, p.mechanism, weights).values, _largest(p)
-    return np.clip(raw, -largest, largest, out=raw)
+    return scores(q, k, p.mechanism, weights)
 
 
-def _largest(p: Parameters) -> np.float32:
-    return np.float32(number_format(p.precision).largest)
+def inputs_of(
+    p: Parameters, q: FloatArray, k: FloatArray, how: Normalise, weights: Weights
+) -> tuple[FloatArray, FloatArray]:
+    """Return the vectors that are multiplied, normalised and as stored in a rounded format."""
+    return product_inputs(normalised(q, how), normalised(k, how), p.precision, p.mechanism, weights)
 
 
 def _backward(
     p: Parameters, column: Column, weights: Weights, group: Group, rows: slice, logits: FloatArray
 ) -> tally.Backward:
-    """Return the backward pass to some queries of a group; rounding is treated as the identity."""
+    """Return the backward pass to some queries of a group, through the rounded keys; rounding passes gradients on."""
     v, g = group.loss
-    q, k = group.q[:, rows], normalised(group.k, column.normalisation)
-    slopes = 1 - np.square(logits / logits.dtype.type(p.softcap)) if p.softcap else None
+    how = column.normalisation
+    q, k = group.q[:, rows], group.inputs[how][1] if p.precision in ROUNDED else normalised(group.k, how)
+    slopes = None
+    if p.softcap:
+        slopes = np.maximum(1 - np.square(logits / logits.dtype.type(p.softcap)), 0)
 
     def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:
         if slopes is not None:
             np.multiply(found.entries, slopes[d, r].reshape(found.entries.shape), out=found.entries)
-        how = column.normalisation
         return query_gradient_norms(found, column.multiplier, k[d], q[d, r], p.mechanism, weights, how)
 
     return tally.Backward(g[:, rows], v, norms)

@@ -12,6 +12,7 @@ DEAD = 0.01  # a row is dead when the Frobenius norm of its softmax Jacobian is 
 FAR = 4.0  # a measured value further than this many standard errors from the exact one disagrees with it
 SINK = 0.3  # a head is a sink when the average weight on the first key, or on a sink logit, is above this
 UNIFORM = 0.98  # attention is uniform when its entropy is above this share of ln n
+MUCH_LOST = 0.01  # the share of weight whose loss to rounding is named
 
 
 class Statistic(NamedTuple):
@@ -186,9 +187,14 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "score_overflow", "overflow", "numerics", "share", "P(|s| rounds beyond the largest number)",
-        "Share of unscaled scores that overflow the number format, becoming infinite or saturated; measured on a "
-        "sample of rows.",
+        "Share of unscaled scores that overflow the number format, becoming infinite; fused arithmetic keeps scores "
+        "in float32. Measured on a sample of rows.",
         _FORMATS,
+    ),
+    Statistic(
+        "nan_rows", "NaN rows", "numerics", "share", "P(softmax of a row is NaN)",
+        "Share of rows without a softmax: it subtracts the largest logit, and ∞ − ∞ is NaN. All other statistics "
+        "leave these rows out, and statistics of logits leave out infinite ones.", _FORMATS,
     ),
     Statistic(
         "naive_exp_overflow", "e^z overflows unshifted", "numerics", "share", "P(z > ln of the largest number)",
@@ -199,6 +205,12 @@ STATISTICS: tuple[Statistic, ...] = (
         "weight_error", "weight error", "numerics", "number", "½ Σ |p − p64|",
         "Total variation distance between the weights in this number format and those in float64: how much weight "
         "was misplaced or lost; measured on a sample of rows.", _FORMATS,
+    ),
+    Statistic(
+        "weight_lost", "weight lost", "numerics", "share", "1 − Σp as rounded",
+        "How much weight a row loses because small weights are rounded to 0, or to less; below 0 if rounding adds "
+        "weight. A sink's share is not lost.",
+        "Dao-AILab/flash-attention: the sum of a row is of unrounded weights",
     ),
 )  # fmt: skip
 

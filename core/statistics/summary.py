@@ -133,7 +133,7 @@ def estimates(sums: Sums, centre: float, multiplier: float, unbiased: bool) -> M
 
 
 def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
-    """Return the statistics of gradients from ‖∂L/∂q‖ (draws, rows).
+    """Return the statistics of gradients from ‖∂L/∂q‖ (draws, rows), without those that are NaN.
 
     Medians are not functions of sums: standard errors come from the jackknife that leaves out one of at most GROUPS
     groups of draws, which is also consistent for quantiles if a group has many rows (Shao & Wu 1989).
@@ -142,16 +142,18 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     groups = min(draws, GROUPS)
     sizes = [draws // groups + (group < draws % groups) for group in range(groups)]
     group_of = np.repeat(range(groups), sizes)
-    everything = norm_statistics(norms.ravel())
-    at_once = groups if groups * norms.size <= _AT_ONCE else 1
+    missing = np.isnan(norms)
+    partial = bool(missing.any())
+    everything = norm_statistics(norms[~missing] if partial else norms.ravel())
+    at_once = groups if groups * norms.size <= _AT_ONCE and not partial else 1
     left_out: list[FloatArray] = []  # (statistics, groups), each of all other groups
     for _, alike in groupby(range(groups), key=sizes.__getitem__):
         same = [*alike]
         for first in range(0, len(same), at_once):
             some = np.array(same[first : first + at_once])
             stays = group_of != some[:, np.newaxis]
-            left = np.broadcast_to(norms, (len(some), *norms.shape))[stays]
-            left_out.append(np.stack(norm_statistics(left.reshape(len(some), -1))))
+            left = np.broadcast_to(norms, (len(some), *norms.shape))[stays].reshape(len(some), -1)
+            left_out.append(np.stack(norm_statistics(left[~np.isnan(left)][np.newaxis] if partial else left)))
     spreads = np.sqrt((groups - 1) * np.hstack(left_out).var(axis=1))
     found: dict[str, Estimate] = {}
     for name, value, spread in zip(everything._fields, everything, spreads.tolist(), strict=True):
@@ -198,6 +200,8 @@ def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, Float
         "dead_rows": s["dead"] / s["several"],
         "weight_times_complement": s["complement"] / rows,
     }
+    if "nan" in s:
+        values |= {"weight_lost": s["lost"] / rows, "nan_rows": s["nan"] / (rows + s["nan"])}
     if "inside" in s:
         values["logit_within_3sd"] = s["inside"] / s["pairs"]
     return values

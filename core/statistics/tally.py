@@ -10,20 +10,25 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import BoolArray, Counts, FloatArray
-from ..attention.row_gradients import LogitGradients, logit_gradients, upstream
-from ..attention.softmax import ShiftedRows, logits_below, row_statistics, row_sums, shift_rows, sink_power
-from .counting import count, histogram
+from ..attention.precision import RowWeights
+from ..attention.row_gradients import LogitGradients, Upstream, logit_gradients, upstream, weight_gradients
+from ..attention.softmax import (
+    ShiftedRows,
+    logits_below,
+    row_statistics,
+    row_sums,
+    shift_rows,
+    sink_power,
+)
+from .counting import Chosen, count, count_inside, counted_rows, histogram, visible_of
 from .histogram import Axis, Histogram
 from .measurement import Column, Estimate, HistogramName
+from .rounded_rows import RoundedResults, RoundedRows, clear_infinite, rounded_rows
 from .summary import Sums, estimates, estimates_of_norms, power_sums, row_moments, sums_of_rows, sums_of_scores
-
-Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
 
 # Entries of scores computed at once: matrix products are most efficient when large.
 BLOCK = 1 << 20
@@ -127,11 +132,12 @@ class _GradientRows:
 class _RowResults:
     """Row results of one block, filled piece by piece; arrays end in (rows,)."""
 
-    visible: FloatArray
+    visible: FloatArray  # keys whose scores are added
     largest: FloatArray  # minus the centre, offset included
     powers: FloatArray  # (4, rows) sums of the first four powers of the scores minus the centre
     sums: FloatArray  # (rules, 5, rows) `softmax.row_sums`
     gradients: FloatArray  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
+    rounded: RoundedResults | None
 
 
 def blocks(shape: Shape, size: int = BLOCK) -> Iterator[tuple[slice, slice]]:
@@ -156,6 +162,7 @@ def add(
     hidden: BoolArray | None = None,
     offsets: FloatArray | None = None,
     backward: Backward | None = None,
+    rounded: RowWeights | None = None,
 ) -> None:
     """Add one block.
 
@@ -163,10 +170,14 @@ def add(
     masked keys. `offsets` (draws, rows, 1) is still to be added to all scores of a row: softmax ignores it, and
     adding it to the scores would cost precision. `backward`, of the same draws and rows, is given with every block or
     with none.
+
+    `rounded` are the rows' weights in a number format, not computed from the scores, which are the logits of the
+    tally's single rule. Infinite scores and NaN rows are left out of all statistics.
     """
     block = Shape(*scores.shape)
-    if hidden is not None:
-        hidden = np.broadcast_to(hidden, scores.shape)
+    masked = hidden = None if hidden is None else np.broadcast_to(hidden, scores.shape)
+    if rounded is not None:
+        hidden = clear_infinite(scores, rounded, hidden)
     total = block.draws * block.rows
     rules = len(tally.rules)
     results = _RowResults(
@@ -175,18 +186,21 @@ def add(
         np.zeros((4, total)),
         np.zeros((rules, 5, total)),
         np.full((rules, total), np.nan),
+        None if rounded is None else RoundedResults.empty(total),
     )
     inside = np.zeros(block.draws)
     for d, r in blocks(block, PIECE):
-        first = draws.start + d.start, rows.start + r.start
+        first = (draws.start + d.start) * tally.shape.rows + rows.start + r.start
         at = d.start * block.rows + r.start
         own = None if offsets is None else offsets[d, r]
         piece = scores[d, r]
         flat = piece.reshape(-1, block.keys)
         flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
-        inside[d] += _inside(tally, piece, flat_hidden, own)
+        inside[d] += count_inside(tally.band, piece, flat_hidden, own)
         part = None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start)
-        _add_piece(tally, results, at, _counted(tally.shape, *first, len(flat)), flat, flat_hidden, own, part)
+        counted = counted_rows(tally.shape.every, first, len(flat))
+        found = None if rounded is None else rounded_rows(rounded, masked, d, r)
+        _add_piece(tally, results, at, counted, flat, flat_hidden, own, part, found)
     _reduce(tally, draws, rows, block, results, inside, offsets, backward is not None)
 
 
@@ -214,7 +228,7 @@ def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
             "jacobian_norm": histogram(tally.counts["jacobian_norm", index], JACOBIAN),
         }
         if norms is not None:
-            logs = np.log10(np.maximum(norms, np.finfo(norms.dtype).tiny))
+            logs = np.log10(np.maximum(norms[~np.isnan(norms)], np.finfo(norms.dtype).tiny))
             histograms["gradient"] = histogram(count(logs, GRADIENTS), GRADIENTS)
         result.append(Column(rule, multiplier, measured, histograms))
     return tuple(result)
@@ -246,6 +260,7 @@ def _add_piece(
     hidden: BoolArray | None,
     offsets: FloatArray | None,
     gradients: _GradientRows | None,
+    rounded: RoundedRows | None,
 ) -> None:
     """Process some rows (rows, keys) of a block, starting at row `at` of it."""
     number, rows = scores.dtype.type, slice(at, at + len(scores))
@@ -255,18 +270,17 @@ def _add_piece(
     results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
     if counted is not None:
         own = number(0) if offsets is None else offsets.reshape(-1, 1)[counted].astype(scores.dtype)
-        tally.counts["logits", 0] += count(_visible(scores[counted] + own, hidden, counted), tally.axis)
+        tally.counts["logits", 0] += count(visible_of(scores[counted] + own, hidden, counted), tally.axis)
     shifted = shift_rows(scores, hidden)
     results.visible[rows] = shifted.visible
     results.largest[rows] = shifted.largest + (0.0 if offsets is None else offsets.ravel())
     _extremes(tally, shifted, offsets)
+    if rounded is not None:
+        _add_rounded(tally, results, rows, counted, shifted, rounded, gradients, weights_gradient)
+        return
     received, some = None, shifted
     if gradients is not None:
-        some = shifted.only(gradients.chosen)
-        out = weights_gradient[: len(some.below)]
-        backward = gradients.backward
-        g, v = backward.g[gradients.draws, gradients.rows], backward.v[gradients.draws]
-        received = upstream(g, v, some, out)
+        received, some = _upstream(gradients, shifted, weights_gradient)
     for index, (_, multiplier) in enumerate(tally.rules):
         sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
         results.sums[index, :, rows] = sums
@@ -281,7 +295,37 @@ def _add_piece(
             log10_p = scores[counted] * number(multiplier / _LN10)
             others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
             log10_p -= (np.log1p(others) / _LN10).astype(log10_p.dtype)[:, np.newaxis]
-            tally.counts["weights", index] += count(_visible(log10_p, hidden, counted), WEIGHTS)
+            tally.counts["weights", index] += count(visible_of(log10_p, hidden, counted), WEIGHTS)
+
+
+def _upstream(gradients: _GradientRows, shifted: ShiftedRows, out: FloatArray) -> tuple[Upstream, ShiftedRows]:
+    """Return ∂L/∂p of the rows whose gradients are computed, and these rows."""
+    some, backward = shifted.only(gradients.chosen), gradients.backward
+    g, v = backward.g[gradients.draws, gradients.rows], backward.v[gradients.draws]
+    return upstream(g, v, some, out[: len(some.below)]), some
+
+
+def _add_rounded(
+    tally: Tally,
+    results: _RowResults,
+    rows: slice,
+    counted: Chosen | None,
+    shifted: ShiftedRows,
+    found: RoundedRows,
+    gradients: _GradientRows | None,
+    out: FloatArray,
+) -> None:
+    """Add the statistics of rounded weights of some rows."""
+    assert results.rounded is not None
+    results.rounded.put(rows, found)
+    if gradients is not None:
+        chosen, received = gradients.chosen, _upstream(gradients, shifted, out)[0]
+        backward = weight_gradients(found.weights[chosen], received, found.missing[chosen])
+        norms = gradients.backward.query_norms(backward, 0, gradients.draws, gradients.rows)
+        results.gradients[0, rows][chosen] = np.where(found.failed[chosen], np.nan, norms)
+    if counted is not None:
+        with np.errstate(divide="ignore"):
+            tally.counts["weights", 0] += count(np.log10(found.seen_weights(counted)), WEIGHTS)
 
 
 def _above_largest(tally: Tally, multiplier: float, largest: FloatArray) -> FloatArray | None:
@@ -307,10 +351,17 @@ def _reduce(
     _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.shape.draws)
     if not math.isnan(tally.band):
         _accumulate(tally.score_sums, {"inside": inside}, draws, tally.shape.draws)
+    rounded = results.rounded
+    if rounded is not None:
+        visible = rounded.visible.reshape(shape)
+        _accumulate(tally.row_sums[0], rounded.sums(shape), draws, tally.shape.draws)
     seen = visible > 0
     for index, (_, multiplier) in enumerate(tally.rules):
-        sink = _above_largest(tally, multiplier, results.largest.reshape(shape))
-        found = row_statistics(results.sums[index].reshape(5, *shape), visible, sink)
+        if rounded is not None:
+            found = rounded.row_statistics(shape)
+        else:
+            sink = _above_largest(tally, multiplier, results.largest.reshape(shape))
+            found = row_statistics(results.sums[index].reshape(5, *shape), visible, sink)
         _accumulate(tally.row_sums[index], sums_of_rows(found, visible), draws, tally.shape.draws)
         tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
         tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
@@ -325,7 +376,6 @@ def _reduce(
 
 
 _LN10 = math.log(10)
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, total: int) -> None:
@@ -347,35 +397,3 @@ def _extremes(tally: Tally, shifted: ShiftedRows, offsets: FloatArray | None) ->
         own = 0.0 if offsets is None else offsets.ravel()
         tally.smallest = min(tally.smallest, float((shifted.smallest + own)[seen].min()))
         tally.largest = max(tally.largest, float((shifted.largest + own)[seen].max()))
-
-
-def _inside(tally: Tally, scores: FloatArray, hidden: BoolArray | None, offsets: FloatArray | None) -> list[int]:
-    """Count, for each draw, the visible scores (draws, rows, n) within the band about the centre."""
-    if math.isnan(tally.band):
-        return [0] * len(scores)
-    own = 0.0 if offsets is None else offsets
-    inside = scores >= np.asarray(-tally.band - own, scores.dtype)
-    inside &= scores <= np.asarray(tally.band - own, scores.dtype)
-    if hidden is not None:
-        inside &= ~hidden.reshape(scores.shape)
-    return [int(np.count_nonzero(each)) for each in inside]
-
-
-def _visible(values: FloatArray, hidden: BoolArray | None, counted: Chosen) -> FloatArray:
-    """Return the values (counted rows, n) without the hidden ones."""
-    return values if hidden is None else values[~hidden[counted]]
-
-
-def _counted(shape: Shape, draw: int, row: int, rows: int) -> Chosen | None:
-    """Select which of `rows` rows, starting at `row` of `draw`, are counted: one in each group of `Shape.every` rows.
-
-    Its position in the group advances by the golden ratio, so that under a causal mask every position is counted in
-    turn, whatever common factors the sizes have.
-    """
-    if shape.every == 1:
-        return slice(None)
-    first, every = draw * shape.rows + row, shape.every
-    groups = np.arange(first // every, (first + rows - 1) // every + 1)
-    chosen = groups * every + (groups * _GOLDEN % 1 * every).astype(np.intp) - first
-    chosen = chosen[(chosen >= 0) & (chosen < rows)]
-    return chosen if chosen.size else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ..parameters import Parameters
+from ..parameters import ROUNDED, Parameters
 from ..statistics.measurement import Column, Measurement
 from .predict import predict, score_curve
 from .prediction import PredictedColumn, Prediction, Theory
@@ -59,7 +59,7 @@ def _comparable(name: str, predicted: PredictedColumn, p: Parameters) -> bool:
     They do not if the statistic depends on rare events: far tails, which most draws lack; a shared direction, drawn
     once per draw; the weight of one key in rows that are nearly one-hot.
     """
-    if p.precision not in ("float32", "float64"):
+    if p.precision in ROUNDED:
         return False
     if name in ("first_key_weight", "first_key_over_uniform") or (name in _OF_SPREAD and p.correlation):
         return False

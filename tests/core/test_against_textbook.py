@@ -50,7 +50,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 def band_of(p: Parameters, of: textbook.Attention) -> tuple[float, float]:
     """The mean and σ of ±3σ: those of the score's law if it is known, otherwise those of all draws."""
-    z = of.z[:, of.seen]
+    z = of.z[of.seen & np.isfinite(of.z)]
     rules = [textbook.RULES[rule][0] for rule in ("none", p.scale)]
     if (
         p.mechanism != "dot_product"
@@ -81,8 +81,12 @@ def assert_measured(column: Column, p: Parameters) -> None:
     least = dict.fromkeys(expected, 1e-3) | dict.fromkeys(
         ("logit_mean", "logit_min", "logit_max"), expected["logit_std"][0]
     )
-    least |= {"logit_excess_kurtosis": 3.0, "freezing_ratio": 10.0} | dict.fromkeys(GRADIENT, 2.0**-126)
+    # Rounded weights are float32: where one key has all weight, the gradient is of the order of its error.
+    smallest = 0.01 if p.precision in textbook.LARGEST else 2.0**-126
+    least |= {"logit_excess_kurtosis": 3.0, "freezing_ratio": 10.0} | dict.fromkeys(GRADIENT, smallest)
     for name, (value, stderr) in expected.items():
+        if name == "grad_q_top1_share" and expected["grad_q_rms"][0] < smallest:
+            continue
         found = column.measured[name]
         allowed = max(digits, 2e-7 if name in GRADIENT else 0) * max(abs(value), least[name])
         if name == "logit_within_3sd" and p.precision != "float64":
@@ -184,14 +188,17 @@ FEW_BITS: dict[str, dict[str, Any]] = {
     "with overflow": {"std_q": 90.0, "std_k": 90.0, "mask": "causal", "batch": 10},
     "with a small multiplier": {"std_q": 20.0, "std_k": 20.0, "scale": "granite_8b"},
 }
-every_format = pytest.mark.parametrize("precision", textbook.LARGEST)
+ARITHMETICS = [
+    *(pytest.param(name, "fused", id=f"{name}, fused") for name in textbook.LARGEST),
+    *(pytest.param(name, "eager", id=f"{name}, eager") for name in ("float16", "bfloat16")),
+]
 
 
-@every_format
+@pytest.mark.parametrize(("precision", "arithmetic"), ARITHMETICS)
 @pytest.mark.parametrize("change", FEW_BITS.values(), ids=FEW_BITS)
-def test_measurements_in_few_bits(precision: Any, change: dict[str, Any]) -> None:
-    """Statistics of logits and weights are those of rounded scores; the format's losses are separate statistics."""
-    p = replace(QUESTION, precision=precision, **change)
+def test_measurements_in_few_bits(precision: Any, arithmetic: Any, change: dict[str, Any]) -> None:
+    """Every row of the table comes from the same rounded weights; NaN rows are left out and counted."""
+    p = replace(QUESTION, precision=precision, arithmetic=arithmetic, **change)
     for column in run(p).columns:
         # A float32 sum between two numbers of the format may be rounded to the other one.
         assert_measured(column, p)
@@ -201,9 +208,9 @@ def test_measurements_in_few_bits(precision: Any, change: dict[str, Any]) -> Non
 def assert_loses(column: Column, p: Parameters, rows: Sequence[int]) -> None:
     """The numerics of a column agree with the textbook on these rows of the first eight draws."""
     for name, each in textbook.losses(replace(p, batch=min(p.batch, 8)), column.rule).items():
-        of_draws = each[:, rows].mean(axis=1)
+        of_draws = np.nanmean(each[:, rows], axis=1)
         value, stderr = column.measured[name]
-        assert value == pytest.approx(of_draws.mean(), rel=0.01, abs=1e-12), name
+        assert value == pytest.approx(of_draws.mean(), rel=0.01, abs=1e-8), name
         assert stderr == pytest.approx(of_draws.std(ddof=1) / math.sqrt(len(of_draws)), rel=0.05, abs=1e-4), name
 
 
@@ -221,13 +228,13 @@ def test_standard_errors_of_gradients_and_numerics_are_their_spread_over_seeds(
 ) -> None:
     """Standard errors do not include the variation of a mechanism's weights, which are therefore fixed here."""
     p = replace(QUESTION, mechanism=mechanism, gain=5.0, softcap=20.0, sink="logit", precision="float8_e4m3fn")
-    p = replace(p, n_keys=9, n_queries=6, batch=8, scale="rms_none")
+    p = replace(p, n_keys=9, n_queries=16, batch=8, scale="rms_none")
     learned = weights_of(p)
 
     def same_weights(_: Parameters) -> Weights:
         return learned
 
-    for module in (experiment, two_pass):
+    for module in (experiment, scoring):
         monkeypatch.setattr(module, "weights_of", same_weights)
     columns = [run(replace(p, seed=seed)).columns[1].measured for seed in range(100)]
     checked = (*GRADIENT, "weight_error", "entropy", "logit_std", "naive_exp_overflow")

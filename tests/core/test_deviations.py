@@ -84,12 +84,14 @@ def test_students_t_becomes_the_normal_deviate_with_its_probability(t: float, de
 
 
 def test_values_rounded_to_few_bits_are_not_compared() -> None:
-    """If few numbers exist, far fewer than the law says lie within three standard deviations."""
-    p = replace(SMALL, precision="float8_e5m2", batch=64)
+    """Scores beyond 65,504 are infinite in float16, and the spread of the others is far from that of all."""
+    p = replace(SMALL, precision="float16", arithmetic="eager", std_q=100.0, std_k=100.0, batch=64)
     measurement, prediction = run(p), predict(p)
-    for column, found in zip(measurement.columns, deviations(measurement, prediction), strict=True):
-        value, stderr = column.measured["logit_within_3sd"]
-        exact = prediction.columns[0].values["logit_within_3sd"]
+    for column, predicted, found in zip(
+        measurement.columns, prediction.columns, deviations(measurement, prediction), strict=True
+    ):
+        value, stderr = column.measured["logit_std"]
+        exact = predicted.values["logit_std"]
         assert value is not None
         assert stderr is not None
         assert exact is not None

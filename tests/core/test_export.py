@@ -73,7 +73,8 @@ def cells(markdown: str) -> list[list[str]]:
 
 def test_report_json_has_the_promised_structure(measurement: Measurement[Parameters]) -> None:
     report = strict(report_json(measurement, EXACT))
-    assert list(report) == ["schema", "version", "parameters", "columns"]
+    assert list(report) == ["schema", "version", "parameters", "theory_arithmetic", "columns"]
+    assert report["theory_arithmetic"] == "exact"
     assert report["schema"] == "attn-tui/report-1"
     assert report["version"] == version()
     assert report["parameters"] == {field.name: getattr(ODD, field.name) for field in FIELDS}
@@ -143,7 +144,8 @@ def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) 
     rows = list(csv.DictReader(io.StringIO(text)))
     columns = strict(report_json(measurement, EXACT))["columns"]
     assert len(rows) == len(NAMES) * 2
-    assert list(rows[0])[-6:] == ["scale", "multiplier", "statistic", "value", "stderr", "theory"]
+    assert list(rows[0])[-6:] == ["multiplier", "statistic", "value", "stderr", "theory", "theory_arithmetic"]
+    assert {row["theory_arithmetic"] for row in rows} == {"exact"}
     assert len(set(rows[0])) == len(rows[0])
     for row in rows:
         assert [row["d_k"], row["mean_q"], row["components"], row["seed"]] == ["7", "-0.25", "normal", "3"]

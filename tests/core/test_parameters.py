@@ -169,6 +169,18 @@ def test_options_are_named_after_parameters() -> None:
 def test_parameters_without_effect_are_known() -> None:
     idle = {field.name for field in FIELDS if not field.applies(Parameters())}
     of_rules = {field.name for field in fields(Setting)} - {"d_k", "n_keys"}
-    assert idle == of_rules | {"degrees_of_freedom", "gain", "sink_logit"}
+    assert idle == of_rules | {"degrees_of_freedom", "gain", "sink_logit", "arithmetic"}
     assert FIELD["multiplier"].applies(Parameters(scale="custom"))
     assert FIELD["degrees_of_freedom"].applies(Parameters(components="student_t"))
+    assert FIELD["arithmetic"].applies(Parameters(precision="bfloat16"))
+    assert not FIELD["arithmetic"].applies(Parameters(precision="float64"))
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_eager_arithmetic_in_float8_is_refused_whichever_is_set_last(name: Any) -> None:
+    reason = "^arithmetic: must be fused with format float8 .*; no kernel rounds scores to it$"
+    Parameters(precision=name)
+    with pytest.raises(ParameterError, match=reason):
+        Parameters(precision=name).with_value("arithmetic", "eager")
+    with pytest.raises(ParameterError, match=reason):
+        Parameters(arithmetic="eager").with_value("precision", name)

@@ -43,6 +43,12 @@ class Attention:
     seen: Array  # (m, n)
     jacobian: Array  # (B, m, n, n) ∂p_i/∂z_j
     d_q: Array  # (B, m, d) ∂L/∂q
+    lost: Array | None = None  # (B, m) weight lost to rounding, NaN for a NaN row, whose z are NaN and p 0
+
+    @property
+    def valid(self) -> Array:
+        """The rows that are not NaN, (B, m)."""
+        return np.full(self.z.shape[:2], True) if self.lost is None else ~np.isnan(self.lost)
 
 
 def inputs(p: Parameters) -> tuple[Array, Array, Array, Array]:
@@ -97,49 +103,70 @@ def weights(p: Parameters, round_each: Callable[[Array], Array] = lambda x: x) -
     return found
 
 
-def cast(x: Array, name: str) -> tuple[Array, Array]:
-    """Numbers rounded to a format by its library, and where they are beyond its largest number.
-
-    Those become ±∞, or ±largest in a format of 8 bits.
-    """
-    if name not in LARGEST:
-        return x, np.full(x.shape, False)
+def cast(x: Array, name: str) -> Array:
+    """Numbers rounded to a format by its library; in float8 none may be beyond its largest number."""
     with np.errstate(over="ignore", invalid="ignore"):
-        y = x.astype(np.float32).astype(getattr(ml_dtypes, name, name)).astype(np.float64)
-    beyond = ~np.isfinite(y)
-    largest = LARGEST[name] if name.startswith("float8") else np.inf
-    np.copyto(y, np.copysign(largest, x), where=beyond & ~np.isnan(x))
-    return y, beyond
+        return x.astype(np.float32).astype(getattr(ml_dtypes, name, name)).astype(np.float64)
 
 
-def rounded_scores(a: Array, b: Array, p: Parameters) -> tuple[Array, Array]:
-    """Rounded scores (B, m, n) of rounded inputs, and where they overflow."""
-    learned = weights(p, lambda x: cast(x, p.precision)[0])
-    return cast(mechanism(cast(a, p.precision)[0], cast(b, p.precision)[0], p, learned)[0], p.precision)
+def stored(x: Array, name: str) -> Array:
+    """Tensors (…, rows, d) in a format; in one of 8 bits, each has a scale that makes its largest element LARGEST."""
+    if not name.startswith("float8"):
+        return cast(x, name)
+    size = np.float32(np.abs(x).max(axis=tuple(range(x.ndim))[-2:], keepdims=True))
+    scale = np.where(size > 0, size / np.float32(LARGEST[name]), np.float32(1))
+    return cast(np.clip(np.float32(x) / scale, -LARGEST[name], LARGEST[name]), name) * scale
+
+
+def in_few_bits(a: Array, b: Array, p: Parameters, c: float) -> tuple[Array, Array, Array, Array, Array]:
+    """Stored keys, scores, logits, weights and the sink's share (B, m); the weights of a NaN row are NaN."""
+    name = p.precision
+
+    def rounded(x: Array) -> Array:
+        return cast(x, name) if p.arithmetic == "eager" else x
+
+    learned = weights(p, lambda x: stored(x, name))
+    if p.mechanism == "cosine":
+        a, b = unit(a, "l2")[0], unit(b, "l2")[0]
+    a, b = stored(a, name), stored(b, name)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if p.mechanism == "additive":
+            raw = rounded(mechanism(a, b, p, learned)[0])
+        else:
+            a = stored(a @ learned.w, name) if p.mechanism == "bilinear" else a
+            raw = rounded(np.einsum("bmd,bnd->bmn", a, b))
+        z = rounded(np.float64(np.float32(c)) * raw)
+        if p.softcap:
+            z = rounded(rounded(np.tanh(rounded(z / p.softcap))) * p.softcap)
+        sink = p.sink_logit if p.sink == "logit" else None
+        if sink is not None and not name.startswith("float8"):
+            sink = float(cast(np.array(sink), name))
+        seen = visible_to(p)
+        if p.arithmetic == "eager":
+            shares, of_sink = (cast(each, name) for each in softmax(z, seen, sink))
+        else:
+            below = z - np.where(seen, z, -np.inf).max(axis=-1, keepdims=True)
+            factor = {"float8_e4m3fn": 2.0**8, "float8_e5m2": 2.0**15}.get(name, 1.0)
+            e = np.exp(np.where(seen, below, -np.inf))
+            of_sink = np.zeros(z.shape[:-1])[..., None] if sink is None else np.exp(sink - (z - below)[..., :1])
+            total = e.sum(axis=-1, keepdims=True) + of_sink
+            shares, of_sink = cast(e * factor, name) / factor / total, of_sink / total
+    return b, raw, z, shares, of_sink[..., 0]
 
 
 def losses(p: Parameters, rule: str) -> dict[str, Array]:
-    """The losses of each row (B, m) to the number format, by the names of the catalogue."""
+    """The losses of each row (B, m) to the number format, by the names of the catalogue; NaN in NaN rows."""
     q, k, _, _ = inputs(p)
     how, multiplier = RULES[rule]
-    a, b = unit(q, how)[0], unit(k, how)[0]
-    rounded, beyond = rounded_scores(a, b, p)
-    exact = mechanism(a, b, p, weights(p))[0]
+    c, a, b = multiplier(p.d_k, p.n_keys), unit(q, how)[0], unit(k, how)[0]
+    _, raw, z, low, _ = in_few_bits(a, b, p, c)
+    exact = c * mechanism(a, b, p, weights(p))[0]
+    exact = p.softcap * np.tanh(exact / p.softcap) if p.softcap else exact
     seen, sink = visible_to(p), p.sink_logit if p.sink == "logit" else None
-    cap = p.softcap or math.inf
-
-    def logits(scores: Array) -> Array:
-        z = multiplier(p.d_k, p.n_keys) * scores
-        return cap * np.tanh(z / cap) if p.softcap else z
-
-    naive = logits(rounded) > math.log(LARGEST[p.precision])
-    with np.errstate(invalid="ignore"):
-        low = softmax(logits(rounded), seen, None if sink is None else float(cast(np.array(sink), p.precision)[0]))[0]
-    error = np.abs(cast(low, p.precision)[0] - softmax(logits(exact), seen, sink)[0]).sum(axis=-1) / 2
     return {
-        "score_overflow": np.mean(beyond, axis=-1, where=seen),
-        "naive_exp_overflow": np.mean(naive, axis=-1, where=seen),
-        "weight_error": np.where(np.isnan(error), 1, error),
+        "score_overflow": np.mean(~np.isfinite(raw), axis=-1, where=seen),
+        "naive_exp_overflow": np.mean(~(z <= math.log(LARGEST[p.precision])), axis=-1, where=seen),
+        "weight_error": np.abs(low - softmax(exact, seen, sink)[0]).sum(axis=-1) / 2,
     }
 
 
@@ -158,21 +185,28 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
     how, multiplier = RULES[rule]
     c = multiplier(p.d_k, p.n_keys)
     (a, normalise), (b, _) = unit(q, how), unit(k, how)
-    raw, slopes = mechanism(a, b, p, weights(p))
-    if p.precision in LARGEST:
-        raw = np.clip(rounded_scores(a, b, p)[0], -LARGEST[p.precision], LARGEST[p.precision])
-    z, along = c * raw, np.full(raw.shape, c)
-    if p.softcap:
-        along = c / np.cosh(z / p.softcap) ** 2
-        z = p.softcap * np.tanh(z / p.softcap)
     seen = visible_to(p)
-    shares, of_sink = softmax(z, seen, p.sink_logit if p.sink == "logit" else None)
+    if p.precision in LARGEST:
+        b, raw, z, shares, of_sink = in_few_bits(a, b, p, c)
+        lost = 1 - shares.sum(axis=-1) - of_sink
+        shares, z = np.where(np.isnan(lost)[..., None], 0, shares), np.where(np.isnan(lost)[..., None], np.nan, z)
+        slopes = mechanism(a, b, p, weights(p, lambda x: stored(x, p.precision)))[1]
+        along = c * (np.maximum(1 - (z / p.softcap) ** 2, 0) if p.softcap else np.full(z.shape, 1.0))
+        complement, v = 1 - shares, stored(v, p.precision)
+    else:
+        raw, slopes = mechanism(a, b, p, weights(p))
+        z, along, lost = c * raw, np.full(raw.shape, c), None
+        if p.softcap:
+            along = c / np.cosh(z / p.softcap) ** 2
+            z = p.softcap * np.tanh(z / p.softcap)
+        shares, of_sink = softmax(z, seen, p.sink_logit if p.sink == "logit" else None)
+        complement = shares @ (1 - np.eye(p.n_keys)) + of_sink  # 1 − p, which would lose its digits as a difference
     eye = np.eye(p.n_keys)
-    complement = shares @ (1 - eye) + of_sink  # 1 − p, which would lose its digits as a difference
     jacobian = (shares * complement)[..., None] * eye - shares[..., :, None] * shares[..., None, :] * (1 - eye)
     d_z = np.einsum("bmij,bmj->bmi", jacobian, g @ v.mT)
     d_a = np.einsum("bmn,bmnd->bmd", d_z * along, slopes)
-    return Attention(raw, z, shares, of_sink[..., 0], seen, jacobian, np.einsum("bmd,bmde->bme", d_a, normalise))
+    d_q = np.einsum("bmd,bmde->bme", d_a, normalise)
+    return Attention(raw, z, shares, of_sink.reshape(z.shape[:2]), seen, jacobian, d_q, lost)
 
 
 def softmax(z: Array, seen: Array, sink: float | None) -> tuple[Array, Array]:
@@ -187,13 +221,15 @@ def softmax(z: Array, seen: Array, sink: float | None) -> tuple[Array, Array]:
 
 def statistics(of: Attention, band: tuple[float, float]) -> dict[str, float]:
     """The catalogue's statistics of logits and weights over some draws; band is the mean and σ of ±3σ."""
-    z, p, visible = of.z[:, of.seen], of.p, of.seen.sum(axis=-1)
+    valid, visible, p = of.valid, of.seen.sum(axis=-1), of.p[of.valid]
+    counted = of.seen & np.isfinite(of.z)
+    z, every = of.z[counted], np.broadcast_to(visible, valid.shape)[valid]
+    number, several = counted.sum(axis=-1)[valid], every > 1
     entropy = -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=-1)
-    squares = np.sum(of.jacobian**2, axis=(-2, -1))
-    row_means = np.sum(of.z, axis=-1, where=of.seen) / visible
-    in_rows = np.sum((of.z - row_means[..., None]) ** 2, axis=-1, where=of.seen) / visible
-    several = visible > 1
-    within = np.sum(in_rows * visible) / np.sum(np.broadcast_to(visible, in_rows.shape))
+    squares = np.sum(of.jacobian[valid] ** 2, axis=(-2, -1))
+    row_means = np.sum(of.z[valid], axis=-1, where=counted[valid]) / number
+    in_rows = np.sum((of.z[valid] - row_means[:, None]) ** 2, axis=-1, where=counted[valid]) / number
+    within = np.sum(in_rows * number) / np.sum(number)
     found: dict[str, Any] = {
         "logit_mean": z.mean(),
         "logit_variance": z.var(),
@@ -202,21 +238,23 @@ def statistics(of: Attention, band: tuple[float, float]) -> dict[str, float]:
         "logit_within_3sd": np.mean(np.abs(z - band[0]) <= 3 * band[1]),
         "logit_variance_within_row": in_rows.mean(),
         "row_mean_share": 1 - within / z.var(),
-        "freezing_ratio": np.mean(np.sqrt(in_rows[:, several]) / np.sqrt(2 * np.log(visible[several]))),
+        "freezing_ratio": np.mean(np.sqrt(in_rows[several]) / np.sqrt(2 * np.log(every[several]))),
         "entropy": entropy.mean(),
-        "entropy_fraction": np.mean(entropy[:, several] / np.log(visible[several])),
+        "entropy_fraction": np.mean(entropy[several] / np.log(every[several])),
         "effective_keys": np.exp(entropy).mean(),
         "max_weight": p.max(axis=-1).mean(),
-        "one_hot_rows": np.mean(p[:, several].max(axis=-1) > 0.95),
+        "one_hot_rows": np.mean(p[several].max(axis=-1) > 0.95),
         "sum_squared_weights": np.sum(p**2, axis=-1).mean(),
-        "first_key_weight": p[..., 0].mean(),
-        "first_key_over_uniform": p[..., 0].mean() / np.mean(1 / visible),
-        "sink_weight": of.of_sink.mean() if of.of_sink.any() else math.nan,
+        "first_key_weight": p[:, 0].mean(),
+        "first_key_over_uniform": p[:, 0].mean() / np.mean(1 / every),
+        "sink_weight": of.of_sink[valid].mean() if of.of_sink[valid].any() else math.nan,
         "jacobian_norm": np.sqrt(squares).mean(),
         "jacobian_norm_squared": squares.mean(),
-        "dead_rows": np.mean(np.sqrt(squares[:, several]) < 0.01),
-        "weight_times_complement": np.mean(np.sum(p * (1 - p), axis=-1) / visible),
+        "dead_rows": np.mean(np.sqrt(squares[several]) < 0.01),
+        "weight_times_complement": np.mean(np.sum(p * (1 - p), axis=-1) / every),
     }
+    if of.lost is not None:
+        found |= {"weight_lost": of.lost[valid].mean(), "nan_rows": 1 - valid.mean()}
     return {name: float(value) for name, value in found.items()}
 
 
@@ -232,7 +270,7 @@ def estimates(of: Attention, band: tuple[float, float]) -> dict[str, tuple[float
     for name, value in whole.items():
         left = np.array([part[name] for part in parts])
         found[name] = draws * value - (draws - 1) * float(left.mean()), math.sqrt((draws - 1) * left.var())
-    z, norms = of.z[:, of.seen], np.float64(np.float32(np.linalg.norm(of.d_q, axis=-1)))
+    z, norms = of.z[of.seen & np.isfinite(of.z)], np.float64(np.float32(np.linalg.norm(of.d_q, axis=-1)))
     found |= {"logit_min": (float(z.min()), None), "logit_max": (float(z.max()), None)}
     lefts = [of_norms(np.delete(norms, draw, axis=0)) for draw in range(draws)]
     for name, value in of_norms(norms).items():
@@ -242,13 +280,14 @@ def estimates(of: Attention, band: tuple[float, float]) -> dict[str, tuple[float
 
 def without(of: Attention, draw: int) -> Attention:
     """All draws but one."""
-    left = {name: each if name == "seen" else np.delete(each, draw, axis=0) for name, each in vars(of).items()}
+    kept = vars(of).items()
+    left = {name: each if name == "seen" or each is None else np.delete(each, draw, axis=0) for name, each in kept}
     return Attention(**left)
 
 
 def of_norms(norms: Array) -> dict[str, float]:
-    """The catalogue's statistics of ‖∂L/∂q‖; NaN for what does not exist."""
-    rising = np.sort(norms, axis=None)
+    """The catalogue's statistics of ‖∂L/∂q‖ without those of NaN rows; NaN for what does not exist."""
+    rising = np.sort(norms[~np.isnan(norms)], axis=None)
     rows, squares = rising.size, rising**2
     total = squares.sum()
     return {

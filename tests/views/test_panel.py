@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.parameters import FIELD, FIELDS, Parameters
+from attn_tui.core.parameters import FIELD, FIELDS, Field, Parameters
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.panel import NAME, Editing, applicable, field_rows, panel_lines, value_text
@@ -43,7 +43,7 @@ def test_a_panel_has_exactly_its_height_and_width(parameters: Parameters, width:
 def test_only_fields_that_have_an_effect_are_shown() -> None:
     assert "multiplier" not in {field.name for field in applicable(DEFAULT)}
     assert "degrees_of_freedom" not in {field.name for field in applicable(DEFAULT)}
-    of_other_rules = {"layer", "position", "context_factor", "gain", "sink_logit"}
+    of_other_rules = {"layer", "position", "context_factor", "gain", "sink_logit", "arithmetic"}
     assert {field.name for field in FIELDS} - {field.name for field in applicable(LONGEST)} == of_other_rules
     for scale, name in {"inverse_layer": "layer", "llama4_position": "position", "yarn": "context_factor"}.items():
         assert FIELD[name] in applicable(replace(LONGEST, scale=scale))
@@ -135,10 +135,16 @@ def test_an_error_message_is_complete_on_small_screens(height: int) -> None:
 WORDS = [(field, choice) for field in FIELDS for choice in field.choices]
 
 
+def with_choice(field: Field, choice: str) -> Parameters:
+    """Parameters with this choice, in a format in which it has an effect."""
+    rounded = replace(DEFAULT, precision="bfloat16") if field.name == "arithmetic" else DEFAULT
+    return rounded.with_value(field.name, choice)
+
+
 @pytest.mark.parametrize("width", [21, 25])
 def test_no_word_is_cut(width: int) -> None:
     for field, choice in WORDS:
-        parameters = DEFAULT.with_value(field.name, choice)
+        parameters = with_choice(field, choice)
         line = next(line for line in shown(parameters, width=width) if line.startswith(field.label))
         assert value_text(field, parameters) in line
 
@@ -146,7 +152,7 @@ def test_no_word_is_cut(width: int) -> None:
 @pytest.mark.parametrize("width", [21, 25])
 def test_no_word_is_cut_in_ascii(width: int) -> None:
     for field, choice in WORDS:
-        parameters = DEFAULT.with_value(field.name, choice)
+        parameters = with_choice(field, choice)
         lines = texts_of(panel_lines(parameters, width, 36, ASCII))
         assert ASCII.say(value_text(field, parameters)) in next(
             line for line in lines if line.startswith(field.label)

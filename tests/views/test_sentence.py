@@ -7,9 +7,10 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Column, Estimate
+from attn_tui.core.theory.deviations import theory_of
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.sentence import sentence
-from attn_tui.tui.views.table import Contents
+from attn_tui.tui.views.table import Contents, with_theory
 
 HEALTHY: dict[str, float | None] = {
     "logit_std": 1.0,
@@ -124,3 +125,27 @@ def test_ascii_sentences_are_ascii() -> None:
     said = sentence(Contents([column(SATURATED), small]), ASCII)
     assert said.isascii()
     assert "With x 6.10e-5, sigma is 1" in said
+
+
+def test_lost_weight_and_nan_rows_are_named_if_they_matter() -> None:
+    lost = HEALTHY | {"weight_lost": 0.92, "nan_rows": 0.0}
+    assert say(column(lost)).endswith("all pass gradients; rounding loses 92 % of the weight.")
+    assert "rounding adds 2.0 % of the weight" in say(column(HEALTHY | {"weight_lost": -0.02}))
+    assert "weight" not in say(column(HEALTHY | {"weight_lost": 0.001, "nan_rows": None}))
+    some = say(column(HEALTHY | {"nan_rows": 0.25}))
+    assert some.endswith("; 25 % of rows are NaN, because logits overflow, and not counted.")
+
+
+def test_a_column_of_nan_rows_has_no_other_facts() -> None:
+    nothing = dict.fromkeys(HEALTHY) | {"nan_rows": 1.0}
+    said = say(column(nothing), column(HEALTHY, "sqrt_d_k", 0.125))
+    assert said.startswith("Unscaled, every row is NaN: logits overflow. With × 0.125, σ is 1")
+
+
+def test_theory_beside_rounded_numbers_is_that_of_exact_arithmetic() -> None:
+    measured = run(Parameters(d_k=8, n_keys=8, batch=4, precision="bfloat16"))
+    for rounded in (True, False):
+        contents = with_theory(measured, theory_of(measured))
+        assert contents.rounded
+        said = sentence(contents._replace(rounded=rounded), UNICODE)
+        assert said.endswith("Theory is that of exact arithmetic.") == rounded

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from ...core.errors import ParameterError
 from ...core.model_widths import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from .pane import Pane
@@ -39,8 +40,13 @@ class SteppingPane(Pane):
         self.set_value("d_k", step(self.parameters.d_k))
 
     def set_value(self, name: str, value: Value) -> None:
-        """Replace the value of a parameter."""
-        self.set_parameters(self.parameters.with_value(name, value))
+        """Replace the value of a parameter, or say why it is not accepted beside the others."""
+        try:
+            changed = self.parameters.with_value(name, value)
+        except ParameterError as error:
+            self.host.say(f"{error}.")
+        else:
+            self.set_parameters(changed)
 
     def set_parameters(self, parameters: Parameters) -> None:
         """Replace the parameters."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.statistics.catalogue import STATISTIC, UNIFORM, Statistic
+from ...core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
 from ...core.statistics.measurement import Column
 from ...core.statistics.status import is_sink
 from .glyphs import Glyphs
@@ -14,7 +14,8 @@ def sentence(contents: Contents, glyphs: Glyphs) -> str:
     """Return `Unscaled, logits spread to σ 8: 27 % of rows put everything on one key and 11 % pass no gradient. …`"""
     first, *others = contents.columns
     clauses = [_clause(first, None, glyphs), *(_clause(column, first, glyphs) for column in others)]
-    return glyphs.say(" ".join([*_disagreements(contents), *clauses]))
+    exact = ["Theory is that of exact arithmetic."] if contents.rounded and contents.theory else []
+    return glyphs.say(" ".join([*_disagreements(contents), *clauses, *exact]))
 
 
 def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: bool) -> str:
@@ -46,6 +47,9 @@ def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
     scaled = f"With × {short(column.multiplier, glyphs)}"
     who = {"none": "Unscaled", "file": "With the file's scale"}.get(column.rule, scaled)
     value = {name: estimate.value for name, estimate in column.measured.items()}
+    failed, lost = value.get("nan_rows") or 0, value.get("weight_lost") or 0
+    if failed == 1:
+        return f"{who}, every row is NaN: logits overflow."
     std, rows = value["logit_std"], _extreme_rows(column)
     if std is None:
         return f"{who}, no query sees a key."
@@ -59,6 +63,10 @@ def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
         facts += f"; attention is nearly uniform ({percent(fraction)} of ln n)"
     if is_sink(column.measured):
         facts += f"; the sink gets {percent(sink)}" if sink else f"; the first key gets {percent(first or 0)}"
+    if abs(lost) > MUCH_LOST:
+        facts += f"; rounding {'loses' if lost > 0 else 'adds'} {percent(abs(lost))} of the weight"
+    if failed:
+        facts += f"; {percent(failed)} of rows are NaN, because logits overflow, and not counted"
     return f"{spread}{link}{facts}."
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
+from ...core.parameters import ROUNDED
 from ...core.scales import SCALE_RULES
-from ...core.statistics.catalogue import FAR, STATISTICS, Statistic
-from ...core.statistics.measurement import Column, Measurement
+from ...core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
+from ...core.statistics.measurement import Column, Estimate, Measurement
 from ...core.theory.prediction import status_given
 from .glyphs import Glyphs
 from .lines import PRINTED, Line, Role, Span, fitted
@@ -63,11 +64,13 @@ class Contents(NamedTuple):
     columns: Sequence[Column]
     theory: Sequence[PredictedColumn] = ()
     deviations: Sequence[Mapping[str, float | None]] = ()  # of each column from its theory, in standard errors
+    rounded: bool = False  # whether numbers were rounded to a format, which theory ignores
 
 
 def with_theory(measurement: Measurement[Any], theory: Theory) -> Contents:
     """Return a measurement with its theory."""
-    return Contents(measurement.columns, theory.prediction.columns, theory.deviations)
+    rounded = theory.prediction.parameters.precision in ROUNDED
+    return Contents(measurement.columns, theory.prediction.columns, theory.deviations, rounded)
 
 
 class TableRow(NamedTuple):
@@ -151,10 +154,19 @@ def rows_for(contents: Contents, room: int) -> list[TableRow]:
     if len(everything) <= room:
         return everything
     known = [row.statistic.name for row in everything if row.statistic]
-    first = [name for name in (*ESSENTIAL, *_NEXT) if name in known]
+    first = [name for name in (*ESSENTIAL, *failures(contents.columns), *_NEXT) if name in known]
+    first = [*dict.fromkeys(first)]
     names = [*first, *(name for name in known if name not in first)]
     others = sum(row.statistic is None and not row.is_heading for row in everything)
-    return table_rows(contents, names[: max(room - others, len(ESSENTIAL))])
+    least = len(ESSENTIAL) + len(failures(contents.columns))
+    return table_rows(contents, names[: max(room - others, least)])
+
+
+def failures(columns: Sequence[Column]) -> list[str]:
+    """Return the statistics of NaN rows and lost weight that matter in any of the columns."""
+    least = {"nan_rows": 0.0, "weight_lost": MUCH_LOST}
+    values = {name: [column.measured.get(name, Estimate(None, None)).value for column in columns] for name in least}
+    return [name for name, each in values.items() if any(v is not None and abs(v) > least[name] for v in each)]
 
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
@@ -186,11 +198,18 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _
         room = CELL if shape.beside else shape.cell
         titles.append((("  " + column_title(column, glyphs, room - 2)).ljust(room)[:room], role))
         if shape.beside:
-            titles.append(("      theory".ljust(shape.cell - room), "theory"))
+            titles.append((_theory_title(contents, shape.cell - room), "theory"))
         elif shape.instead:
             titles[-1] = (f"  {glyphs.say(column_word(column.rule))}".ljust(VALUE), role)
-            titles.append(("    theory".ljust(shape.cell - VALUE), "theory"))
+            titles.append((_theory_title(contents, shape.cell - VALUE)[2:].ljust(shape.cell - VALUE), "theory"))
     return fitted(tuple(titles), shape.width)
+
+
+def _theory_title(contents: Contents, width: int) -> str:
+    """Return the title of exact values in `width` cells: beside rounded numbers it names the arithmetic."""
+    if not contents.rounded:
+        return "      theory".ljust(width)
+    return _longest(["exact arithmetic", "      exact"], width).ljust(width)
 
 
 def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
@@ -318,7 +337,8 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         table.add_column(Text("  " + column_title(column, glyphs), PRINTED[role]), no_wrap=True)
         if contents.theory:
-            table.add_column(Text("      theory", PRINTED["theory"]), no_wrap=True)
+            word = "exact arithmetic" if contents.rounded else "      theory"
+            table.add_column(Text(word, PRINTED["theory"]), no_wrap=True)
     for row in table_rows(contents):
         if row.is_heading:
             table.add_row(Text(glyphs.say(row.label), PRINTED["heading"]))

@@ -51,11 +51,16 @@ class ParameterPanel(LinesWidget, can_focus=True):
         parameters: Parameters,
         change: Callable[[Parameters], object],
         reject: Callable[[str], object],
+        say: Callable[[str], object],
     ) -> None:
-        """Show `parameters`; `change` is called with edited ones, `reject` with an error message, "" if resolved."""
+        """Show `parameters`; `change` is called with edited ones.
+
+        `reject` is called with the error message for the text being typed, "" if resolved, and `say` with the reason
+        why a step is not possible.
+        """
         super().__init__()
         self.parameters = parameters
-        self._change, self._reject = change, reject
+        self._change, self._reject, self._say = change, reject, say
         self._before = parameters  # restored if typing is cancelled
 
     def show(self, parameters: Parameters) -> None:
@@ -179,8 +184,13 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self.redraw()
 
     def ask(self, name: str, value: Value) -> None:
-        """Change the value of a field."""
-        self.ask_for(self.parameters.with_value(name, value))
+        """Change the value of a field, or say why it is not accepted beside the others."""
+        try:
+            changed = self.parameters.with_value(name, value)
+        except ParameterError as error:
+            self._say(f"{error}.")
+        else:
+            self.ask_for(changed)
 
     def ask_for(self, parameters: Parameters) -> None:
         """Change the parameters."""

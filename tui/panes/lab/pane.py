@@ -63,7 +63,7 @@ class LabPane(TwoParts, SteppingPane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.panel = self.left = ParameterPanel(host.parameters, host.change, self._typed)
+        self.panel = self.left = ParameterPanel(host.parameters, host.change, self._typed, host.say)
         self.results = self.right = self.in_front = Results(host.glyphs)
         self.answer: Answer | None = None  # the one on screen
         self.last_step = by(1)  # the step of d_k that the last key made

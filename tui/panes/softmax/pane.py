@@ -252,7 +252,12 @@ class SoftmaxPane(Pane):
 
     def _set_parameter(self, name: str, value: Value) -> None:
         self.editing = Editing(self.editing.at)
-        self.host.change(self.parameters.with_value(name, value))
+        try:
+            changed = self.parameters.with_value(name, value)
+        except ParameterError as error:
+            self.host.say(f"{error}.")
+        else:
+            self.host.change(changed)
 
     def _change(self, changed: Callable[[], Example], at: int) -> None:
         """Apply a change and select score `at`; if the change is invalid, show why."""

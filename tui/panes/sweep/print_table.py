@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....core.export.sweep import SweepResult, place_titles, place_words
+from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
 from ...views.glyphs import Glyphs
 from ...views.histograms import axis_span, sparkline
@@ -168,7 +169,7 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
 
 
 def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> list[str]:
-    """Return sentences on where softmax freezes, without a second axis, and on the marks in the table."""
+    """Return sentences on where softmax freezes, without a second axis, and on what the table shows."""
     sentences: list[str] = []
     columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
     known = [
@@ -181,4 +182,13 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
         sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
     if any(is_far(column.get(name)) for point in deviations for column in point for name in sweep.shown):
         sentences.append(f"! marks values more than {FAR:g} standard errors from the exact value.")
+    shown = {
+        name
+        for _, prediction in sweep.points
+        for column in prediction.columns
+        for name in sweep.shown
+        if column.values[name] is not None
+    }
+    if shown and any(point.parameters.precision in ROUNDED for point, _ in sweep.points):
+        sentences.append("Exact values are those of exact arithmetic, whatever the number format.")
     return sentences

@@ -1,0 +1,95 @@
+"""Rows of attention whose weights were rounded to a number format: their statistics, without those that are NaN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..attention.precision import RowWeights, weight_lost
+from ..attention.softmax import RowStatistics, weight_statistics
+from .counting import Chosen
+
+_FIELDS = len(fields(RowStatistics))
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedRows:
+    """Some rows, NaN rows with weights 0 and as if they saw nothing."""
+
+    weights: FloatArray  # (rows, n)
+    visible: FloatArray  # (rows,) keys that the row sees; 0 for a NaN row
+    failed: BoolArray  # (rows,) whether the row is NaN
+    lost: FloatArray  # (rows,) weight
+    missing: FloatArray  # (rows,) 1 − Σp̂: the sink's share and what is lost
+    statistics: RowStatistics
+    hidden: BoolArray | None  # (rows, n)
+
+    def seen_weights(self, rows: Chosen) -> FloatArray:
+        """Return the weights of the visible keys of some rows, without NaN rows, in one dimension."""
+        seen = np.broadcast_to(self.visible[rows, np.newaxis] > 0, self.weights[rows].shape)
+        return self.weights[rows][seen if self.hidden is None else seen & ~self.hidden[rows]]
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedResults:
+    """Results of the rows of a block, filled piece by piece."""
+
+    visible: FloatArray  # (rows,) as in RoundedRows
+    lost: FloatArray
+    failed: FloatArray
+    statistics: FloatArray  # (6, rows)
+
+    @classmethod
+    def empty(cls, rows: int) -> RoundedResults:
+        """Return results for a block of `rows`, none of which is there yet."""
+        return cls(np.zeros(rows), np.zeros(rows), np.zeros(rows), np.zeros((_FIELDS, rows)))
+
+    def put(self, rows: slice, found: RoundedRows) -> None:
+        """Store the results of some rows."""
+        self.visible[rows], self.lost[rows], self.failed[rows] = found.visible, found.lost, found.failed
+        self.statistics[:, rows] = [*vars(found.statistics).values()]
+
+    def row_statistics(self, shape: tuple[int, int]) -> RowStatistics:
+        """Return the statistics of all rows in this shape (draws, rows)."""
+        return RowStatistics(*self.statistics.reshape(-1, *shape))
+
+    def sums(self, shape: tuple[int, int]) -> dict[str, FloatArray]:
+        """Return the sums (draws,) of lost weight and NaN rows; what is lost is not the sink's, but missing in Σp̂."""
+        lost, failed = (each.reshape(shape).sum(axis=1) for each in (self.lost, self.failed))
+        return {"lost": lost, "nan": failed, "sink": -lost}
+
+
+def rounded_rows(block: RowWeights, hidden: BoolArray | None, draws: slice, rows: slice) -> RoundedRows:
+    """Return some rows of a block of weights (draws, rows, n); `hidden` has its shape and marks masked keys."""
+    weights = block.weights[draws, rows].reshape(-1, block.weights.shape[-1])
+    rounded = RowWeights(weights, block.sink[draws, rows].ravel())
+    hidden = None if hidden is None else hidden[draws, rows].reshape(weights.shape)
+    failed = np.isnan(weights[:, 0])
+    if failed.any():
+        weights = np.where(failed[:, np.newaxis], 0, weights)
+    sees = weights.shape[1] - (0 if hidden is None else np.count_nonzero(hidden, axis=1))
+    visible = np.where(failed, 0, sees).astype(np.float64)
+    return RoundedRows(
+        weights=weights,
+        visible=visible,
+        failed=failed,
+        lost=np.where(visible > 0, weight_lost(rounded), 0),
+        missing=1 - weights.sum(axis=1, dtype=np.float64),
+        statistics=weight_statistics(weights, visible, hidden),
+        hidden=hidden,
+    )
+
+
+def clear_infinite(scores: FloatArray, rounded: RowWeights, hidden: BoolArray | None) -> BoolArray | None:
+    """Replace infinite and NaN scores (…, n) by 0; return which scores are left out, None if none are.
+
+    Those are hidden, infinite, or of a NaN row.
+    """
+    left_out = ~np.isfinite(scores)
+    if not left_out.any():  # then no row is NaN
+        return hidden
+    scores[left_out] = 0
+    left_out |= np.isnan(rounded.weights[..., :1])
+    return left_out if hidden is None else left_out | hidden

@@ -1,0 +1,120 @@
+"""Attention in few bits agrees with PyTorch's: data/low_precision.npz, made by data/make_low_precision.py."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.attention.formats import FORMATS
+from attn_tui.core.attention.precision import (
+    Arithmetic,
+    logits_of,
+    product_inputs,
+    product_scores,
+    round_to,
+    row_weights,
+)
+from attn_tui.core.attention.row_gradients import query_gradient_norms, upstream, weight_gradients
+from attn_tui.core.attention.softmax import shift_rows
+
+REFERENCE = np.load(Path(__file__).parents[1] / "data" / "low_precision.npz")
+HALVES = ("float16", "bfloat16")
+EIGHTS = ("float8_e4m3fn", "float8_e5m2")
+EXACT = ("exact sums", "exact sums, causal", "exact sums, soft-cap", "overflow")
+NORMAL = ("normal", "normal, unscaled", "normal, soft-cap")
+
+
+class Case:
+    """The arrays of one case, and what this program makes of its queries and keys."""
+
+    def __init__(self, name: str, case: str, arithmetic: Arithmetic) -> None:
+        self.prefix = f"{name}/{case}/"
+        multiplier, cap, causal = (*self["setting"], 0, 0)[:3]
+        self.q, self.k = product_inputs(self["q"], self["k"], name)
+        self.scores = product_scores(self.q, self.k, name, arithmetic)
+        self.logits = logits_of(self.scores, name, arithmetic, multiplier, cap or None)
+        self.hidden = ~np.tril(np.ones(self.scores.shape, np.bool_)) if causal else None
+        self.weights = row_weights(self.logits, name, arithmetic, self.hidden).weights
+        self.multiplier, self.cap = multiplier, cap
+
+    def __getitem__(self, quantity: str) -> Any:
+        return REFERENCE[self.prefix + quantity]
+
+
+def steps(found: Any, expected: Any, name: str) -> Any:
+    """The differences in units of the last place; 0 for two NaN or two equal infinities."""
+    form = FORMATS[name]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponent = np.maximum(np.floor(np.log2(np.abs(expected))), form.min_exponent)
+        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        return np.where(same, 0, np.abs(found - expected) / 2.0 ** (exponent - form.mantissa))
+
+
+@pytest.mark.parametrize("case", EXACT)
+@pytest.mark.parametrize("name", HALVES)
+def test_eager_arithmetic_is_pytorchs_bit_for_bit_if_sums_are_exact(name: str, case: str) -> None:
+    """Then the order of the sums does not matter, and every other result is rounded once."""
+    own = Case(name, case, "eager")
+    for found, quantity in ((own.scores, "scores"), (own.logits, "logits"), (own.weights, "weights")):
+        assert np.array_equal(found, own[quantity], equal_nan=True), quantity
+
+
+@pytest.mark.parametrize("case", NORMAL)
+@pytest.mark.parametrize("name", HALVES)
+def test_eager_arithmetic_is_pytorchs_but_for_the_order_of_sums(name: str, case: str) -> None:
+    """A float32 sum near the middle of two numbers may be rounded to the other; the soft-cap's steps add up to 3."""
+    own = Case(name, case, "eager")
+    for found, quantity in ((own.scores, "scores"), (own.logits, "logits"), (own.weights, "weights")):
+        apart = steps(found, own[quantity], name)
+        assert apart.max() <= (3 if quantity == "logits" and own.cap else 1), quantity
+        assert np.mean(apart > 0) < 0.01, quantity
+
+
+def test_overflow_makes_the_rows_nan_that_are_nan_in_pytorch() -> None:
+    own = Case("float16", "overflow", "eager")
+    failed = np.isnan(own["weights"]).any(axis=-1)
+    assert 0 < np.count_nonzero(failed) < len(failed)
+    assert np.isnan(own.weights).any(axis=-1).tolist() == failed.tolist()
+    assert np.isnan(own["gradient"]).tolist() == failed.tolist()
+
+
+@pytest.mark.parametrize("case", ["exact sums", "exact sums, causal", "exact sums, soft-cap", *NORMAL])
+@pytest.mark.parametrize("name", HALVES)
+def test_gradients_of_rounded_weights_are_pytorchs(name: str, case: str) -> None:
+    """PyTorch rounds the backward pass too, which moves a norm by up to 2 % in bfloat16."""
+    own = Case(name, case, "eager")
+    logits = np.where(own.hidden, 0, own.logits) if own.hidden is not None else own.logits
+    received = upstream(own["g"], own["v"], shift_rows(logits.copy(), own.hidden))
+    missing = 1 - own.weights.sum(axis=-1, dtype=np.float64)
+    found = weight_gradients(own.weights, received, missing)
+    if own.cap:
+        np.multiply(found.entries, 1 - np.square(own.logits / own.cap), out=found.entries)
+    norms = query_gradient_norms(found, own.multiplier, own.k)
+    assert norms == pytest.approx(own["gradient"], rel=2.0 ** -(FORMATS[name].mantissa - 2), abs=1e-3)
+
+
+@pytest.mark.parametrize("case", ["fused", "fused unscaled"])
+@pytest.mark.parametrize("name", HALVES)
+def test_fused_arithmetic_is_that_of_pytorchs_flash_attention(name: str, case: str) -> None:
+    """Its values are an identity, so its output is its weights, rounded once more; its exponential is approximate."""
+    own = Case(name, case, "fused")
+    apart = steps(round_to(own.weights, name).values, own["output"], name)
+    assert apart.max() <= 3
+    assert np.mean(apart > 0) < 0.1
+    exact = Case(name, case, "eager").weights
+    assert np.mean(exact != own["output"]) > 0.15
+
+
+@pytest.mark.parametrize("name", EIGHTS)
+def test_conversions_to_float8_are_pytorchs(name: str) -> None:
+    numbers, expected = (REFERENCE[f"{name}/numbers/{quantity}"] for quantity in ("numbers", "rounded"))
+    assert np.array_equal(round_to(numbers, name).values, expected)
+
+
+@pytest.mark.parametrize("case", ["fused", "fused sharp"])
+@pytest.mark.parametrize("name", EIGHTS)
+def test_float8_attention_agrees_with_the_same_steps_in_pytorch(name: str, case: str) -> None:
+    own = Case(name, case, "fused")
+    assert np.array_equal(own.q, own["stored_q"])
+    assert np.array_equal(own.k, own["stored_k"])
+    assert own.weights == pytest.approx(own["weights"], rel=1e-5)
