@@ -8,16 +8,18 @@ from pathlib import Path
 
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.core.statistics.status import MEANINGS
 
 PAGE = Path(__file__).with_name("json.md")
 TYPES = {"integer": "integer", "real": "number", "choice": "string"}
 
 
 def renewed(page: str) -> str:
-    """Return the page with its tables of statistics and of parameters made again."""
+    """Return the page with its tables of statuses, statistics and parameters made again."""
     statistics = [(f"`{s.name}`", s.unit, "yes" if s.optional else "no", s.definition) for s in STATISTICS]
     accepted = {field.name: field.accepted for field in FIELDS} | {"scale": "name of a scale rule"}
     fields = [(f"`{field.name}`", TYPES[field.kind], accepted[field.name], field.help) for field in FIELDS]
+    page = _with_table(page, "status | when", [(f"`{word}`", meaning) for word, meaning in MEANINGS.items()])
     page = _with_table(page, "name | unit | optional | meaning", statistics)
     return _with_table(page, "name | type | accepted | meaning", fields)
 

@@ -1,20 +1,8 @@
 """status: what the statistics of a head say, in one word.
 
-The first line that applies decides:
-
-- **NaN**: some rows are NaN.
-- **uniform**: entropy is above 98 % of its maximum. With few keys, the first has much of the weight all the same.
-- **sink**: the first key has more than 30 % of the weight, and more than twice that of a uniform row; or a sink logit
-  has more than 30 %. Low entropy on the first key is not a look-up.
-- **one-hot**: most rows put everything on one key. One key that stands out does so without a large σ.
-- **frozen**: σ of a row's logits is at least √(2 ln n), where the random-energy model freezes.
-- **freezing**: it is at least 1/√2 of that, where half of the entropy is lost to first order, H ≈ ln n − σ²/2. Or
-  less than a third of the entropy is left; normal logits keep more up to √(2 ln n), for at most 8192 keys.
-- **healthy**: everything else.
-
-A large σ alone does not freeze: if half of the keys are far below the others, these share the weight. So rows whose
-largest weight is at most 20 % are neither frozen nor freezing; that of normal logits is at least 23 % at √(2 ln n),
-for at most 8192 keys.
+The order of the words: NaN rows have no other statistics. Uniform comes before sink, because with few keys the first
+has much of the weight all the same; sink before one-hot, because low entropy on the first key is not a look-up; and
+one-hot before frozen, because one key that stands out does so without a large σ.
 """
 
 from __future__ import annotations
@@ -23,17 +11,37 @@ import math
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from .catalogue import SINK, UNIFORM
+from .catalogue import ONE_HOT, SINK, UNIFORM
 from .measurement import Estimate
 
 Status: TypeAlias = Literal["uniform", "healthy", "freezing", "frozen", "sink", "one-hot", "NaN"]
 
-FROZEN = 1.0  # the freezing ratio from which softmax is frozen
-FREEZING = math.sqrt(0.5)  # the freezing ratio from which it is freezing
-BY_CHANCE = 2.0  # times its weight in a uniform row; the first key of a sink gets more
+# The freezing ratio, σ over √(2 ln n), from which softmax is frozen in the random-energy model.
+FROZEN = 1.0
+# The ratio from which it is freezing: to first order H = ln n − σ²/2, so half of the entropy is lost.
+FREEZING = math.sqrt(0.5)
+# A large σ alone does not freeze: if half of the keys are far below the others, these share the weight. So the
+# largest weight must be above this; that of normal logits is at least 23 % at √(2 ln n), for at most 8192 keys.
+GATHERED = 0.2
+# The share of ln n below which entropy is not healthy whatever σ; normal logits keep as much up to √(2 ln n).
+LOST = 1 / 3
+# The first key of a sink has more than this many times its weight in a uniform row.
+BY_CHANCE = 2.0
 MOST = 0.5  # of the rows
-GATHERED = 1 / 3  # of ln n: a smaller entropy is not healthy
-SHARED = 0.2  # a largest weight of at most this is not freezing, whatever σ
+
+_MUCH, _FEW = f"{100 * SINK:.0f} %", f"{100 * GATHERED:.0f} %"
+MEANINGS: dict[Status, str] = {
+    "NaN": "some rows are NaN",
+    "uniform": f"entropy is above {100 * UNIFORM:.0f} % of its maximum",
+    "sink": f"the first key has more than {_MUCH} of the weight, and more than twice what it has in uniform rows; or "
+    f"a sink logit has more than {_MUCH}",
+    "one-hot": f"most rows have more than {100 * ONE_HOT:.0f} % of the weight on one key",
+    "frozen": "σ of a row's logits is at least √(2 ln n), n being its visible keys, and the largest weight is above "
+    f"{_FEW}",
+    "freezing": f"σ is at least 1/√2 of that, and the largest weight is above {_FEW}; or entropy is below a third of "
+    "its maximum",
+    "healthy": "none of these",
+}  # the first that applies is the status
 
 
 def status(measured: Mapping[str, Estimate], exact_ratio: float | None = None) -> Status | None:
@@ -57,9 +65,9 @@ def status(measured: Mapping[str, Estimate], exact_ratio: float | None = None) -
         return "sink"
     if one_hot > MOST:
         return "one-hot"
-    if ratio >= FROZEN and most > SHARED:
+    if ratio >= FROZEN and most > GATHERED:
         return "frozen"
-    return "freezing" if entropy < GATHERED or (ratio >= FREEZING and most > SHARED) else "healthy"
+    return "freezing" if entropy < LOST or (ratio >= FREEZING and most > GATHERED) else "healthy"
 
 
 def is_sink(measured: Mapping[str, Estimate]) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Estimate
-from attn_tui.core.statistics.status import Status, status
+from attn_tui.core.statistics.status import MEANINGS, Status, status
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import status_given
 
@@ -58,6 +58,10 @@ def said(exact_ratio: float | None = None, **changes: float | None) -> Status | 
 )
 def test_the_first_word_that_applies_is_given(changes: dict[str, float | None], word: Status | None) -> None:
     assert said(**changes) == word
+
+
+def test_every_word_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(get_args(Status))
 
 
 def test_an_exact_ratio_replaces_the_measured_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from ....core.errors import InputError
 from ....core.parameters import FIELD
 from ....core.scales import SCALE_RULES
 from ....core.statistics.measurement import Measurement
+from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, with_scale
 from ...views.glyphs import Glyphs
 from ..command import Command, Given
@@ -238,15 +240,11 @@ Read captured queries and keys and print the statistics of their attention: one
 line per head, or the whole table and histograms of a single head. If some heads
 cannot be read, the others are still printed and the exit status is 2. A head's
 status is the first of these words that applies:
-  uniform    entropy is above 98 % of its maximum
-  sink       the first key gets more than 30 % of the weight, and more than
-             twice what it gets in uniform rows
-  one-hot    most rows have more than 95 % of the weight on one key
-  frozen     σ of a row's logits is at least √(2 ln n) for n visible keys, and
-             the largest weight above 20 %
-  freezing   σ is at least 71 % of that, and the largest weight above 20 %; or
-             entropy is below 33 %
-  healthy    none of these""",
+"""
+    + "\n".join(
+        textwrap.fill(meaning, 78, initial_indent=f"  {word.ljust(9)} ", subsequent_indent=" " * 12)
+        for word, meaning in MEANINGS.items()
+    ),
     examples="""\
 examples:
   attn-tui inspect heads.npz                              every head

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.status import Status
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, line_width
+from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import percent, short
 
 MARGIN = 4  # cells for the number of a layer
@@ -31,7 +31,7 @@ class HeadMap:
 def map_lines(
     head_map: HeadMap, statistic: Statistic, cursor: tuple[int, int], width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return a title, a line per layer and the legend; of a map that does not fit, the part around the cursor."""
+    """Return a title, a line per layer and the legends; of a map that does not fit, the part around the cursor."""
     most = max(head_map.heads)
     each = min(max((width - MARGIN) // most, 1), _WIDEST)
     across, down = (width - MARGIN) // each, max(height - 4, 1)
@@ -51,10 +51,9 @@ def map_lines(
             mark = MARKS.get(head_map.statuses.get(where) or "healthy", "")
             line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
-    legend = _legend(statistic, low, high, bool(found), glyphs)
+    lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
     if each >= _WIDEST:
-        legend = _with_marks(legend, head_map, width, glyphs)
-    lines.append(fitted(legend, width))
+        lines += [fitted(line, width) for line in _marks(head_map)]
     return lines[:height]
 
 
@@ -100,14 +99,15 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, g
     return text.ljust(each), role
 
 
-def _with_marks(legend: Line, head_map: HeadMap, width: int, glyphs: Glyphs) -> Line:
-    """Return the legend with the marks that the map has, as many as fit."""
+def _marks(head_map: HeadMap) -> Iterator[Line]:
+    """Yield a line that explains the marks on the map, if there are any."""
     there = {*head_map.statuses.values()}
+    spans: list[Span] = []
     for status, mark in MARKS.items():
-        longer: Line = (*legend, (glyphs.say(" · "), "dim"), (mark, "scaled"), (f" {status}", "dim"))
-        if status in there and line_width(longer) <= width:
-            legend = longer
-    return legend
+        if status in there:
+            spans.extend([(mark, "scaled"), (f" {status}  ", "dim")])
+    if spans:
+        yield tuple(spans)
 
 
 def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: Glyphs) -> Line:

@@ -155,6 +155,6 @@ def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
     freezing = here.theory[index].freezing if here.theory else None
     word = status_given(freezing, here.columns[index].measured) or ""
     places = freezing.words() if freezing else ()
-    forms = [f"{word}; {place}" if word else place for place in places[:2]]
+    forms = [place if place.startswith(word) else f"{word}; {place}" for place in places[:2]]
     fitting = (form for form in (*map(glyphs.say, forms), word) if len(form) <= room)
     return [(next(fitting, ""), "dim")]

@@ -1,0 +1,14 @@
+"""The meanings of the status words, for the help of panes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...core.statistics.status import MEANINGS, Status
+
+
+def status_help(marks: Mapping[Status, str]) -> str:
+    """Return a paragraph with every status, its mark if it has one, and its meaning."""
+    told = [f"{word} ({marks[word]})" if word in marks else word for word in MEANINGS]
+    parts = [f"{word}: {meaning}" for word, meaning in zip(told, MEANINGS.values(), strict=True)]
+    return f"The status is the first of these words that applies. {'. '.join(parts)}."
