@@ -17,6 +17,7 @@ from attn_tui.tui.panes.rules.view import (
     NAME,
     Shown,
     columns_in,
+    curve_cells,
     left_out,
     next_columns,
     table_lines,
@@ -55,7 +56,7 @@ def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
 def test_pages_show_every_column_and_always_the_sorted_one(width: int, by: str) -> None:
     first, seen = 0, set[str]()
     for _ in COLUMNS:
-        here = columns_in(width, first, by, 3)
+        here = columns_in(width, first, by, curve_cells(CURVES, width))
         assert here == [column for column in COLUMNS if column in here]
         assert by in (*here, "rule")
         missing = left_out(width, first, by, CURVES)

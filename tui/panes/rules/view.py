@@ -95,10 +95,16 @@ def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
 
 
 def curve_cells(curves: RuleCurves | None, width: int) -> int:
-    """Return the width of a sparkline: two cells for each d_k if all columns fit, or else one."""
+    """Return the width of a sparkline: two cells for each d_k if all columns fit, otherwise one; or its title's."""
     points = len(curves.d_ks) if curves else 11
+    title = len(_ends(curves))
     everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + 1 + _STATUS + 2
-    return points * (2 if width >= everything + 2 * points else 1)
+    return max(points * (2 if width >= everything + 2 * points else 1), title)
+
+
+def _ends(curves: RuleCurves | None) -> str:
+    """Return the first and the last d_k of the sparklines."""
+    return "" if curves is None else f"{curves.d_ks[0]} to {curves.d_ks[-1]}"
 
 
 def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -133,7 +139,7 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
         spans: list[Span] = [(title.ljust(NAME), sorted_by if here else "heading")]
         for column in columns:
             if column == CURVE:
-                ends = "" if shown.curves is None else f"{shown.curves.d_ks[0]} to {shown.curves.d_ks[-1]}"
+                ends = _ends(shown.curves)
                 text = ("entropy at d_k", ends)[number][: max(cells, len(ends))]
                 if len("entropy at d_k") > cells:
                     text = ("at d_k", ends)[number]
