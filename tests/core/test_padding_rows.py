@@ -49,7 +49,7 @@ def test_rows_of_padding_tokens_are_not_counted(head: int) -> None:
     tensors = load_file(PADDED)
     capture = open_capture(PADDED)
     layer, lengths = capture.layers[0], (70, 21)
-    q, k = (np.float64(tensors[f"layers.0.attn.{side}"][:, head]) for side in ("q", "k"))
+    q, k = (tensors[f"layers.0.attn.{side}"][:, head].astype(np.float64) for side in ("q", "k"))
     assert layer.scale is not None
     texts = [layer.scale * q[text, :n] @ k[text, :n].T for text, n in enumerate(lengths)]
     assert_measured(PADDED, 0, head, [row for logits in texts for row in logits])
