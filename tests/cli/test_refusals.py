@@ -39,6 +39,13 @@ from cli_runner import SAMPLE, Captured, assert_refused, refusal
         (["report", "--scale", "nan"], "--scale: … 'nan'"),
         (["report", "--scale", "0.5", "--multiplier", "2"], "--scale … --multiplier"),
         (["report", "--scale", "log_d_k", "--d-k", "1"], "1/ln d_k … d_k = 1"),
+        (["report", "--arithmetic", "exact"], "--arithmetic: … one of eager, fused … 'exact'"),
+        (["report", "--arithmetic", "eager", "--precision", "float8_e5m2"], "arithmetic: … fused … float8 e5m2"),
+        (
+            ["sweep", "--arithmetic", "eager", "--vary", "precision=float16,float8_e5m2"],
+            "arithmetic: … fused … float8",
+        ),
+        (["rules", "--arithmetic", "eager", "--precision", "float8_e4m3fn"], "arithmetic: … fused … float8 e4m3"),
         (["report", "--format", "xml"], "--format: … one of table, json, csv, markdown … 'xml'"),
         (["report", "-o", "."], ".: … directory"),
         (["report", "-o", "no/such/report.json"], "directory"),

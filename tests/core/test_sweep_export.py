@@ -3,15 +3,19 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from attn_tui.core.export.report import report_markdown
 from attn_tui.core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Measurement
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import Prediction, status_given
+from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from sweeps import points
 
 ASKED = Parameters(n_keys=128, n_queries=8, batch=4, scale="mup")
@@ -78,3 +82,17 @@ def test_without_a_known_law_freezing_is_absent_and_the_status_is_measured() -> 
     [point] = json.loads(sweep_json(SweepResult(capped, (64,), found, "")))["points"]
     assert [column["freezing"] for column in point["columns"]] == [None, None]
     assert [column["status"] for column in point["columns"]] == ["frozen", "healthy"]
+
+
+def test_exact_values_beside_rounded_ones_are_named_in_every_format() -> None:
+    asked = Parameters(d_k=4, n_keys=8, n_queries=4, batch=2, precision="bfloat16", arithmetic="eager")
+    for p, title in ((asked, "theory (exact arithmetic)"), (replace(asked, precision="float32"), "theory")):
+        found = SweepResult(p, (4,), [(point, predict(p)) for point in points(p, (4,))], "attn-tui sweep")
+        assert f"| entropy, {title} |" in sweep_markdown(found)
+        assert json.loads(sweep_json(found))["theory_arithmetic"] == "exact"
+        assert {row["theory_arithmetic"] for row in csv.DictReader(io.StringIO(sweep_csv(found)))} == {"exact"}
+        assert f"| {title} |" in report_markdown(run(p), predict(p))
+        sentences = sweep_sentences(found, [])
+        assert ("Exact values are those of exact arithmetic, whatever the number format." in sentences) == (
+            p == asked
+        )

@@ -6,6 +6,7 @@ import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.tui.compute.measure import Answer
+from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
 from attn_tui.tui.views.panel import applicable
@@ -218,3 +219,37 @@ async def test_a_scale_without_a_value_can_be_stepped_past(stage: Stage) -> None
         await stage.press("s")
     await stage.settled()
     assert stage.asked == replace(SMALL, d_k=1)
+
+
+EAGER = replace(SMALL, precision="bfloat16", arithmetic="eager")
+NO_EAGER = "arithmetic: must be fused with format float8 e4m3; no kernel rounds scores to it."
+
+
+async def notice(stage: Stage) -> str:
+    """Return the message at the bottom of the screen."""
+    await stage.until(lambda: stage.app.notice.display, "a notice")
+    await stage.still()
+    return stage.words(stage.app.notice)
+
+
+@played(EAGER, settled=True)
+async def test_a_format_that_the_arithmetic_excludes_is_refused_with_the_reason(stage: Stage) -> None:
+    await stage.press("f")
+    assert NO_EAGER in await notice(stage)
+    assert stage.app.parameters == EAGER
+    await stage.press(*["tab"] * ([field.name for field in applicable(EAGER)].index("precision") + 1), "up")
+    assert NO_EAGER in await notice(stage)
+    assert stage.app.parameters == EAGER
+    assert not stage.lab.is_stale
+    await stage.press("tab", "up", "shift+tab", "up")
+    assert stage.app.parameters == replace(EAGER, precision="float8_e4m3fn", arithmetic="fused")
+    await stage.press("tab", "up")
+    assert NO_EAGER in await notice(stage)
+
+
+@played(EAGER)
+async def test_the_softmax_pane_refuses_such_a_format_too(stage: Stage) -> None:
+    pane = await stage.opened(SoftmaxPane)
+    stage.send("f")
+    assert NO_EAGER in await notice(stage)
+    assert pane.parameters == EAGER

@@ -133,7 +133,9 @@ def test_lost_weight_and_nan_rows_are_named_if_they_matter() -> None:
     assert "rounding adds 2.0 % of the weight" in say(column(HEALTHY | {"weight_lost": -0.02}))
     assert "weight" not in say(column(HEALTHY | {"weight_lost": 0.001, "nan_rows": None}))
     some = say(column(HEALTHY | {"nan_rows": 0.25}))
-    assert some.endswith("; 25 % of rows are NaN, because logits overflow, and not counted.")
+    assert some.endswith("; 25 % of rows are NaN (logits overflow) and not counted.")
+    both = say(column(HEALTHY | {"nan_rows": 0.25}), column(HEALTHY | {"nan_rows": 0.1}, "sqrt_d_k", 0.125))
+    assert both.endswith("; 10 % of rows are NaN.")
 
 
 def test_a_column_of_nan_rows_has_no_other_facts() -> None:

@@ -30,6 +30,7 @@ from attn_tui.tui.views.table import (
     measured_text,
     rich_table,
     row_line,
+    rows_for,
     table_lines,
     table_rows,
 )
@@ -176,6 +177,30 @@ def test_theory_is_beside_measurements_if_it_fits() -> None:
     assert line.count("64.00") == 1
     assert line.count("1.000") == 1
     assert line.count("±") == 2
+
+
+@pytest.mark.parametrize("width", [BESIDE, 140, 200])
+@pytest.mark.parametrize("instead", [False, True])
+def test_beside_rounded_numbers_theory_is_titled_exact(width: int, instead: bool) -> None:
+    for at, word in ((width, "exact"), (200, "exact arithmetic")):
+        title = text_of(drawn(FULL._replace(rounded=True), at, instead)[0])
+        assert title.count(word) == 2
+        assert "theory" not in title
+        assert len(title) == at
+    title = text_of(drawn(FULL._replace(rounded=True), 80, True)[0])
+    assert title.count("exact") == 2
+    assert "theory" not in title
+
+
+def test_nan_rows_and_much_lost_weight_are_shown_on_any_screen() -> None:
+    def names(**values: Estimate) -> list[str]:
+        contents = Contents(with_values(MEASURED.columns, **values))
+        return [row.statistic.name for row in rows_for(contents, 5) if row.statistic]
+
+    some = {name: Estimate(0.2, 0.01) for name in ("nan_rows", "weight_lost")}
+    few = {name: Estimate(0.0005, 0.01) for name in ("nan_rows", "weight_lost")} | {"nan_rows": Estimate(0.0, 0.0)}
+    assert {*names(**some)} == {*ESSENTIAL, "nan_rows", "weight_lost"}
+    assert {*names(**few)} == {*ESSENTIAL}
 
 
 def test_theory_replaces_standard_errors_on_request() -> None:

@@ -239,6 +239,7 @@ def outside(histograms: Sequence[Histogram], span: AxisSpan, room: int) -> Line:
 
 
 def _extent(histograms: Sequence[Histogram]) -> tuple[float, float]:
-    """Return the lowest 0.05 % quantile and the highest 99.95 % quantile of the histograms."""
-    points = [histogram.quantiles((0.0005, 0.9995)) for histogram in histograms]
+    """Return the lowest 0.05 % quantile and the highest 99.95 % quantile of the histograms that are not empty."""
+    points = [histogram.quantiles((0.0005, 0.9995)) for histogram in histograms if histogram.total]
+    points = points or [[histogram.axis.low, histogram.axis.high] for histogram in histograms]
     return min(low for low, _ in points), max(high for _, high in points)

@@ -66,7 +66,8 @@ def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
     if abs(lost) > MUCH_LOST:
         facts += f"; rounding {'loses' if lost > 0 else 'adds'} {percent(abs(lost))} of the weight"
     if failed:
-        facts += f"; {percent(failed)} of rows are NaN, because logits overflow, and not counted"
+        why = "" if before is not None and before.measured["nan_rows"].value else " (logits overflow) and not counted"
+        facts += f"; {percent(failed)} of rows are NaN{why}"
     return f"{spread}{link}{facts}."
 
 

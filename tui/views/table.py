@@ -198,18 +198,18 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _
         room = CELL if shape.beside else shape.cell
         titles.append((("  " + column_title(column, glyphs, room - 2)).ljust(room)[:room], role))
         if shape.beside:
-            titles.append((_theory_title(contents, shape.cell - room), "theory"))
+            titles.append((_theory_title(contents, shape.cell - room, 6), "theory"))
         elif shape.instead:
             titles[-1] = (f"  {glyphs.say(column_word(column.rule))}".ljust(VALUE), role)
-            titles.append((_theory_title(contents, shape.cell - VALUE)[2:].ljust(shape.cell - VALUE), "theory"))
+            titles.append((_theory_title(contents, shape.cell - VALUE, 4), "theory"))
     return fitted(tuple(titles), shape.width)
 
 
-def _theory_title(contents: Contents, width: int) -> str:
+def _theory_title(contents: Contents, width: int, indent: int) -> str:
     """Return the title of exact values in `width` cells: beside rounded numbers it names the arithmetic."""
     if not contents.rounded:
-        return "      theory".ljust(width)
-    return _longest(["exact arithmetic", "      exact"], width).ljust(width)
+        return (" " * indent + "theory").ljust(width)
+    return _longest(["exact arithmetic", " " * indent + "exact"], width).ljust(width)
 
 
 def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:

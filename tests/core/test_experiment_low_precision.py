@@ -1,0 +1,128 @@
+"""Measurements in number formats: NaN rows, the whole table from one arithmetic, and sizes of blocks."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from attn_tui.core.lab import rule_curves, scoring, two_pass
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.rules import stream
+from attn_tui.core.parameters import ROUNDED, Parameters
+from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.core.statistics.status import status
+from attn_tui.core.theory.deviations import theory_of
+from measurements import assert_same, cut_into_blocks
+
+SMALL = Parameters(d_k=16, n_keys=12, n_queries=8, batch=4)
+OVERFLOWING = replace(SMALL, precision="float16", arithmetic="eager", std_q=100.0, std_k=100.0)
+LOST = replace(OVERFLOWING, d_k=4096)  # every row has a score beyond the largest number
+
+
+def values(p: Parameters, column: int = 1) -> dict[str, Any]:
+    return {name: estimate.value for name, estimate in run(p).columns[column].measured.items()}
+
+
+def test_if_every_row_is_nan_nothing_else_exists() -> None:
+    found = run(LOST)
+    theory_of(found)
+    for column in found.columns:
+        existing = {name for name, estimate in column.measured.items() if estimate.value is not None}
+        assert existing == {"nan_rows", "score_overflow", "naive_exp_overflow"}
+        assert column.measured["nan_rows"] == (1.0, 0.0)
+        assert all(histogram.total == 0 for histogram in column.histograms.values())
+        assert status(column.measured) == "NaN"
+
+
+def test_nan_rows_are_counted_and_their_share_has_a_standard_error() -> None:
+    found = run(replace(OVERFLOWING, batch=64)).columns[1].measured
+    share = found["nan_rows"]
+    assert share.value is not None
+    assert share.stderr is not None
+    assert 0.1 < share.value < 0.9
+    assert 0 < share.stderr < 0.1
+    for statistic in STATISTICS:
+        if not statistic.conditional and statistic.name != "grad_q_top1_share":  # all gradients are 0
+            assert found[statistic.name].value is not None, statistic.name
+
+
+def test_fused_arithmetic_has_no_nan_rows_where_eager_has() -> None:
+    for change in ({}, {"precision": "bfloat16"}):
+        found = values(replace(LOST, arithmetic="fused", **change))
+        assert found["nan_rows"] == found["score_overflow"] == 0
+        assert found["one_hot_rows"] == 1
+    assert values(replace(LOST, precision="bfloat16"))["nan_rows"] == 0
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8_does_not_cure_saturation(name: Any) -> None:
+    """Scores were once clipped to the largest number of the format, which made rows of many equal scores."""
+    p = Parameters(d_k=4096, n_keys=256, n_queries=32, batch=4)
+    exact, found = values(p, 0), values(replace(p, precision=name), 0)
+    assert exact["entropy"] < 0.1
+    assert found["entropy"] == pytest.approx(exact["entropy"], abs=0.03)
+    assert found["one_hot_rows"] == pytest.approx(exact["one_hot_rows"], abs=0.03)
+
+
+def test_weight_is_lost_in_eager_arithmetic_if_all_weights_round_down() -> None:
+    """Uniform weights 1/4099 are 2⁻¹²(1 − 7.3e-4), which bfloat16 rounds up to 2⁻¹²; 1/4081 is rounded down."""
+    p = Parameters(d_k=1, n_keys=4099, n_queries=2, batch=2, std_q=0.0, precision="bfloat16", arithmetic="eager")
+    assert values(p)["weight_lost"] == pytest.approx(1 - 4099 / 4096, rel=1e-6)
+    assert values(replace(p, n_keys=4081))["weight_lost"] == pytest.approx(1 - 4081 / 4096, rel=1e-6)
+    assert values(replace(p, arithmetic="fused"))["weight_lost"] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"mask": "causal", "sink": "logit"},
+        {"softcap": 20.0, "scale": "rms_none", "mechanism": "bilinear"},
+        {"precision": "float8_e4m3fn", "arithmetic": "fused", "mask": "causal"},
+        {"precision": "bfloat16", "mechanism": "additive", "gain": 8.0},
+    ],
+    ids=str,
+)
+def test_components_too_large_to_keep_and_small_blocks_give_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    p = replace(OVERFLOWING, **change)
+    kept = run(p)
+    monkeypatch.setattr(two_pass, "_KEPT", 0)
+    assert_same(run(p), kept)
+    cut_into_blocks(monkeypatch, 30)
+    assert_same(run(p), kept)
+    monkeypatch.setattr(scoring, "KEPT", 0)
+    again = run(p)
+    for one, two in zip(again.columns, kept.columns, strict=True):
+        for name in ("entropy", "nan_rows", "weight_lost", "logit_std"):
+            assert one.measured[name] == pytest.approx(two.measured[name], rel=1e-4), name
+
+
+@pytest.mark.parametrize("precision", ROUNDED)
+def test_rules_are_compared_in_the_same_arithmetic(precision: Any) -> None:
+    p = replace(SMALL, precision=precision)
+    found = {row.rule: row for step in stream(p) for row in step.found}
+    for rule in ("none", "sqrt_d_k", "cosine_10"):
+        column = run(replace(p, scale=rule)).columns[1]
+        assert found[rule].measured == column.measured
+
+
+def test_entropy_curves_of_rules_leave_out_nan_rows() -> None:
+    *_, last = rule_curves.stream(LOST)
+    assert last.found is not None
+    at = dict(zip(last.found.d_ks, last.found.values["none"], strict=True))
+    assert at[4] is not None
+    assert at[4096] is None
+    normalised = last.found.values["cosine_10"]
+    assert all(value is not None for value in normalised)
+
+
+@pytest.mark.parametrize("arithmetic", ["eager", "fused"])
+def test_entropy_curves_of_rules_are_those_of_measurements(arithmetic: Any) -> None:
+    p = replace(SMALL, precision="bfloat16", arithmetic=arithmetic, mask="causal", sink="logit", batch=4)
+    *_, last = rule_curves.stream(p)
+    assert last.found is not None
+    for rule in ("none", "sqrt_d_k", "rms_none"):
+        measured = values(replace(p, scale=rule))["entropy_fraction"]
+        curve = last.found.values[rule][last.found.d_ks.index(16)]
+        assert curve == pytest.approx(measured, abs=0.002), rule
