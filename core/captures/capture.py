@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
+
+Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,42 @@ class Layer:
     causal: Literal["top_left", "bottom_right"] | None
     softcap: float | None
     mask: str | None  # the name of the mask's tensor
+    head_scales: tuple[float, ...] | None = None  # the multiplier of each head, instead of `scale`
+    prescaled: tuple[float, float] = (1.0, 1.0)  # the factors in the stored queries and keys
+    window: tuple[int | None, int | None] | None = None  # keys before and after a query that it sees; None: all
+    chunk: int | None = None  # a query sees keys of its own chunk of this size
+    cross: bool = False  # whether queries and keys are of different texts
+    bias: str | None = None  # the name of the tensor added to the logits
+    sinks: str | None = None  # the name of the tensor of sink logits
+    scales: str | None = None  # the name of the tensor of multipliers
+    rows: str | None = None  # the name of the tensor of the queries' positions, if not all queries are stored
+    evidence: tuple[str, ...] = ()  # of v, o, lse and weights, those that the file has
+    scores: str | None = None  # the number format of what entered softmax
+    context_factor: float | None = None  # how many times longer the context was made, from the model's configuration
+    numbered: bool = True  # whether the file tells the layer's number
+    refusal: str = ""  # why its heads cannot be measured
+
+    @property
+    def own_factor(self) -> float:
+        """The factor that the stored queries and keys contain: q·k as stored is this factor times q·k."""
+        return self.prescaled[0] * self.prescaled[1]
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
         """The shape of the layer's scores: [batch, heads, queries, keys]."""
         return self.batch, self.heads, self.queries, self.keys
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file may not say, from the user; None if not given."""
+
+    context_factor: float | None = None  # how many times longer the context was made
+    position: int | None = None  # of the last query
+    layer: int | None = None  # its number
+
+
+NOTHING = Told()
 
 
 @dataclass(frozen=True)
@@ -55,3 +88,5 @@ class Capture:
     layers: tuple[Layer, ...]  # in order of index
     notes: tuple[str, ...]  # everything that was assumed
     files: tuple[Path, ...]  # all files read
+    unused: tuple[str, ...] = ()  # tensors and metadata without meaning here
+    step: int | None = None  # of the training run

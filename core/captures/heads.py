@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import TypeAlias
 
@@ -16,38 +17,24 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.normalise import normalised
-from ..scales import SCALE_RULES, Normalise, Setting, multiplier
+from ..attention.softmax import softcap
+from ..scales import Normalise
 from ..statistics import tally
 from ..statistics.histogram import Axis
 from ..statistics.measurement import Column, Measurement
 from .capture import HeadSubject, Layer
 from .files import CaptureError, plain
-from .reader import CaptureFile, Head, read_head
+from .head import CaptureFile, Head, read_head
+from .rules import OfRows, Rule, file_rule, multipliers, named_rule, shown_multiplier
+
+__all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
 
 # Scores, scales and logits of these sizes have statistics in float64: fourth powers of scores are the most extreme.
 # They include every number of float32 that is not 0.
 SMALLEST, LARGEST = 1e-50, 1e50
 
-Rule: TypeAlias = tuple[str, float]  # a name of SCALE_RULES, or "file", and its multiplier
-Logits: TypeAlias = Callable[[FloatArray], FloatArray]  # applied to scores before the tally's multipliers
-
-
-def file_rule(layer: Layer) -> Rule:
-    """Return the scale in the file's metadata; 1/√d_k if it has none."""
-    if layer.scale is None:
-        return named_rule("sqrt_d_k", layer)
-    return "file", layer.scale
-
-
-def named_rule(name: str, layer: Layer, custom: float = 1.0) -> Rule:
-    """Return a rule of SCALE_RULES for the last query of this layer, or the file's own if `name` is "file".
-
-    Raise ParameterError if the rule has no multiplier.
-    """
-    if name == "file":
-        return file_rule(layer)
-    setting = Setting(layer.d_k, layer.keys, custom, layer=layer.index, position=layer.keys - 1)
-    return name, multiplier(name, setting)
+# Return the logits of a block from its scores, draws, rows and hidden keys.
+Logits: TypeAlias = Callable[[FloatArray, slice, slice, BoolArray | None], FloatArray]
 
 
 def measure_head(capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]) -> Measurement[HeadSubject]:
@@ -68,18 +55,20 @@ def stream_head(
     """
     data = read_head(capture, layer, head)
     where = f"{plain(capture.path)}: layer {layer.index}, head {head}"
-    for _, c in rules:
-        _require_size(c, "scale", where)
+    for rule in rules:
+        _require_size(rule.multiplier, "scale", where)
     _require_size(layer.softcap or 0.0, "soft-cap", where)
     columns: list[Column] = []
-    passes = _passes(rules, layer.softcap)
-    for number, (how, logits, inner) in enumerate(passes):
-        for fraction, found in _pass(data, how, logits, inner, where):
+    passes = _passes(rules, layer, data)
+    for number, each in enumerate(passes):
+        for fraction, found in _pass(data, each, where):
             columns += found
             yield (number + fraction) / len(passes), None
-    if layer.softcap is not None:
-        columns = [replace(column, multiplier=c) for column, (_, c) in zip(columns, rules, strict=True)]
-    yield 1.0, Measurement(HeadSubject(layer, head), layer.batch, layer.batch, tuple(columns))
+    shown = [
+        replace(column, multiplier=shown_multiplier(rule, layer, data))
+        for column, rule in zip(columns, rules, strict=True)
+    ]
+    yield 1.0, Measurement(HeadSubject(layer, head), layer.batch, layer.batch, tuple(shown))
 
 
 def _require_size(size: float, what: str, where: str) -> None:
@@ -91,39 +80,75 @@ def _require_size(size: float, what: str, where: str) -> None:
         )
 
 
-def _passes(rules: Sequence[Rule], softcap: float | None) -> list[tuple[Normalise, Logits, list[Rule]]]:
-    """Group rules into passes: how q and k are normalised, a function of scores, and the rules that scale its result.
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """How the logits of some columns are computed: from normalised q and k, by a function, then multiplied."""
 
-    Rules with the same normalisation share a pass, but a soft-cap transforms the logits of each rule differently.
+    normalise: Normalise
+    logits: Logits | None  # None: the scores
+    multipliers: list[tuple[str, float]]  # by rule
+
+
+def _passes(rules: Sequence[Rule], layer: Layer, data: Head) -> list[_Pass]:
+    """Group rules into passes.
+
+    Rules that only multiply scores share a pass if they normalise alike. A soft-cap, a bias, or a multiplier that
+    differs between rows transforms the logits of each rule differently.
     """
-    if softcap is not None:
-        return [(_normalise((name, c)), _capped(c, softcap), [(name, 1.0)]) for name, c in rules]
-    return [(how, _unchanged, [*alike]) for how, alike in groupby(rules, _normalise)]
+    found = [(rule, multipliers(rule, layer, data)) for rule in rules]
+    if layer.softcap is None and not data.biases:
+        numbers = [(rule, c) for rule, c in found if not callable(c)]
+        if len(numbers) == len(rules):
+            alike = groupby(numbers, key=_normalise)
+            return [_Pass(how, None, [(rule.name, c) for rule, c in same]) for how, same in alike]
+    return [_Pass(rule.normalise, partial(_logits, data, layer.softcap, c), [(rule.name, 1.0)]) for rule, c in found]
 
 
-def _normalise(rule: Rule) -> Normalise:
-    """Return the normalisation of a rule; q and k in a file have already had the model's own norm."""
-    name, _ = rule
-    return "none" if name == "file" else SCALE_RULES[name].normalise
+def _normalise(each: tuple[Rule, float]) -> Normalise:
+    return each[0].normalise
 
 
-def _pass(
-    data: Head, how: Normalise, logits: Logits, rules: Sequence[Rule], where: str
-) -> Iterator[tuple[float, tuple[Column, ...]]]:
+def _logits(
+    data: Head,
+    cap: float | None,
+    multiplier: float | OfRows,
+    scores: FloatArray,
+    draws: slice,
+    rows: slice,
+    hidden: BoolArray | None,
+) -> FloatArray:
+    """Return the logits of a block: multiplied, soft-capped as in Gemma 2, and with biases added."""
+    if callable(multiplier):
+        shown = np.ones_like(scores, np.bool_) if hidden is None else ~hidden
+        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), rows)[..., np.newaxis]
+    else:
+        logits = scores * multiplier
+    if cap is not None:
+        logits = softcap(logits, cap, out=logits)
+    for bias in data.biases:
+        logits += bias.of(draws, rows)
+    if hidden is not None:
+        np.copyto(logits, 0, where=hidden)
+    return logits
+
+
+def _pass(data: Head, each: _Pass, where: str) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of one head twice; the columns come with the last pair."""
+    how, logits = each.normalise, each.logits
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
     parts = sum(1 for _ in tally.blocks(shape))
     count, total, squares, low, high = 0, 0.0, 0.0, math.inf, -math.inf
-    pilot = None
-    for done, (_, _, scores, hidden) in enumerate(_scores(data, how, tally.blocks(shape)), start=1):
+    pilot, largest_score = None, 0.0
+    for done, (draws, rows, scores, hidden) in enumerate(_scores(data, how, tally.blocks(shape)), start=1):
         visible = ... if hidden is None else ~hidden
         seen = scores[visible]
         if seen.size:
             largest = float(np.abs([seen.min(), seen.max()]).max())
             if not largest <= LARGEST:
                 _require_size(math.inf if math.isnan(largest) else largest, "largest score", where)
-            if logits is not _unchanged:
-                seen = logits(scores)[visible]
+            largest_score = max(largest_score, largest)
+            if logits is not None:
+                seen = logits(scores, draws, rows, hidden)[visible]
             # Squares are taken about the first block's mean, so that a large mean costs no digits.
             pilot = float(seen.mean()) if pilot is None else pilot
             away = seen - pilot
@@ -132,18 +157,21 @@ def _pass(
             squares += float(np.vdot(away, away))
             low, high = min(low, float(seen.min())), max(high, float(seen.max()))
         yield done / parts / 2, ()
+    _require_size(largest_score, "largest score", where)
     centre, std, reach = 0.0, 0.0, 1.0
     if count and pilot is not None:
         centre = pilot + total / count
         std = math.sqrt(max(squares / count - (total / count) ** 2, 0.0))
         reach = max(high - centre, centre - low) * (1 + 1e-9) or 1.0
         largest = max(-low, high)
-        _require_size(largest, "largest score" if logits is _unchanged else "largest logit", where)
-        for _, c in rules:
+        _require_size(largest, "largest score" if logits is None else "largest logit", where)
+        for _, c in each.multipliers:
             _require_size(c * largest, "largest logit", where)
-    result = tally.Tally(shape, rules, centre, 3 * std if count else math.nan, Axis(-reach, reach, 1024))
+    band = 3 * std if count else math.nan
+    result = tally.Tally(shape, each.multipliers, centre, band, Axis(-reach, reach, 1024), data.sink)
     for done, (draws, rows, scores, hidden) in enumerate(_scores(data, how, tally.blocks(shape)), start=1):
-        tally.add(result, draws, rows, logits(scores) - centre, hidden)
+        found = scores if logits is None else logits(scores, draws, rows, hidden)
+        tally.add(result, draws, rows, found - centre, hidden)
         yield (1 + done / parts) / 2, tally.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 
@@ -176,12 +204,3 @@ def _vectors(vectors: FloatArray, how: Normalise) -> FloatArray:
     # A power of two changes no digit, and keeps the squares of extreme vectors in range.
     _, exponents = np.frexp(np.abs(vectors).max(axis=-1, keepdims=True))
     return normalised(np.ldexp(vectors, -exponents), how)
-
-
-def _unchanged(scores: FloatArray) -> FloatArray:
-    return scores
-
-
-def _capped(c: float, softcap: float) -> Logits:
-    """Return the function cap·tanh(c·s/cap), applied after the scale and before the mask as in Gemma 2."""
-    return lambda scores: softcap * np.tanh(scores * (c / softcap))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from .capture import Layer
+from .beside import LARGEST, Masking, masks_of, roles_of
+from .capture import Layer, Meaning
 from .files import CaptureError, plain, quoted
 from .layout import FLAT, Located, find_axes, locate
-from .masks import Sizes, mask_note, mask_shape
+from .masks import Sizes
 from .metadata import LayerMetadata
-from .naming import Axes, Pair, shared_mask
+from .naming import Axes, Pair, find_roles
 from .stored import FLOATS, Stored
 
-LARGEST = 1 << 28  # numbers in one head's scores, queries and keys, or mask
 MOST_HEADS = 1 << 14  # of a layer
 MOST_TEXTS = 1 << 16  # of a batch
+
+# The modules whose queries and keys are of different texts.
+_CROSS = ("cross_attn", "crossattention", "cross_attention", "encoder_attn", "encdecattention", "multihead_attn")
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,11 @@ class StoredLayer:
     """A layer and the location of its numbers in the files."""
 
     layer: Layer
-    q: Located
-    k: Located
-    mask: Stored | None
-    lengths: tuple[int, ...] | None  # of the texts of a padded batch without a mask
+    q: tuple[Located, ...]  # parts, whose components follow each other
+    k: tuple[Located, ...]
+    masks: tuple[Masking, ...] = ()
+    lengths: tuple[int, ...] | None = None  # of the texts of a padded batch without a mask
+    roles: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # other tensors, by role
 
 
 def build_layer(
@@ -37,22 +41,27 @@ def build_layer(
     arrays: Mapping[str, Stored],
     given: Axes | None,
     lengths: tuple[int, ...] | None,
-) -> tuple[StoredLayer, list[str]]:
-    """Return the layer of a pair of tensors, and a note for every assumption.
+    mask_true: Meaning | None = None,
+) -> tuple[StoredLayer, list[str], set[str]]:
+    """Return the layer of a pair of tensors, a note for every assumption, and the names of the tensors used.
 
-    `given` are the axes named by the user or the file. Raise CaptureError if the pair is not a valid layer.
+    `given` are the axes, and `mask_true` is the meaning of masks, that the user named. Raise CaptureError if the pair
+    is not a valid layer.
     """
     q, k = arrays[pair.q], arrays[pair.k]
-    for array in (q, k):
+    for array in (arrays[name] for name in pair.names):
         _require_numbers(array)
         array.require_modest()
-    axes, note = find_axes(q, k, pair, given, metadata.heads, metadata.d_k)
+    axes, note = find_axes(q, k, pair, given, metadata.heads, None if pair.rotary else metadata.d_k)
     notes = [] if note is None else [note]
-    located_q = locate(q, axes, metadata.heads)
-    located_k = locate(k, axes, _flat_kv_heads(q, k, axes, metadata))
-    sizes = _sizes(located_q, located_k)
-    _require_consistent(located_q, sizes, metadata)
-    kv_heads = located_k.size("head")
+    located_q, located_k = [locate(q, axes, metadata.heads)], [locate(k, axes, _flat_kv_heads(q, k, axes, metadata))]
+    if pair.rotary is not None:
+        for name, parts in zip(pair.rotary, (located_q, located_k), strict=True):
+            parts.append(_further(arrays[name], axes, parts[0]))
+    sizes = _sizes(located_q[0], located_k[0])
+    d_k = sum(part.size("d_k") for part in located_q)
+    _require_consistent(located_q[0], sizes, d_k, metadata)
+    kv_heads = located_k[0].size("head")
     if metadata.kv_heads not in (None, kv_heads):
         notes.append(f"k has {kv_heads} heads, but the metadata says {metadata.kv_heads}; using {kv_heads}")
     if pair.words.projection and pair.inside:
@@ -61,10 +70,18 @@ def build_layer(
             "them, are not applied"
         )
     causal, causal_notes = _causal(metadata, sizes)
-    mask, mask_notes = _mask(pair, metadata, arrays, sizes)
+    found = find_roles(pair, arrays)
+    cross = metadata.cross if metadata.cross is not None else any(word in pair.before.lower() for word in _CROSS)
+    masks, mask_names, mask_notes = masks_of(pair, found, metadata, arrays, sizes, mask_true)
+    roles, refusal = roles_of(found, arrays, sizes, metadata)
     notes += [*causal_notes, *mask_notes]
+    notes += [
+        f"{quoted(found.roles[role])} is used for every layer without its own"
+        for role in roles
+        if role in found.shared
+    ]
     padded = None
-    if mask is None and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
+    if not masks and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
         padded = lengths if min(lengths) < sizes[3] >= max(lengths) else None
     if padded is not None:
         notes.append("the file has lengths but no mask: keys beyond each text's length are treated as padding")
@@ -77,14 +94,51 @@ def build_layer(
         batch=sizes[0],
         queries=sizes[2],
         keys=sizes[3],
-        d_k=located_q.size("d_k"),
+        d_k=d_k,
         dtype=q.dtype,
         scale=metadata.scale,
         causal=causal,
         softcap=metadata.softcap,
-        mask=None if mask is None else plain(mask.name),
+        mask=plain(masks[0].array.name) if masks else None,
+        head_scales=metadata.head_scales,
+        prescaled=metadata.prescaled,
+        window=metadata.window,
+        chunk=metadata.chunk,
+        cross=cross,
+        bias=_name(roles, "bias") or _name(roles, "slopes"),
+        sinks=_name(roles, "sinks"),
+        scales=_name(roles, "scales"),
+        rows=_name(roles, "rows"),
+        evidence=tuple(role for role in ("v", "o", "lse", "weights") if role in roles),
+        scores=metadata.scores,
+        numbered=pair.numbered,
+        refusal=metadata.refusal or found.refusal or refusal,
     )
-    return StoredLayer(layer, located_q, located_k, mask, padded), notes
+    used = {*pair.names, *mask_names, *(array.name for array in roles.values())}
+    return StoredLayer(layer, tuple(located_q), tuple(located_k), masks, padded, roles), notes, used
+
+
+def _name(roles: Mapping[str, Stored], role: str) -> str | None:
+    return plain(roles[role].name) if role in roles else None
+
+
+def _further(array: Stored, axes: Axes, first: Located) -> Located:
+    """Return the tensor of further components, whose heads may be shared: it may lack their axis."""
+    if FLAT in axes:
+        raise CaptureError(f"{array.where}: rotary components must have separate axes for heads and d_k")
+    without = tuple(axis for axis in axes if axis != "head")
+    if len(array.shape) not in (len(axes), len(without)):
+        raise CaptureError(f"{array.where} has shape {array.shown}; must have the axes of {quoted(first.array.name)}")
+    part = locate(array, axes if len(array.shape) == len(axes) else without, None)
+    for axis in ("batch", "token"):
+        if part.size(axis) != first.size(axis):
+            raise CaptureError(
+                f"{array.where} of shape {array.shown} and {quoted(first.array.name)} of {first.array.shown} must "
+                "have the same batch and tokens"
+            )
+    if first.size("head") % part.size("head"):
+        raise CaptureError(f"{array.where}: {first.size('head')} heads cannot share {part.size('head')}")
+    return part
 
 
 def _require_numbers(array: Stored) -> None:
@@ -135,9 +189,9 @@ def _sizes(q: Located, k: Located) -> Sizes:
     return batch, heads, queries, keys
 
 
-def _require_consistent(q: Located, sizes: Sizes, metadata: LayerMetadata) -> None:
+def _require_consistent(q: Located, sizes: Sizes, d_k: int, metadata: LayerMetadata) -> None:
     """Raise CaptureError if metadata and shape disagree: the axes are probably different ones."""
-    heads, d_k = sizes[1], q.size("d_k")
+    heads = sizes[1]
     for words, expected, actual in ((f"{heads} heads", metadata.heads, heads), (f"d_k {d_k}", metadata.d_k, d_k)):
         if expected not in (None, actual):
             raise CaptureError(f"{q.array.where} has {words}, but the metadata says {expected}; check the axes")
@@ -158,31 +212,3 @@ def _causal(metadata: LayerMetadata, sizes: Sizes) -> tuple[Literal["top_left", 
         f"causal with {queries} queries and {keys} keys, alignment not specified; assuming top-left, like PyTorch's "
         "is_causal"
     ]
-
-
-def _mask(
-    pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Stored], sizes: Sizes
-) -> tuple[Stored | None, list[str]]:
-    """Return the layer's mask: the one named in the metadata, the one beside its tensors, or the shared one."""
-    if metadata.unmasked:
-        return None, []
-    if metadata.mask is not None and metadata.mask not in arrays:
-        raise CaptureError(
-            f"{arrays[pair.q].where}: the metadata names the mask {quoted(metadata.mask)}, which is not in the file"
-        )
-    notes: list[str] = []
-    name = metadata.mask or pair.mask
-    if name is None:
-        name = shared_mask(arrays)
-        if name is None:
-            return None, []
-        notes.append(f"{quoted(name)} is used as the mask of every layer without its own")
-    mask = arrays[name]
-    if mask.format is None or (mask.format.kind not in "biuf" and mask.dtype not in FLOATS):
-        raise CaptureError(f"{mask.where} holds {plain(mask.dtype)}; must be bool, integer or floating-point")
-    mask.require_modest()
-    shape = mask_shape(mask, sizes)
-    if shape[0] * shape[2] * shape[3] > LARGEST:
-        raise CaptureError(f"{mask.where} is too large; must have at most {LARGEST} numbers per head")
-    note = mask_note(mask, sizes)
-    return mask, notes if note is None else [*notes, note]

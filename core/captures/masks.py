@@ -1,14 +1,16 @@
-"""Which keys a query may attend to, from the stored forms of masks."""
+"""Which keys a query may attend to, and what is added to its logits, from the stored forms of masks and biases."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
-from ..arrays import BoolArray
+from ..arrays import BoolArray, FloatArray
+from .capture import Meaning
 from .files import CaptureError, quoted
 from .stored import AnyArray, AtHand, Stored
 
@@ -19,16 +21,23 @@ _BLOCK = 1 << 20  # entries of a mask worked out at once
 Sizes = tuple[int, int, int, int]  # batch, heads, queries, keys
 
 
-def mask_shape(mask: Stored, sizes: Sizes) -> Sizes:
-    """Return the mask's shape with all four axes, 1 for missing ones; raise CaptureError if it cannot fit."""
-    batch, _, _, _ = sizes
+def mask_shape(mask: Stored, sizes: Sizes, heads_first: bool = False) -> Sizes:
+    """Return the mask's shape with all four axes, 1 for missing ones; raise CaptureError if it cannot fit.
+
+    With `heads_first`, the first of three axes is that of heads, unless only the batch fits.
+    """
+    batch, heads, _, _ = sizes
     shape = mask.shape
     if len(shape) == 1:
         shape = (1, 1, 1, *shape)
     elif len(shape) == 2:
-        shape = (shape[0], 1, 1, shape[1]) if shape[0] == batch else (1, 1, *shape)
+        of_batch = shape[0] == batch and not heads_first
+        shape = (shape[0], 1, 1, shape[1]) if of_batch else (1, 1, *shape)
+    elif len(shape) == 3 and heads_first and shape[0] == batch * heads > heads:  # as BLOOM's
+        shape = (batch, heads, *shape[1:])
     elif len(shape) == 3:
-        shape = (shape[0], 1, *shape[1:]) if shape[0] in (1, batch) else (1, *shape)
+        of_batch = shape[0] in (1, batch) and not (heads_first and shape[0] == heads)
+        shape = (shape[0], 1, *shape[1:]) if of_batch else (1, *shape)
     fits = len(shape) == 4 and shape[3] == sizes[3]
     if not fits or any(have not in (1, want) for have, want in zip(shape, sizes, strict=True)):
         raise CaptureError(
@@ -48,33 +57,99 @@ def mask_note(mask: Stored, sizes: Sizes) -> str | None:
     return None
 
 
-def read_mask(stream: BinaryIO, mask: Stored, head: int, sizes: Sizes, at_hand: AtHand) -> BoolArray:
-    """Return one head of the mask, [batch or 1, queries or 1, keys]: True where the key may be attended to."""
-    shape = mask_shape(mask, sizes)
+@dataclass(frozen=True, eq=False)
+class Bias:
+    """Numbers that are added to the logits of a head."""
+
+    values: FloatArray  # [batch or 1, queries or 1, keys]
+
+    def of(self, draws: slice, rows: slice) -> FloatArray:
+        """Return the numbers for some queries of some texts: [texts or 1, rows or 1, keys]."""
+        own = self.values if len(self.values) == 1 else self.values[draws]
+        return own if own.shape[1] == 1 else own[:, rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """A slope times the distance of query and key, subtracted from the logits of a head (ALiBi).
+
+    Press et al. 2021, arXiv 2108.12409: m·(j − i) for key j ≤ i. Models without a causal mask use −m·|i − j|.
+    """
+
+    slope: float
+    positions: npt.NDArray[np.int64]  # [queries] of the queries, among the keys
+    keys: int
+
+    def of(self, draws: slice, rows: slice) -> FloatArray:
+        """Return the numbers for some queries: [1, rows, keys]; the same for all texts."""
+        distances = np.abs(self.positions[rows, np.newaxis] - np.arange(self.keys))
+        return -self.slope * distances[np.newaxis].astype(np.float64)
+
+
+def read_mask(
+    stream: BinaryIO,
+    mask: Stored,
+    head: int,
+    sizes: Sizes,
+    at_hand: AtHand,
+    meaning: Meaning | None = "visible",
+    heads_first: bool = False,
+) -> tuple[BoolArray | None, FloatArray | None]:
+    """Return one head of a mask or bias: visible keys, and numbers to add; [batch or 1, queries or 1, keys] each.
+
+    `meaning` is what True and 1 mean; None if it has to be found out from the values. Raise CaptureError if it cannot
+    be.
+    """
+    shape = mask_shape(mask, sizes, heads_first)
     index = head if shape[1] > 1 else 0
     if mask.fortran:
         values = mask.read(stream, shape[::-1], 2, index, at_hand).transpose()
     else:
         values = mask.read(stream, shape, 1, index, at_hand)
-    return _visible(values, mask)
+    flags = None if heads_first else _flags(values)
+    if flags is not None:
+        meaning = meaning or _meaning(flags, mask)
+        return flags if meaning == "visible" else ~flags, None
+    if values.dtype.kind in "biu":
+        raise CaptureError(
+            f"{mask.where} has values that are not a mask's; must be bool or 0/1, or numbers added to the logits"
+        )
+    with np.errstate(all="ignore"):
+        added = values.astype(np.float64 if values.dtype == np.float64 else np.float32)
+    visible = added > HIDDEN
+    if np.isnan(added).any() or np.isposinf(added).any():
+        raise CaptureError(f"{mask.where} holds NaN or +∞; must be numbers added to the logits, or −∞ to hide a key")
+    if heads_first or (added[visible] != 0).any():
+        return None if visible.all() else visible, np.where(visible, added, 0)
+    return visible, None
 
 
 @dataclass(frozen=True, eq=False)
 class Visibility:
     """Which keys a query may attend to, worked out for some queries at a time: for all they may fill gigabytes."""
 
-    queries: int
     keys: int
+    positions: npt.NDArray[np.int64]  # [queries] of the queries, among the keys
     mask: BoolArray | None  # [batch or 1, queries or 1, keys]; None: all
-    diagonal: int | None  # query i sees keys up to i + diagonal; None: all
+    before: int | None = None  # keys before its own that a query sees; None: all
+    after: int | None = None  # keys after its own; 0 with a causal mask
+    chunk: int | None = None  # a query sees keys of its own chunk of this size
+    self_attention: bool = True  # whether each query belongs to the key at its position
+
+    @property
+    def queries(self) -> int:
+        return len(self.positions)
 
     def of(self, draws: slice, rows: slice) -> BoolArray:
         """Return the visible keys of some queries of some texts: [texts or 1, rows, keys]."""
-        places = np.arange(self.queries)[rows, np.newaxis]
-        shape = (1, len(places), self.keys)
-        visible = np.broadcast_to(np.True_, shape)
-        if self.diagonal is not None:
-            visible = (np.arange(self.keys) <= places + self.diagonal)[np.newaxis]
+        places, keys = self.positions[rows, np.newaxis], np.arange(self.keys)
+        visible = np.broadcast_to(np.True_, (1, len(places), self.keys))
+        for limit in (
+            None if self.after is None else keys <= places + self.after,
+            None if self.before is None else keys >= places - self.before,
+            None if self.chunk is None else keys // self.chunk == places // self.chunk,
+        ):
+            visible = visible if limit is None else visible & limit
         if self.mask is not None:
             own = self.mask if len(self.mask) == 1 else self.mask[draws]
             visible = visible & (own if own.shape[1] == 1 else own[:, rows])
@@ -83,18 +158,18 @@ class Visibility:
     def hidden(self, draws: slice, rows: slice) -> BoolArray:
         """Return the hidden keys of some queries of some texts, all keys of a padding query; shaped as `of`."""
         hidden = ~self.of(draws, rows)
-        padding = self._padding
+        padding = self.padding
         if padding is None:
             return hidden
         return hidden | (padding if len(padding) == 1 else padding[draws])[:, rows, np.newaxis]
 
     @cached_property
-    def _padding(self) -> BoolArray | None:
+    def padding(self) -> BoolArray | None:
         """Which queries, [batch or 1, queries], are of a token that no query may attend to; None if none are.
 
         In self-attention such a token is padding, and its own attention is meaningless.
         """
-        if self.mask is None or self.queries != self.keys:
+        if self.mask is None or not self.self_attention:
             return None
         if self.mask.shape[1] == 1:  # with a causal mask, too, a token may attend to itself
             seen = self.mask[:, 0]
@@ -103,39 +178,42 @@ class Visibility:
             step = max(1, _BLOCK // self.mask[:, 0].size)
             for first in range(0, self.queries, step):
                 seen |= self.of(slice(None), slice(first, first + step)).any(axis=1)
-        return None if seen.all() else ~seen
+        padding = ~seen[:, self.positions]
+        return padding if padding.any() else None
 
 
-def visibility(
-    queries: int, keys: int, mask: BoolArray | None, causal: Literal["top_left", "bottom_right"] | None
-) -> Visibility | None:
-    """Combine a mask [batch or 1, queries or 1, keys] and a causal mask; None if they hide nothing.
+def _flags(values: AnyArray) -> BoolArray | None:
+    """Return the values as booleans if they are 0 and 1, or False and True; None if they are not.
 
-    With a causal mask, query i sees keys 0 to i, counted from the corner it is aligned with.
+    Zeros alone are numbers added to the logits, unless they are booleans or integers.
     """
-    diagonal = None if causal is None else 0 if causal == "top_left" else keys - queries
-    if diagonal is not None and diagonal >= keys - 1:
-        diagonal = None
-    if mask is not None and bool(mask.all()):
-        mask = None
-    return None if mask is None and diagonal is None else Visibility(queries, keys, mask, diagonal)
-
-
-def _visible(values: AnyArray, mask: Stored) -> BoolArray:
     if values.dtype.kind == "b":
         return values.astype(np.bool_)
-    if values.dtype.kind in "iu":
-        flags = values
-    else:
+    if values.dtype.kind not in "iu":
         with np.errstate(all="ignore"):
-            added = values.astype(np.float64)
-        hidden = added <= HIDDEN
-        if bool(np.all(hidden | (added == 0))):
-            return ~hidden
-        flags = added  # 0 and 1 as floats; additive masks contain no 1
-    if bool(np.all((flags == 0) | (flags == 1))):
-        return flags == 1
+            values = values.astype(np.float64)
+        if not (values == 1).any():
+            return None
+    ones = values == 1
+    return ones if bool(np.all(ones | (values == 0))) else None
+
+
+def _meaning(flags: npt.NDArray[Any], mask: Stored) -> Meaning:
+    """Find out what True means from the values: every query sees a key, and its own if any; else CaptureError."""
+    votes: set[Meaning] = set()
+    if flags.all(axis=-1).any():
+        votes.add("visible")
+    if not flags.any(axis=-1).all():
+        votes.add("hidden")
+    if not votes and flags.shape[1] == flags.shape[2]:
+        own = np.diagonal(flags, axis1=1, axis2=2)
+        if own.all():
+            votes.add("visible")
+        if not own.any():
+            votes.add("hidden")
+    if len(votes) == 1:
+        return votes.pop()
     raise CaptureError(
-        f"{mask.where} has values that are not a mask's; must be bool or 0/1 (1 may be attended to), or additive "
-        f"with 0 and −inf (or at most {HIDDEN:g}); biases are not supported"
+        f"{mask.where}: True may mean visible, as in scaled_dot_product_attention, or hidden, as in "
+        "nn.MultiheadAttention; say which: --mask-true visible or hidden, or metadata mask_true"
     )

@@ -7,16 +7,30 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from .files import LARGEST_HEADER, CaptureError, plain, quoted, short
+from .naming import changes_attention
 
-SCHEMA = "attn-tui/qk-1"
+SCHEMAS = ("attn-tui/qk-2", "attn-tui/qk-1")
 
+# The keys that may differ between layers: those of the file, and of an entry of `layers`.
+OF_LAYERS = (
+    "heads", "kv_heads", "d_k", "scale", "head_scales", "prescaled", "causal", "alignment", "window", "chunk",
+    "softcap", "attention", "mask_true", "scores",
+)  # fmt: skip
+OF_ENTRIES = ("index", "name", *OF_LAYERS, "mask", "backend", "notes")
 KEYS = (
     "schema", "model", "model_source", "model_licence", "text", "text_licence", "tokens", "lengths",
-    "heads", "kv_heads", "d_k", "axes", "scale", "causal", "softcap", "layers",
+    "axes", *OF_LAYERS, "scale_rule", "layers",
+    "d_model", "n_heads", "config", "step", "versions", "capture", "notes",
 )  # fmt: skip
+# Other names of keys: those of model configurations.
+ALIASES = {
+    "sliding_window": "window", "attention_chunk_size": "chunk", "attn_logit_softcapping": "softcap",
+}  # fmt: skip
+# `mask` names a tensor, and is one itself in an .npz file; `format` is written by libraries.
+_KNOWN = (*KEYS, "mask", "format")
 
 Causal = Literal["yes", "no", "top_left", "bottom_right"]  # "yes": corner not specified
 
@@ -34,13 +48,21 @@ class LayerMetadata:
 
     name: str | None
     scale: float | None
+    head_scales: tuple[float, ...] | None
+    prescaled: tuple[float, float]  # the factors in the stored queries and keys
     causal: Causal | None
+    window: tuple[int | None, int | None] | None  # keys before and after a query that it sees; None: all
+    chunk: int | None
     softcap: float | None
+    cross: bool | None  # whether queries and keys are of different texts
     heads: int | None
     kv_heads: int | None
     d_k: int | None
     mask: str | None
     unmasked: bool  # whether the mask is explicitly null
+    mask_true: Literal["visible", "hidden"] | None
+    scores: str | None  # the number format of what entered softmax
+    refusal: str = ""  # why the layer cannot be measured
 
 
 class Metadata:
@@ -48,14 +70,51 @@ class Metadata:
 
     def __init__(self, path: Path, values: Mapping[str, str]) -> None:
         self._where = f"{plain(path)}: metadata"
-        self._values = values
+        for alias, name in ALIASES.items():
+            if alias in values and name in values:
+                raise CaptureError(f"{self._where} has both {name!r} and {alias!r}; keep one of them")
+        self._values = {ALIASES.get(key, key): value for key, value in values.items()}
         length = sum(len(value) for value in values.values())
         if length > LARGEST_HEADER:
             raise CaptureError(f"{self._where} must have at most {LARGEST_HEADER} characters, not {length}")
         self._entries = self._layer_entries()
         self._indexed = any("index" in entry for entry in self._entries)
-        numbered = ((entry.get("index"), entry) for entry in reversed(self._entries))  # of two, the first is used
-        self._by_index = {index: entry for index, entry in numbered if isinstance(index, (int, float))}
+        self._by_index: dict[int, Mapping[str, object]] = {}
+        for entry in self._entries if self._indexed else []:
+            index = self._count("index", entry, least=0)
+            if index is None or index in self._by_index:
+                raise CaptureError(
+                    f"{self._where} 'layers' must have a different \"index\" in each entry, or in none"
+                )
+            self._by_index[index] = entry
+        schema = values.get("schema")
+        if schema is not None and schema.startswith("attn-tui/") and schema not in SCHEMAS:
+            raise self._error("schema", schema, f"one of {', '.join(SCHEMAS)}")
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The keys without meaning here: those of the file, and as `layers[].key` those of its entries."""
+        unknown = [key for key in self._values if key not in _KNOWN]
+        if self._values.get("schema", SCHEMAS[0]) not in SCHEMAS:
+            unknown.append("schema")
+        for entry in self._entries:
+            unknown += [f"layers[].{key}" for key in entry if ALIASES.get(key, key) not in OF_ENTRIES]
+        return tuple(dict.fromkeys(unknown))
+
+    @property
+    def config(self) -> Mapping[str, object] | None:
+        """The model's configuration; None if the file has none."""
+        value = self._values.get("config")
+        if value is None:
+            return None
+        config = self._json("config", value)
+        if not isinstance(config, dict):
+            raise self._error("config", value, "a JSON object")
+        return cast("Mapping[str, object]", config)
+
+    def number(self, key: str) -> int | None:
+        """Return a whole number from 0 up."""
+        return self._count(key, {}, least=0)
 
     def line(self, key: str) -> str | None:
         """Return free text as one line that is safe to show."""
@@ -100,22 +159,40 @@ class Metadata:
 
     def layer(self, position: int, index: int, layers: int) -> LayerMetadata:
         """Return the metadata of layer `index`, at `position` of `layers`; its own entries override the file's."""
-        own = self._entry(position, index, layers)
+        own = {ALIASES.get(key, key): value for key, value in self._entry(position, index, layers).items()}
         mask = own.get("mask", self._values.get("mask"))
         if mask is not None and not isinstance(mask, str):
             raise self._error("mask", mask, "the name of a tensor, or null")
         name = own.get("name")
+        causal = self._causal(own)
         return LayerMetadata(
             name=None if name is None else plain(name),
             scale=self._positive("scale", own),
-            causal=self._causal(own),
+            head_scales=self._numbers("head_scales", own),
+            prescaled=self._factors(own),
+            causal=causal,
+            window=self._window(own, causal),
+            chunk=self._count("chunk", own, none=True),
             softcap=self._positive("softcap", own, zero_is_none=True),
+            cross=self._word("attention", own, {"self": False, "cross": True}),
             heads=self._count("heads", own),
             kv_heads=self._count("kv_heads", own),
             d_k=self._count("d_k", own),
             mask=mask,
             unmasked="mask" in own and mask is None,
+            mask_true=self._word("mask_true", own, {"visible": "visible", "hidden": "hidden"}),
+            scores=None if (scores := own.get("scores", self._values.get("scores"))) is None else plain(scores),
+            refusal=self._unknown_change(own),
         )
+
+    def _unknown_change(self, own: Mapping[str, object]) -> str:
+        """Return why a layer is refused for a key that may change its attention; empty if there is none."""
+        unknown = [key for key in self._values if key not in _KNOWN]
+        unknown += [key for key in own if key not in OF_ENTRIES]
+        for key in unknown:
+            if changes_attention(key):
+                return f"metadata {quoted(key)} may change attention, and attn-tui does not know it"
+        return ""
 
     def _layer_entries(self) -> list[Mapping[str, object]]:
         value = self._values.get("layers")
@@ -156,23 +233,85 @@ class Metadata:
             raise self._error(key, value, "a positive number")
         return number
 
-    def _count(self, key: str, own: Mapping[str, object]) -> int | None:
+    def _count(self, key: str, own: Mapping[str, object], least: int = 1, none: bool = False) -> int | None:
+        """Return a whole number; with `none`, 0 and "none" mean None."""
         value = own.get(key, self._values.get(key))
         if value is None:
             return None
         text = str(value).strip()
-        if isinstance(value, bool) or not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-            raise self._error(key, value, "a positive whole number")
+        if none and text.lower() in ("0", "none", "null"):
+            return None
+        if isinstance(value, bool) or not (
+            text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least
+        ):
+            raise self._error(key, value, "a positive whole number" if least else "a whole number from 0 up")
         return int(text)
+
+    def _numbers(self, key: str, own: Mapping[str, object]) -> tuple[float, ...] | None:
+        """Return a list of positive numbers."""
+        value = own.get(key, self._values.get(key))
+        if value is None:
+            return None
+        listed = _sequence(self._json(key, value) if isinstance(value, str) else value)
+        if not listed or not all(_is_number(each) and 0 < cast(float, each) < math.inf for each in listed):
+            raise self._error(key, value, "a JSON list of positive numbers")
+        return tuple(float(cast(float, each)) for each in listed)
+
+    def _factors(self, own: Mapping[str, object]) -> tuple[float, float]:
+        factors = self._numbers("prescaled", own)
+        if factors is None:
+            return 1.0, 1.0
+        if len(factors) != 2:
+            raise self._error("prescaled", list(factors), "two numbers: the factors in the stored q and k")
+        return factors[0], factors[1]
+
+    def _window(self, own: Mapping[str, object], causal: Causal | None) -> tuple[int | None, int | None] | None:
+        """Return how many keys before and after a query it sees; None if it sees all."""
+        value = own.get("window", self._values.get("window"))
+        text = str(value).strip()
+        if value is None or text.lower() in ("0", "none", "null"):
+            return None
+        listed = _sequence(self._json("window", text) if text.startswith("[") and isinstance(value, str) else value)
+        if len(listed) == 2 and all(isinstance(side, int) and not isinstance(side, bool) for side in listed):
+            before, after = (None if cast(int, side) < 0 else cast(int, side) for side in listed)
+            return before, after
+        if listed or isinstance(value, bool) or not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
+            raise self._error(
+                "window", value, "a positive whole number, or [keys before, keys after], where -1 means all"
+            )
+        if causal in (None, "no"):
+            raise self._error(
+                "window", value, "[keys before, keys after] where attention is not causal, as in flash-attention"
+            )
+        return int(text) - 1, 0
+
+    def _word(self, key: str, own: Mapping[str, object], accepted: Mapping[str, Any]) -> Any:
+        value = own.get(key, self._values.get(key))
+        if value is None:
+            return None
+        word = str(value).strip().lower()
+        if word not in accepted:
+            raise self._error(key, value, " or ".join(accepted))
+        return accepted[word]
 
     def _causal(self, own: Mapping[str, object]) -> Causal | None:
         value = own.get("causal", self._values.get("causal"))
+        alignment: Causal | None = self._word(
+            "alignment", own, {"top-left": "top_left", "bottom-right": "bottom_right"}
+        )
         if value is None:
             return None
         word = str(value).strip().lower().replace("-", "_").replace(" ", "_")
         if word not in _CAUSAL:
             raise self._error("causal", value, "true, false, top-left or bottom-right")
-        return _CAUSAL[word]
+        found = _CAUSAL[word]
+        if alignment is None or found == "no":
+            return found
+        if found not in ("yes", alignment):
+            raise self._error(
+                "alignment", own.get("alignment", self._values.get("alignment")), f"that of 'causal', {word}"
+            )
+        return alignment
 
     def _json(self, key: str, value: str) -> object:
         try:
@@ -194,6 +333,10 @@ def from_json(text: str) -> object:
 
 def _sequence(value: object) -> Sequence[object]:
     return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _strings(value: object) -> tuple[str, ...] | None:

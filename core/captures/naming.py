@@ -1,10 +1,13 @@
-"""Match tensors to the queries and keys of layers by name."""
+"""Match tensors to layers by name: queries and keys, and the masks, biases, sinks, scales, … beside them.
+
+A tensor that changes attention and is not understood is never ignored: the layers it may belong to are refused.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from .files import quoted
 
@@ -27,6 +30,12 @@ class Words:
     axes: Axes | None = None
     maker: str = ""  # the software with this axis order
     projection: bool = False  # the output of a linear layer, [batch, token, head·d_k] if it has three axes
+    rotary: tuple[str, str] | None = None  # the words of further components, which follow those of q and k
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All words, those of q and k first."""
+        return (self.q, self.k, *(self.rotary or ()))
 
 
 # A layer's first complete pair is used, so names for tensors after rotary embedding and QK-norm precede names for
@@ -35,13 +44,18 @@ WORDS = (
     Words("hook_rot_q", "hook_rot_k", TOKENS_FIRST, "TransformerLens"),
     Words("q", "k"),
     Words("Q", "K"),
+    Words("q_nope", "k_nope", rotary=("q_pe", "k_pe")),
     Words("hook_q", "hook_k", TOKENS_FIRST, "TransformerLens"),
     Words("Qcur", "Kcur", TOKENS_FIRST, "llama.cpp"),
     Words("query", "key", projection=True),
     Words("q_proj", "k_proj", projection=True),
 )
-_PARTNERS = {word: other for words in WORDS for word, other in ((words.q, words.k), (words.k, words.q))}
-_MASKS = ("mask", "attn_mask", "attention_mask")
+_PARTNERS = {
+    word: other
+    for words in WORDS
+    for q, k in ((words.q, words.k), words.rotary or (words.q, words.k))
+    for word, other in ((q, k), (k, q))
+}
 
 _ENDING = re.compile(rf"(?P<before>(?:.*\.)?)(?P<word>{'|'.join(_PARTNERS)})(?P<after>)", re.DOTALL)
 _NUMBERED = re.compile(rf"(?P<before>)(?P<word>{'|'.join(_PARTNERS)})(?P<after>[.-]\d{{1,9}})")
@@ -51,15 +65,52 @@ _NUMBER = re.compile(r"(?:^|\.)(\d{1,9})\.")
 
 @dataclass(frozen=True)
 class Pair:
-    """The names of one layer's queries, keys and, if any, mask."""
+    """The names of one layer's queries and keys."""
 
     index: int
     label: str  # the layer's name: the part the names share
     words: Words
-    q: str
-    k: str
-    mask: str | None
-    inside: bool  # whether the names include a module
+    before: str  # what precedes the words
+    after: str  # what follows them
+
+    @property
+    def q(self) -> str:
+        return self.named(self.words.q)
+
+    @property
+    def k(self) -> str:
+        return self.named(self.words.k)
+
+    @property
+    def rotary(self) -> tuple[str, str] | None:
+        """The names of the queries' and keys' further components, if any."""
+        found = self.words.rotary
+        return found and (self.named(found[0]), self.named(found[1]))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all its tensors."""
+        return tuple(map(self.named, self.words.all))
+
+    @property
+    def inside(self) -> bool:
+        """Whether the names include a module."""
+        return bool(self.before)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the names tell the layer's number."""
+        return bool(self.after or _number(self.before))
+
+    @property
+    def root(self) -> str:
+        """The start of the names of this layer's tensors, up to its number."""
+        match = _number(self.before)
+        return self.before[: match.end()] if match else self.before
+
+    def named(self, word: str) -> str:
+        """Return the name of a tensor of this layer."""
+        return self.before + word + self.after
 
 
 def partner(name: str) -> str | None:
@@ -68,41 +119,31 @@ def partner(name: str) -> str | None:
     return match and match["before"] + _PARTNERS[match["word"]] + match["after"]
 
 
-def masks_beside(name: str) -> tuple[str, ...]:
-    """Return the possible names of a mask for this tensor of queries or keys."""
+def beside(name: str, words: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of tensors with these words that belong to this tensor of queries or keys."""
     match = _match(name)
-    return tuple(match["before"] + mask + match["after"] for mask in _MASKS) if match else ()
+    return tuple(match["before"] + word + match["after"] for word in words) if match else ()
 
 
 def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
     """Return the pairs among these names, sorted by layer, and a note for each tensor without its partner."""
-    known = set(names)
-    layers: dict[tuple[str, str], dict[str, str]] = {}
-    for name in sorted(known):
+    layers: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(names):
         if match := _match(name):
-            layers.setdefault((match["before"], match["after"]), {})[match["word"]] = name
+            layers.setdefault((match["before"], match["after"]), []).append(match["word"])
     found: list[Pair] = []
     notes: list[str] = []
-    for (before, after), found_words in layers.items():
-        words = next((w for w in WORDS if w.q in found_words and w.k in found_words), None)
-        halves = [w for w in WORDS if (w.q in found_words) != (w.k in found_words)]
-        for half in halves:
-            name = found_words.get(half.q) or found_words[half.k]
-            notes.append(f"{quoted(name)} is ignored: there is no {quoted(partner(name))}")
-        if words is None:
-            continue
-        q = found_words[words.q]
-        beside = masks_beside(q) if before or after else ()  # a mask without a prefix applies to all layers
-        mask = next((mask for mask in beside if mask in known), None)
-        index = _index(before, after)
-        label = before.rstrip(".") or f"layer {index}"
-        found.append(Pair(index, label, words, q, found_words[words.k], mask, bool(before)))
+    for (before, after), there in layers.items():
+        words = next((w for w in WORDS if all(word in there for word in w.all)), None)
+        for word in there:
+            missing = [other for w in WORDS if word in w.all for other in w.all if other not in there]
+            if missing and (words is None or word not in words.all):
+                name = quoted(before + word + after)
+                notes.append(f"{name} is ignored: there is no {quoted(before + missing[0] + after)}")
+        if words is not None:
+            index = _index(before, after)
+            found.append(Pair(index, before.rstrip(".") or f"layer {index}", words, before, after))
     return sorted(found, key=lambda pair: (pair.index, pair.label)), notes
-
-
-def shared_mask(names: Collection[str]) -> str | None:
-    """Return the name of the mask for all layers, if any."""
-    return next((mask for mask in _MASKS if mask in names), None)
 
 
 def _match(name: str) -> re.Match[str] | None:
@@ -113,5 +154,91 @@ def _index(before: str, after: str) -> int:
     """Return the layer's number: the one after a word for layers, else the first number, else 0."""
     if after:
         return int(after[1:])
-    match = _LAYER.search(before) or _NUMBER.search(before)
+    match = _number(before)
     return int(match[1]) if match else 0
+
+
+def _number(before: str) -> re.Match[str] | None:
+    return _LAYER.search(before) or _NUMBER.search(before)
+
+
+# The names of each role, in order of preference. A layer's tensor has the prefix or the number of its queries; one
+# without either belongs to every layer that has none.
+ROLES: dict[str, tuple[str, ...]] = {
+    "mask": ("mask", "attn_mask", "attention_mask"),
+    "padding": ("key_padding_mask", "padding_mask"),
+    "bias": ("bias", "attn_bias", "attention_bias", "position_bias", "relative_position_bias", "alibi"),
+    "slopes": ("alibi_slopes", "slopes"),
+    "sinks": ("sinks", "attn_sinks", "sink"),
+    "scales": ("scale", "scales", "head_scales"),
+    "rows": ("rows",),
+    "v": ("v", "V", "value"),
+    "o": ("o", "out", "output"),
+    "lse": ("lse", "logsumexp"),
+    "weights": ("weights", "attn_weights"),
+}
+SHARED = ("mask", "padding", "bias", "slopes", "sinks", "scales")  # roles of tensors that may belong to all layers
+EVIDENCE = ("v", "o", "lse", "weights")  # roles of tensors that do not change the logits
+
+# Words in the names of tensors and metadata that change attention.
+_CHANGES = {
+    *("bias", "biases", "mask", "masks", "alibi", "slope", "slopes", "sink", "sinks", "scale", "scales", "scaling"),
+    *("temperature", "temperatures", "window", "softcap", "softcapping", "cap", "relative", "rel", "decay"),
+    *("forget", "lambda", "dropout", "prescale", "prescaled", "multiplier", "scalar", "chunk", "segments", "packed"),
+}  # fmt: skip
+_EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # often stored once, for all layers
+# Modules whose parameters have been applied before attention, or are applied after it.
+_OUTSIDE = re.compile(
+    r"(?:^|[._])(?:mlp|ffn|feed_forward|fc\d*|[a-z_]*norm\d*|ln_?\w*|embed\w*|lm_head|[a-z_]*proj|dense|qkv|c_attn"
+    r"|query|key|value|[qkvo])\.",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The tensors of one layer by role, and why the layer is refused, if it is."""
+
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    shared: frozenset[str] = frozenset()  # the roles whose tensor belongs to every layer without its own
+    refusal: str = ""
+
+
+def changes_attention(name: str) -> bool:
+    """Return whether a tensor or a metadata key of this name may change attention."""
+    words = re.split(r"[^a-z]+", name.lower())
+    return not _CHANGES.isdisjoint(words) and not _OUTSIDE.search(name)
+
+
+def find_roles(pair: Pair, names: Collection[str]) -> Found:
+    """Return the tensors of a layer by role; its refusal names two tensors of one role."""
+    roles: dict[str, str] = {}
+    shared: set[str] = set()
+    refusal = ""
+    for role, words in ROLES.items():
+        own = [name for name in map(pair.named, words) if name in names]
+        if not own and role in SHARED and (pair.before or pair.after):
+            own = [word for word in words if word in names]
+            shared |= {role} if own else set()
+        if len(own) > 1 and role not in ("mask", "v", "o"):
+            refusal = f"{quoted(own[0])} and {quoted(own[1])} are both there; keep one of them"
+        if own:
+            roles[role] = own[0]
+    return Found(roles, frozenset(shared), refusal)
+
+
+def unknown_change(pair: Pair, unused: Iterable[str]) -> str:
+    """Return why a layer is refused for an unused tensor that may change its attention; empty if there is none."""
+    for name in unused:
+        if changes_attention(name) and _may_belong(name, pair):
+            return f"tensor {quoted(name)} may change attention, and attn-tui does not know it"
+    return ""
+
+
+def _may_belong(name: str, pair: Pair) -> bool:
+    """Return whether a tensor may belong to this layer: it has its prefix, or belongs to no layer."""
+    if not _EVERYWHERE.isdisjoint(re.split(r"[^a-z]+", name.lower())):
+        return True
+    if pair.after:
+        return name.endswith(pair.after) or not re.search(r"[.-]\d+$", name)
+    return name.startswith(pair.root) or not re.search(r"(?:^|\.)\d+\.", name)

@@ -31,6 +31,7 @@ def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
                 "source": capture.source,
                 "licence": capture.licence,
                 "notes": list(capture.notes),
+                "unused": list(capture.unused),
             },
             "heads": [
                 {

@@ -95,3 +95,48 @@ def test_heads_that_cannot_be_read_are_left_out_and_reported(tmp_path: Path, cap
     assert [h["head"] for h in json.loads(out)["heads"]] == [0, 2]
     assert "NaN" in err.splitlines()[-1]
     assert "1 of 3 heads" in err.splitlines()[-1]
+
+
+def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Path, capsys: Captured) -> None:
+    file = one_head(tmp_path)
+    assert main(["inspect", file, "--scale", "yarn"]) == 2
+    assert "scale yarn: the file does not say how far its context was extended; give --context-factor" in (
+        capsys.readouterr().err
+    )
+    for told, multiplier in (
+        (["--scale", "yarn", "--context-factor", "4"], (1 + 0.1 * np.log(4)) ** 2 / 2),
+        (["--scale", "inverse_layer", "--layer-index", "4"], 0.1),
+    ):
+        assert main(["inspect", file, *told, "--format", "json"]) == 0
+        [first, _] = json.loads(capsys.readouterr().out)["heads"]
+        assert first["scale"]["multiplier"] == pytest.approx(multiplier)
+    assert main(["inspect", file, "--scale", "llama4_position", "--position", "-1"]) == 2
+    assert "--position: must be a whole number from 0" in capsys.readouterr().err
+    assert main(["inspect", file, "--position", "7"]) == 0
+    assert "--position has no effect" in capsys.readouterr().err
+
+
+def test_mask_true_says_what_a_mask_means(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "capture.npz"
+    rng = np.random.default_rng(0)
+    mask = np.array([[1, 0, 1, 1, 0, 1]], np.bool_)
+    np.savez(file, q=rng.normal(size=(1, 1, 6, 4)), k=rng.normal(size=(1, 1, 6, 4)), attn_mask=mask)
+    assert main(["inspect", str(file)]) == 2
+    assert "say which: --mask-true visible or hidden" in capsys.readouterr().err
+    found: list[float] = []
+    for meaning in ("visible", "hidden"):
+        assert main(["inspect", str(file), "--mask-true", meaning, "--format", "json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["heads"][0]["measured"]["entropy"]["value"])
+    assert found[0] <= np.log(4)
+    assert found[1] <= np.log(2)
+
+
+def test_what_is_not_used_is_printed(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "capture.npz"
+    q = np.random.default_rng(0).normal(size=(1, 1, 6, 4))
+    tensors = {"layers.0.attn.q": q, "layers.0.attn.k": q, "layers.0.mlp.act": q}
+    np.savez(file, **tensors)  # pyright: ignore[reportArgumentType]
+    assert main(["inspect", str(file), "--format", "json"]) == 0
+    streams = capsys.readouterr()
+    assert json.loads(streams.out)["file"]["unused"] == ["layers.0.mlp.act"]
+    assert "note: not used: 'layers.0.mlp.act'" in streams.err

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture
-from capture_files import Array, every_head, has_note, layered, numbers, opened, pair, refusal, save, visible
+from capture_files import Array, every_head, has_note, layered, opened, pair, refusal, save, visible
 
 VISIBLE = np.arange(6) < np.array([6, 2])[:, np.newaxis]  # [batch, keys]
 TO_QUERIES = np.broadcast_to(VISIBLE[:, np.newaxis], (2, 5, 6))
@@ -91,8 +91,8 @@ def test_the_axes_assumed_for_an_ambiguous_mask_are_noted(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("mask", "reason"),
     [
-        (numbers(2, 6), "biases are not"),
-        (np.full((2, 6), np.nan, np.float32), "values that are not a mask's"),
+        (np.full((2, 6), np.nan, np.float32), "holds NaN"),
+        (np.full((2, 6), np.inf, np.float32), "holds NaN or +∞"),
         (np.full((2, 6), 2, np.int32), "values that are not a mask's"),
         *(
             (np.ones(shape, bool), "here [2, 4, 5, 6]")

@@ -86,6 +86,16 @@ POSITIVE, WHOLE, LENGTHS = "a positive number", "a positive whole number", "posi
         ("layers", "[", "not JSON"), ("layers", "[" * 100_000, "not JSON"),
         ("layers", "{}", "a JSON list of objects"), ("layers", "[1]", "list of objects"),
         *(("layers", f'[{{"scale": {value}}}]', POSITIVE) for value in ("true", "1e999", "[1]")),
+        *(
+            ("layers", entries, 'a different "index" in each entry')
+            for entries in ('[{"index": 1}, {"index": 1}]', '[{"index": 1}, {}]')
+        ),
+        *(("layers", f'[{{"index": {value}}}]', "whole number from 0") for value in ('"a"', "-1", "1.5", "true")),
+        *(("window", value, "[keys before, keys after]") for value in ("x", "-3", "[1]", "[1, 2, 3]", "[1, true]")),
+        ("chunk", "x", WHOLE), ("head_scales", "0.5", "list of positive numbers"), ("head_scales", "[0]", "positive"),
+        ("prescaled", "[1]", "two numbers"), ("attention", "both", "self or cross"),
+        ("mask_true", "yes", "visible or hidden"), ("alignment", "left", "top-left or bottom-right"),
+        ("config", "[]", "a JSON object"), ("schema", "attn-tui/qk-9", "one of attn-tui/qk-2, attn-tui/qk-1"),
         ("layers", '[{"mask": 3}]', "the name of a tensor"), ("layers", '[{"heads": {}}]', WHOLE),
         ("tokens", "a b c", "not JSON"),
         *(("tokens", value, "list of strings") for value in ("[1, 2]", "{}", '[["a"], 1]')),

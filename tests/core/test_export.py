@@ -106,6 +106,7 @@ def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[M
         "source": capture.source,
         "licence": "Apache-2.0",
         "notes": [],
+        "unused": [],
     }
     assert [(h["layer"], h["head"], h["d_k"], h["scale"]["rule"]) for h in found["heads"]] == [
         (1, 0, 32, "none"), (1, 0, 32, "file"), (1, 1, 32, "none"), (1, 1, 32, "file"),

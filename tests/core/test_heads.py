@@ -32,7 +32,7 @@ def test_a_rule_normalises_the_queries_and_keys_of_a_file(tmp_path: Path, name: 
     assert [column.rule for column in columns] == [name, "sqrt_d_k", "none"]
     q, k = (tensors[f"layers.3.attn.{side}"][:, 1].astype("f8") for side in "qk")
     ways: list[Normalise] = [SCALE_RULES[name].normalise, "none", "none"]
-    for column, how, (_, c) in zip(columns, ways, rules, strict=True):
+    for column, how, c in zip(columns, ways, (rule.multiplier for rule in rules), strict=True):
         logits = c * normalised(q, how) @ normalised(k, how).mT
         if softcap:
             logits = softcap * np.tanh(logits / softcap)
@@ -50,7 +50,7 @@ def test_rules_use_the_layer_and_the_length_of_a_file(tmp_path: Path) -> None:
         "llama4_position": 1 / D_K**0.5,  # nine tokens lie in the first block
         "ssmax": multiplier("ssmax", Setting(d_k=D_K, n_keys=TOKENS)),
     }.items():
-        assert named_rule(name, layer) == (name, pytest.approx(c))
+        assert named_rule(name, layer).multiplier == pytest.approx(c)
 
 
 def test_a_rule_without_a_multiplier_for_a_file_is_refused(tmp_path: Path) -> None:

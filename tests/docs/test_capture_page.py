@@ -1,6 +1,5 @@
 """docs/capture-format.md: its examples run, and what it says of names and metadata is what the reader accepts."""
 
-import json
 import re
 from pathlib import Path
 
@@ -9,8 +8,8 @@ import pytest
 from attn_tui.core.captures.files import LARGEST_HEADER
 from attn_tui.core.captures.kinds import npz
 from attn_tui.core.captures.layers import MOST_HEADS, MOST_TEXTS
-from attn_tui.core.captures.metadata import KEYS, Metadata
-from attn_tui.core.captures.naming import WORDS, masks_beside
+from attn_tui.core.captures.metadata import ALIASES, KEYS, OF_ENTRIES, Metadata
+from attn_tui.core.captures.naming import ROLES, WORDS, partner
 from attn_tui.core.captures.reader import LARGEST, CaptureError, open_capture, read_head
 from attn_tui.core.captures.stored import FLOATS
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
@@ -38,7 +37,7 @@ def words(text: str) -> list[str]:
 def write(folder: Path, extra: dict[str, np.ndarray] | None = None, **metadata: str) -> Path:
     """A capture of one layer, and further tensors and metadata."""
     q = np.random.default_rng(0).normal(size=(1, 2, 3, 4)).astype(np.float32)
-    known = {"schema": "attn-tui/qk-1", "scale": "0.5", "causal": "no"}
+    known = {"schema": "attn-tui/qk-2", "scale": "0.5", "causal": "no"}
     path = folder / "heads.safetensors"
     save_file({"layers.0.attn.q": q, "layers.0.attn.k": q, **(extra or {})}, path, known | metadata)
     return path
@@ -68,7 +67,8 @@ def test_the_pytorch_example_compiles_and_writes_the_file_that_is_inspected() ->
 
 
 def test_every_metadata_key_is_documented() -> None:
-    assert [key.strip("`") for key, _, _ in rows(section("Metadata"))] == list(KEYS)
+    assert {key.strip("`") for key, _, _ in rows(section("Metadata"))} == {*KEYS}
+    assert {*ALIASES} <= {*words(section("Metadata").partition("are other names of")[0])}
 
 
 def test_the_documented_values_of_causal_are_accepted(tmp_path: Path) -> None:
@@ -77,25 +77,26 @@ def test_the_documented_values_of_causal_are_accepted(tmp_path: Path) -> None:
         assert Metadata(tmp_path, {"causal": value}).layer(0, 0, 1).causal is not None, value
 
 
-def test_the_documented_keys_of_an_entry_of_layers_are_read(tmp_path: Path) -> None:
-    entry = {"name": "first", "scale": 2.0, "causal": "top_left", "softcap": 3.0, "mask": "m"}
-    entry |= {"heads": 4, "kv_heads": 5, "d_k": 6}
-    told = words(section("Metadata").partition("**Layers.**")[2].partition("each replacing")[0])
-    assert set(told) == {"layers", *entry}
-    said = Metadata(tmp_path, {"layers": json.dumps([{"index": 7} | entry])}).layer(0, 7, 1)
-    assert {name: getattr(said, name) for name in entry} == entry
+def test_the_documented_keys_of_an_entry_of_layers_are_known() -> None:
+    told = words(section("Metadata").partition("**Layers.**")[2].partition("Without any")[0])
+    assert set(told) == {"layers", *OF_ENTRIES}
 
 
 def test_every_name_that_is_recognised_is_documented() -> None:
-    pairs = [(f"`{each.q}`", f"`{each.k}`") for each in WORDS]
-    assert [(q, k) for q, k, _ in rows(section("Names"))] == pairs
-    assert set(masks_beside("q")) <= set(words(section("Masks")))
+    named = [tuple(words(q) + words(k)) for q, k, _ in rows(section("Names"))]
+    rotary = [each.rotary or () for each in WORDS]
+    assert {frozenset(found) for found in named} == {
+        frozenset((each.q, each.k, *more)) for each, more in zip(WORDS, rotary, strict=True)
+    }
+    beside = set(words(section("Masks")) + words(section("Biases and sinks")))
+    for names in (names for role, names in ROLES.items() if role not in ("v", "o", "lse", "weights")):
+        assert {*names} <= beside
 
 
 def test_every_example_of_a_name_is_recognised() -> None:
     examples = [word for word in words(section("Names").partition("- The word")[2]) if "3" in word]
     assert examples
-    assert all(masks_beside(name) for name in examples)
+    assert all(partner(name) for name in examples if "mask" not in name)
 
 
 def test_every_format_is_documented() -> None:
@@ -110,22 +111,15 @@ def test_the_limits_are_documented() -> None:
     assert f"{npz.LARGEST_TEXT >> 20} MiB" in limits
 
 
-def test_what_is_not_read_changes_nothing_and_is_not_noted(tmp_path: Path) -> None:
-    ignored = section("Not read").partition("These cannot")[0]
-    tensors, keys = (words(item) for item in re.split(r"^- ", ignored, flags=re.M)[1:])
-    extra = {f"layers.0.attn.{name}": np.ones(2, np.float32) for name in tensors}
-    assert tensors
-    assert keys
-    plain = open_capture(write(tmp_path))
-    other = open_capture(write(tmp_path, extra, **dict.fromkeys(keys, "1")))
-    assert (other.layers, other.notes) == (plain.layers, plain.notes) == (other.layers, ())
-
-
-def test_additive_biases_are_refused_as_masks(tmp_path: Path) -> None:
-    bias = np.linspace(-3, 0, 9, dtype=np.float32).reshape(3, 3)
-    capture = open_capture(write(tmp_path, {"layers.0.attn.mask": bias}))
-    with pytest.raises(CaptureError, match="biases are not"):
-        read_head(capture, capture.layers[0], 0)
+def test_the_examples_of_tensors_that_are_refused_are_refused(tmp_path: Path) -> None:
+    named = (
+        section("Limits and refusals").partition("may change attention by its name")[2].partition("listed above")[0]
+    )
+    assert len(words(named)) >= 3
+    for name in words(named):
+        capture = open_capture(write(tmp_path, {f"layers.0.attn.{name}": np.ones(2, np.float32)}))
+        with pytest.raises(CaptureError, match=f"{name}' may change attention"):
+            read_head(capture, capture.layers[0], 0)
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", PAGE))

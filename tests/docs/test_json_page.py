@@ -59,8 +59,8 @@ def few_claims(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> str:
-    """A capture of one token, without metadata."""
-    np.savez(tmp_path / "bare.npz", q=np.eye(3)[:1], k=np.eye(3)[:1])
+    """A capture of one token, an unknown tensor and no metadata."""
+    np.savez(tmp_path / "bare.npz", q=np.eye(3)[:1], k=np.eye(3)[:1], other=np.ones(2))
     return str(tmp_path / "bare.npz")
 
 

@@ -3,7 +3,7 @@
 import io
 
 from attn_tui.core.captures.capture import HeadSubject
-from attn_tui.core.captures.heads import measure_head
+from attn_tui.core.captures.heads import Rule, measure_head
 from attn_tui.core.captures.reader import open_capture, sample_path
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
@@ -22,7 +22,7 @@ def shown(head: Measurement[HeadSubject], width: int | None, glyphs: Glyphs = UN
 
 
 def test_narrow_screens_leave_out_less_important_columns() -> None:
-    head = measure_head(open_capture(sample_path()), LAYER, 2, [("file", 0.1768)])
+    head = measure_head(open_capture(sample_path()), LAYER, 2, [Rule("file", 0.1768)])
     narrow, wide = shown(head, 80), shown(head, None)
     assert max(map(len, narrow)) <= 80
     assert "deviation" not in "".join(narrow)

@@ -19,6 +19,7 @@ from . import output
 from .commands.catalogue import COMMANDS
 
 if TYPE_CHECKING:
+    from ...core.captures.capture import Meaning
     from ..compute.process import ProcessEngine
     from .parser import Parser
 
@@ -30,6 +31,7 @@ class OpenApp:
     given: Mapping[str, Value] = field(default_factory=dict[str, Value])  # parameters by name
     file: Path | None = None
     axes: str | None = None
+    mask_true: Meaning | None = None
     mouse: bool = True
     theme: str | None = None
     config: bool = True  # whether the settings file is read and written
@@ -56,6 +58,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         parameter_values(given),
         None if file is None else Path(file),
         given.get("axes"),
+        given.get("mask_true"),
         not given.get("no_mouse"),
         given.get("theme"),
         not given.get("no_config"),
@@ -66,7 +69,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
     from ...core.parameters import FIELDS
-    from .commands.inspect import add_axes, add_file
+    from .commands.inspect import add_axes, add_file, add_mask_true
     from .help import DESCRIPTION, EPILOG, USAGE, commands_help, settings_help
     from .parser import Parser
 
@@ -75,6 +78,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     if with_file:
         add_file(parser, nargs="?")
     add_axes(parser)
+    add_mask_true(parser)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
     parser.add("screen", "--no-config", action="store_true", help="do not read or write the settings file")
@@ -115,7 +119,7 @@ def run(request: OpenApp, ascii_only: bool) -> int:
         return run(ReportRequest(request.parameters), printed)
     from .commands import inspect
 
-    return inspect.run(inspect.InspectRequest(file, axes=request.axes), printed)
+    return inspect.run(inspect.InspectRequest(file, axes=request.axes, mask_true=request.mask_true), printed)
 
 
 def _open(request: OpenApp, ascii_only: bool) -> int:
@@ -148,7 +152,9 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     if request.file is not None:
         from ..panes.capture.requests import OpenCapture
 
-        engine.fetch(OpenCapture(request.file, request.axes))  # raises InputError before the app opens
+        engine.fetch(
+            OpenCapture(request.file, request.axes, request.mask_true)
+        )  # raises InputError before the app opens
         first_pane = "Capture"
     else:
         engine.ask(Measure(parameters))
@@ -168,7 +174,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         parameters,
         engine,
         first_pane=first_pane,
-        given={"path": request.file, "axes": request.axes},
+        given={"path": request.file, "axes": request.axes, "mask_true": request.mask_true},
         glyphs=glyphs,
         settings=replace(settings, theme=request.theme or settings.theme),
         themes=app_themes(Console().color_system),

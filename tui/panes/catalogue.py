@@ -39,7 +39,7 @@ PANES = {
         PaneRow("Softmax", "softmax", "SoftmaxPane"),
         PaneRow("Rules", "rules", "RulesPane"),
         PaneRow("Heads", "heads", "HeadsPane"),
-        PaneRow("Capture", "capture", "CapturePane", takes=("path", "axes")),
+        PaneRow("Capture", "capture", "CapturePane", takes=("path", "axes", "mask_true")),
         PaneRow("Claims", "claims", "ClaimsPane"),
     )
 }

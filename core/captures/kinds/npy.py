@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..files import CaptureError, Identity, opened, plain, quoted
-from ..naming import masks_beside, partner
+from ..naming import ROLES, SHARED, beside, partner
 from ..stored import MOST_AXES, Contents, Contiguous, Stored
 
 _MAGIC = b"\x93NUMPY"
@@ -31,7 +31,7 @@ def _array(stream: BinaryIO, path: Path, identity: Identity) -> Contiguous:
 
 
 def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
-    """Return q and k: both stacked in one array, or one of them and, from adjacent files, the other and a mask."""
+    """Return q and k: stacked in one array, or one of them and, from adjacent files, the other, masks and biases."""
     array = _array(stream, path, identity)
     ending = path.name.removeprefix(array.name)
     arrays: dict[str, Stored] = {array.name: array}
@@ -39,13 +39,14 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     notes: list[str] = []
     other = partner(array.name)
     if other is not None:
-        for name in (other, *masks_beside(array.name)):
-            beside = path.with_name(name + ending)
-            if os.path.lexists(beside):
-                with opened(beside) as (other_stream, found):
-                    arrays[name] = _array(other_stream, beside, found)
-                    files.append((beside, found))
-                notes.append(f"{quoted(beside.name)} is read as well")
+        words = [word for role in (*SHARED, "rows") for word in ROLES[role]]
+        for name in (other, *beside(array.name, words)):
+            file = path.with_name(name + ending)
+            if os.path.lexists(file):
+                with opened(file) as (other_stream, found):
+                    arrays[name] = _array(other_stream, file, found)
+                    files.append((file, found))
+                notes.append(f"{quoted(file.name)} is read as well")
         return Contents(arrays, {}, tuple(files), tuple(notes))
     if len(array.shape) not in (3, 4, 5) or array.shape[0] != 2 or array.fortran:
         raise CaptureError(

@@ -6,13 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ....core.captures.capture import Capture, HeadSubject, Layer
+from ....core.captures.capture import NOTHING, Capture, HeadSubject, Layer, Meaning, Told
 from ....core.captures.kinds.catalogue import ENDINGS
 from ....core.errors import InputError
 from ....core.parameters import FIELD
-from ....core.scales import SCALE_RULES
+from ....core.scales import SCALE_RULES, rules_that_need
 from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, with_scale
@@ -38,6 +38,8 @@ class InspectRequest:
     scale: str | None = None  # a name of SCALE_RULES; None and "file" mean the file's scale
     multiplier: float = 1.0
     axes: str | None = None
+    mask_true: Meaning | None = None
+    told: Told = NOTHING  # what the file may not say
     remarks: tuple[str, ...] = ()
 
 
@@ -57,10 +59,23 @@ def add_axes(parser: Parser) -> None:
     )
 
 
+def add_mask_true(parser: Parser) -> None:
+    """Add the option that says what True means in masks."""
+    parser.add(
+        "file",
+        "--mask-true",
+        metavar="WORD",
+        choices=("visible", "hidden"),
+        help="what True and 1 in masks mean: visible, as in scaled_dot_product_attention, or hidden, as in "
+        "nn.MultiheadAttention",
+    )
+
+
 def _add_options(parser: Parser) -> None:
     title = "heads and scale"
     add_file(parser)
     add_axes(parser)
+    add_mask_true(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
     parser.add(
@@ -72,8 +87,33 @@ def _add_options(parser: Parser) -> None:
         "the file's; a single head is shown under both, by default unscaled and with the file's scale",
     )
     parser.add(title, "--multiplier", metavar="X", help="the multiplier of --scale custom (not a divisor)")
+    parser.add(
+        title,
+        "--context-factor",
+        metavar="X",
+        help=f"how many times longer the context was made after training, if the file lacks the model's "
+        f"configuration; used by {_users('context_factor')}",
+    )
+    parser.add(
+        title,
+        "--position",
+        metavar="N",
+        help=f"the position of the last query, if the text is not the start of its context; used by "
+        f"{_users('position')}",
+    )
+    parser.add(
+        title,
+        "--layer-index",
+        metavar="N",
+        help=f"the number of the layer, from 0, if the file does not say it; used by {_users('layer')}",
+    )
     parser.add_output()
     parser.add_rules(SCALE_RULES)
+
+
+def _users(name: str) -> str:
+    """Name the rules whose multiplier depends on a setting."""
+    return ", ".join(rules_that_need(name))
 
 
 def _request(given: Given) -> InspectRequest:
@@ -83,7 +123,14 @@ def _request(given: Given) -> InspectRequest:
         accepted = f"file, {', '.join(SCALE_RULES)}, or a number"
         raise UsageError(f"--scale: must be one of {accepted}, not {scale!r}")
     custom = float(value_of(FIELD["multiplier"], texts.get("multiplier", "1")))
-    idle = "multiplier" in texts and scale != "custom"
+    needs = SCALE_RULES[scale].needs if scale in SCALE_RULES else ()
+    told: dict[str, Any] = {}
+    remarks = [no_effect("--multiplier")] if "multiplier" in texts and scale != "custom" else []
+    for option, name in (("context_factor", "context_factor"), ("position", "position"), ("layer_index", "layer")):
+        if option in given:
+            words = f"--{option.replace('_', '-')}"
+            told[name] = value_of(FIELD[name], given[option], words)
+            remarks += [] if name in needs else [no_effect(words)]
     return InspectRequest(
         Path(given["file"]),
         given.get("layer"),
@@ -91,7 +138,9 @@ def _request(given: Given) -> InspectRequest:
         scale,
         custom,
         given.get("axes"),
-        (no_effect("--multiplier"),) if idle else (),
+        given.get("mask_true"),
+        Told(**told),
+        tuple(remarks),
     )
 
 
@@ -113,7 +162,7 @@ def run(request: InspectRequest, output: Output) -> int:
     from ...views.table import Contents
     from ..printing import whole_table
 
-    capture = open_capture(request.file, request.axes)
+    capture = open_capture(request.file, request.axes, request.mask_true)
     output.check((request.file, *capture.files))
     messages = screen_glyphs(output.ascii_only)
     for note in capture.notes:
@@ -122,7 +171,7 @@ def run(request: InspectRequest, output: Output) -> int:
     one = len(chosen) == 1
     other = request.scale or "file"
     names = ("none" if other == "file" else other, "file") if one else (other,)
-    heads, refusal = _measure_heads(capture, chosen, names, request.multiplier)
+    heads, refusal = _measure_heads(capture, chosen, names, request.multiplier, request.told)
     spell = output.glyphs.say
     output.emit(
         {
@@ -161,7 +210,7 @@ def _chosen(capture: Capture, layer: str | None, head: int | None) -> list[Head]
 
 
 def _measure_heads(
-    capture: CaptureFile, chosen: Sequence[Head], rules: Sequence[str], multiplier: float
+    capture: CaptureFile, chosen: Sequence[Head], rules: Sequence[str], multiplier: float, told: Told
 ) -> tuple[list[Measurement[HeadSubject]], InputError | None]:
     """Measure the readable heads; return them and the first error, or raise that error if no head is readable."""
     from ....core.blas import one_blas_thread
@@ -173,7 +222,7 @@ def _measure_heads(
     with ProgressLine(f"measuring {len(chosen)} heads") as progress, one_blas_thread():
         for number, (layer, head) in enumerate(chosen):
             try:
-                named = [named_rule(rule, layer, multiplier) for rule in rules]
+                named = [named_rule(rule, layer, multiplier, told) for rule in rules]
                 for fraction, measurement in stream_head(capture, layer, head, named):
                     progress.show((number + fraction) / len(chosen))
                     if measurement is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import Binding, BindingType
 
-from ....core.captures.capture import Capture, HeadSubject, Layer
+from ....core.captures.capture import Capture, HeadSubject, Layer, Meaning
 from ....core.errors import InputError, ParameterError
 from ....core.scales import SCALE_RULES
 from ....core.statistics.catalogue import ALWAYS, Statistic
@@ -56,9 +56,11 @@ class CapturePane(TwoParts):
         Binding("enter", "to_lab", "open the Lab with the head's shape", show=False, id="capture.to_lab"),
     ]
 
-    def __init__(self, host: Host, path: Path | None = None, axes: str | None = None) -> None:
+    def __init__(
+        self, host: Host, path: Path | None = None, axes: str | None = None, mask_true: Meaning | None = None
+    ) -> None:
         super().__init__(host)
-        self.file = OpenCapture(path, axes)
+        self.file = OpenCapture(path, axes, mask_true)
         self.map = self.left = self.in_front = HeadMapWidget()
         self.results = self.right = Results(host.glyphs)
         self.rule = "none"
@@ -110,6 +112,7 @@ class CapturePane(TwoParts):
         words = [path, "--layer", _layer_word(self.map.capture.layers, layer), "--head", str(head)]
         words += ["--scale", self.rule] if self.rule != "none" else []
         words += ["--axes", self.file.axes] if self.file.axes else []
+        words += ["--mask-true", self.file.mask_true] if self.file.mask_true else []
         return in_shell(["attn-tui", "inspect", *words], self.glyphs.ascii)
 
     @property

@@ -12,6 +12,7 @@ from ....core.errors import InputError
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
 if TYPE_CHECKING:
+    from ....core.captures.capture import Meaning
     from ....core.captures.reader import CaptureFile
     from ....core.statistics.measurement import Estimate
 
@@ -23,6 +24,7 @@ class OpenCapture(Request):
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     path: Path | None = None
     axes: str | None = None
+    mask_true: Meaning | None = None
 
     def work(self, cache: Cache) -> Work:
         cache.by_kind.pop(OpenCapture, None)
@@ -35,7 +37,7 @@ class OpenCapture(Request):
         open_files: dict[OpenCapture, CaptureFile] = cache.by_kind.setdefault(OpenCapture, {})
         if self not in open_files:
             open_files.clear()
-            open_files[self] = open_capture(self.path or sample_path(), self.axes)
+            open_files[self] = open_capture(self.path or sample_path(), self.axes, self.mask_true)
         return open_files[self]
 
 

@@ -1,0 +1,236 @@
+"""Read one head of a capture: its queries and keys, and everything that changes its logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import BoolArray, FloatArray
+from .beside import scales_shape
+from .capture import Capture, Layer, Meaning
+from .files import CaptureError, Identity, opened, plain, quoted
+from .layers import StoredLayer
+from .layout import Located
+from .masks import Bias, Slope, Visibility, read_mask
+from .stored import AnyArray, AtHand, Stored
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureFile(Capture):
+    """A capture and the location of its numbers in its files; `read_head` reads them."""
+
+    stored: tuple[StoredLayer, ...]  # in the order of `layers`
+    identities: tuple[tuple[Path, Identity], ...]  # of the files when they were opened
+    at_hand: AtHand = field(default_factory=AtHand, compare=False, repr=False)  # decompressed with the last heads
+
+    def described(self) -> Capture:
+        """Return the contents without locations, which can be sent to a process without NumPy."""
+        return Capture(**{each.name: getattr(self, each.name) for each in fields(Capture)})
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One query head and the key head it uses, and what its logits consist of beside scaled scores."""
+
+    q: FloatArray  # [batch, queries, d_k], float64 if the file holds float64, else float32
+    k: FloatArray  # [batch, keys, d_k]
+    visibility: Visibility | None  # None: every query may attend to every key
+    positions: npt.NDArray[np.int64]  # [queries] of the queries, among the keys
+    biases: tuple[Bias | Slope, ...] = ()  # added to the logits after the soft-cap
+    sink: float | None = None  # the logit of no key
+    scale: float | FloatArray | None = None  # the file's multiplier of q·k as stored, or that of each query
+
+
+def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
+    """Return the numbers of one head; query head h uses key head h // (heads / kv_heads).
+
+    Raise CaptureError if a number is not finite, or if the file has changed since it was opened.
+    """
+    if not 0 <= head < layer.heads:
+        raise CaptureError(f"{plain(capture.path)}: layer {layer.index} has heads 0 to {layer.heads - 1}, not {head}")
+    if layer.refusal:
+        raise CaptureError(f"{plain(capture.path)}: layer {layer.index}: {layer.refusal}")
+    stored = capture.stored[layer.position]
+    q = _vectors(capture, stored.q, head, layer.heads)
+    k = _vectors(capture, stored.k, head, layer.heads)
+    wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
+    positions = _positions(capture, stored)
+    mask, biases = _mask_and_biases(capture, stored, head, positions)
+    return Head(
+        _finite(q, wide, stored.q[0].array, layer, head),
+        _finite(k, wide, stored.k[0].array, layer, head),
+        _visibility(layer, positions, mask),
+        positions,
+        biases,
+        _of_head(capture, stored, "sinks", head),
+        _scale(capture, stored, head),
+    )
+
+
+def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> FloatArray | None:
+    """Return v, o, lse or weights of one head; None if the file does not have it.
+
+    v is [batch, keys, d_v], o is [batch, queries, d_v], lse is [batch, queries], weights are [batch, queries, keys].
+    Raise CaptureError if their shapes do not fit.
+    """
+    stored = capture.stored[layer.position]
+    array = stored.roles.get(role)
+    if array is None:
+        return None
+    heads = layer.kv_heads if role == "v" else layer.heads
+    index = head // (layer.heads // heads)
+    tokens = layer.keys if role == "v" else layer.queries
+    size = math.prod(array.shape)
+    width = size // (layer.batch * heads * tokens)
+    shape = (layer.batch, heads, tokens, *(() if role == "lse" else (width,)))
+    axes = stored.k[0] if role == "v" else stored.q[0]
+    if math.prod(shape) != size or (role == "weights" and width != layer.keys):
+        raise CaptureError(f"{array.where} has shape {array.shown}; must be {list(shape)}")
+    if role in ("v", "o") and len(array.shape) == len(axes.axes) and not array.fortran:
+        named = Located(array, axes.axes, array.shape)
+        if (named.size("batch"), named.size("head"), named.size("token")) != shape[:3]:
+            raise CaptureError(
+                f"{array.where} has shape {array.shown}; must have the axes of {quoted(axes.array.name)}"
+            )
+        return _read(capture, array, lambda stream: named.read_head(stream, index, capture.at_hand)).astype(
+            np.float64
+        )
+    if array.fortran:
+        raise CaptureError(f"{array.where} is in Fortran order; save it in C order")
+    return _read(capture, array, lambda stream: array.read(stream, shape, 1, index, capture.at_hand)).astype(
+        np.float64
+    )
+
+
+def _read(capture: CaptureFile, array: Stored, read: Callable[[BinaryIO], T]) -> T:
+    """Return what `read` returns for the array's open file, which must not have changed."""
+    with opened(array.path, dict(capture.identities)[array.path]) as (stream, _):
+        return read(stream)
+
+
+def _vectors(capture: CaptureFile, parts: Sequence[Located], head: int, heads: int) -> AnyArray:
+    """Return one head of queries or keys, [batch, tokens, d_k], whose components may be in several tensors."""
+    found = [
+        _read(
+            capture,
+            part.array,
+            lambda stream, part=part: part.read_head(stream, head // (heads // part.size("head")), capture.at_hand),
+        )
+        for part in parts
+    ]
+    return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+
+
+def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int64]:
+    """Return the position of each query among the keys; raise CaptureError if there is no such key."""
+    layer, rows = stored.layer, stored.roles.get("rows")
+    if rows is None:
+        first = layer.keys - layer.queries if layer.causal == "bottom_right" else 0
+        return first + np.arange(layer.queries)
+    positions = _read(capture, rows, lambda stream: rows.read(stream, rows.shape)).astype(np.int64)
+    if positions.min() < 0 or positions.max() >= layer.keys:
+        raise CaptureError(f"{rows.where} must hold positions from 0 to {layer.keys - 1}")
+    return positions
+
+
+def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) -> float | None:
+    """Return the number of one head in a tensor that has one for each; raise CaptureError if it is not finite."""
+    array = stored.roles.get(role)
+    if array is None:
+        return None
+    values = _read(capture, array, lambda stream: array.read(stream, (math.prod(array.shape),)))
+    value = float(values[head])
+    if not math.isfinite(value):
+        raise CaptureError(f"{array.where}: head {head} has {value}; must be a finite number")
+    return value
+
+
+def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | FloatArray | None:
+    """Return the file's multiplier of q·k as stored, for the head or for each of its queries."""
+    layer, array = stored.layer, stored.roles.get("scales")
+    if layer.head_scales is not None:
+        return layer.head_scales[head]
+    if array is None:
+        return layer.scale
+    shape = scales_shape(array.shape, layer.heads, layer.queries)
+    assert shape is not None, "a layer without such a shape is refused"
+    values = _read(capture, array, lambda stream: array.read(stream, array.shape)).reshape(shape).astype(np.float64)
+    own = values[head if shape[0] > 1 else 0]
+    if not (np.isfinite(own) & (own > 0)).all():
+        raise CaptureError(f"{array.where}: head {head} has a scale that is not a positive number")
+    return float(own[0]) if own.size == 1 else own
+
+
+def _finite(
+    values: AnyArray, wide: type[np.float32] | type[np.float64], array: Stored, layer: Layer, head: int
+) -> FloatArray:
+    """Return the values as a contiguous array of a computable dtype; raise CaptureError if one is not finite."""
+    with np.errstate(all="ignore"):  # a signalling NaN is reported below, once
+        numbers = np.ascontiguousarray(values, dtype=wide)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        bad = int(numbers.size - np.count_nonzero(finite))
+        raise CaptureError(
+            f"{array.where}: layer {layer.index}, head {head} has {bad} of {numbers.size} values that are NaN or "
+            "infinite; all must be finite"
+        )
+    return numbers
+
+
+def _mask_and_biases(
+    capture: CaptureFile, stored: StoredLayer, head: int, positions: npt.NDArray[np.int64]
+) -> tuple[BoolArray | None, tuple[Bias | Slope, ...]]:
+    """Return the keys that masks and lengths let queries see, and what is added to the logits."""
+    layer = stored.layer
+    mask: BoolArray | None = None
+    biases: list[Bias | Slope] = []
+    arrays: list[tuple[Stored, Meaning | None, bool]] = [(each.array, each.meaning, False) for each in stored.masks]
+    if "bias" in stored.roles:
+        arrays.append((stored.roles["bias"], "visible", True))
+    for array, meaning, is_bias in arrays:
+        whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
+        sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
+        visible, added = _read(
+            capture,
+            array,
+            lambda stream, array=array, meaning=meaning, is_bias=is_bias, sizes=sizes: read_mask(
+                stream, array, head, sizes, capture.at_hand, meaning, is_bias
+            ),
+        )
+        if whole and visible is not None and visible.shape[1] > 1:
+            visible = visible[:, positions]
+        if whole and added is not None and added.shape[1] > 1:
+            added = added[:, positions]
+        if visible is not None:
+            mask = visible if mask is None else mask & visible
+        if added is not None:
+            biases.append(Bias(added))
+    if stored.lengths is not None:
+        mask = np.arange(layer.keys) < np.array(stored.lengths)[:, np.newaxis, np.newaxis]
+    slope = _of_head(capture, stored, "slopes", head)
+    if slope is not None:
+        biases.append(Slope(slope, positions, layer.keys))
+    return mask, tuple(biases)
+
+
+def _visibility(layer: Layer, positions: npt.NDArray[np.int64], mask: BoolArray | None) -> Visibility | None:
+    """Combine a mask, a causal mask, a window and chunks; None if they hide nothing."""
+    before, after = layer.window or (None, None)
+    if layer.causal is not None:
+        after = 0
+    if after is not None and after + int(positions.min()) >= layer.keys - 1:
+        after = None
+    if mask is not None and bool(mask.all()):
+        mask = None
+    if mask is None and before is None and after is None and layer.chunk is None:
+        return None
+    itself = not layer.cross and (layer.queries == layer.keys or layer.rows is not None)
+    return Visibility(layer.keys, positions, mask, before, after, layer.chunk, itself)

@@ -1,0 +1,112 @@
+"""The multipliers of a head's scores under a scale rule: one for all rows, or each row's own.
+
+q and k as stored may contain factors already (`prescaled`). A rule is a multiplier of q·k without them, so scores as
+stored are multiplied by the rule's multiplier over these factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray
+from ..errors import InputError, ParameterError
+from ..scales import SCALE_RULES, Normalise, Setting, multiplier
+from .capture import NOTHING, Layer, Told
+
+if TYPE_CHECKING:
+    from .head import Head
+
+# Return the multipliers (draws or 1, rows) of some rows, from the numbers of keys that they see (draws, rows).
+OfRows: TypeAlias = "Callable[[npt.NDArray[np.intp], slice], FloatArray]"
+
+_OF_ROWS = {"n_keys", "position"}  # what differs between the rows of a head
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A scale rule for the heads of a layer."""
+
+    name: str  # of SCALE_RULES, or "file"
+    multiplier: float  # of q·k without factors that are stored in q and k; for the last query, if rows differ
+    setting: Setting | None = None  # what the multipliers of rows are computed from; None if they do not differ
+    position: int | None = None  # of the last query; None: as the file says
+
+    @property
+    def normalise(self) -> Normalise:
+        """How q and k are normalised; those in a file have already had the model's own norm."""
+        return "none" if self.name == "file" else SCALE_RULES[self.name].normalise
+
+
+def file_rule(layer: Layer) -> Rule:
+    """Return the scale in the file; 1/√d_k if it has none. Where heads or rows differ, `multipliers` has theirs."""
+    if layer.scale is not None:
+        return Rule("file", layer.scale * layer.own_factor)
+    if layer.head_scales is not None or layer.scales is not None:
+        return Rule("file", 1.0)
+    return named_rule("sqrt_d_k", layer)
+
+
+def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHING) -> Rule:
+    """Return a rule of SCALE_RULES for this layer, or the file's own if `name` is "file".
+
+    Raise InputError if the rule needs what neither the file nor `told` says, and ParameterError if it has no
+    multiplier.
+    """
+    if name == "file":
+        return file_rule(layer)
+    needs = SCALE_RULES[name].needs
+    factor = told.context_factor or layer.context_factor
+    if "context_factor" in needs and factor is None:
+        raise InputError(
+            f"scale {name}: the file does not say how far its context was extended; give --context-factor"
+        )
+    if "layer" in needs and not layer.numbered and told.layer is None:
+        raise InputError(f"scale {name}: the file does not say the number of the layer; give --layer-index")
+    from_start = layer.causal != "bottom_right" and layer.rows is None
+    last = (layer.queries if from_start else layer.keys) - 1 if told.position is None else told.position
+    number = layer.index if layer.numbered or told.layer is None else told.layer
+    setting = Setting(layer.d_k, layer.keys, custom, layer=number, position=last, context_factor=factor or 1.0)
+    return Rule(name, multiplier(name, setting), setting if _OF_ROWS & {*needs} else None, told.position)
+
+
+def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
+    """Return what the head's scores, from q and k as stored, are multiplied by."""
+    if rule.name == "file" and data.scale is not None:
+        scale = data.scale
+        return (lambda _, rows: scale[np.newaxis, rows]) if isinstance(scale, np.ndarray) else float(scale)
+    # Normalised q and k contain no factors.
+    factor = layer.own_factor if rule.normalise == "none" else 1.0
+    setting = rule.setting
+    if setting is None:
+        return rule.multiplier / factor
+    first = 0 if rule.position is None else rule.position - int(data.positions[-1])  # position of the text
+
+    def of_rows(seen: npt.NDArray[np.intp], rows: slice) -> FloatArray:
+        both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).reshape(2, -1)
+        kinds, place = np.unique(both, axis=1, return_inverse=True)
+        found = [_of_row(rule.name, replace(setting, n_keys=n, position=at)) / factor for n, at in kinds.T.tolist()]
+        return np.array(found)[place.reshape(-1)].reshape(seen.shape)
+
+    return of_rows
+
+
+def shown_multiplier(rule: Rule, layer: Layer, data: Head) -> float:
+    """Return the multiplier that a column states, of q·k without stored factors; the mean if rows differ."""
+    if rule.name == "file" and data.scale is not None:
+        return float(np.mean(data.scale)) * layer.own_factor
+    return rule.multiplier
+
+
+def _of_row(name: str, setting: Setting) -> float:
+    """Return the multiplier of a row; 0 if a row that sees one key has none: its weight is 1 under any multiplier."""
+    try:
+        return multiplier(name, setting)
+    except ParameterError:
+        if setting.n_keys < 2:
+            return 0.0
+        raise

@@ -1,0 +1,63 @@
+"""Attention written out with whole arrays in float64, to compare measured heads of captures with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+
+import numpy as np
+from attn_tui.core.captures.heads import Rule, file_rule, measure_head
+from attn_tui.core.captures.reader import CaptureFile
+from capture_files import Array
+
+special = import_module("scipy.special")  # without type stubs
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The statistics of logits [batch, queries, keys], hidden where −∞, with a sink logit if there is one."""
+
+    logits: Array
+    sink: float | None = None
+    left_out: Array | None = None  # [batch, queries] the rows of padding
+
+    def statistics(self) -> dict[str, float]:
+        logits = self.logits.astype(np.float64)
+        visible = logits > -np.inf
+        if self.left_out is not None:
+            visible = visible & ~self.left_out[..., np.newaxis]
+        rows = visible.any(axis=-1)
+        beside = np.full((*logits.shape[:-1], 1), -np.inf if self.sink is None else self.sink)
+        whole = np.concatenate([np.where(visible, logits, -np.inf), beside], axis=-1)[rows]
+        weights = np.exp(whole - special.logsumexp(whole, axis=-1, keepdims=True))[:, :-1]
+        seen = logits[visible]
+        jacobian = np.einsum("ri,ij->rij", weights, np.eye(weights.shape[1])) - np.einsum(
+            "ri,rj->rij", weights, weights
+        )
+        several = visible[rows].sum(axis=-1) >= 2
+        entropy = special.entr(weights).sum(axis=-1)
+        return {
+            "logit_mean": seen.mean(),
+            "logit_variance": seen.var(),
+            "logit_min": seen.min(),
+            "logit_max": seen.max(),
+            "entropy": entropy.mean(),
+            "entropy_fraction": (entropy[several] / np.log(visible[rows].sum(axis=-1)[several])).mean(),
+            "max_weight": weights.max(axis=-1).mean(),
+            "sum_squared_weights": (weights**2).sum(axis=-1).mean(),
+            "jacobian_norm": np.sqrt((jacobian**2).sum(axis=(1, 2))).mean(),
+            "one_hot_rows": (weights.max(axis=-1) > 0.95)[several].mean(),
+            "dead_rows": (np.sqrt((jacobian**2).sum(axis=(1, 2))) < 0.01)[several].mean(),
+        }
+
+
+def assert_measured(
+    capture: CaptureFile, head: int, expected: Expected, rule: Rule | None = None, layer: int = 0
+) -> None:
+    """Compare a head under a rule, by default the file's scale, with what is expected."""
+    found = capture.layers[layer]
+    [column] = measure_head(capture, found, head, [rule or file_rule(found)]).columns
+    for name, value in expected.statistics().items():
+        measured = column.measured[name].value
+        assert measured is not None, name
+        np.testing.assert_allclose(measured, value, rtol=1e-9, atol=1e-12, err_msg=name)
