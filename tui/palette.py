@@ -9,7 +9,10 @@ from typing import Any, Protocol, cast
 from textual import events, on
 from textual.command import Command as ListedCommand
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.errors import NoWidget
+from textual.geometry import Region
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
@@ -76,6 +79,13 @@ class Palette(Modal, CommandPalette):
         if not self.on_top:
             message.stop()
             message.prevent_default()
+
+    def get_widget_at(self, x: int, y: int) -> tuple[Widget, Region]:
+        """Return the widget at a place; a click before the screen became smaller is beside the palette."""
+        try:
+            return super().get_widget_at(x, y)
+        except NoWidget:
+            return self, self.region
 
     def _action_command_list(self, action: str) -> None:
         laid_out = bool(self.query_one(CommandList).scrollable_content_region)

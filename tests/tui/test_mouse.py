@@ -56,3 +56,15 @@ def test_clicks_double_clicks_and_drags_leave_the_app_running(pane: str, monkeyp
         assert stage.app.screen.selections is not None
 
     play(script)
+
+
+def test_a_click_that_arrives_after_the_screen_became_smaller_closes_the_palette() -> None:
+    async def script(stage: Stage) -> None:
+        await stage.press("ctrl+p")
+        place = Offset(stage.app.size.width - 1, stage.app.size.height - 1)
+        await stage.resize(40, 12)
+        await click(stage, place)
+        await stage.still()
+        assert len(stage.app.screen_stack) == 1
+
+    play(script, size=(120, 40))
