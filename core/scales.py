@@ -112,8 +112,8 @@ _OF_D_K = (
     ),
     ScaleRule(
         "d_k", "1/d_k", lambda s: 1 / s.d_k, ("d_k",),
-        "muP in its spectral variant; Granite's attention_multiplier",
-        "Yang et al. 2022, arXiv 2203.03466",
+        "muP, whose own rule it is; Granite 3's attention_multiplier",
+        "Yang et al. 2022, arXiv 2203.03466, definition 4.1; transformers, modeling_granite.py",
     ),
     ScaleRule(
         "log_d_k", "1/ln d_k", lambda s: 1 / math.log(s.d_k), ("d_k",),
@@ -127,7 +127,7 @@ _OF_D_K = (
     ),
     ScaleRule(
         "mup", "8/d_k", lambda s: 8 / s.d_k, ("d_k",),
-        "muP as recommended by its package",
+        "muP as its package recommends it, to equal 1/√d_k at a base width of 64",
         "microsoft/mup, README; Yang et al. 2022, arXiv 2203.03466",
         note="8 is √64, so at d_k 64 it equals 1/√d_k",
     ),
@@ -197,7 +197,7 @@ _OF_CONTEXT = (
         "deepseek_v2", "(1+0.0707 ln s)²/√d_k",
         lambda s: _by_root((1 + 0.0707 * math.log(s.context_factor)) ** 2, s), ("d_k", "context_factor"),
         "DeepSeek-V2, with mscale_all_dim 0.707 and s = 40",
-        "transformers, modeling_deepseek_v2.py; the model's configuration",
+        "deepseek-ai/DeepSeek-V2, modeling_deepseek.py (softmax_scale · mscale²) and config.json",
         short="DeepSeek-V2",
     ),
     ScaleRule(
