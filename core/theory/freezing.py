@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..errors import ParameterError
-from ..parameters import FIELD, Parameters, ScaleName
+from ..parameters import FIELD, ROUNDED, Parameters, ScaleName
 from ..scales import SCALE_RULES, Setting, multiplier, multipliers
 from .curves import causal_lengths
 from .prediction import Freezing, Interval
@@ -31,7 +31,7 @@ def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
     p = parameters
     multiplier(rule, p.setting)  # or raise
     threshold = _threshold(p)
-    if threshold is None or not is_plain(p, rule) or p.precision not in ("float32", "float64"):
+    if threshold is None or not is_plain(p, rule) or p.precision in ROUNDED:
         return None
     # The score's standard deviation within a row is √d_k times that of one component.
     component = math.sqrt(score_moments(p).variance_within_row / p.d_k)

@@ -107,6 +107,7 @@ def test_random_keys_are_never_sinks(n_keys: int, mask: Any, scale: str) -> None
         ({"softcap": 50.0}, "frozen"),
         ({"mechanism": "cosine"}, "uniform"),
         ({"precision": "float16"}, "frozen"),
+        ({"precision": "float16", "arithmetic": "eager", "std_q": 100.0, "std_k": 100.0}, "NaN"),
         ({"mechanism": "bilinear", "d_k": 2, "gain": 1.7}, "freezing"),
         ({"sink": "logit", "sink_logit": 30.0}, "sink"),
         ({"n_keys": 1}, None),
