@@ -98,10 +98,11 @@ STATISTICS: tuple[Statistic, ...] = (
         "softmax(z + a) = softmax(z)", short="ignored share",
     ),
     Statistic(
-        "freezing_ratio", "freezing ratio", "logits", "number", "E σ_row/√(2 ln visible keys)",
-        "Standard deviation of a row's logits over √(2 ln n), at which softmax over its n visible keys freezes, "
-        "averaged over the rows that see at least two keys. From 1 up, a few keys hold most of the weight.",
-        _FREEZING,
+        "freezing_ratio", "σ in row / √(2 ln n)", "logits", "number", "E σ_row/√(2 ln visible keys)",
+        "Standard deviation of a row's logits about their own mean over √(2 ln n), at which softmax over its n "
+        "visible keys freezes, averaged over the rows that see at least two keys. Short rows spread less than their "
+        "law.",
+        _FREEZING, short="freezing in row",
     ),
     Statistic(
         "entropy", "entropy", "attention", "nats", "H = −Σ p ln p",

@@ -136,9 +136,8 @@ async def test_i_shows_the_rule_in_full(stage: Stage) -> None:
 @played()
 async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int, int]) -> None:
     await stage.complete(RulesPane)
-    titles = {
-        "multiplier", "status", "std", "/ ln n %", "weight %", "∂L/∂q", "rows %", "ratio", "flow %", "4 to 16",
-    }  # fmt: skip
+    titles = {"multiplier", "status", "std", "/ ln n %", "weight %", "∂L/∂q", "rows %", "in row", "flow %"}
+    titles |= {"at d_k", "4 to 16"}
     assert len(titles) == len(COLUMNS)
     seen = {title for title in titles if title in stage.lines[3]}
     assert ("v: " in stage.lines[1]) == (seen != titles)

@@ -323,6 +323,8 @@ def test_the_gauge_says_in_words_where_softmax_freezes() -> None:
         line = text_of(row_line(row, FULL, layout(FULL, width), UNICODE))
         assert "frozen from d_k 6" in line
         assert ("never frozen" if width < 80 else "stays below freezing") in line
+        ratios = [aligned(column.freezing.ratio, UNICODE).strip() for column in FULL.theory if column.freezing]
+        assert all(ratio in line for ratio in ratios) == layout(FULL, width).beside
     assert not any(row.freezing for row in table_rows(BARE))
 
 

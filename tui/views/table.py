@@ -223,7 +223,10 @@ def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, m
         if row.words:
             line.append(_word(row.words[index], shape.cell, role, glyphs))
         elif row.statistic is None:
-            line += _gauge(row.freezing[index], shape.cell, role, glyphs)
+            known, exact = row.freezing[index], THEORY if shape.beside else 0
+            line += _gauge(known, shape.cell - exact, role, glyphs)
+            if exact:
+                line.extend([(" ", "text"), (_ratio(known, glyphs), "theory")])
         else:
             line += _cell(row.statistic, contents, index, shape, glyphs)
     return fitted(tuple(line), shape.width)
@@ -304,6 +307,11 @@ def _word(word: str, cells: int, role: Role, glyphs: Glyphs) -> Span:
     return (f"  {word or glyphs.say('—')}".ljust(cells)[:cells], role)
 
 
+def _ratio(freezing: Freezing | None, glyphs: Glyphs) -> str:
+    """Return the exact ratio of the logits' deviation to the one at which softmax freezes."""
+    return aligned(None if freezing is None else freezing.ratio, glyphs)
+
+
 def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
     """Return how close logits are to freezing softmax, a bar up to twice the threshold, and where it is frozen."""
     if freezing is None:
@@ -352,7 +360,9 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
                     else _gauge(row.freezing[index], CELL, role, glyphs)
                 )
                 cells.append(Text.assemble(*((text, PRINTED[each]) for text, each in spans)))
-                cells += [Text()] if contents.theory else []
+                if contents.theory:
+                    exact = f" {_ratio(row.freezing[index], glyphs).rstrip()}" if row.freezing else ""
+                    cells.append(Text(exact, PRINTED["theory"]))
             table.add_row(Text(f" {row.label}"), *cells)
             continue
         texts = [Text(" " + glyphs.say(row.label))]

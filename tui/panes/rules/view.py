@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 HEAD = 2  # lines over the rows
 NAME = 17  # cells of the cursor, the mark of the Lab's rule, and the name
 CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
-STATUS = "status"  # in words, so rows cannot be sorted by it either
-_STATUS = 8  # cells of the longest one
+STATUS, FROZEN = "status", "frozen at d_k"  # in words, so rows cannot be sorted by them either
+_WORDS = {STATUS: (("", "status"), 8), FROZEN: (("frozen", "at d_k"), 9)}  # titles, and cells
 _PENDING = "…"
 
 
@@ -48,10 +48,10 @@ _FORMATS = {
     "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
     "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
     "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
-    "freezing_ratio": _ColumnFormat(("freezing", "ratio"), 3, 3, "freezing ratio"),
+    "freezing_ratio": _ColumnFormat(("freezing", "in row"), 3, 3, "freezing in row"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
 }
-COLUMNS = ("multiplier", STATUS, *[column for column in _FORMATS if column != "multiplier"], CURVE)
+COLUMNS = ("multiplier", STATUS, *[column for column in _FORMATS if column != "multiplier"], FROZEN, CURVE)
 assert ("rule", *_FORMATS) == SORTABLE
 
 
@@ -73,7 +73,7 @@ class Shown:
 
 def words_of(column: str) -> str:
     """Return the name of a column in sentences."""
-    return column if column in ("rule", STATUS, CURVE) else _FORMATS[column].words
+    return _FORMATS[column].words if column in _FORMATS else column
 
 
 def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
@@ -81,7 +81,8 @@ def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
 
     `curve` is the width of the sparkline.
     """
-    cells = {column: 1 + form.width for column, form in _FORMATS.items()} | {STATUS: 1 + _STATUS, CURVE: 1 + curve}
+    cells = {column: 1 + form.width for column, form in _FORMATS.items()} | {CURVE: 1 + curve}
+    cells |= {column: 1 + room for column, (_, room) in _WORDS.items()}
     shown = {by} & {*COLUMNS}
     left = width - NAME - sum(cells[column] for column in shown)
     for column in COLUMNS[first:]:
@@ -98,7 +99,8 @@ def curve_cells(curves: RuleCurves | None, width: int) -> int:
     """Return the width of a sparkline: two cells for each d_k if all columns fit, otherwise one; or its title's."""
     points = len(curves.d_ks) if curves else 11
     title = len(_ends(curves))
-    everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + 1 + _STATUS + 2
+    words = sum(1 + room for _, room in _WORDS.values())
+    everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + words + 2
     return max(points * (2 if width >= everything + 2 * points else 1), title)
 
 
@@ -145,8 +147,9 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
                     text = ("at d_k", ends)[number]
                 spans.append((f" {text}".ljust(cells + 1), "heading" if number == 0 else "dim"))
                 continue
-            if column == STATUS:
-                spans.append((" " + ("", STATUS)[number].ljust(_STATUS), "heading"))
+            if column in _WORDS:
+                titles, room = _WORDS[column]
+                spans.append((" " + titles[number].ljust(room), "heading"))
                 continue
             form = _FORMATS[column]
             here = shown.order.column == column
@@ -187,12 +190,18 @@ def _row(shown: Shown, at: int, columns: Sequence[str], cells: int, glyphs: Glyp
             spans.extend(
                 [(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if shown.stale_curves else named)]
             )
-        elif column == STATUS:
-            word = status_given(shown.freezing.get(name), row.measured) or glyphs.say("—")
-            spans.append((" " + word.ljust(_STATUS), value))
+        elif column in _WORDS:
+            _, room = _WORDS[column]
+            spans.append((" " + glyphs.say(_word(column, shown.freezing.get(name), row)).ljust(room)[:room], value))
         else:
             spans.append((" " + _text(row.value(column), column, glyphs), value))
     return (*head, *spans)
+
+
+def _word(column: str, freezing: Freezing | None, row: RuleRow) -> str:
+    """Return a rule's status, or where softmax is frozen under it."""
+    word = status_given(freezing, row.measured) if column == STATUS else freezing and freezing.words()[-1]
+    return word or "—"
 
 
 def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
