@@ -57,13 +57,17 @@ def power_sums(scores: FloatArray, unit: float, scratch: FloatArray, squares: Fl
     return sums if unit == 1 else sums * unit ** np.arange(1.0, 5)[:, np.newaxis]
 
 
-def row_moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | float) -> RowMoments:
-    """Return each row's moments from its power sums (4, draws, rows)."""
+def row_moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | float, precision: float) -> RowMoments:
+    """Return each row's moments from its power sums (4, draws, rows), which are of this precision.
+
+    If all scores of a row are equal, the difference of sums is rounding, whose root would look like a deviation.
+    """
     e1, e2, e3, e4 = powers / np.maximum(visible, 1)
+    m2 = e2 - e1 * e1
     return RowMoments(
         visible=visible,
         mean=e1 + offsets,
-        m2=np.maximum(e2 - e1 * e1, 0),
+        m2=np.where(m2 > 32 * precision * e2, m2, 0),
         m3=e3 - e1 * (3 * e2 - 2 * e1 * e1),
         m4=e4 - e1 * (4 * e3 - e1 * (6 * e2 - 3 * e1 * e1)),
     )

@@ -132,6 +132,7 @@ class _GradientRows:
 class _RowResults:
     """Row results of one block, filled piece by piece; arrays end in (rows,)."""
 
+    precision: float  # of the scores: the spacing of numbers at 1
     visible: FloatArray  # keys whose scores are added
     largest: FloatArray  # minus the centre, offset included
     powers: FloatArray  # (4, rows) sums of the first four powers of the scores minus the centre
@@ -181,6 +182,7 @@ def add(
     total = block.draws * block.rows
     rules = len(tally.rules)
     results = _RowResults(
+        float(np.finfo(scores.dtype).eps),
         np.zeros(total),
         np.zeros(total),
         np.zeros((4, total)),
@@ -193,10 +195,9 @@ def add(
         first = (draws.start + d.start) * tally.shape.rows + rows.start + r.start
         at = d.start * block.rows + r.start
         own = None if offsets is None else offsets[d, r]
-        piece = scores[d, r]
-        flat = piece.reshape(-1, block.keys)
+        flat = scores[d, r].reshape(-1, block.keys)
         flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
-        inside[d] += count_inside(tally.band, piece, flat_hidden, own)
+        inside[d] += count_inside(tally.band, scores[d, r], flat_hidden, own)
         part = None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start)
         counted = counted_rows(tally.shape.every, first, len(flat))
         found = None if rounded is None else rounded_rows(rounded, masked, d, r)
@@ -347,7 +348,7 @@ def _reduce(
     shape = (block.draws, block.rows)
     visible = results.visible.reshape(shape)
     own = 0.0 if offsets is None else offsets[..., 0].astype(np.float64)
-    moments = row_moments(visible, results.powers.reshape(4, *shape), own)
+    moments = row_moments(visible, results.powers.reshape(4, *shape), own, results.precision)
     _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.shape.draws)
     if not math.isnan(tally.band):
         _accumulate(tally.score_sums, {"inside": inside}, draws, tally.shape.draws)

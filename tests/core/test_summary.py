@@ -104,6 +104,7 @@ def test_undefined_statistics_are_missing() -> None:
         assert measured["logit_excess_kurtosis"] == MISSING
         assert measured["row_mean_share"] == MISSING
         assert measured["logit_variance"] == pytest.approx((0, 0), abs=1e-12 * equal**2)
+        assert measured["freezing_ratio"] == (0, 0)
         assert measured["entropy_fraction"] == pytest.approx((1, 0))
 
 
