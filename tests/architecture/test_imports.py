@@ -21,7 +21,7 @@ LAYERS = (
     ("core.attention",),
     ("core.statistics",),
     ("core.lab", "core.theory", "core.captures"),
-    ("core.claims",),
+    ("core.claims", "core.diagnosis"),
     ("core.export",),
     ("tui.files", "tui.tuning"),
     ("tui.views", "tui.compute"),

@@ -1,0 +1,1 @@
+"""Which scale was really used: evidence, estimate, hypotheses, verdict; replaying rules; comparing captures."""

@@ -1,0 +1,1 @@
+"""What may have been done to a head: masks, transformations, bends, biases, dropout."""

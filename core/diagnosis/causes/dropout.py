@@ -1,0 +1,88 @@
+"""Dropout that was on: weights that are 0 at random, the others divided by the share that is kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...arrays import FloatArray
+from ..fitting.evidence import Observed, smallest, unit
+from ..fitting.model import Model, dot, logits, softmax
+
+_ROWS = 16  # that are searched for dropped keys
+_LOGITS = 2.0**-17  # relative: what rounding of large logits in float32 does to weights
+_REMAINDER = 8  # how much shorter leaving out a few keys makes what is left: chance cannot, in 16 dimensions
+_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+def shows_in_weights(observed: Observed, model: Model, theta: FloatArray) -> bool:
+    """Return whether weights are 0 as often as the others, all enlarged by the same factor, say."""
+    predicted = softmax(logits(model, theta, slopes=False).z, model.seen, None).p
+    p = observed.evidence.values
+    large = predicted > 64 * smallest(observed.evidence.format)
+    kept = p[large] > 0
+    if kept.size < 20 or not 0.3 < kept.mean() < 0.998:
+        return False
+    with np.errstate(divide="ignore"):
+        factors = np.log(p[large][kept] / predicted[large][kept])
+    low, middle, high = np.quantile(factors, (0.2, 0.5, 0.8))
+    even = high - low < 0.02 + 4 * unit(observed.evidence.format)
+    return bool(even and abs(math.exp(middle) * float(kept.mean()) - 1) < 0.03 + 4 / math.sqrt(kept.size))
+
+
+def shows_in_output(observed: Observed, model: Model, theta: FloatArray) -> bool:
+    """Return whether outputs are explained, to within rounding, by leaving out a few keys of each row.
+
+    Keys are left out one after another, the one that explains most first, with one common factor for the others. This
+    is a strong test: a row has as many numbers as a value has components, and few keys are dropped.
+    """
+    v = observed.evidence.v
+    assert v is not None
+    soft = softmax(logits(model, theta, slopes=False).z, model.seen, None)
+    texts, rows, _ = np.nonzero(observed.weight[..., :1] > 0)
+    effective = 1 / np.maximum(np.square(soft.p[texts, rows]).sum(axis=-1), 1e-12)
+    order = np.argsort(np.where(effective > 1.5, effective, np.inf), kind="stable")[:_ROWS]
+    explained, dropped = 0, 0
+    for number in order.tolist():
+        text, row = int(texts[number]), int(rows[number])
+        p, target = soft.p[text, row], observed.target[text, row]
+        rounding = 4 * max(unit(observed.evidence.format), _LOGITS) * _length(target)
+        rounding += 2 * unit(observed.evidence.v_format) * _length(p[:, np.newaxis] * v[text])
+        left = min(_left_after_dropping(p, v[text], target, share, rounding) for share in _SHARES)
+        away = _length(p @ v[text] - target)
+        dropped += away > 3 * rounding
+        explained += left <= max(rounding, away / _REMAINDER) and away > 3 * rounding
+    return dropped >= 4 and explained >= 0.6 * dropped
+
+
+def _left_after_dropping(p: FloatArray, v: FloatArray, target: FloatArray, share: float, enough: float) -> float:
+    """Return the length of what is left of the target after leaving out the best keys."""
+    kept = np.ones(len(p), np.bool_)
+    products = p[:, np.newaxis] * v
+    sizes = dot(products, products)
+    factor = 1 / (1 - share)
+    output = factor * products.sum(axis=0)
+    best = math.inf
+    for _ in range(max(len(target) // 2, 1)):
+        left = target - output
+        along = products @ left
+        # Changing the state of key j adds ∓factor·p_j v_j to the output.
+        sign = np.where(kept, -1.0, 1.0)
+        gain = 2 * sign * factor * along - factor * factor * sizes
+        key = int(np.argmax(gain))
+        if gain[key] <= 0:
+            break
+        kept[key] = not kept[key]
+        whole: FloatArray = products[kept].sum(axis=0)
+        size = float(np.vdot(whole, whole))
+        factor = float(np.vdot(whole, target)) / size if size > 0 else factor
+        output = factor * whole
+        best = min(best, _length(target - output))
+        if best <= enough:
+            break
+    return best
+
+
+def _length(numbers: FloatArray) -> float:
+    return math.sqrt(float(np.square(numbers).sum()))

@@ -1,0 +1,196 @@
+"""The keys of a model's config.json that say how its attention is scaled."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ..errors import InputError
+
+# Models whose scores are not scaled: T5 and GPT-Neo fold the scale into their initialisation, Gemma 3n and 4 into the
+# gains of their QK-norm.
+_UNSCALED = ("t5", "mt5", "umt5", "longt5", "switch_transformers", "gpt_neo", "gemma3n", "gemma4")
+# Models with absorbed latent attention may store q and k of width kv_lora_rank + qk_rope_head_dim.
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A model's configuration: the keys that matter for attention, None where they are missing."""
+
+    model_type: str = ""
+    hidden_size: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    query_pre_attn_scalar: float | None = None
+    attention_multiplier: float | None = None
+    scale_attn_weights: bool = True
+    inverse_layer: bool = False
+    softcap: float | None = None
+    nope_dim: int | None = None
+    rope_dim: int | None = None
+    latent_rank: int | None = None
+    rope_factor: float | None = None  # how many times longer the context was made
+    mscale: float | None = None
+    mscale_all_dim: float | None = None
+    attention_factor: float | None = None
+    yarn: bool = False
+    rope_theta: float | None = None
+    rotary_share: float | None = None  # the share of the components that are rotated
+    temperature_tuning: bool = False
+    window: int | None = None
+    layer_types: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int | None:
+        """The width of a head for the scale: nope and rope parts, the head dimension, or hidden size / heads."""
+        if self.rope_dim is not None and self.nope_dim is not None:
+            return self.nope_dim + self.rope_dim
+        if self.head_dim is not None:
+            return self.head_dim
+        if self.hidden_size is not None and self.heads:
+            return self.hidden_size // self.heads
+        return None
+
+    @property
+    def latent_width(self) -> int | None:
+        """The width of q and k in absorbed latent attention; None without latent attention."""
+        if self.latent_rank is None or self.rope_dim is None:
+            return None
+        return self.latent_rank + self.rope_dim
+
+    @property
+    def amplitude(self) -> float | None:
+        """The factor that YaRN puts on q and on k, through the cosines and sines; None without YaRN."""
+        if self.attention_factor is not None:
+            return self.attention_factor
+        if not self.yarn or self.rope_factor is None:
+            return None
+        if self.mscale and self.mscale_all_dim:
+            return _mscale(self.rope_factor, self.mscale) / _mscale(self.rope_factor, self.mscale_all_dim)
+        return _mscale(self.rope_factor, 1.0)
+
+    def window_of(self, layer: int) -> int | None:
+        """Return the window of a layer, or None if the configuration does not say that it has one."""
+        if layer < len(self.layer_types):
+            return self.window if self.layer_types[layer] == "sliding_attention" else None
+        return self.window if self.model_type in ("mistral", "phi3") else None
+
+
+@dataclass(frozen=True)
+class ConfiguredScale:
+    """The multiplier that a configuration asks for, and the words for where it comes from."""
+
+    multiplier: float
+    words: str
+
+
+def parse_configuration(text: str, where: str) -> Configuration:
+    """Return the keys that matter of the JSON text of a config.json; raise InputError if it is not one."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: is not JSON: {str(error)[:100]}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{where}: must be a JSON object with the keys of a config.json")
+    outer = cast("dict[str, Any]", found)
+    inner = outer.get("text_config")
+    values: Mapping[str, Any] = {**outer, **cast("dict[str, Any]", inner)} if isinstance(inner, dict) else outer
+    return _configuration(values, where)
+
+
+def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredScale:
+    """Return the multiplier of q·k that the configuration asks for, factors inside q and k included.
+
+    `d_k` is used where the configuration does not give the width of a head.
+    """
+    kind = config.model_type.removesuffix("_text")
+    if config.attention_multiplier is not None:
+        found = ConfiguredScale(config.attention_multiplier, "attention_multiplier")
+    elif kind in _UNSCALED:
+        found = ConfiguredScale(1.0, f"{config.model_type} does not scale")
+    elif config.query_pre_attn_scalar is not None:
+        scalar = config.query_pre_attn_scalar
+        found = ConfiguredScale(scalar**-0.5, f"1/√{scalar:g}, query_pre_attn_scalar")
+    elif not config.scale_attn_weights:
+        found = ConfiguredScale(1.0, "scale_attn_weights is false")
+    else:
+        width = config.width or d_k
+        found = ConfiguredScale(width**-0.5, f"1/√{width}")
+    if config.latent_rank is not None and config.mscale_all_dim and config.rope_factor is not None:
+        factor = _mscale(config.rope_factor, config.mscale_all_dim) ** 2
+        found = ConfiguredScale(found.multiplier * factor, f"{found.words} × mscale² {factor:.4g}")
+    if config.inverse_layer:
+        found = ConfiguredScale(found.multiplier / (layer + 1), f"{found.words} / (layer + 1)")
+    return found
+
+
+def _mscale(factor: float, mscale: float) -> float:
+    """Return YaRN's 0.1·mscale·ln(factor) + 1."""
+    return 1.0 if factor <= 1 else 0.1 * mscale * math.log(factor) + 1
+
+
+def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
+    def number(*keys: str) -> float | None:
+        for key in keys:
+            value = values.get(key)
+            if value is not None:
+                return _number(value, key, where)
+        return None
+
+    def count(*keys: str) -> int | None:
+        value = number(*keys)
+        if value is None:
+            return None
+        if value != int(value):
+            raise InputError(f"{where}: {keys[0]!r} must be a whole number, not {value:g}")
+        return int(value)
+
+    rope = _object(values.get("rope_parameters") or values.get("rope_scaling"))
+    rope = _object(rope.get("full_attention")) or rope  # Gemma 3 has one for each type of layer
+    kind = str(rope.get("rope_type", rope.get("type", "")))
+
+    def of_rope(key: str) -> float | None:
+        return None if rope.get(key) is None else _number(rope[key], f"rope_scaling.{key}", where, zero=True)
+
+    types = values.get("layer_types")
+    return Configuration(
+        model_type=str(values.get("model_type", "")),
+        hidden_size=count("hidden_size", "n_embd", "d_model"),
+        heads=count("num_attention_heads", "n_head", "num_heads"),
+        kv_heads=count("num_key_value_heads"),
+        head_dim=count("head_dim", "d_kv"),
+        query_pre_attn_scalar=number("query_pre_attn_scalar"),
+        attention_multiplier=number("attention_multiplier"),
+        scale_attn_weights=values.get("scale_attn_weights") is not False,
+        inverse_layer=bool(values.get("scale_attn_by_inverse_layer_idx")),
+        softcap=number("attn_logit_softcapping"),
+        nope_dim=count("qk_nope_head_dim"),
+        rope_dim=count("qk_rope_head_dim"),
+        latent_rank=count("kv_lora_rank"),
+        rope_factor=of_rope("factor"),
+        mscale=of_rope("mscale"),
+        mscale_all_dim=of_rope("mscale_all_dim"),
+        attention_factor=of_rope("attention_factor"),
+        yarn=kind == "yarn",
+        rope_theta=of_rope("rope_theta") or number("rope_theta"),
+        rotary_share=of_rope("partial_rotary_factor") or number("partial_rotary_factor", "rotary_pct"),
+        temperature_tuning=bool(values.get("attn_temperature_tuning")),
+        window=count("sliding_window"),
+        layer_types=tuple(map(str, cast("list[object]", types))) if isinstance(types, list) else (),
+    )
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _number(value: object, key: str, where: str, zero: bool = False) -> float:
+    """Return a positive number, or also 0; raise InputError for anything else."""
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    if not (0 < number < math.inf or (zero and number == 0)):
+        raise InputError(f"{where}: {key!r} must be a positive number, not {value!r}")
+    return number

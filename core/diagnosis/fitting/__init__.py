@@ -1,0 +1,1 @@
+"""Fit models of what was done to evidence, and judge them by rounding."""

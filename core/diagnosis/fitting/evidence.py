@@ -1,0 +1,327 @@
+"""How far evidence is from what a model predicts, and how far rounding alone would put it.
+
+A model is fitted with a distance that does not depend on its multiplier, and judged by the rounding that does: if
+noise in proportion to the logits entered the fit, a huge multiplier would excuse anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...arrays import BoolArray, FloatArray
+from ...attention.formats import FORMATS
+from ..subject import Evidence, Subject
+from .model import Logits, Model, Softmax, dot, logits, softmax
+
+# The standard deviation of a relative rounding error, over half a unit in the last place: mantissas are spread evenly
+# in the logarithm, so the mean of 1/m² over 1 ≤ m < 2 is 0.541, and √(0.541/3) = 0.42.
+_SPREAD = 0.42
+_SINGLE = 2.0**-24
+# Kernels on 16-bit inputs may use an approximate exponential.
+_APPROXIMATE = 1e-5
+
+
+def unit(format: str) -> float:
+    """Return half a unit in the last place of 1."""
+    known = FORMATS.get(format)
+    return 2.0 ** -(known.mantissa + 1) if known else _SINGLE
+
+
+def spacing(values: FloatArray, format: str) -> FloatArray:
+    """Return the distance between neighbouring numbers of the format at these values."""
+    known = FORMATS[format] if format in FORMATS else FORMATS["float32"]
+    _, exponents = np.frexp(values)
+    return np.ldexp(1.0, np.maximum(exponents - 1, known.min_exponent) - known.mantissa)
+
+
+def smallest(format: str) -> float:
+    """Return the smallest positive number of the format."""
+    known = FORMATS[format] if format in FORMATS else FORMATS["float32"]
+    return 2.0 ** (known.min_exponent - known.mantissa)
+
+
+def is_short(format: str) -> bool:
+    """Return whether the format has fewer bits than float32."""
+    return unit(format) > _SINGLE
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Evidence, prepared for fitting."""
+
+    subject: Subject
+    evidence: Evidence
+    target: FloatArray  # ln p, lse, or o
+    weight: FloatArray  # 1 over a fixed noise, as `target`; 0 for entries that are not used
+    sums: tuple[FloatArray, FloatArray] | None = None  # of weights: ln of a row's sum, and 1 over its rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """What a model leaves unexplained, over a fixed noise: entries, their derivatives, and what no fit can change."""
+
+    r: FloatArray  # [entries]
+    jacobian: FloatArray  # [entries, coefficients]
+    rest: float  # the mean square of entries that contradict the mask
+
+    @property
+    def distance(self) -> float:
+        """The root mean square of all entries."""
+        return math.sqrt(float(np.mean(self.r * self.r)) + self.rest) if self.r.size else math.inf
+
+
+def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
+    """Prepare evidence; `expected` gives the size of logits for the noise of formats with few bits."""
+    if evidence.kind == "weights":
+        return _observe_weights(subject, evidence, expected)
+    used = subject.used
+    if evidence.kind == "lse":
+        values = evidence.values
+        good = used & np.isfinite(values)
+        noise = _SINGLE * (1 + np.abs(np.where(good, values, 0))) + _floor(subject)
+        return Observed(subject, evidence, np.where(good, values, 0), np.where(good, 1 / noise, 0))
+    values = evidence.values
+    good = used & np.isfinite(values).all(axis=-1)
+    values = np.where(good[..., np.newaxis], values, 0)
+    size = np.sqrt(np.mean(values * values, axis=-1, keepdims=True))
+    assert evidence.v is not None
+    typical = float(np.sqrt(np.mean(evidence.v * evidence.v)))
+    noise = unit(evidence.format) * (size + 0.1 * typical) + 1e-300
+    return Observed(subject, evidence, values, np.where(good[..., np.newaxis], 1 / noise, 0))
+
+
+def _floor(subject: Subject) -> float:
+    return _APPROXIMATE if is_short(subject.format) else 0.0
+
+
+def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> Observed:
+    p = evidence.values
+    positive = p > 0
+    safe = np.where(positive, p, 1.0)
+    step = spacing(safe, evidence.format)
+    relative = step / safe
+    noise = relative * relative / 12
+    coarse = _scores_format(subject, evidence)
+    size = _SPREAD * unit(coarse) * abs(expected) * math.sqrt(2)
+    scaled = size * subject.scores
+    noise += scaled * scaled + (2 * _SINGLE) ** 2
+    good = positive & (relative < 0.1) & subject.used[..., np.newaxis]
+    total = p.sum(axis=-1)
+    rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) / 12) + 4 * _SINGLE
+    # A tensor that is not quite normalised: the sum of rounded weights.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = np.where(subject.used & (total > 0), np.log(total), 0)
+        over = np.where(subject.used & (total > 0), total / rounding, 0)
+    weight = np.where(good, 1 / np.sqrt(noise), 0)
+    return Observed(subject, evidence, np.log(safe), weight, (sums, over))
+
+
+def _scores_format(subject: Subject, evidence: Evidence) -> str:
+    """Return the format that logits may have been rounded to: the file's, else that of 16-bit weights and outputs."""
+    if subject.facts.scores is not None:
+        return subject.facts.scores
+    if evidence.kind != "lse" and is_short(evidence.format) and is_short(subject.format):
+        return evidence.format
+    return "float32"
+
+
+def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = True) -> Residual:
+    """Return what the model leaves unexplained."""
+    found = logits(model, theta, slopes)
+    if observed.evidence.kind == "weights":
+        return _of_weights(observed, model, found)
+    soft = softmax(found.z, model.seen, found.sink, model.axis)
+    if observed.evidence.kind == "lse":
+        return _of_lse(observed, model, found, soft)
+    return _of_o(observed, model, found, soft)
+
+
+def _of_lse(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Residual:
+    weight = observed.weight
+    lse = soft.lse[..., 0] if model.axis == -1 else soft.lse[..., 0, :]
+    if lse.shape != weight.shape:
+        return Residual(np.empty(0), np.empty((0, model.size)), math.inf)
+    lost = np.isneginf(lse) & (weight > 0)
+    r = np.where(weight > 0, (model.lse_factor * np.where(np.isfinite(lse), lse, 0) - observed.target) * weight, 0)
+    columns: list[FloatArray] = [dot(soft.p, slope, axis=model.axis) for slope in found.slopes]
+    if model.free_sink:
+        columns.append(np.squeeze(np.asarray(soft.sink), model.axis))
+    jacobian = np.stack([model.lse_factor * column * weight for column in columns], -1) if columns else None
+    return _flat(r, jacobian, weight > 0, model, math.inf if lost.any() else 0.0)
+
+
+def _of_o(observed: Observed, model: Model, found: Logits, soft: Softmax) -> Residual:
+    v = observed.evidence.v if model.v is None else model.v
+    assert v is not None
+    weight = observed.weight
+    o = soft.p @ v
+    r = (o - observed.target) * weight
+    columns: list[FloatArray] = []
+    for slope in found.slopes:
+        mixed = soft.p * slope
+        if model.axis == -1:
+            columns.append(mixed @ v - o * mixed.sum(axis=-1, keepdims=True))
+        else:
+            columns.append((mixed - soft.p * mixed.sum(axis=-2, keepdims=True)) @ v)
+    if model.free_sink:
+        columns.append(-soft.sink * o)
+    jacobian = np.stack([column * weight for column in columns], -1) if columns else None
+    return _flat(r, jacobian, np.broadcast_to(weight > 0, r.shape), model, 0.0)
+
+
+def _flat(r: FloatArray, jacobian: FloatArray | None, used: BoolArray, model: Model, rest: float) -> Residual:
+    if used.all():
+        flat = np.empty((r.size, model.size)) if jacobian is None else jacobian.reshape(r.size, -1)
+        return Residual(r.reshape(-1), flat, rest)
+    chosen = np.empty((int(used.sum()), model.size)) if jacobian is None else jacobian[used]
+    return Residual(r[used], chosen, rest)
+
+
+def _of_weights(observed: Observed, model: Model, found: Logits) -> Residual:
+    assert observed.sums is not None
+    axis = model.axis
+    p, z = observed.evidence.values, found.z
+    weight = observed.weight if model.seen is None else observed.weight * model.seen
+    square = weight * weight
+    total = square.sum(axis=axis, keepdims=True)
+    inverse = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
+
+    def centre(x: FloatArray) -> FloatArray:
+        return np.expand_dims(dot(square, x, axis), axis) * inverse
+
+    away = observed.target - z
+    middle = centre(away)
+    r = (z - observed.target + middle) * weight
+    count = max(int(np.count_nonzero(weight)), 1)
+    columns = [(slope - centre(slope)) * weight for slope in found.slopes]
+    rest = _contradictions(observed, model, z + middle, total > 0, count)
+    # The sum of a row is 1, or less by what the sink takes. Along queries, sums of columns are not prepared: all rows
+    # of the subject have to be there.
+    if axis == -1:
+        sums, over = observed.sums
+    else:
+        column = p.sum(axis=-2)
+        sums = np.log(np.where(column > 0, column, 1))
+        over = np.where(column > 0, 1 / (math.sqrt(p.shape[-2]) * unit(observed.evidence.format)), 0)
+    predicted: FloatArray = np.zeros_like(sums)
+    slopes_of_sums: list[FloatArray] = [np.zeros_like(sums) for _ in columns]
+    if found.sink is not None:
+        soft = softmax(z, model.seen, found.sink, axis)
+        taken: FloatArray = np.squeeze(np.asarray(soft.sink), axis)
+        predicted = np.log(np.maximum(1 - taken, 1e-300))
+        given = np.maximum(1 - taken, 1e-300)
+        slopes_of_sums = [taken * dot(soft.p, slope, axis=axis) / given for slope in found.slopes]
+        if model.free_sink:
+            slopes_of_sums.append(-taken)
+            columns.append(np.zeros_like(r))
+    if model.gaps:
+        over = np.zeros_like(over)
+    rows = max(int(np.count_nonzero(over)), 1)
+    balance = math.sqrt(count / rows)
+    r_sums = (predicted - sums) * over * balance
+    flat = np.concatenate([r.reshape(-1), r_sums.reshape(-1)])
+    # Entries that are not used hold 0; the mean is over those that are.
+    scale = math.sqrt(flat.size / count)
+    jacobian = np.empty((flat.size, model.size))
+    for number, (entries, of_sums) in enumerate(zip(columns, slopes_of_sums, strict=True)):
+        jacobian[: r.size, number] = entries.reshape(-1)
+        jacobian[r.size :, number] = (of_sums * over * balance).reshape(-1)
+    return Residual(flat * scale, jacobian * scale, rest)
+
+
+def _contradictions(observed: Observed, model: Model, ln_p: FloatArray, known: BoolArray, count: int) -> float:
+    """Return the mean square of weights that should be 0 and are not, and of those that are 0 and should not be."""
+    p, format = observed.evidence.values, observed.evidence.format
+    least = math.log(4 * smallest(format))
+    typical = float(observed.weight.sum()) / count
+    used = observed.subject.used[..., np.newaxis] & known
+    rest = 0.0
+    if not model.gaps:
+        zero = (p == 0) & used
+        if model.seen is not None:
+            zero &= model.seen
+        if zero.any():
+            excess = np.maximum(ln_p[zero] - max(least, -80.0), 0)
+            rest += float(np.vdot(excess, excess)) * typical**2 / count
+    if model.seen is not None:
+        shown = (p > 0) & ~model.seen & observed.subject.used[..., np.newaxis]
+        if shown.any():
+            excess = np.log(p[shown]) - math.log(smallest(format)) + 1
+            rest += float(np.vdot(excess, excess)) * typical**2 / count
+    return rest
+
+
+def misfit(observed: Observed, model: Model, theta: FloatArray, coarse: str | None = None) -> float:
+    """Return the root mean square of the residual over what rounding makes at these coefficients.
+
+    `coarse` is the format that logits may have been rounded to; None means what the file says or its formats imply.
+    """
+    found = logits(model, theta, slopes=False)
+    soft = softmax(found.z, model.seen, found.sink, model.axis)
+    subject, evidence = observed.subject, observed.evidence
+    step = unit(coarse or _scores_format(subject, evidence))
+    left = residual(observed, model, theta, slopes=False)
+    if not left.r.size or math.isinf(left.rest):
+        return math.inf
+    q = np.sqrt(dot(subject.q, subject.q))
+    k = np.sqrt(dot(subject.k, subject.k))
+    # Products are summed in float32 whatever the format is, in an unknown order.
+    sums = 0.5 * _SINGLE * abs(float(theta[0])) * q[..., np.newaxis] * k[:, np.newaxis, :]
+    if sums.shape != found.z.shape:
+        sums = np.broadcast_to(sums.max(axis=(-1, -2), keepdims=True), found.z.shape)
+    error = (math.sqrt(2) * _SPREAD * step * found.z) ** 2 + sums * sums + _SINGLE * _SINGLE
+    fixed = observed.weight
+    if evidence.kind == "weights":
+        return _misfit_of_weights(observed, model, left, error)
+    if evidence.kind == "lse":
+        lse = observed.target
+        variance = dot(soft.p * soft.p, error, axis=model.axis)
+        variance = variance + (2 * _SINGLE * (1 + np.abs(lse))) ** 2 + _floor(subject) ** 2
+        ratio = left.r / (fixed * np.sqrt(variance))[fixed > 0]
+        return float(np.sqrt(np.mean(ratio * ratio)))
+    v = evidence.v if model.v is None else model.v
+    assert v is not None
+    o = soft.p @ v
+    p2 = soft.p * soft.p
+    lengths = dot(v, v)
+    weighted = p2 * error
+    around = dot(weighted, lengths[:, np.newaxis]) - 2 * dot(weighted @ v, o)
+    around = np.maximum(around + weighted.sum(axis=-1) * dot(o, o), 0)
+    stored = spacing(np.where(o == 0, 1.0, o), evidence.format)
+    variance = around + dot(stored, stored) / 12
+    inside = unit(evidence.v_format) if is_short(evidence.v_format) else 2 * _SINGLE
+    variance += (_SPREAD * inside) ** 2 * dot(p2, lengths[:, np.newaxis]) + (2 * _SINGLE) ** 2 * dot(o, o)
+    rows = fixed[..., 0] > 0
+    own = left.r.reshape(-1, v.shape[-1])
+    ratio: FloatArray = dot(own, own) / np.square(fixed[..., 0][rows]) / np.maximum(variance[rows], 1e-300)
+    return float(np.sqrt(np.mean(ratio)))
+
+
+def _misfit_of_weights(observed: Observed, model: Model, left: Residual, error: FloatArray) -> float:
+    p = observed.evidence.values
+    weight = observed.weight if model.seen is None else observed.weight * model.seen
+    used = weight > 0
+    count = max(int(used.sum()), 1)
+    scale = math.sqrt(left.r.size / count)
+    entries, sums = left.r[: p.size].reshape(p.shape) / scale, left.r[p.size :] / scale
+    safe = np.where(p > 0, p, 1.0)
+    relative = spacing(safe, observed.evidence.format) / safe
+    variance = relative * relative / 12 + error + (3 * _SINGLE) ** 2
+    ratio = np.square(entries[used] / weight[used]) / variance[used]
+    # Sums of rows have their own weights; rounding in them is already what these are.
+    rows = max(int(np.count_nonzero(sums)), 1)
+    balance = math.sqrt(count / rows)
+    return math.sqrt(float(np.mean(ratio)) + min(left.rest, 1e30)) + 0.25 * math.sqrt(
+        float(np.sum(np.square(sums / balance))) / rows
+    )
+
+
+def logit_noise(observed: Observed, model: Model, theta: FloatArray) -> float:
+    """Return the mean rounding error of the logits that carry weight, if they have 16 bits."""
+    found = logits(model, theta, slopes=False)
+    soft = softmax(found.z, model.seen, found.sink, model.axis)
+    coarse = unit(_scores_format(observed.subject, observed.evidence))
+    return _SPREAD * coarse * float(np.mean(dot(soft.p, np.abs(found.z), axis=model.axis)))

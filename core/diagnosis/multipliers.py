@@ -1,0 +1,189 @@
+"""Names for a multiplier: every rule, right or wrong, that gives this number for this head."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .configuration import Configuration, configured_scale
+from .subject import Facts
+
+# What implementations pad the width of a head to.
+_PADDED = (8, 16, 32, 64, 96, 128, 256)
+# query_pre_attn_scalar of Gemma 2 and 3, and the widths that other implementations used instead.
+_SCALARS = (64, 72, 80, 96, 112, 128, 144, 160, 168, 192, 224, 256, 288, 320, 512, 576)
+_CONTEXTS = (2, 4, 8, 16, 32, 40, 64, 128)
+_LATENT = (576, 320, 288)  # widths of q and k in absorbed latent attention: the latent rank and 64 or 32 rotated
+_COARSE = 1e-4  # relative: above it, an unknown number may be near one of many rules by chance
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The multiplier that a head should have had, and the words for where it comes from."""
+
+    multiplier: float
+    words: str
+    assumed: bool = False
+
+
+@dataclass(frozen=True)
+class Name:
+    """A cause that explains a multiplier."""
+
+    cause: str
+    words: str
+
+
+def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
+    """Return the multiplier of q·k as stored: of the given configuration, else the file, else its configuration.
+
+    Without any, 1/√d_k is assumed.
+    """
+    if given is not None:
+        return _configured(given, facts, "the configuration")
+    if facts.scale is not None:
+        return Expected(facts.scale, "the file")
+    if facts.config is not None:
+        return _configured(facts.config, facts, "the configuration in the file")
+    multiplier = facts.d_k**-0.5 / facts.prescaled
+    return Expected(multiplier, f"1/√{facts.d_k}, assumed", assumed=True)
+
+
+def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
+    found = configured_scale(config, facts.layer, facts.d_k)
+    multiplier, words = found.multiplier, f"{source}, {found.words}"
+    if facts.prescaled != 1:
+        amplitude = config.amplitude
+        if amplitude is not None and _near(facts.prescaled, amplitude**2, 1e-3):
+            multiplier *= amplitude**2
+        multiplier /= facts.prescaled
+        words += f", ÷ {facts.prescaled:.4g} that is inside q and k"
+    return Expected(multiplier, words)
+
+
+def names(
+    multiplier: float, tolerance: float, expected: float, facts: Facts, fits: Callable[[float], bool]
+) -> list[Name]:
+    """Return every name of a multiplier that is not the expected one, the likeliest first.
+
+    `tolerance` is its relative uncertainty, and `fits` says whether a number explains the evidence. If nothing else
+    fits, it is `scale-other`.
+    """
+    found: dict[str, Name] = {}
+    tried: dict[float, bool] = {}
+    for candidate, name in _rules(expected, facts, tolerance, multiplier):
+        if name.cause in found or candidate <= 0 or _near(candidate, expected, 1e-9):
+            continue
+        if candidate not in tried:
+            tried[candidate] = fits(candidate)
+        if tried[candidate]:
+            found[name.cause] = name
+    listed = list(found.values())
+    vague = ("scale-fixed", "scale-yarn", "scale-yarn-twice", "scale-padded")
+    if not listed or (tolerance > _COARSE and all(name.cause in vague for name in listed)):
+        listed.append(
+            Name("scale-other", "no known rule gives this number: a learned temperature or a wrong constant")
+        )
+    return listed
+
+
+def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -> Iterator[tuple[float, Name]]:
+    """Yield multipliers and their names, the likeliest first."""
+    d, config = facts.d_k, facts.config
+    root = d**-0.5
+    if facts.prescaled != 1:
+        yield (
+            expected * facts.prescaled,
+            Name("scale-twice", "the factor that is already inside q and k was applied again"),
+        )
+    yield from _yarn(expected, root, config, known=True)
+    if config and config.inverse_layer:
+        yield expected * (facts.layer + 1), Name("scale-layer", "the division by layer + 1 is missing")
+    if not _near(expected, 1, 1e-9):
+        yield 1.0, Name("scale-missing", "the scores were not scaled")
+        yield expected**2, Name("scale-twice", "the scale was applied twice")
+    yield 1 / d, Name("scale-1-over-d", f"1/d_k = 1/{d}, as in muP and Granite")
+    if _near(expected, 1, 1e-9):
+        yield root, Name("scale-twice", f"1/√{d} was applied to scores that need no scale")
+    yield math.sqrt(d), Name("scale-inverted", f"the scores were multiplied by √{d} instead of divided")
+    yield 1 / expected, Name("scale-inverted", "the scores were divided by the scale")
+    for width in _known(facts.d_model, config and config.hidden_size):
+        yield width**-0.5, Name("scale-d-model", f"1/√d_model = 1/√{width:g}")
+        yield root * width**-0.5, Name("scale-d-model", f"1/√{d} and again 1/√d_model = 1/√{width:g}")
+    for heads in _known(facts.n_heads, config and config.heads, facts.heads):
+        if heads > 1:
+            yield heads**-0.5, Name("scale-n-heads", f"1/√heads = 1/√{heads:g}")
+    latent = [config.latent_width, config.latent_rank] if config else []
+    for width in _known(*latent, *([d, d - 64] if d in _LATENT and not _near(expected, root, 1e-9) else [])):
+        words = f"1/√{width:g}, the width of latent attention and not of a head"
+        yield width**-0.5, Name("scale-d-model", words)
+        yield width**-0.5, Name("scale-padded", words)
+        yield width**-0.5, Name("scale-fixed", words)
+    yield math.sqrt(expected), Name("scale-quarter", "the square root of the scale: applied to q or k alone")
+    yield d**-0.25, Name("scale-quarter", f"{d}^−¼: the scale was applied to q or k alone")
+    yield expected * math.log2(math.e), Name("scale-base2", "the expected scale × log₂ e")
+    yield expected * math.log(2), Name("scale-base2", "the expected scale × ln 2: exp2 without log₂ e")
+    if facts.layer:
+        yield expected / (facts.layer + 1), Name("scale-layer", f"divided by layer + 1 = {facts.layer + 1}")
+        yield (
+            expected * (facts.layer + 1),
+            Name("scale-layer", f"the division by layer + 1 = {facts.layer + 1} is missing"),
+        )
+        yield expected / facts.layer, Name("scale-layer", f"divided by the layer's number {facts.layer}")
+    # The padded width of the expected rule, 1/√w: 80 → 96, 15 → 16, 64 → 128.
+    for width in {d, round(expected**-2) if expected < 1 else d}:
+        for padded in _padded(width):
+            yield padded**-0.5, Name("scale-padded", f"1/√{padded}, a padded width")
+    if not _near(expected, root, 1e-9):
+        yield root, Name("scale-fixed", f"1/√d_k = 1/√{d}, the default, not the model's scale")
+    if config and config.hidden_size and config.heads:
+        share = config.hidden_size / config.heads
+        yield share**-0.5, Name("scale-fixed", f"1/√(hidden size / heads) = 1/√{share:g}")
+    for scalar in _SCALARS:
+        yield scalar**-0.5, Name("scale-fixed", f"1/√{scalar}, a query_pre_attn_scalar of another model")
+    yield from _yarn(expected, root, config, known=False)
+    if tolerance < _COARSE and 0 < multiplier < 1:
+        scalar = round(multiplier**-2)
+        if scalar <= 16_384 and tolerance * scalar < 0.02:
+            yield scalar**-0.5, Name("scale-fixed", f"1/√{scalar}, a constant that is not the model's")
+
+
+def _yarn(expected: float, root: float, config: Configuration | None, known: bool) -> Iterator[tuple[float, Name]]:
+    """Yield YaRN's factor missing, extra and squared again: of the configuration, or of usual context lengths."""
+    factors: list[float] = []
+    if known:
+        if config and config.rope_factor and config.rope_factor > 1:
+            for mscale in _known(config.mscale_all_dim, config.mscale, 1.0):
+                factors.append((0.1 * mscale * math.log(config.rope_factor) + 1) ** 2)
+        if config and config.amplitude:
+            factors.append(config.amplitude**2)
+    else:
+        for context in _CONTEXTS:
+            factors += [(0.1 * mscale * math.log(context) + 1) ** 2 for mscale in (1.0, 0.707)]
+            factors.append(1 + math.log(context) / math.log(4096))
+    for factor in dict.fromkeys(factors):
+        if factor > 1 and _near(expected, factor * root, 1e-3):
+            yield expected * factor, Name("scale-yarn-twice", f"YaRN's mscale² = {factor:.4g} was squared again")
+    for factor in dict.fromkeys(factors):
+        if factor > 1:
+            yield expected / factor, Name("scale-yarn", f"YaRN's mscale² = {factor:.4g} is missing")
+            yield expected * factor, Name("scale-yarn", f"× YaRN's mscale² = {factor:.4g}")
+    for factor in dict.fromkeys(factors):
+        if factor > 1:
+            yield expected * factor**2, Name("scale-yarn-twice", f"× YaRN's mscale² = {factor:.4g}, twice")
+            yield expected / factor**2, Name("scale-yarn-twice", f"÷ YaRN's mscale² = {factor:.4g}, twice")
+
+
+def _padded(width: int) -> list[int]:
+    padded = {(width // step + 1) * step for step in _PADDED if step <= 2 * width or step <= 32}
+    padded |= {1 << width.bit_length(), 256}
+    return sorted(each for each in padded if width < each <= max(4 * width, 32) or each == 256)
+
+
+def _known(*numbers: float | None) -> list[float]:
+    return [number for number in dict.fromkeys(numbers) if number]
+
+
+def _near(a: float, b: float, tolerance: float) -> bool:
+    return b != 0 and abs(a / b - 1) <= tolerance

@@ -1,0 +1,111 @@
+"""One head to diagnose: its queries and keys, what is said about it, and the evidence of what was done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import BoolArray, FloatArray
+from .configuration import Configuration
+
+Kind: TypeAlias = Literal["weights", "lse", "o"]
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What attention returned: weights [texts, rows, keys], lse [texts, rows], or o [texts, rows, d_v] with v."""
+
+    kind: Kind
+    values: FloatArray  # float64
+    format: str  # the number format that they were rounded to
+    v: FloatArray | None = None  # [texts, keys, d_v]
+    v_format: str = "float32"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file and a configuration say about a head; None where they say nothing."""
+
+    d_k: int
+    scale: float | None = None  # of q·k as stored
+    prescaled: float = 1.0  # the product of the factors that are already inside q and k
+    softcap: float | None = None
+    sink: float | None = None  # a logit of no key
+    window: int | None = None  # keys that a query sees, its own included
+    scores: str | None = None  # the number format of the logits that entered softmax
+    layer: int = 0
+    head: int = 0
+    heads: int = 1  # of the layer, as stored
+    kv_heads: int = 1
+    d_model: int | None = None  # of the model
+    n_heads: int | None = None
+    config: Configuration | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A head, for some or all of its rows; arrays are float64."""
+
+    q: FloatArray  # [texts, rows, d_k]
+    k: FloatArray  # [texts, keys, d_k]
+    format: str  # of q and k as stored
+    facts: Facts
+    evidence: tuple[Evidence, ...]
+    positions: Indices  # [rows], the key that is each query's own token
+    seen: BoolArray | None = None  # [texts, rows, keys], as the file says; None: all
+    present: BoolArray | None = None  # [texts, keys], False for padding; None: all
+    bias: FloatArray | None = None  # [texts, rows, keys], added to the logits after the soft-cap
+    row_scales: FloatArray | None = None  # [texts, rows], relative to the scale
+    shift: int = 0  # keys − queries: how far the two alignments of a causal mask are apart
+    whole: bool = True  # whether all rows of the layer are here
+    tiled: tuple[FloatArray, FloatArray | None] | None = None  # k and v of key head h mod kv_heads, if another
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """The scores q·k as stored, [texts, rows, keys]."""
+        return self.q @ self.k.mT
+
+    @cached_property
+    def used(self) -> BoolArray:
+        """The rows with a visible key, [texts, rows]; others, of padding tokens, say nothing."""
+        if self.seen is None:
+            return np.ones(self.q.shape[:2], np.bool_)
+        return np.any(self.seen, axis=-1, keepdims=True)[..., 0]
+
+
+def places(count: int) -> Indices:
+    """Return the numbers from 0 below `count`."""
+    return np.arange(count, dtype=np.intp)
+
+
+def some_rows(subject: Subject, rows: Indices) -> Subject:
+    """Return the subject with these rows only."""
+    if len(rows) == subject.q.shape[1]:
+        return subject
+
+    def chosen(array: FloatArray) -> FloatArray:
+        return array[:, rows]
+
+    evidence = tuple(replace(each, values=chosen(each.values)) for each in subject.evidence)
+    return replace(
+        subject,
+        q=chosen(subject.q),
+        evidence=evidence,
+        positions=subject.positions[rows],
+        seen=None if subject.seen is None else subject.seen[:, rows],
+        bias=None if subject.bias is None else chosen(subject.bias),
+        row_scales=None if subject.row_scales is None else chosen(subject.row_scales),
+        whole=False,
+    )
+
+
+def spread_rows(rows: int, most: int) -> Indices:
+    """Return at most `most` rows, evenly spread, the last included."""
+    if rows <= most:
+        return places(rows)
+    return np.unique(np.linspace(rows - 1, 0, most).round().astype(np.intp))

@@ -1,0 +1,145 @@
+"""The verdict on a head: what was done to it, as far as the evidence tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from .configuration import Configuration
+from .fitting.evidence import Observed, is_short, logit_noise, misfit, residual, unit
+from .multipliers import Expected, expected_multiplier, names
+from .subject import Evidence, Subject
+from .trial import EXPLAINED, TOLERATED, Found, Trial, attempt
+
+Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-evidence"]
+
+_UNSURE = 0.1  # relative standard error of a multiplier above which it is not known
+_COARSE = 0.03  # rounding of logits above which it blurs the multiplier
+_ORDER: tuple[Word, ...] = ("cause", "unexplained", "healthy", "undecided", "no-evidence")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was done to a head, as far as the evidence tells."""
+
+    verdict: Word
+    cause: str | None
+    also: tuple[str, ...]  # causes that explain the evidence as well
+    multiplier: float | None
+    multiplier_error: float | None
+    expected: Expected
+    evidence: str | None
+    misfit: float | None  # in units of rounding
+    says: str
+
+
+def diagnose(subject: Subject, given: Configuration | None = None) -> Verdict:
+    """Return the verdict on a head. `given` is the user's configuration; the file's own is in the subject's facts.
+
+    Every kind of evidence is used; the first one that shows a cause decides.
+    """
+    expected = expected_multiplier(subject.facts, given)
+    if not subject.evidence:
+        says = "q and k alone cannot tell which scale was used"
+        return Verdict("no-evidence", None, (), None, None, expected, None, None, says)
+    if wrong := _not_finite_inputs(subject):
+        says = f"{wrong} has values that are NaN or infinite"
+        return Verdict("cause", "not-finite", (), None, None, expected, None, None, says)
+    verdicts = [_of_evidence(subject, evidence, expected) for evidence in subject.evidence]
+    return min(verdicts, key=lambda verdict: _ORDER.index(verdict.verdict))
+
+
+def _not_finite_inputs(subject: Subject) -> str | None:
+    return next((name for name, x in (("q", subject.q), ("k", subject.k)) if not np.isfinite(x).all()), None)
+
+
+def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Verdict:
+    values = evidence.values[subject.used]
+    wrong = ~np.isfinite(values)
+    rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
+    says = f"{evidence.kind} has values that are NaN or infinite in {rows} of {len(values)} rows"
+    broken = Verdict("cause", "not-finite", (), None, None, expected, evidence.kind, None, says)
+    if rows > len(values) // 4:
+        return broken
+    found = _judged(subject, attempt(subject, evidence, expected.multiplier), expected)
+    if not rows:
+        return found
+    if found.verdict == "cause":  # a mask that hides all keys of a row explains that row
+        return replace(found, also=tuple(dict.fromkeys([*found.also, "not-finite"])))
+    return broken
+
+
+def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
+    """Put the best explanation into words."""
+    observed, best = trial.observed, trial.best
+    multiplier, error = best.multiplier, float(best.fit.errors[0])
+    relative = error / abs(multiplier) if multiplier else math.inf
+
+    def verdict(word: Word, cause: str | None, also: Sequence[str], says: str) -> Verdict:
+        others = tuple(dict.fromkeys(each for each in also if each != cause))
+        known = None if math.isnan(multiplier) else multiplier
+        spread = error if math.isfinite(error) else None
+        return Verdict(word, cause, others, known, spread, expected, observed.evidence.kind, best.misfit, says)
+
+    hypothesis = best.hypothesis
+    if hypothesis is not None:
+        also = [*hypothesis.also]
+        for each in trial.close:
+            assert each.hypothesis is not None
+            also += [each.hypothesis.cause, *each.hypothesis.also]
+        return verdict("cause", hypothesis.cause, also, f"{_times(multiplier)}{hypothesis.words}")
+    if best.misfit > TOLERATED and not _is_noise(observed, best):
+        return verdict("unexplained", None, (), "no hypothesis explains the evidence")
+    tolerance = max(min(5 * relative, 0.5), _floor(observed))
+    sure = relative <= _UNSURE
+
+    def fits(candidate: float) -> bool:
+        return (sure and _near(multiplier, candidate, tolerance)) or _explains(observed, best, candidate)
+
+    if not sure and _explains(observed, best, expected.multiplier):
+        return verdict("undecided", None, (), "the evidence does not determine the multiplier")
+    if _near(multiplier, expected.multiplier, max(0.02, tolerance)) and fits(expected.multiplier):
+        return verdict("healthy", None, (), f"× {multiplier:.4g}, as expected")
+    named = names(multiplier, tolerance, expected.multiplier, subject.facts, fits)
+    also = [name.cause for name in named]
+    return verdict("cause", named[0].cause, also, f"{_times(multiplier)}{named[0].words}")
+
+
+def _times(multiplier: float) -> str:
+    return "" if math.isnan(multiplier) else f"× {multiplier:.4g}: "
+
+
+def _near(a: float, b: float, tolerance: float) -> bool:
+    return abs(a / b - 1) <= tolerance
+
+
+def _explains(observed: Observed, found: Found, multiplier: float) -> bool:
+    """Return whether another multiplier explains the evidence as well as the fitted one does."""
+    theta = found.fit.theta.copy()
+    theta[0] = multiplier
+    near = _near(multiplier, found.multiplier, 1e-3)
+    if not near and logit_noise(observed, found.model, found.fit.theta) < _COARSE:
+        distance = residual(observed, found.model, theta, slopes=False).distance
+        if distance > 1.02 * found.fit.distance + 0.02:
+            return False
+    return misfit(observed, found.model, theta) <= max(EXPLAINED, 1.1 * found.misfit)
+
+
+def _floor(observed: Observed) -> float:
+    """Return the least relative tolerance of a multiplier: the scale itself may be rounded."""
+    subject, evidence = observed.subject, observed.evidence
+    short = subject.facts.scores or ("float32" if evidence.kind == "lse" else evidence.format)
+    if is_short(short):
+        return 2 * unit(short)
+    return 3e-5 if is_short(subject.format) else 3e-6
+
+
+def _is_noise(observed: Observed, found: Found) -> bool:
+    """Return whether rounding the logits to 16 bits would explain what is left."""
+    if observed.subject.facts.scores is not None:
+        return False
+    return misfit(observed, found.model, found.fit.theta, "bfloat16") <= EXPLAINED

@@ -1,0 +1,69 @@
+"""The keys of a config.json that say how attention is scaled."""
+
+import math
+
+import pytest
+from attn_tui.core.diagnosis.configuration import configured_scale, parse_configuration
+from attn_tui.core.errors import InputError
+
+YARN = 0.1 * math.log(40) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "layer", "scale"),
+    [
+        ('{"head_dim": 128}', 0, 128**-0.5),
+        ('{"hidden_size": 4096, "num_attention_heads": 32}', 0, 128**-0.5),
+        ("{}", 0, 96**-0.5),  # the width of the head in the file
+        ('{"head_dim": 128, "query_pre_attn_scalar": 144}', 0, 1 / 12),
+        ('{"attention_multiplier": 0.0078125, "hidden_size": 4096, "num_attention_heads": 32}', 0, 1 / 128),
+        ('{"model_type": "gpt_neo", "hidden_size": 768, "num_heads": 12}', 0, 1.0),
+        ('{"model_type": "gemma3n_text", "query_pre_attn_scalar": 256}', 0, 1.0),
+        ('{"model_type": "gemma4", "text_config": {"model_type": "gemma4_text", "head_dim": 256}}', 0, 1.0),
+        ('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "scale_attn_weights": false}', 0, 1.0),
+        ('{"n_embd": 768, "n_head": 12, "scale_attn_by_inverse_layer_idx": true}', 3, 1 / 32),
+        ('{"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "kv_lora_rank": 512}', 0, 192**-0.5),
+        (
+            '{"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "kv_lora_rank": 512, "rope_scaling": '
+            '{"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0}}',
+            0,
+            192**-0.5 * YARN**2,
+        ),
+    ],
+)
+def test_the_expected_scale(text: str, layer: int, scale: float) -> None:
+    assert configured_scale(parse_configuration(text, "config.json"), layer, 96).multiplier == pytest.approx(scale)
+
+
+def test_windows_and_soft_caps_are_read() -> None:
+    types = '"layer_types": ["sliding_attention", "full_attention"]'
+    text = f'{{"sliding_window": 512, {types}, "attn_logit_softcapping": 50}}'
+    found = parse_configuration(text, "config.json")
+    assert (found.window_of(0), found.window_of(1), found.softcap) == (512, None, 50.0)
+
+
+def test_the_amplitude_of_yarn() -> None:
+    yarn = '"rope_scaling": {"rope_type": "yarn", "factor": 40'
+    assert parse_configuration(f"{{{yarn}}}}}", "c").amplitude == pytest.approx(YARN)
+    assert parse_configuration(f'{{{yarn}, "attention_factor": 1.25}}}}', "c").amplitude == 1.25
+    assert parse_configuration(f'{{{yarn}, "mscale": 1, "mscale_all_dim": 1}}}}', "c").amplitude == 1
+    assert parse_configuration('{"rope_scaling": null}', "c").amplitude is None
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("{", ("is not JSON",)),
+        ("[1]", ("must be a JSON object",)),
+        ('{"head_dim": "wide"}', ("'head_dim'", "a positive number", "'wide'")),
+        ('{"head_dim": 12.5}', ("'head_dim'", "a whole number")),
+        ('{"query_pre_attn_scalar": -1}', ("'query_pre_attn_scalar'", "-1")),
+        ('{"rope_scaling": {"factor": true}}', ("rope_scaling.factor", "True")),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(text: str, pieces: tuple[str, ...]) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_configuration(text, "config.json")
+    assert str(refused.value).startswith("config.json: ")
+    assert all(piece in str(refused.value) for piece in pieces)
+    assert "\n" not in str(refused.value)

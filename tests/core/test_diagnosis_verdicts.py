@@ -1,0 +1,237 @@
+"""What a verdict says: ties, refusals, and designs that are no faults."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from attn_tui.core.diagnosis.configuration import parse_configuration
+from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
+from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from faults import injected
+from injection import FORMATS, KINDS, Case, case_of, normed, random_head, real_head, subject_of
+
+HEAD = random_head(64, 96, True)
+
+
+def verdict_of(case: Case, number_format: str = "float32", kind: Kind = "lse") -> Verdict:
+    return diagnose(subject_of(case, number_format, kind))
+
+
+def scaled(multiplier: float, **facts: object) -> Case:
+    """The head with this multiplier, and facts that the file says."""
+    case = case_of(HEAD, "float32")
+    case.multiplier = multiplier
+    case.say(**facts)
+    return case
+
+
+def test_two_scalings_and_one_over_d_are_one_number_and_both_are_named() -> None:
+    found = verdict_of(scaled(1 / 64))
+    assert found.cause == "scale-twice"
+    assert "scale-1-over-d" in found.also
+    assert found.multiplier == pytest.approx(1 / 64, rel=1e-6)
+    assert found.expected.multiplier == 1 / 8
+
+
+def test_at_d_256_a_padded_width_and_a_fixed_scalar_are_one_number() -> None:
+    case = case_of(random_head(128, 40, True), "float32")
+    case.multiplier = 256**-0.5
+    found = verdict_of(case)
+    assert {"scale-padded", "scale-fixed"} <= {found.cause, *found.also}
+
+
+def test_an_unusual_number_of_another_format_is_no_rule_s_for_certain() -> None:
+    case = case_of(HEAD, "bfloat16")
+    case.multiplier = 1 / math.sqrt(144)
+    found = verdict_of(case, "bfloat16", "weights")
+    assert found.cause == "scale-fixed"
+    assert "scale-other" in found.also
+
+
+@pytest.mark.parametrize(
+    ("config", "multiplier"),
+    [
+        ('{"model_type": "granite", "attention_multiplier": 0.015625}', 1 / 64),
+        ('{"model_type": "t5", "d_kv": 64}', 1.0),
+        ('{"model_type": "gemma2", "query_pre_attn_scalar": 224, "head_dim": 64}', 224**-0.5),
+        ('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "scale_attn_by_inverse_layer_idx": true}', 1 / 32),
+        ('{"model_type": "llama", "hidden_size": 768, "num_attention_heads": 12}', 1 / 8),
+    ],
+)
+def test_the_configuration_says_which_scale_is_expected(config: str, multiplier: float) -> None:
+    given = parse_configuration(config, "config.json")
+    subject = subject_of(scaled(multiplier), "float32", "lse")
+    assert diagnose(subject, given).verdict == "healthy"
+    other = subject_of(scaled(multiplier * 1.06), "float32", "lse")
+    assert diagnose(other, given).verdict == "cause"
+    within = replace(subject, facts=replace(subject.facts, scale=None, config=given))
+    assert diagnose(within).expected.multiplier == pytest.approx(multiplier)
+
+
+def test_without_a_scale_the_usual_one_is_assumed_and_this_is_said() -> None:
+    found = verdict_of(scaled(1 / 8, scale=None))
+    assert found.verdict == "healthy"
+    assert found.expected.assumed
+    assert "assumed" in found.expected.words
+
+
+def test_q_and_k_alone_are_no_evidence() -> None:
+    subject = replace(subject_of(case_of(HEAD, "float32"), "float32", "lse"), evidence=())
+    found = diagnose(subject)
+    assert found.verdict == "no-evidence"
+    assert found.multiplier is None
+    assert found.says == "q and k alone cannot tell which scale was used"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_uniform_rows_are_undecided(kind: Kind) -> None:
+    case = case_of(HEAD, "float32")
+    case.q = case.used_q = np.zeros_like(case.q)
+    assert verdict_of(case, kind=kind).verdict == "undecided"
+
+
+@pytest.mark.parametrize("kind", ["weights", "o"])
+def test_one_hot_rows_are_undecided(kind: Kind) -> None:
+    case = case_of(real_head(0, 2), "float16")  # all weight of every row is on one token
+    case.q = case.q * 8
+    case.used_q, case.used_k = case.q, case.k
+    found = verdict_of(case, "float16", kind)
+    assert found.verdict == "undecided"
+
+
+@pytest.mark.parametrize("kind", ["weights", "o"])  # lse is the one logit itself
+def test_the_first_row_of_a_causal_mask_says_nothing(kind: Kind) -> None:
+    case = case_of(HEAD, "float32")
+    for name in ("q", "used_q", "positions", "seen", "used_seen"):
+        setattr(case, name, getattr(case, name)[:1])
+    assert verdict_of(case, kind=kind).verdict == "undecided"
+
+
+def test_a_soft_cap_far_above_the_logits_cannot_be_seen() -> None:
+    case = case_of(HEAD, "bfloat16")
+    case.say(softcap=1000 * case.largest)
+    assert verdict_of(case, "bfloat16", "weights").verdict == "healthy"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_known_explains_other_evidence(kind: Kind) -> None:
+    case = case_of(HEAD, "float32")
+    case.used_q = np.random.default_rng(9).normal(size=case.q.shape)
+    assert verdict_of(case, kind=kind).verdict == "unexplained"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_are_not_finite_are_named(kind: Kind) -> None:
+    subject = subject_of(case_of(HEAD, "float32"), "float32", kind)
+    values = subject.evidence[0].values.copy()
+    values[0, 7] = np.nan
+    found = diagnose(replace(subject, evidence=(replace(subject.evidence[0], values=values),)))
+    assert (found.verdict, found.cause, found.evidence) == ("cause", "not-finite", kind)
+    q = subject.q.copy()
+    q[0, 3, 2] = np.inf
+    assert diagnose(replace(subject, q=q)).cause == "not-finite"
+
+
+def _no_scale(case: Case) -> None:
+    case.say(scale=1.0)
+    case.multiplier = 1.0
+
+
+def _t5(case: Case) -> None:
+    case.q = case.used_q = case.q / 8
+    _no_scale(case)
+    away = np.arange(len(case.k)) - case.positions[:, np.newaxis]
+    case.bias = case.used_bias = np.sin(away / 7) * 2
+
+
+def _gemma_4(case: Case) -> None:
+    case.q, case.k = normed(case.q) * 0.4, normed(case.k) * 0.3
+    case.used_q, case.used_k = case.q, case.k
+    _no_scale(case)
+
+
+def _gpt_oss(case: Case) -> None:
+    case.say(sink=1.0)
+    case.sink = 1.0
+
+
+def _prescaled(case: Case) -> None:
+    case.q = case.used_q = case.q / 8
+    case.say(prescaled=1 / 8)
+    _no_scale(case)
+
+
+def _mup(case: Case) -> None:
+    case.say(scale=8 / 64)
+    case.multiplier = 8 / 64
+
+
+def _granite(case: Case) -> None:
+    case.say(scale=1 / 64)
+    case.multiplier = 1 / 64
+
+
+def _both_sides(case: Case) -> None:
+    case.q, case.k = case.q * 64**-0.25, case.k * 64**-0.25
+    case.used_q, case.used_k = case.q, case.k
+    case.say(prescaled=1 / 8)
+    _no_scale(case)
+
+
+def _gemma_2(case: Case) -> None:
+    case.say(softcap=50.0, scale=256**-0.5)
+    case.softcap, case.multiplier = 50.0, 256**-0.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number_format", FORMATS)
+@pytest.mark.parametrize(
+    "design",
+    [_t5, _gemma_4, _gpt_oss, _prescaled, _mup, _granite, _both_sides, _gemma_2],
+    ids=lambda each: each.__name__,
+)
+def test_legitimate_designs_are_healthy(design: object, number_format: str, kind: Kind) -> None:
+    case = case_of(HEAD, "float32")
+    assert callable(design)
+    design(case)
+    for name in ("q", "k"):  # the format has to hold what was multiplied
+        rounded_side = np.asarray(getattr(case, name), np.float16).astype(np.float64)
+        setattr(case, name, rounded_side)
+        setattr(case, f"used_{name}", rounded_side)
+    assert verdict_of(case, number_format, kind).verdict == "healthy"
+
+
+def test_prescaled_queries_that_are_scaled_again_are_scaled_twice() -> None:
+    case = case_of(HEAD, "float32")
+    _prescaled(case)
+    case.multiplier = 1 / 8
+    assert verdict_of(case).cause == "scale-twice"
+
+
+def test_rounding_of_logits_to_sixteen_bits_is_no_fault_where_the_file_does_not_say() -> None:
+    subject = subject_of(case_of(real_head(2, 3), "bfloat16"), "bfloat16", "weights")
+    silent = replace(subject, facts=replace(subject.facts, scores=None))
+    assert diagnose(silent).verdict == "healthy"
+
+
+def test_evidence_with_a_fault_decides_over_evidence_without_one() -> None:
+    good = subject_of(case_of(HEAD, "float32"), "float32", "lse")
+    bad = subject_of(injected(HEAD, "float32", "dropout"), "float32", "weights")
+    found = diagnose(replace(good, evidence=(*good.evidence, *bad.evidence)))
+    assert (found.cause, found.evidence) == ("dropout-on", "weights")
+
+
+def test_multi_head_latent_attention_has_the_width_of_a_head() -> None:
+    """q and k of 576 as absorbed, the expected scale that of 192."""
+    rng = np.random.default_rng(0)
+    q, k = rng.normal(size=(1, 40, 576)), rng.normal(size=(1, 40, 576))
+    for width, cause in ((192, None), (576, "scale-d-model")):
+        z = q @ k.mT * width**-0.5
+        lse = np.log(np.exp(z).sum(axis=-1))
+        facts = Facts(576, scale=192**-0.5)
+        subject = Subject(q, k, "float32", facts, (Evidence("lse", lse, "float32"),), np.arange(40, dtype=np.intp))
+        found = diagnose(subject)
+        assert found.cause == cause
+        if cause:
+            assert {"scale-fixed", "scale-padded"} <= {*found.also}
