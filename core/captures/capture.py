@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -90,3 +91,6 @@ class Capture:
     files: tuple[Path, ...]  # all files read
     unused: tuple[str, ...] = ()  # tensors and metadata without meaning here
     step: int | None = None  # of the training run
+    d_model: int | None = None  # of the model
+    n_heads: int | None = None  # of a layer of the model, should only some be saved
+    config: Mapping[str, object] | None = None  # the model's config.json

@@ -24,6 +24,10 @@ class CaptureError(InputError):
     """A capture cannot be read; the message is one line: what is wrong, where, and what is accepted."""
 
 
+class NotFiniteError(CaptureError):
+    """A head has numbers that are NaN or infinite."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """What identifies the version of a file that was opened."""

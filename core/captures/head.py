@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..arrays import BoolArray, FloatArray
 from .beside import scales_shape
 from .capture import Capture, Layer, Meaning
-from .files import CaptureError, Identity, opened, plain, quoted
+from .files import CaptureError, Identity, NotFiniteError, opened, plain, quoted
 from .layers import StoredLayer
 from .layout import Located
 from .masks import Bias, Slope, Visibility, read_mask
@@ -178,7 +178,7 @@ def _finite(
     finite = np.isfinite(numbers)
     if not finite.all():
         bad = int(numbers.size - np.count_nonzero(finite))
-        raise CaptureError(
+        raise NotFiniteError(
             f"{array.where}: layer {layer.index}, head {head} has {bad} of {numbers.size} values that are NaN or "
             "infinite; all must be finite"
         )

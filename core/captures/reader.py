@@ -95,6 +95,9 @@ def open_capture(
         identities=found.files,
         unused=tuple(map(plain, unused)),
         step=metadata.number("step"),
+        d_model=metadata.number("d_model"),
+        n_heads=metadata.number("n_heads"),
+        config=metadata.config,
     )
 
 

@@ -89,17 +89,22 @@ class ConfiguredScale:
 
 
 def parse_configuration(text: str, where: str) -> Configuration:
-    """Return the keys that matter of the JSON text of a config.json; raise InputError if it is not one."""
+    """Return the keys that matter of the text of a config.json; raise InputError if it is not one."""
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: is not JSON: {str(error)[:100]}") from error
     if not isinstance(found, dict):
         raise InputError(f"{where}: must be a JSON object with the keys of a config.json")
-    outer = cast("dict[str, Any]", found)
-    inner = outer.get("text_config")
-    values: Mapping[str, Any] = {**outer, **cast("dict[str, Any]", inner)} if isinstance(inner, dict) else outer
-    return _configuration(values, where)
+    return configuration_of(cast("dict[str, object]", found), where)
+
+
+def configuration_of(values: Mapping[str, object], where: str) -> Configuration:
+    """Return the keys that matter of a config.json; raise InputError if one of them makes no sense.
+
+    A model of text and images has those of text in `text_config`.
+    """
+    return _configuration({**values, **_object(values.get("text_config"))}, where)
 
 
 def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredScale:

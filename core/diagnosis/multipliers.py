@@ -145,7 +145,7 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
     yield from _yarn(expected, root, config, known=False)
     if tolerance < _COARSE and 0 < multiplier < 1:
         scalar = round(multiplier**-2)
-        if scalar <= 16_384 and tolerance * scalar < 0.02:
+        if 8 <= scalar <= 16_384 and tolerance * scalar < 0.02:
             yield scalar**-0.5, Name("scale-fixed", f"1/√{scalar}, a constant that is not the model's")
 
 

@@ -10,9 +10,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from .configuration import Configuration
+from .consequence import Consequence, consequence
 from .fitting.evidence import Observed, is_short, logit_noise, misfit, residual, unit
 from .multipliers import Expected, expected_multiplier, names
-from .subject import Evidence, Subject
+from .subject import Evidence, Facts, Subject
 from .trial import EXPLAINED, TOLERATED, Found, Trial, attempt
 
 Word: TypeAlias = Literal["healthy", "cause", "undecided", "unexplained", "no-evidence"]
@@ -35,6 +36,7 @@ class Verdict:
     evidence: str | None
     misfit: float | None  # in units of rounding
     says: str
+    consequence: Consequence | None = None
 
 
 def diagnose(subject: Subject, given: Configuration | None = None) -> Verdict:
@@ -47,10 +49,17 @@ def diagnose(subject: Subject, given: Configuration | None = None) -> Verdict:
         says = "q and k alone cannot tell which scale was used"
         return Verdict("no-evidence", None, (), None, None, expected, None, None, says)
     if wrong := _not_finite_inputs(subject):
-        says = f"{wrong} has values that are NaN or infinite"
-        return Verdict("cause", "not-finite", (), None, None, expected, None, None, says)
+        return not_finite(subject.facts, f"{wrong} has values that are NaN or infinite")
     verdicts = [_of_evidence(subject, evidence, expected) for evidence in subject.evidence]
+    if any(verdict.verdict == "healthy" for verdict in verdicts):
+        # A log-sum-exp without the sink is renormalised by σ(lse − sink): the output and the weights have it.
+        verdicts = [each for each in verdicts if (each.evidence, each.cause) != ("lse", "sink-missing")]
     return min(verdicts, key=lambda verdict: _ORDER.index(verdict.verdict))
+
+
+def not_finite(facts: Facts, says: str) -> Verdict:
+    """Return the verdict on a head whose q or k cannot be used."""
+    return Verdict("cause", "not-finite", (), None, None, expected_multiplier(facts, None), None, None, says)
 
 
 def _not_finite_inputs(subject: Subject) -> str | None:
@@ -83,7 +92,10 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         others = tuple(dict.fromkeys(each for each in also if each != cause))
         known = None if math.isnan(multiplier) else multiplier
         spread = error if math.isfinite(error) else None
-        return Verdict(word, cause, others, known, spread, expected, observed.evidence.kind, best.misfit, says)
+        effect = consequence(trial, expected.multiplier) if word == "cause" else None
+        return Verdict(
+            word, cause, others, known, spread, expected, observed.evidence.kind, best.misfit, says, effect
+        )
 
     hypothesis = best.hypothesis
     if hypothesis is not None:

@@ -29,6 +29,7 @@ EXAMPLES: list[tuple[str, str]] = re.findall(r"^\$ attn-tui ([^\n]*)\n(\{.*?\n\}
 
 SAMPLE = "core/captures/minilm-sample.safetensors"
 PADDED = "tests/data/minilm-sample-padded.safetensors"
+WRONG = "tests/data/wrong-scale.safetensors"
 SMALL, ONE_KEY = (f"--n-keys {n} --n-queries 4 --batch 2" for n in (16, 1))
 SWEEP = f"sweep --d-k 4,8 {SMALL} --statistics entropy,logit_max"
 # Commands that together print every field, and null wherever it can be.
@@ -40,6 +41,7 @@ RUNS = {
     "mechanisms-1": [f"rules --mechanisms {ONE_KEY}"],
     "softmax-1": ["softmax --precision float16", "softmax --scale 0.5"],
     "inspect-1": [f"inspect {SAMPLE}", f"inspect {SAMPLE} --layer 1 --head 2", f"inspect {PADDED}", "inspect {bare}"],
+    "diagnosis-1": [f"diagnose {WRONG}", "diagnose {bare}"],
     "claims-1": ["claims"],
     "cost-1": ["cost", "cost --preset llama-3-8b", "cost --preset gemma-2-27b"],
 }

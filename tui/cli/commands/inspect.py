@@ -134,7 +134,7 @@ def _request(given: Given) -> InspectRequest:
     return InspectRequest(
         Path(given["file"]),
         given.get("layer"),
-        _head_number(given["head"]) if "head" in given else None,
+        head_number(given["head"]) if "head" in given else None,
         scale,
         custom,
         given.get("axes"),
@@ -144,7 +144,8 @@ def _request(given: Given) -> InspectRequest:
     )
 
 
-def _head_number(text: str) -> int:
+def head_number(text: str) -> int:
+    """Return the number of a head; raise UsageError if it is not one."""
     try:
         head = int(text)
     except ValueError:
@@ -167,7 +168,7 @@ def run(request: InspectRequest, output: Output) -> int:
     messages = screen_glyphs(output.ascii_only)
     for note in capture.notes:
         say(f"note: {note}", messages)
-    chosen = _chosen(capture, request.layer, request.head)
+    chosen = chosen_heads(capture, request.layer, request.head)
     one = len(chosen) == 1
     other = request.scale or "file"
     names = ("none" if other == "file" else other, "file") if one else (other,)
@@ -193,7 +194,7 @@ def run(request: InspectRequest, output: Output) -> int:
     return 2
 
 
-def _chosen(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
+def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
     """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
     from ....core.captures.files import CaptureError, plain
 

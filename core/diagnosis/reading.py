@@ -1,0 +1,155 @@
+"""Read a head of a capture as the subject of a diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..captures.capture import Layer
+from ..captures.files import plain
+from ..captures.head import CaptureFile, Head, read_evidence, read_head
+from .configuration import Configuration, configuration_of
+from .subject import Evidence, Facts, Kind, Subject, places
+
+_MOST = 1 << 19  # scores of a subject; a larger head is represented by some of its rows
+_MOST_TEXTS = 8
+
+
+def file_configuration(capture: CaptureFile) -> Configuration | None:
+    """Return the configuration in the file, if any; raise InputError if it has a value that makes no sense."""
+    if capture.config is None:
+        return None
+    return configuration_of(capture.config, f"{plain(capture.path)}: metadata 'config'")
+
+
+def read_subject(
+    capture: CaptureFile, layer: Layer, head: int, own: Configuration | None, given: Configuration | None
+) -> Subject:
+    """Return a head with its evidence. `own` is the file's configuration, `given` the user's.
+
+    What the file does not say of soft-cap and window is taken from `given`. Raise CaptureError if the head cannot be
+    read.
+    """
+    found = read_head(capture, layer, head)
+    texts = slice(0, min(layer.batch, _MOST_TEXTS))
+    rows = _rows(layer, texts.stop)
+    evidence = _evidence(capture, layer, head, texts, rows)
+    whole = rows == slice(0, layer.queries, 1)
+    shape = (texts.stop, len(range(*rows.indices(layer.queries))), layer.keys)
+    seen = None
+    if found.visibility is not None:
+        seen = np.broadcast_to(~found.visibility.hidden(texts, rows), shape)
+    positions = found.positions[rows].astype(np.intp)
+    scale, row_scales = _scale(found, layer, texts, rows)
+    facts = Facts(
+        d_k=layer.d_k,
+        scale=scale,
+        prescaled=layer.own_factor,
+        softcap=layer.softcap,
+        sink=found.sink,
+        window=None if layer.window is None or layer.window[0] is None else layer.window[0] + 1,
+        scores=layer.scores,
+        layer=layer.index,
+        head=head,
+        heads=layer.heads,
+        kv_heads=layer.kv_heads,
+        d_model=capture.d_model,
+        n_heads=capture.n_heads,
+        config=own,
+    )
+    subject = Subject(
+        q=found.q[texts, rows].astype(np.float64),
+        k=found.k[texts].astype(np.float64),
+        format=layer.dtype,
+        facts=facts,
+        evidence=evidence,
+        positions=positions,
+        seen=seen,
+        present=_present(found, texts),
+        bias=_bias(found, texts, rows, shape),
+        row_scales=row_scales,
+        shift=layer.keys - layer.queries if layer.causal is not None and layer.rows is None else 0,
+        whole=whole,
+        tiled=_tiled(capture, layer, head, texts, any(each.v is not None for each in evidence)),
+    )
+    return subject if given is None else _completed(subject, given, layer)
+
+
+def _completed(subject: Subject, given: Configuration, layer: Layer) -> Subject:
+    """Return the subject with what the user's configuration says and the file does not."""
+    facts = subject.facts
+    if facts.softcap is None and given.softcap is not None:
+        facts = replace(facts, softcap=given.softcap)
+    window = given.window_of(layer.index)
+    keys = layer.keys
+    if facts.window is not None or window is None or window >= keys or layer.causal is None:
+        return replace(subject, facts=facts)
+    near = places(keys) > subject.positions[:, np.newaxis] - window
+    seen = np.broadcast_to(near, subject.scores.shape) if subject.seen is None else subject.seen & near
+    return replace(subject, facts=replace(facts, window=window), seen=seen)
+
+
+def _rows(layer: Layer, texts: int) -> slice:
+    """Return all rows, or evenly spread ones to the last."""
+    most = max(16, _MOST // (texts * layer.keys))
+    step = -(-layer.queries // most)
+    return slice((layer.queries - 1) % step, layer.queries, step)
+
+
+def _scale(found: Head, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
+    """Return the file's multiplier, and those of rows relative to it if they differ."""
+    if found.scale is None or isinstance(found.scale, float):
+        return found.scale, None
+    own = np.broadcast_to(found.scale, (texts.stop, layer.queries))[:, rows].astype(np.float64)
+    typical = float(np.median(own))
+    return typical, own / typical
+
+
+def _present(found: Head, texts: slice) -> BoolArray | None:
+    """Return the keys of tokens rather than padding, [texts, keys]: those that the mask lets some query see."""
+    if found.visibility is None or found.visibility.mask is None:
+        return None
+    mask = found.visibility.mask
+    own = mask if len(mask) == 1 else mask[texts]
+    return np.broadcast_to(np.any(own, axis=1, keepdims=True), (texts.stop, 1, own.shape[2]))[:, 0]
+
+
+def _bias(found: Head, texts: slice, rows: slice, shape: tuple[int, int, int]) -> FloatArray | None:
+    if not found.biases:
+        return None
+    return np.broadcast_to(sum(each.of(texts, rows).astype(np.float64) for each in found.biases), shape)
+
+
+def _tiled(
+    capture: CaptureFile, layer: Layer, head: int, texts: slice, values: bool
+) -> tuple[FloatArray, FloatArray | None] | None:
+    """Return the keys and values that the head would have with tiled instead of repeated key heads, if others."""
+    group = layer.heads // layer.kv_heads
+    other = head % layer.kv_heads
+    if other == head // group:
+        return None
+    k = read_head(capture, layer, other * group).k[texts].astype(np.float64)
+    v = read_evidence(capture, layer, other * group, "v") if values else None
+    return k, None if v is None else v[texts]
+
+
+def _evidence(capture: CaptureFile, layer: Layer, head: int, texts: slice, rows: slice) -> tuple[Evidence, ...]:
+    """Return what the file has, the most precise first."""
+    formats: Mapping[str, str] = {role: array.dtype for role, array in capture.stored[layer.position].roles.items()}
+    found: list[Evidence] = []
+    kinds: tuple[Kind, ...] = ("lse", "weights", "o")
+    for kind in kinds:
+        if kind not in layer.evidence or (kind == "o" and "v" not in layer.evidence):
+            continue
+        values = read_evidence(capture, layer, head, kind)
+        v = read_evidence(capture, layer, head, "v") if kind == "o" else None
+        assert values is not None
+        found.append(
+            Evidence(
+                kind, values[texts, rows], formats[kind], None if v is None else v[texts], formats.get("v", "float32")
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,87 @@
+"""attn-tui diagnose: verdicts on the heads of a file."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.tui.cli.main import main
+from cli_runner import SAMPLE, Captured, printed, refusal
+
+WRONG = str(Path(__file__).parents[1] / "data" / "wrong-scale.safetensors")
+
+
+def verdicts(words: list[str], capsys: Captured) -> dict[tuple[str, int], tuple[str, str | None]]:
+    heads = json.loads(printed(["diagnose", *words, "--format", "json"], capsys))["heads"]
+    return {(each["layer"], each["head"]): (each["verdict"], each["cause"]) for each in heads}
+
+
+def test_every_head_of_a_file_has_a_verdict(capsys: Captured) -> None:
+    found = verdicts([WRONG], capsys)
+    assert {found["0", head] for head in range(6)} == {("healthy", None)}
+    assert {found["1", head] for head in range(6)} == {("cause", "scale-missing")}
+    expected = ["scale-twice", None, "scale-quarter", "softcap-extra", "scale-other", None]
+    assert [found["2", head][1] for head in range(6)] == expected
+    assert {found["3", head] for head in range(6)} == {("no-evidence", None)}
+
+
+def test_every_format_says_the_same(capsys: Captured) -> None:
+    words = ["diagnose", WRONG, "--layer", "2", "--head", "0"]
+    [row] = csv.DictReader(io.StringIO(printed([*words, "--format", "csv"], capsys)))
+    assert (row["cause"], row["also"]) == ("scale-twice", "scale-1-over-d")
+    assert "scale-twice = scale-1-over-d" in printed([*words, "--format", "markdown"], capsys)
+    table = printed(words, capsys)
+    assert "scale-twice (or scale-1-over-d)" in table
+    assert "another largest key" in table
+
+
+def test_heads_with_the_same_verdict_share_a_line(capsys: Captured) -> None:
+    table = printed(["diagnose", WRONG], capsys)
+    assert "layer 0, heads 0 to 5  healthy" in table
+    assert "layer 3, heads 0 to 5  no-evidence" in table
+    assert "8 healthy, 10 cause, 6 no-evidence" in table.replace("\n", " ")
+
+
+def test_queries_and_keys_alone_are_no_evidence(capsys: Captured) -> None:
+    assert set(verdicts([SAMPLE, "--layer", "0"], capsys).values()) == {("no-evidence", None)}
+
+
+def test_a_configuration_says_what_is_expected(tmp_path: Path, capsys: Captured) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"model_type": "granite", "attention_multiplier": 0.03125}')
+    found = verdicts([WRONG, "--layer", "2", "--config", str(config)], capsys)
+    assert found["2", 0] == ("healthy", None)
+    assert found["2", 1][0] == "cause"
+    config.write_text("{")
+    assert "config.json: is not JSON" in refusal(["diagnose", WRONG, "--config", str(config)], capsys)
+    assert "no such file" in refusal(["diagnose", WRONG, "--config", str(tmp_path / "other")], capsys)
+
+
+@pytest.mark.parametrize("side", ["q", "lse"])
+def test_numbers_that_are_not_finite_are_a_cause(side: str, tmp_path: Path, capsys: Captured) -> None:
+    rng = np.random.default_rng(0)
+    arrays = {"q": rng.normal(size=(1, 2, 12, 8)), "k": rng.normal(size=(1, 2, 12, 8))}
+    z = arrays["q"] @ arrays["k"].swapaxes(-1, -2) / np.sqrt(8)
+    arrays["lse"] = np.log(np.exp(z).sum(axis=-1))
+    arrays[side][0, 1, 3] = np.nan
+    file = tmp_path / "capture.npz"
+    named: dict[str, Any] = {f"layers.0.attn.{name}": array for name, array in arrays.items()}
+    np.savez(file, **named)
+    found = json.loads(_out(["diagnose", str(file), "--format", "json"], capsys))["heads"]
+    assert [each["cause"] for each in found] == [None, "not-finite"]
+    assert found[0]["verdict"] == "healthy"
+
+
+def _out(words: list[str], capsys: Captured) -> str:
+    """What is printed beside notes on the file."""
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def test_mistakes_are_refused_in_one_line(capsys: Captured) -> None:
+    assert "no layer 9" in refusal(["diagnose", WRONG, "--layer", "9"], capsys)
+    assert "--head" in refusal(["diagnose", WRONG, "--head", "x"], capsys)
+    assert "no such file" in refusal(["diagnose", "nothing.npz"], capsys)

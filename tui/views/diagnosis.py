@@ -1,0 +1,93 @@
+"""Verdicts on heads, as lines: neighbouring heads with the same verdict together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...core.export.formats import digits
+
+if TYPE_CHECKING:
+    from ...core.export.diagnosis import Diagnosed
+
+_WORDS = 12  # cells of the widest verdict, and a space
+
+
+def diagnosis_lines(heads: Sequence[Diagnosed]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return a line for each run of heads with the same verdict, and the lines below it that explain it."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    runs = _runs(heads)
+    places = [_place(run) for run in runs]
+    wide = max(map(len, places), default=0)
+    for run, place in zip(runs, places, strict=True):
+        verdict = run[0].verdict
+        cells = [place.ljust(wide), verdict.verdict.ljust(_WORDS), _multipliers(run)]
+        if verdict.evidence is not None:
+            worst = max((each.verdict.misfit or 0.0 for each in run), default=0.0)
+            cells.append(f"{verdict.evidence}, misfit {digits(worst)}")
+        found.append(("  ".join(cells).rstrip(), () if verdict.verdict == "healthy" else _explanation(run)))
+    return found
+
+
+def _explanation(run: Sequence[Diagnosed]) -> tuple[str, ...]:
+    verdict = run[0].verdict
+    lines: list[str] = []
+    if verdict.cause is not None:
+        also = f" (or {', '.join(verdict.also)})" if verdict.also else ""
+        lines.append(f"{verdict.cause}{also}")
+    lines.append(verdict.says if len(run) == 1 or verdict.cause is None else verdict.says.rpartition(": ")[2])
+    effect = verdict.consequence
+    if effect is not None:
+        whose = "" if len(run) == 1 else f"head {run[0].head}: "
+        lines.append(
+            f"{whose}entropy {digits(effect.entropy)} nats (expected {digits(effect.expected_entropy)}), largest "
+            f"weight {digits(effect.max_weight)} ({digits(effect.expected_max_weight)}), KL "
+            f"{digits(effect.divergence)} nats, another largest key in {100 * effect.changed_rows:.0f} % of rows"
+        )
+    return tuple(lines)
+
+
+def _runs(heads: Sequence[Diagnosed]) -> list[list[Diagnosed]]:
+    """Group neighbouring heads of a layer with the same verdict, causes and expected multiplier."""
+    runs: list[list[Diagnosed]] = []
+    for each in heads:
+        if runs and _alike(runs[-1][-1], each):
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return runs
+
+
+def _alike(one: Diagnosed, other: Diagnosed) -> bool:
+    a, b = one.verdict, other.verdict
+    same = (a.verdict, a.cause, a.also, a.evidence, a.expected) == (
+        b.verdict,
+        b.cause,
+        b.also,
+        b.evidence,
+        b.expected,
+    )
+    return one.layer is other.layer and same
+
+
+def _place(run: Sequence[Diagnosed]) -> str:
+    first, last = run[0], run[-1]
+    heads = f"head {first.head}" if first is last else f"heads {first.head} to {last.head}"
+    return f"layer {first.layer.index}, {heads}"
+
+
+def _multipliers(run: Sequence[Diagnosed]) -> str:
+    """Return the multiplier, or the range of those of a run, and the ratio to the expected one."""
+    numbers = [each.verdict.multiplier for each in run]
+    known = sorted(number for number in numbers if number is not None)
+    expected = run[0].verdict.expected.multiplier
+    if not known:
+        return f"expected × {digits(expected)}"
+    low, high = digits(known[0]), digits(known[-1])
+    shown = f"× {low}" if low == high else f"× {low} to {high}"
+    ratio = (
+        digits(known[0] / expected)
+        if low == high
+        else f"{digits(known[0] / expected)} to {digits(known[-1] / expected)}"
+    )
+    return f"{shown}, ÷ expected {ratio}"
