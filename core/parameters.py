@@ -154,6 +154,11 @@ class Field:
         return int(number) if self.kind == "integer" else number
 
 
+def rows_differ(p: Parameters, rule: ScaleName) -> bool:
+    """Return whether each row has its own multiplier under a rule: it depends on n, and a causal mask is set."""
+    return p.mask == "causal" and "n_keys" in SCALE_RULES[rule].needs
+
+
 def format_bound(bound: float) -> str:
     """Write a bound: whole numbers in full, others in %g."""
     return f"{bound:.0f}" if bound == int(bound) else f"{bound:g}"

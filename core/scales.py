@@ -64,6 +64,19 @@ def multiplier(name: ScaleName, setting: Setting) -> float:
     raise ParameterError(f"scale {rule.formula} {fault} at {where}; choose another")
 
 
+def row_multiplier(name: ScaleName, setting: Setting) -> float:
+    """Return a rule's multiplier for a row that sees `setting.n_keys` keys; raise ParameterError if it has none.
+
+    It is 0 for a row that sees fewer than two keys, if the rule has none there: its weights do not depend on it.
+    """
+    try:
+        return multiplier(name, setting)
+    except ParameterError:
+        if setting.n_keys < 2:
+            return 0.0
+        raise
+
+
 def multipliers(name: ScaleName, setting: Setting, d_ks: Iterable[int]) -> list[float]:
     """Return a rule's multiplier in this setting at each d_k; NaN where it is not above 0."""
     rule, changed, found = SCALE_RULES[name], copy(setting), list[float]()
@@ -228,7 +241,7 @@ _OF_CONTEXT = (
         "ssmax", "0.43 ln n/√d_k", lambda s: _by_root(0.43 * math.log(s.n_keys), s), ("d_k", "n_keys"),
         "Scalable-Softmax, which learns the factor for each head; 0.43 is from the paper's figure 1",
         "Nakanishi 2025, arXiv 2501.19399",
-        note="n is the number of keys; under a causal mask, models count only the keys that the query sees",
+        note="n is the number of keys; under a causal mask, each row counts the keys that it sees",
         short="SSMax",
     ),
     ScaleRule(

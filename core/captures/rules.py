@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..errors import InputError, ParameterError
-from ..scales import SCALE_RULES, Normalise, Setting, multiplier
+from ..errors import InputError
+from ..scales import SCALE_RULES, Normalise, Setting, multiplier, row_multiplier
 from .capture import NOTHING, Layer, Told
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
     def of_rows(seen: npt.NDArray[np.intp], rows: slice) -> FloatArray:
         both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).reshape(2, -1)
         kinds, place = np.unique(both, axis=1, return_inverse=True)
-        found = [_of_row(rule.name, replace(setting, n_keys=n, position=at)) / factor for n, at in kinds.T.tolist()]
+        found = [
+            row_multiplier(rule.name, replace(setting, n_keys=n, position=at)) / factor for n, at in kinds.T.tolist()
+        ]
         return np.array(found)[place.reshape(-1)].reshape(seen.shape)
 
     return of_rows
@@ -100,13 +102,3 @@ def shown_multiplier(rule: Rule, layer: Layer, data: Head) -> float:
     if rule.name == "file" and data.scale is not None:
         return float(np.mean(data.scale)) * layer.own_factor
     return rule.multiplier
-
-
-def _of_row(name: str, setting: Setting) -> float:
-    """Return the multiplier of a row; 0 if a row that sees one key has none: its weight is 1 under any multiplier."""
-    try:
-        return multiplier(name, setting)
-    except ParameterError:
-        if setting.n_keys < 2:
-            return 0.0
-        raise

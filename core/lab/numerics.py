@@ -20,7 +20,7 @@ from ..parameters import ROUNDED, Parameters
 from ..scales import SCALE_RULES, Normalise
 from ..statistics.measurement import Estimate
 from .sampling import Draws
-from .scoring import kept_draws, sampled_rows, sides, sink_of, vectors_of
+from .scoring import factors_of_rows, kept_draws, rows_of, sampled_rows, sides, sink_of, vectors_of
 
 # The sample: at most ENTRIES scores, in whole rows spread evenly over each of at most DRAWS draws.
 ENTRIES = 1 << 15
@@ -73,12 +73,13 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tupl
     made: dict[Normalise, tuple[FloatArray, FloatArray]] = {}  # unscaled scores in float64 and in the format
     for number, (name, c) in enumerate(rules):
         how = SCALE_RULES[name].normalise
+        factors = rows_of(factors_of_rows(p, name, c), chosen)
         if how not in made:
             queries, keys = (normalised(side, how) for side in (q, k))
             exact = scores(queries[:, few].astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
             low_q, low_k = product_inputs(queries, keys, p.precision, p.mechanism, low_weights)
             made[how] = exact, product_scores(low_q[:, few], low_k, p.precision, p.arithmetic, low_weights)
-        lost = losses(*made[how], p.precision, p.arithmetic, c, p.softcap or None, unseen, sink_of(p))
+        lost = losses(*made[how], p.precision, p.arithmetic, factors, p.softcap or None, unseen, sink_of(p))
         failed = np.isnan(lost.weight_error)
         rows = np.where(failed.all(axis=1), np.nan, np.count_nonzero(~failed, axis=1))
         each = {

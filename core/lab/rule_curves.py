@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.precision import logits_of, row_weights
@@ -24,11 +25,11 @@ from ..attention.softmax import (
     softcap,
     weight_statistics,
 )
-from ..parameters import ROUNDED, Parameters
+from ..parameters import ROUNDED, Parameters, rows_differ
 from ..scales import SCALE_RULES, Normalise, multiplier
 from .results import RULES, RuleCurves, Step, fault_of
 from .sampling import chunks, components
-from .scoring import dtype_of, learned_weights, sampled_rows, sides, sink_of, vectors_of
+from .scoring import dtype_of, factors_of_rows, learned_weights, rows_of, sampled_rows, sides, sink_of, vectors_of
 from .two_pass import raw_scores
 
 # The sample: at most ENTRIES scores at each d_k, of at most DRAWS draws with at most COMPONENTS components.
@@ -66,7 +67,7 @@ def stream(parameters: Parameters) -> Iterator[Step[RuleCurves | None]]:
             raw.append(np.concatenate(made)[np.newaxis])
         for at, d_k in enumerate(d_ks):
             asked = replace(p, d_k=d_k)
-            for rule, entropy in _entropies(asked, [each[:, :d_k] for each in raw], unseen).items():
+            for rule, entropy in _entropies(asked, [each[:, :d_k] for each in raw], chosen, unseen).items():
                 sums[rule][at] += entropy / draws
             yield Step((draw + (at + 1) / len(d_ks)) / draws, None)
     values = {
@@ -79,7 +80,9 @@ def stream(parameters: Parameters) -> Iterator[Step[RuleCurves | None]]:
     yield Step(1.0, RuleCurves(d_ks, draws, len(chosen), values))
 
 
-def _entropies(p: Parameters, raw: list[FloatArray], unseen: BoolArray | None) -> Mapping[str, float]:
+def _entropies(
+    p: Parameters, raw: list[FloatArray], chosen: npt.NDArray[np.intp], unseen: BoolArray | None
+) -> Mapping[str, float]:
     """Return the mean entropy fraction of one draw under each rule that has a multiplier; NaN without rows."""
     weights = learned_weights(p)
     q, k = vectors_of(p, raw)
@@ -91,18 +94,30 @@ def _entropies(p: Parameters, raw: list[FloatArray], unseen: BoolArray | None) -
         if fault_of(p, rule):
             continue
         how, c = SCALE_RULES[rule].normalise, multiplier(rule, p.setting)
+        factors = rows_of(factors_of_rows(p, rule, c), chosen)
         if how not in made:
             made[how] = raw_scores(p, q, k, how, weights)[0]
             if not p.softcap and p.precision not in ROUNDED:
                 shifted[how] = shift_rows(made[how], unseen)
         if p.precision in ROUNDED:
-            found[rule] = _rounded_entropy_fraction(p, made[how], c, unseen)
+            found[rule] = _rounded_entropy_fraction(p, made[how], factors, unseen)
         elif p.softcap:
-            logits = softcap(made[how] * made[how].dtype.type(c), p.softcap)
+            logits = softcap(made[how] * factors.astype(made[how].dtype), p.softcap)
             found[rule] = _entropy_fraction(shift_rows(logits, unseen), 1.0, sink)
+        elif rows_differ(p, rule):
+            found[rule] = _entropy_fraction(_multiplied(shifted[how], factors), 1.0, sink)
         else:
             found[rule] = _entropy_fraction(shifted[how], c, sink)
     return found
+
+
+def _multiplied(shifted: ShiftedRows, factors: FloatArray) -> ShiftedRows:
+    """Return the rows of scores times a factor for each row (rows, 1)."""
+    factors = factors.astype(shifted.below.dtype)
+    own = factors[:, 0]
+    return replace(
+        shifted, below=shifted.below * factors, largest=shifted.largest * own, smallest=shifted.smallest * own
+    )
 
 
 def _entropy_fraction(shifted: ShiftedRows, c: float, sink: float | None) -> float:
@@ -115,7 +130,7 @@ def _entropy_fraction(shifted: ShiftedRows, c: float, sink: float | None) -> flo
     return float((rows.entropy[several] / np.log(visible[several])).mean())
 
 
-def _rounded_entropy_fraction(p: Parameters, raw: FloatArray, c: float, unseen: BoolArray | None) -> float:
+def _rounded_entropy_fraction(p: Parameters, raw: FloatArray, c: FloatArray, unseen: BoolArray | None) -> float:
     """Return the same from scores (rows, n) in a rounded format; NaN rows are left out."""
     logits = logits_of(raw, p.precision, p.arithmetic, c, p.softcap or None)
     weights = row_weights(logits, p.precision, p.arithmetic, unseen, sink_of(p)).weights

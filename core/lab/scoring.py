@@ -13,8 +13,8 @@ from ..arrays import BoolArray, FloatArray
 from ..attention.precision import stored_weights
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
-from ..parameters import ROUNDED, Parameters
-from ..scales import SCALE_RULES, multiplier
+from ..parameters import ROUNDED, Parameters, rows_differ
+from ..scales import SCALE_RULES, multiplier, row_multiplier
 from ..statistics import tally
 from ..statistics.histogram import Axis
 from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
@@ -42,13 +42,27 @@ def is_one_pass(p: Parameters, names: Sequence[str] = ()) -> bool:
         p.mechanism == "dot_product"
         and p.softcap == 0
         and p.precision not in ROUNDED
-        and all(SCALE_RULES[name].normalise == "none" for name in names or columns_of(p))
+        and all(SCALE_RULES[name].normalise == "none" and not rows_differ(p, name) for name in names or columns_of(p))
     )
 
 
 def rules_of(p: Parameters, names: Sequence[str] = ()) -> list[tuple[str, float]]:
     """Return the columns as pairs of a rule's name and its multiplier; raise ParameterError if a rule has none."""
     return [(name, multiplier(name, p.setting)) for name in names or columns_of(p)]
+
+
+def factors_of_rows(p: Parameters, name: str, c: float) -> FloatArray:
+    """Return the multipliers (queries or 1, 1) of the rows under a rule whose multiplier for all keys is c."""
+    if not rows_differ(p, name):
+        return np.array([[c]])
+    seen = np.minimum(np.arange(p.n_queries) + 1, p.n_keys)
+    own = {n: row_multiplier(name, replace(p.setting, n_keys=n)) for n in sorted({*seen.tolist()})}
+    return np.array([[own[n]] for n in seen.tolist()])
+
+
+def rows_of(factors: FloatArray, rows: slice | npt.NDArray[np.intp]) -> FloatArray:
+    """Return the multipliers (rows or 1, 1) of some rows."""
+    return factors if len(factors) == 1 else factors[rows]
 
 
 def empty_tally(p: Parameters, names: Sequence[str] = ()) -> tally.Tally:

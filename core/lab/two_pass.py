@@ -24,12 +24,14 @@ from ..statistics.survey import Survey
 from .sampling import Draws
 from .scoring import (
     LOSS,
+    factors_of_rows,
     fits,
     hidden,
     kept_draws,
     learned_weights,
     loss_of,
     one_draw,
+    rows_of,
     sides,
     sink_of,
     vectors_of,
@@ -45,7 +47,7 @@ class Column:
     """One column of the result, while its logits are surveyed."""
 
     rule: str
-    multiplier: float
+    factors: FloatArray  # (queries or 1, 1) the multipliers of the rows
     normalisation: Normalise
     survey: Survey = field(default_factory=Survey)
 
@@ -68,7 +70,7 @@ def stream(
 
     `rules` are the columns, each with its multiplier. If all components fit, `draws` must hold them.
     """
-    columns = [Column(name, c, SCALE_RULES[name].normalise) for name, c in rules]
+    columns = [Column(name, factors_of_rows(p, name, c), SCALE_RULES[name].normalise) for name, c in rules]
     weights = learned_weights(p)
     how: list[Normalise] = [column.normalisation for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
@@ -166,13 +168,13 @@ def _counted(p: Parameters, logits: FloatArray, rows: slice) -> FloatArray:
 
 def _logits(p: Parameters, column: Column, weights: Weights, group: Group, rows: slice) -> FloatArray:
     """Return logits (draws, rows, keys): normalise → score → scale → soft-cap."""
-    how = column.normalisation
+    how, c = column.normalisation, rows_of(column.factors, rows)
     if p.precision in ROUNDED:
         q, k = group.inputs[how]
         raw = product_scores(q[:, rows], k, p.precision, p.arithmetic, weights)
-        return logits_of(raw, p.precision, p.arithmetic, column.multiplier, p.softcap or None)
+        return logits_of(raw, p.precision, p.arithmetic, c, p.softcap or None)
     raw = raw_scores(p, group.q[:, rows], group.k, how, weights)
-    logits = np.multiply(raw, raw.dtype.type(column.multiplier), out=raw)
+    logits = np.multiply(raw, c.astype(raw.dtype), out=raw)
     return softcap(logits, p.softcap, out=logits) if p.softcap else logits
 
 
@@ -205,6 +207,8 @@ def _backward(
     def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:
         if slopes is not None:
             np.multiply(found.entries, slopes[d, r].reshape(found.entries.shape), out=found.entries)
-        return query_gradient_norms(found, column.multiplier, k[d], q[d, r], p.mechanism, weights, how)
+        norms = query_gradient_norms(found, 1.0, k[d], q[d, r], p.mechanism, weights, how)
+        of_block = rows_of(column.factors, rows)
+        return norms * np.broadcast_to(rows_of(of_block, r).T, q[d, r].shape[:2]).ravel()
 
     return tally.Backward(g[:, rows], v, norms)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from ..parameters import ComponentLaw, Parameters, ScaleName
+from ..parameters import ComponentLaw, Parameters, ScaleName, rows_differ
 from ..scales import SCALE_RULES
 
 Polynomial: TypeAlias = Mapping[tuple[int, int, int], float]  # powers of g, a and b -> coefficient
@@ -32,6 +32,8 @@ class ScoreMoments:
 
 def is_plain(p: Parameters, rule: ScaleName) -> bool:
     """Return whether logits under a rule are multiples of scores with these moments."""
+    if rows_differ(p, rule):
+        return False
     return p.mechanism == "dot_product" and p.softcap == 0 and SCALE_RULES[rule].normalise == "none"
 
 

@@ -57,6 +57,7 @@ def band_of(p: Parameters, of: textbook.Attention) -> tuple[float, float]:
         or p.softcap
         or p.precision not in ("float32", "float64")
         or set(rules) != {"none"}
+        or (p.scale == "ssmax" and p.mask == "causal")
     ):
         return float(z.mean()), float(z.std())
     c = float(z.flat[0] / of.raw[:, of.seen].flat[0])

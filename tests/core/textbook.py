@@ -29,6 +29,7 @@ RULES: dict[str, tuple[str, Callable[[int, int], float]]] = {
     "cosine_10": ("l2", lambda d, n: 10.0),
     "cosine_log2_n": ("l2", lambda d, n: math.log2(n * n - n)),
 }
+OF_N = ("ssmax", "cosine_log2_n")
 LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57_344.0, "float16": 65_504.0, "bfloat16": 3.3895313892515355e38}
 
 
@@ -118,7 +119,13 @@ def stored(x: Array, name: str) -> Array:
     return cast(np.clip(np.float32(x) / scale, -LARGEST[name], LARGEST[name]), name) * scale
 
 
-def in_few_bits(a: Array, b: Array, p: Parameters, c: float) -> tuple[Array, Array, Array, Array, Array]:
+def multipliers(p: Parameters, rule: str) -> Array:
+    """The multiplier of each row (m, 1); n is the number of keys that it sees, and a single key needs none."""
+    of_n, alone = RULES[rule][1], 0.0 if rule in OF_N else RULES[rule][1](p.d_k, 2)
+    return np.array([[of_n(p.d_k, int(n)) if n > 1 else alone] for n in visible_to(p).sum(axis=-1)])
+
+
+def in_few_bits(a: Array, b: Array, p: Parameters, c: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Stored keys, scores, logits, weights and the sink's share (B, m); the weights of a NaN row are NaN."""
     name = p.precision
 
@@ -157,8 +164,8 @@ def in_few_bits(a: Array, b: Array, p: Parameters, c: float) -> tuple[Array, Arr
 def losses(p: Parameters, rule: str) -> dict[str, Array]:
     """The losses of each row (B, m) to the number format, by the names of the catalogue; NaN in NaN rows."""
     q, k, _, _ = inputs(p)
-    how, multiplier = RULES[rule]
-    c, a, b = multiplier(p.d_k, p.n_keys), unit(q, how)[0], unit(k, how)[0]
+    how = RULES[rule][0]
+    c, a, b = multipliers(p, rule), unit(q, how)[0], unit(k, how)[0]
     _, raw, z, low, _ = in_few_bits(a, b, p, c)
     exact = c * mechanism(a, b, p, weights(p))[0]
     exact = p.softcap * np.tanh(exact / p.softcap) if p.softcap else exact
@@ -182,8 +189,7 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
     The inputs are drawn unless they are given.
     """
     q, k, v, g = given or inputs(p)
-    how, multiplier = RULES[rule]
-    c = multiplier(p.d_k, p.n_keys)
+    how, c = RULES[rule][0], multipliers(p, rule)
     (a, normalise), (b, _) = unit(q, how), unit(k, how)
     seen = visible_to(p)
     if p.precision in LARGEST:
@@ -195,7 +201,7 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
         complement, v = 1 - shares, stored(v, p.precision)
     else:
         raw, slopes = mechanism(a, b, p, weights(p))
-        z, along, lost = c * raw, np.full(raw.shape, c), None
+        z, along, lost = c * raw, np.full(raw.shape, 1.0) * c, None
         if p.softcap:
             along = c / np.cosh(z / p.softcap) ** 2
             z = p.softcap * np.tanh(z / p.softcap)

@@ -1,0 +1,70 @@
+"""Rules of n under a causal mask: each row is multiplied for the number of keys that it sees."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from attn_tui.core.errors import ParameterError
+from attn_tui.core.lab import rule_curves
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.rules import stream
+from attn_tui.core.lab.sampling import Draws
+from attn_tui.core.lab.scoring import kept_draws, sides
+from attn_tui.core.parameters import Parameters, rows_differ
+from attn_tui.core.scales import Setting, multiplier, row_multiplier
+from attn_tui.core.theory.predict import predict
+
+P = Parameters(d_k=9, n_keys=14, n_queries=11, batch=5, mask="causal", scale="ssmax", precision="float64")
+SEEN = np.minimum(np.arange(P.n_queries) + 1, P.n_keys)
+
+
+def entropies(name: str, p: Parameters) -> tuple[np.ndarray, np.ndarray]:
+    """Return the entropies (draws, rows) and the logits, −∞ where hidden, written out."""
+    draws = Draws()
+    list(draws.grow(p, sides(p)))
+    q, k = (side[:, : p.d_k].mT.astype(np.float64) for side in kept_draws(p, sides(p), draws, slice(0, p.batch)))
+    own = [multiplier(name, Setting(p.d_k, int(n))) if n > 1 else 0.0 for n in SEEN]
+    scores = q @ k.mT
+    if name.startswith("cosine"):
+        scores /= np.linalg.norm(q, axis=-1)[..., np.newaxis] * np.linalg.norm(k, axis=-1)[:, np.newaxis]
+    logits = np.where(np.arange(p.n_keys) < SEEN[:, np.newaxis], np.array(own)[:, np.newaxis] * scores, -np.inf)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return -(weights * np.log(np.where(weights > 0, weights, 1))).sum(axis=-1), logits
+
+
+@pytest.mark.parametrize("name", ["ssmax", "log512_n", "cosine_log2_n"])
+def test_each_row_has_its_own_multiplier(name: str) -> None:
+    p = replace(P, scale=name)
+    entropy, logits = entropies(name, p)
+    measured = run(p).columns[1]
+    assert measured.multiplier == multiplier(name, p.setting)
+    assert measured.measured["entropy"].value == pytest.approx(entropy.mean(), rel=1e-6)
+    assert measured.measured["logit_max"].value == pytest.approx(logits.max(), rel=1e-6)
+    assert measured.measured["weight_error"].value == pytest.approx(0, abs=1e-9)
+    [row] = [row for step in stream(p) for row in step.found if row.rule == name]
+    assert row.estimate("entropy_fraction") == measured.measured["entropy_fraction"]
+    theory = predict(p).columns[1]
+    assert theory.freezing is None
+    assert theory.values["logit_variance"] is None
+    assert theory.values["first_key_weight"] == pytest.approx((1 / SEEN).mean())
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("softcap", [0.0, 2.0])
+def test_the_curves_of_rules_use_the_rows_multipliers(precision: str, softcap: float) -> None:
+    p = replace(P, precision=precision, softcap=softcap, batch=4, n_queries=14)
+    *_, last = rule_curves.stream(p)
+    assert last.found is not None
+    at = last.found.d_ks.index(16)
+    found = run(replace(p, d_k=16, batch=last.found.draws)).columns[1].measured["entropy_fraction"].value
+    assert last.found.values["ssmax"][at] == pytest.approx(found, rel=2e-2 if precision == "bfloat16" else 1e-4)
+
+
+def test_rows_differ_only_under_a_causal_mask_and_rules_of_n() -> None:
+    assert rows_differ(P, "ssmax")
+    assert not rows_differ(P, "sqrt_d_k")
+    assert not rows_differ(replace(P, mask="none"), "ssmax")
+    assert row_multiplier("ssmax", Setting(n_keys=1)) == 0
+    with pytest.raises(ParameterError):
+        row_multiplier("log_d_k", Setting(d_k=1))
