@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias, get_args
+from typing import Literal, TextIO, TypeAlias
 
 from ..files import FileError, check_file, write_text
 from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
-OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown"]
-FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
+OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown", "junit", "github"]
+FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown")  # of most commands
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
 _WIDEST_SCREEN = 1000  # cells; nothing that is printed needs more

@@ -67,11 +67,11 @@ class Parser(argparse.ArgumentParser):
         action = self._groups[title].add_argument(*names, **settings)
         self.arguments.append((action, (*choices, *suggest)))
 
-    def add_output(self) -> None:
+    def add_output(self, formats: Sequence[str] = FORMATS) -> None:
         """Add the options of every command that prints a result."""
-        self.add(
-            "output", "--format", metavar="FORMAT", choices=FORMATS, help="table (default), json, csv or markdown"
-        )
+        first, *others, last = formats
+        words = f"{first} (default), {', '.join(others)} or {last}"
+        self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
         self.add("output", "-o", "--output", metavar="FILE", help="write to this file (UTF-8) instead of stdout")
         self.add_common("output")
 

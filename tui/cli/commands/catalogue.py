@@ -31,6 +31,7 @@ COMMANDS = {
         CommandRow("rules", "compare all scale rules, or mechanisms over d_k"),
         CommandRow("inspect", "print what the heads of a captured model do"),
         CommandRow("diagnose", "find out which scale the heads of a captured model really used"),
+        CommandRow("check", "fail if captured heads are beyond limits or wrongly scaled"),
         CommandRow("claims", "test claims of study notes about √d_k"),
         CommandRow("cost", "count the parameters, KV cache and FLOPs of a layer"),
         CommandRow("completion", "print the completion script of a shell"),

@@ -1,0 +1,158 @@
+"""attn-tui check: exit codes, limits, formats."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.tui.cli.main import main
+from cli_runner import SAMPLE, Captured, refusal
+
+WRONG = str(Path(__file__).parents[1] / "data" / "wrong-scale.safetensors")
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run in a folder without pyproject.toml."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checked(words: list[str], capsys: Captured) -> tuple[int, str]:
+    """The exit code and what is printed on stdout."""
+    code = main(["check", *words])
+    return code, capsys.readouterr().out
+
+
+def rules(words: list[str], capsys: Captured) -> list[tuple[str | None, int | None, str]]:
+    code, out = checked([*words, "--format", "json"], capsys)
+    found = [each for each in json.loads(out)["findings"] if not each["allowed"]]
+    assert code == (1 if found else 0)
+    return [(each["layer"], each["head"], each["rule"]) for each in found]
+
+
+def capture(folder: Path, scale: float = 1.0, name: str = "capture", seed: int = 0, **changed: Any) -> str:
+    """A healthy file of two heads."""
+    rng = np.random.default_rng(seed)
+    arrays: dict[str, Any] = {side: scale * rng.normal(size=(1, 2, 20, 16)) for side in "qk"} | changed
+    file = folder / f"{name}.npz"
+    named: dict[str, Any] = {f"layers.3.attn.{side}": array for side, array in arrays.items()}
+    np.savez(file, **named)
+    return str(file)
+
+
+def test_healthy_heads_have_no_findings(tmp_path: Path, capsys: Captured) -> None:
+    assert checked([SAMPLE], capsys) == (0, "72 heads, 0 findings\n")
+    assert rules([capture(tmp_path)], capsys) == []
+
+
+def test_wrong_scales_are_found_where_there_is_evidence(capsys: Captured) -> None:
+    code, out = checked([WRONG], capsys)
+    assert code == 1
+    assert "layer 2 head 0: scale-twice (or scale-1-over-d): × 0.03125: the scale was applied twice\n" in out
+    assert out.endswith("24 heads, 10 findings\n")
+
+
+def test_large_logits_are_a_finding_of_one_line(tmp_path: Path, capsys: Captured) -> None:
+    code, out = checked([capture(tmp_path, scale=8.0)], capsys)
+    assert code == 1
+    assert out.startswith("layer 3 head 0: largest |logit| ")
+    assert " > 100\n" in out
+
+
+def test_collapsed_and_dead_heads_are_found(tmp_path: Path, capsys: Captured) -> None:
+    q = np.ones((1, 2, 20, 16))
+    q[:, 1] = np.random.default_rng(1).normal(size=(1, 20, 16))
+    assert rules([capture(tmp_path, q=q)], capsys) == [("3", 0, "token-spread")]
+    dead = np.zeros((1, 2, 20, 16))
+    assert ("3", 1, "min-spread") in rules([capture(tmp_path, k=dead)], capsys)
+
+
+def test_numbers_that_are_not_finite_are_found(tmp_path: Path, capsys: Captured) -> None:
+    q = np.random.default_rng(0).normal(size=(1, 2, 20, 16))
+    q[0, 1, 2, 3] = np.inf
+    assert rules([capture(tmp_path, q=q)], capsys) == [("3", 1, "not-finite")]
+
+
+def test_a_file_whose_heads_are_nearly_one_hot_is_found(tmp_path: Path, capsys: Captured) -> None:
+    found = rules([capture(tmp_path, scale=8.0), "--max-logit", "10000"], capsys)
+    assert found == [(None, None, "file-entropy")]
+
+
+def test_optional_limits(tmp_path: Path, capsys: Captured) -> None:
+    file = capture(tmp_path)
+    assert {rule for *_, rule in rules([file, "--max-first-key", "0", "--min-entropy", "1"], capsys)} == {
+        "first-key",
+        "entropy",
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [("layers.1.*:scale-missing", 4), ("*:scale-missing", 4), ("layers.2.0:*", 9), ("layers.1.*", 4), ("file:*", 10)],
+)
+def test_allowed_findings_do_not_count(pattern: str, left: int, capsys: Captured) -> None:
+    pattern = pattern if ":" in pattern else f"{pattern}:*"
+    assert len(rules([WRONG, "--allow", pattern], capsys)) == left
+    code, out = checked([WRONG, "--allow", pattern, "--allow", "*:*"], capsys)
+    assert (code, out) == (0, "24 heads, 0 findings, 10 allowed\n")
+
+
+def test_limits_come_from_the_project_and_options_override_them(empty_folder: Path, capsys: Captured) -> None:
+    file = capture(empty_folder)
+    project = empty_folder / "pyproject.toml"
+    project.write_text('[tool.attn-tui.check]\nmax-logit = 0.1\nallow = ["layers.3.1:*"]\n')
+    assert rules([file], capsys) == [("3", 0, "max-logit")]
+    assert rules([file, "--max-logit", "100"], capsys) == []
+    project.write_text("[tool.attn-tui.check]\nmax-logits = 1\n")
+    assert "tool.attn-tui.check.max-logits: unknown" in refusal(["check", file], capsys)
+    project.write_text("[tool.attn-tui.check]\nmax-logit = true\n")
+    assert "must be a number" in refusal(["check", file], capsys)
+    project.write_text("[tool]\nattn-tui = 3\n")
+    assert rules([file], capsys) == []
+
+
+def test_a_baseline_of_the_same_heads_is_compared(tmp_path: Path, capsys: Captured) -> None:
+    old, new = capture(tmp_path, name="old"), capture(tmp_path, scale=2.5, name="new")
+    assert rules([old, "--baseline", old], capsys) == []
+    assert main(["check", new, "--baseline", old]) == 1
+    out, err = capsys.readouterr()
+    assert "layer 3 head 0: standard deviation within rows" in out
+    assert "another text" in err
+    assert (("4", 0, "baseline-missing")) in rules([SAMPLE, "--baseline", WRONG], capsys)
+    healthy = [rule for layer, _, rule in rules([WRONG, "--baseline", SAMPLE], capsys) if layer == "0"]
+    assert healthy == []
+
+
+def test_junit_has_a_case_for_each_head_and_the_file(capsys: Captured) -> None:
+    code, out = checked([WRONG, "--format", "junit"], capsys)
+    suite = ElementTree.fromstring(out)[0]
+    cases = suite.findall("testcase")
+    failed = [case for case in cases if case.find("failure") is not None]
+    assert (code, len(cases), len(failed)) == (1, 25, 10)
+    assert (suite.get("tests"), suite.get("failures")) == ("25", "10")
+    assert {case.find("failure").get("type") for case in failed} >= {"scale-missing"}  # pyright: ignore
+
+
+def test_github_has_a_command_for_each_finding(capsys: Captured) -> None:
+    _, out = checked([WRONG, "--format", "github"], capsys)
+    lines = out.splitlines()
+    assert len(lines) == 10
+    assert all(line.startswith("::error file=") and ",title=attn-tui " in line for line in lines)
+    assert lines[0].endswith("::layer 1 head 0: scale-missing: × 1: the scores were not scaled")
+
+
+def test_csv_and_markdown_list_the_findings(capsys: Captured) -> None:
+    _, out = checked([WRONG, "--format", "csv"], capsys)
+    assert [row["rule"] for row in csv.DictReader(io.StringIO(out))][-1] == "scale-other"
+    _, out = checked([WRONG, "--format", "markdown"], capsys)
+    assert "| layer 1 head 0 | scale-missing |" in out
+
+
+def test_what_cannot_be_read_exits_with_2(tmp_path: Path, capsys: Captured) -> None:
+    assert "no such file" in refusal(["check", str(tmp_path / "nothing.npz")], capsys)
+    assert "--max-logit: must be a number" in refusal(["check", WRONG, "--max-logit", "-1"], capsys)

@@ -1,0 +1,209 @@
+"""attn-tui check: fail if captured heads are beyond limits, or their scale is not the expected one."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ....core.captures.capture import Meaning
+from ...settings.parse import UsageError
+from ..command import Command, Given
+from ..output import Output, OutputFormat, say, screen_glyphs
+from ..parser import Parser
+from ..progress import ProgressLine
+from .diagnose import add_config, read_configuration
+from .inspect import add_axes, add_file, add_mask_true, chosen_heads
+
+if TYPE_CHECKING:
+    from ....core.captures.reader import CaptureFile
+    from ....core.diagnosis.check import Figures
+    from ....core.diagnosis.configuration import Configuration
+    from ....core.export.check import Checked
+
+_FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown", "junit", "github")
+_FOUND = 1  # the exit code if there are findings
+_PROJECT = Path("pyproject.toml")
+
+# The limits, as options: what they are, and their default in words.
+_LIMITS = {
+    "max_logit": "the largest |logit|; default 100",
+    "min_spread": "the least standard deviation of logits within rows; default 0.01",
+    "min_token_spread": "the least share of q and of k that differs between tokens; default 0.05",
+    "min_file_entropy": "the least median of entropy / ln n over the heads of the file; default 0.2",
+    "min_entropy": "the least entropy / ln n of a head; not checked by default",
+    "max_one_hot": "the largest share of one-hot rows; not checked by default",
+    "max_first_key": "the largest weight on the first key; not checked by default",
+}
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """The file to check, and the limits."""
+
+    file: Path
+    limits: dict[str, float]
+    allow: tuple[str, ...] = ()
+    config: Path | None = None
+    baseline: Path | None = None
+    axes: str | None = None
+    mask_true: Meaning | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    add_file(parser)
+    add_axes(parser)
+    add_mask_true(parser)
+    add_config(parser)
+    parser.add("file", "--baseline", metavar="OLD", help="an earlier capture of the same model to compare with")
+    for name, words in _LIMITS.items():
+        parser.add("limits", f"--{name.replace('_', '-')}", metavar="X", help=words)
+    parser.add(
+        "limits",
+        "--allow",
+        metavar="PATTERN",
+        action="append",
+        help="accept findings whose place and rule match, such as 'layers.0.*:max-logit' or '*:scale-other'; may be "
+        "repeated",
+    )
+    parser.add_output(_FORMATS)
+
+
+def _request(given: Given) -> CheckRequest:
+    limits = _project_limits()
+    allow = [*cast("Sequence[str]", limits.pop("allow", ())), *given.get("allow", ())]
+    for name in _LIMITS:
+        if name in given:
+            limits[name] = _number(given[name], f"--{name.replace('_', '-')}")
+    return CheckRequest(
+        Path(given["file"]),
+        cast("dict[str, float]", limits),
+        tuple(allow),
+        Path(given["config"]) if "config" in given else None,
+        Path(given["baseline"]) if "baseline" in given else None,
+        given.get("axes"),
+        given.get("mask_true"),
+    )
+
+
+def _number(value: object, where: str) -> float:
+    try:
+        number = float(cast(str, value)) if isinstance(value, (str, int, float)) else -1.0
+    except ValueError:
+        number = -1.0
+    if isinstance(value, bool) or not 0 <= number < float("inf"):
+        raise UsageError(f"{where}: must be a number from 0 up, not {value!r}")
+    return number
+
+
+def _project_limits() -> dict[str, Any]:
+    """Return the limits in [tool.attn-tui.check] of pyproject.toml; raise UsageError if they are wrong."""
+    try:
+        document = tomllib.loads(_PROJECT.read_text("utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{_PROJECT}: cannot be read: {error}") from error
+    section: dict[str, Any] = document
+    for key in ("tool", "attn-tui", "check"):
+        inner = section.get(key)
+        section = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    found: dict[str, Any] = {}
+    for key, value in section.items():
+        name, where = key.replace("-", "_"), f"{_PROJECT}: tool.attn-tui.check.{key}"
+        if name == "allow":
+            patterns = cast("list[object]", value) if isinstance(value, list) else [value]
+            if not all(isinstance(pattern, str) for pattern in patterns):
+                raise UsageError(f"{where}: must be a list of patterns, not {value!r}")
+            found[name] = patterns
+        elif name in _LIMITS:
+            found[name] = _number(value, where)
+        else:
+            raise UsageError(f"{where}: unknown; must be one of {', '.join(_LIMITS)}, allow")
+    return found
+
+
+def run(request: CheckRequest, output: Output) -> int:
+    """Check a capture and print the findings; return the exit code: 0 without findings, else 1."""
+    from ....core.captures.reader import open_capture
+    from ....core.diagnosis.check import Limits, drift, findings, same_text
+    from ....core.export.check import Checked, check_csv, check_github, check_json, check_junit, check_markdown
+
+    given = read_configuration(request.config)
+    capture = open_capture(request.file, request.axes, request.mask_true)
+    old = None if request.baseline is None else open_capture(request.baseline, request.axes, request.mask_true)
+    output.check((request.file, *capture.files, *(() if old is None else old.files)))
+    messages = screen_glyphs(output.ascii_only)
+    for note in capture.notes:
+        say(f"note: {note}", messages)
+    heads = _measured(capture, given)
+    known = {each.name for each in fields(Limits)}
+    limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
+    found = findings(heads, limits)
+    if old is not None:
+        same = same_text(capture, old)
+        if not same:
+            say("note: the baseline is of another text: only multipliers and spreads are compared", messages)
+        found += drift(heads, _measured(old, given), same)
+    allowed = [each for each in found if any(each.matches(pattern) for pattern in request.allow)]
+    checked = Checked(capture, heads, [each for each in found if each not in allowed], allowed)
+    output.emit(
+        {
+            "json": lambda: check_json(checked),
+            "csv": lambda: check_csv(checked),
+            "markdown": lambda: check_markdown(checked, output.glyphs.say),
+            "table": lambda: output.glyphs.say(_table(checked)),
+            "junit": lambda: check_junit(checked),
+            "github": lambda: check_github(checked),
+        }
+    )
+    return _FOUND if checked.findings else 0
+
+
+def _measured(capture: CaptureFile, given: Configuration | None) -> list[Figures]:
+    from ....core.blas import one_blas_thread
+    from ....core.diagnosis.check import measure
+    from ....core.diagnosis.reading import file_configuration
+
+    chosen, own = chosen_heads(capture, None, None), file_configuration(capture)
+    heads: list[Figures] = []
+    with ProgressLine(f"checking {len(chosen)} heads") as progress, one_blas_thread():
+        for number, (layer, head) in enumerate(chosen):
+            progress.show(number / len(chosen))
+            heads.append(measure(capture, layer, head, own, given))
+    return heads
+
+
+def _table(checked: Checked) -> str:
+    """Return a line for each finding, and one that counts them."""
+    lines = [f"{each.place}: {each.message}" for each in checked.findings]
+    count = f"{len(checked.findings)} findings" if len(checked.findings) != 1 else "1 finding"
+    allowed = f", {len(checked.allowed)} allowed" if checked.allowed else ""
+    return "".join(f"{line}\n" for line in [*lines, f"{len(checked.heads)} heads, {count}{allowed}"])
+
+
+COMMAND = Command(
+    usage="""attn-tui check FILE [--config FILE] [--baseline OLD] [limits]
+                        [--allow PATTERN] [--format FORMAT] [-o FILE]""",
+    description="""\
+Check the heads of a capture, for scripts and continuous integration. The exit
+status is 0 without findings, 1 with findings, and 2 if the file cannot be read
+or used. Findings are: numbers that are not finite, logits that are too large,
+heads whose logits or whose queries or keys hardly differ, a file whose heads
+are nearly all one-hot, and, where the file has weights, lse or o and v, every
+cause that `attn-tui diagnose` finds. Limits also come from the section
+[tool.attn-tui.check] of pyproject.toml in the current folder.""",
+    examples="""\
+examples:
+  attn-tui check capture.safetensors
+  attn-tui check capture.safetensors --config config.json --format github
+  attn-tui check capture.safetensors --max-logit 50 --allow '*:scale-other'
+  attn-tui check new.safetensors --baseline old.safetensors --format junit
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)
