@@ -1,0 +1,152 @@
+"""Heads of files are diagnosed with everything that the files say."""
+
+import json
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.diagnosis.configuration import parse_configuration
+from attn_tui.core.diagnosis.reading import file_configuration, read_subject
+from attn_tui.core.diagnosis.verdict import Verdict, diagnose
+from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+TEXTS, HEADS, KV_HEADS, TOKENS, D = 2, 4, 2, 40, 32
+PLACES = np.arange(TOKENS)
+AWAY = PLACES - PLACES[:, np.newaxis]
+CAUSAL = AWAY <= 0
+
+
+def tensors(dtype: str = "float32") -> dict[str, Array]:
+    """q, k and v, rounded to the format, in float64."""
+    rng = np.random.default_rng(0)
+    number = getattr(ml_dtypes, dtype, None) or np.dtype(dtype)
+    shapes = {"q": (HEADS, D), "k": (KV_HEADS, D), "v": (KV_HEADS, 24)}
+    drawn = {side: 1.6 * rng.normal(size=(TEXTS, heads, TOKENS, d)) for side, (heads, d) in shapes.items()}
+    return {side: array.astype(number).astype(np.float64) for side, array in drawn.items()}
+
+
+def attended(
+    found: dict[str, Array],
+    scale: float,
+    seen: Array,
+    tiled: bool = False,
+    bias: Array | float = 0,
+    sink: float | None = None,
+) -> dict[str, Array]:
+    """The weights, log-sum-exp and output of grouped heads."""
+    index = np.arange(HEADS) % KV_HEADS if tiled else np.arange(HEADS) // (HEADS // KV_HEADS)
+    k, v = found["k"][:, index], found["v"][:, index]
+    z = np.where(seen, scale * found["q"] @ k.swapaxes(-1, -2) + bias, -np.inf)
+    e = np.exp(z)
+    total = e.sum(axis=-1, keepdims=True) + (0 if sink is None else np.exp(sink))
+    return {"weights": e / total, "lse": np.log(total[..., 0]), "o": (e / total) @ v}
+
+
+def verdicts(
+    folder: Path, arrays: dict[str, Array], dtype: str = "float32", given: str | None = None, **said: Any
+) -> list[Verdict]:
+    """The verdicts on all heads of a file with these tensors and metadata."""
+    number = getattr(ml_dtypes, dtype, None) or np.dtype(dtype)
+    stored = {
+        f"layers.2.attn.{name}": np.ascontiguousarray(
+            array if array.dtype.kind in "bi" else array.astype(np.float32 if name == "lse" else number)
+        )
+        for name, array in arrays.items()
+    }
+    told: dict[str, Any] = {"schema": "attn-tui/qk-2", "scale": str(D**-0.5)} | said
+    metadata = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in told.items()
+        if value is not None
+    }
+    save_file(stored, folder / "capture.safetensors", metadata)
+    capture = open_capture(folder / "capture.safetensors")
+    [layer] = capture.layers
+    own = file_configuration(capture)
+    configuration = None if given is None else parse_configuration(given, "config.json")
+    subjects = [read_subject(capture, layer, head, own, configuration) for head in range(layer.heads)]
+    return [diagnose(subject, configuration) for subject in subjects]
+
+
+def causes(found: list[Verdict]) -> list[str | None]:
+    return [each.cause if each.verdict == "cause" else each.verdict for each in found]
+
+
+@pytest.mark.parametrize("kind", ["weights", "lse", "o"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_grouped_causal_heads_of_two_texts(kind: str, dtype: str, tmp_path: Path) -> None:
+    found = tensors(dtype)
+    made = attended(found, D**-0.5, CAUSAL)
+    stored = {"q": found["q"], "k": found["k"], "v": found["v"], kind: made[kind]}
+    assert causes(verdicts(tmp_path, stored, dtype, causal="true")) == ["healthy"] * HEADS
+    made = attended(found, 1 / D, CAUSAL)
+    assert causes(verdicts(tmp_path, {**stored, kind: made[kind]}, dtype, causal="true")) == ["scale-twice"] * HEADS
+    made = attended(found, D**-0.5, np.ones_like(CAUSAL))
+    assert causes(verdicts(tmp_path, {**stored, kind: made[kind]}, dtype, causal="true")) == ["causal-lost"] * HEADS
+
+
+@pytest.mark.parametrize("kind", ["weights", "lse", "o"])
+def test_tiled_key_heads_are_told_where_they_differ(kind: str, tmp_path: Path) -> None:
+    found = tensors()
+    made = attended(found, D**-0.5, CAUSAL, tiled=True)
+    stored = {"q": found["q"], "k": found["k"], "v": found["v"], kind: made[kind]}
+    assert causes(verdicts(tmp_path, stored, causal="true")) == ["healthy", "gqa-tiled", "gqa-tiled", "healthy"]
+
+
+@pytest.mark.parametrize("kind", ["weights", "lse", "o"])
+def test_bias_sinks_windows_and_sampled_rows(kind: str, tmp_path: Path) -> None:
+    found = tensors()
+    bias = np.random.default_rng(4).normal(size=(1, 1, TOKENS, TOKENS))
+    seen = CAUSAL & (AWAY > -10)
+    rows = np.array([3, 11, 12, 20, 31, 39])
+    made = attended(found, D**-0.5, seen, bias=bias, sink=0.7)
+    stored = {"q": found["q"][:, :, rows], "k": found["k"], "v": found["v"], kind: made[kind][:, :, rows]}
+    stored |= {"bias": bias, "sinks": np.full(HEADS, 0.7), "rows": rows}
+    said: dict[str, Any] = {"causal": "true", "window": 10}
+    assert causes(verdicts(tmp_path, stored, **said)) == ["healthy"] * HEADS
+    for cause, other in (
+        ("sink-missing", attended(found, D**-0.5, seen, bias=bias)),
+        ("bias-missing", attended(found, D**-0.5, seen, sink=0.7)),
+        ("window-ignored", attended(found, D**-0.5, CAUSAL, bias=bias, sink=0.7)),
+    ):
+        assert causes(verdicts(tmp_path, {**stored, kind: other[kind][:, :, rows]}, **said)) == [cause] * HEADS
+
+
+@pytest.mark.parametrize("kind", ["weights", "lse", "o"])
+def test_padding_that_is_attended_to(kind: str, tmp_path: Path) -> None:
+    found = tensors()
+    mask = np.arange(TOKENS) < np.array([TOKENS, 28])[:, np.newaxis]
+    right = attended(found, D**-0.5, np.broadcast_to(mask[:, np.newaxis, np.newaxis], (TEXTS, 1, TOKENS, TOKENS)))
+    wrong = attended(found, D**-0.5, np.ones((1, 1, 1, 1), np.bool_))
+    stored = {"q": found["q"], "k": found["k"], "v": found["v"], "mask": mask}
+    assert causes(verdicts(tmp_path, {**stored, kind: right[kind]}, causal="false")) == ["healthy"] * HEADS
+    assert causes(verdicts(tmp_path, {**stored, kind: wrong[kind]}, causal="false")) == ["padding-attended"] * HEADS
+
+
+def test_each_head_has_its_own_scale(tmp_path: Path) -> None:
+    found = tensors()
+    own = np.array([0.1, 0.2, 0.3, 0.4])
+    made = attended({**found, "q": found["q"] * own[:, np.newaxis, np.newaxis]}, 1.0, CAUSAL)
+    stored = {"q": found["q"], "k": found["k"], "lse": made["lse"]}
+    read = verdicts(tmp_path, stored, scale=None, head_scales=own.tolist(), causal="true")
+    assert causes(read) == ["healthy"] * HEADS
+    assert [each.multiplier for each in read] == pytest.approx(own, rel=1e-5)
+
+
+def test_the_configuration_of_the_file_and_of_the_user(tmp_path: Path) -> None:
+    found = tensors()
+    made = attended(found, 1 / D, CAUSAL)
+    stored = {"q": found["q"], "k": found["k"], "lse": made["lse"]}
+    granite = json.dumps({"model_type": "granite", "attention_multiplier": 1 / D})
+    assert causes(verdicts(tmp_path, stored, causal="true", config=granite)) == ["scale-twice"] * HEADS  # the file's
+    assert causes(verdicts(tmp_path, stored, given=granite, causal="true")) == ["healthy"] * HEADS
+    capped = json.dumps({"head_dim": D, "attn_logit_softcapping": 3})
+    made = attended(found, D**-0.5, CAUSAL)
+    lost = verdicts(tmp_path, {**stored, "lse": made["lse"]}, given=capped, causal="true")
+    assert causes(lost) == ["softcap-missing"] * HEADS
