@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual import events
+from textual.actions import ActionParseResult
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
+from textual.dom import DOMNode
 from textual.errors import NoWidget
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Size
@@ -23,6 +26,7 @@ from ..core.errors import InputError
 from ..core.parameters import Parameters
 from . import tuning
 from .compute.engine import Engine, EngineError, Notification
+from .history import History
 from .keymap import APP_BINDINGS
 from .panes.catalogue import PANES
 from .panes.pane import Pane
@@ -30,6 +34,7 @@ from .settings.declared import Settings, non_default
 from .terminal import signals
 from .terminal.paced_app import PacedApp
 from .terminal.themes import DARK, LIGHT
+from .undo import Seen, restore, seen
 from .views.glyphs import UNICODE, Glyphs
 from .views.keys import rekeyed
 from .views.lines import Line, wrapped
@@ -97,6 +102,7 @@ class AttnApp(PacedApp[int]):
         self.panes: dict[str, Pane] = {}  # those opened so far
         self.active = first_pane
         self._focus_before: Widget | None = None
+        self.history = History(Seen(parameters, {}))  # what undo restores
         self.greeting = False  # whether the greeting is on screen
         self.greeted = False  # whether to hide it permanently
 
@@ -157,6 +163,7 @@ class AttnApp(PacedApp[int]):
         self.engine.attach(asyncio.get_running_loop(), lambda sent: self.post_message(EngineNotification(sent)))
         if self.settings.keys:
             self.set_keymap(self.settings.keys)
+        self.history = History(seen(self))
         self._show_keys()
         self.pane.follow()
         self.pane.focus()
@@ -194,7 +201,9 @@ class AttnApp(PacedApp[int]):
         """Show a pane and hide the others."""
         if name != self.active:
             self.pane.leave()
+        self.note("the mouse")
         pane = self._opened(name)
+        self.history = self.history.showing(seen(self))
         if not pane.is_attached:
             self.mount(pane, before=self.keys)
         self.active = name
@@ -204,6 +213,37 @@ class AttnApp(PacedApp[int]):
         pane.focus()
         self._show_keys()
         self.show_status()
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run an action, and note what it set, so that it can be undone."""
+        self.note("the mouse")
+        handled = await super().run_action(action, default_namespace, namespaces)
+        self.note(f"{self.active} {action}")
+        return handled
+
+    def note(self, cause: str) -> None:
+        """Note what is set now; a value that is being typed is noted once it is accepted."""
+        if not self.pane.is_typing:
+            self.history = self.history.noted(seen(self), cause, time.monotonic())
+
+    def action_undo(self) -> None:
+        """Restore what stood before the last change."""
+        self._note_typing()
+        restore(self, self.history.undone(), "Nothing to undo.")
+
+    def action_redo(self) -> None:
+        """Restore what was undone last."""
+        self._note_typing()
+        restore(self, self.history.redone(), "Nothing to redo.")
+
+    def _note_typing(self) -> None:
+        self.pane.end_typing()
+        self.note("typing")
 
     def action_help(self) -> None:
         """Explain what has the focus, and show all keys that work there."""
@@ -290,6 +330,8 @@ class AttnApp(PacedApp[int]):
             self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
             self.greeting = False
             self.notice.hide()
+        if isinstance(event, (events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)):
+            self.note(type(event).__name__)
         await super().on_event(event)
 
     def _is_over_a_widget(self, event: events.MouseEvent) -> bool:

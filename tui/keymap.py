@@ -16,7 +16,7 @@ from .settings.declared import KEYS_VARIABLE, Settings
 from .settings.parse import did_you_mean
 from .settings.store import config_file, key_setting
 from .views.help import KeyHelp
-from .views.keys import key_name, key_word
+from .views.keys import ALT, key_name, key_word
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 
@@ -29,7 +29,12 @@ APP_BINDINGS: tuple[Binding, ...] = (
     Binding("y", "copy", "copy the command that prints these numbers", show=False, id="copy"),
     Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
     Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
-    *(Binding(str(number), f"pane('{title}')", title, show=False) for number, title in enumerate(PANES, start=1)),
+    Binding("u", "undo", "undo", show=False, id="undo"),
+    Binding("ctrl+r", "redo", "redo", show=False, id="redo"),
+    *(
+        Binding(f"alt+{number},{ALT[number]}", f"pane('{title}')", title, show=False, id=f"{title.lower()}_pane")
+        for number, title in enumerate(PANES, start=1)
+    ),
 )
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")

@@ -158,7 +158,7 @@ def test_a_broken_file_is_reported_and_the_lab_still_works(tmp_path: Path) -> No
         await stage.until(lambda: "broken.npz" in "".join(stage.text.split()))
         for key in ("right", "down", "m", "s", "enter", "v", "tab", "?", "escape"):
             await stage.press(key)
-        await stage.press("1")
+        await stage.press("alt+1")
         await stage.settled()
         await stage.press("right")
         assert stage.asked.d_k == 65
@@ -209,7 +209,7 @@ def test_a_file_replaced_while_open_is_reported_and_can_be_reloaded(tmp_path: Pa
         await stage.press("right", "right")
         await stage.until(lambda: "changed" in stage.words(pane.results.words))
         assert pane.results.table.dimmed
-        await stage.press("R")
+        await stage.press("r")
         await stage.until(lambda: layers_of(pane)[0].d_k == 8)
         await stage.until(lambda: not pane.results.table.dimmed and len(pane.map.measured) == 2)
         await stage.still()
@@ -226,12 +226,12 @@ def test_a_removed_file_is_reported_and_can_be_restored(tmp_path: Path) -> None:
     async def script(stage: Stage) -> None:
         pane = await stage.head()
         file.rename(tmp_path / "elsewhere.npz")
-        await stage.press("R")
+        await stage.press("r")
         await stage.until(lambda: pane.results.table.dimmed)
         await stage.still()
         assert "capture.npz" in "".join(stage.part(pane.results.words)).replace(" ", "")
         (tmp_path / "elsewhere.npz").rename(file)
-        await stage.press("R")
+        await stage.press("r")
         await stage.until(lambda: not pane.results.table.dimmed)
 
     play_with(file, script)

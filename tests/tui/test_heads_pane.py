@@ -47,7 +47,7 @@ async def test_keys_step_the_shape_and_the_cost_follows(stage: Stage) -> None:
     await stage.press("backspace")
     assert pane.text.cost == cost(Layer(1024))
     await at(stage, pane, "d_k")
-    await stage.press("plus", "plus", "minus")
+    await stage.press("L", "shift+right", "H")
     assert pane.text.cost == cost(Layer(1024, d_k=129))
     await at(stage, pane, "cache_format")
     await stage.press("right")
@@ -74,7 +74,7 @@ async def test_presets_wrap_around(stage: Stage) -> None:
 async def test_an_impossible_shape_is_explained_and_the_last_figures_are_dimmed(stage: Stage) -> None:
     pane = await opened(stage)
     await at(stage, pane, "heads")
-    await stage.press("minus", "enter")
+    await stage.press("H", "enter")
     await stage.still()
     assert "not divisible by 7" in stage.words(pane.shape)
     assert "d_k" not in stage.lines[0]
@@ -117,7 +117,7 @@ async def test_a_d_k_beyond_the_bounds_of_the_lab_is_refused(stage: Stage) -> No
     [
         (None, "d_model", []),
         (None, "bias", ["right"]),
-        ("gpt2", "heads", ["minus"] * 6),
+        ("gpt2", "heads", ["H"] * 6),
         ("llama-3-8b", "kv_heads", ["backspace"]),
         ("gemma-7b", "d_k", ["backspace"]),
         ("bert-base", "mask", ["right"]),

@@ -21,7 +21,7 @@ async def test_fields_table_and_histograms_share_the_screen(
     stage: Stage, size: tuple[int, int], glyphs: Glyphs
 ) -> None:
     assert [len(line) for line in stage.lines] == [size[0]] * size[1]
-    for words in ("1 Lab", "unscaled × 1", "entropy", "max weight", "dead rows", "Unscaled, logits"):
+    for words in (" Lab ", "unscaled × 1", "entropy", "max weight", "dead rows", "Unscaled, logits"):
         assert glyphs.say(words) in stage.text
     histograms = "\n".join(stage.part(stage.lab.results.histograms))
     for name in pair_names(stage.measurement.columns)[:4]:
@@ -52,16 +52,16 @@ async def test_the_top_bar_the_column_titles_and_the_key_bar_agree_with_the_para
 
 
 @played(size=(80, 24), settled=True)
-async def test_t_swaps_standard_errors_for_theory_if_both_do_not_fit(stage: Stage) -> None:
+async def test_i_swaps_standard_errors_for_theory_if_both_do_not_fit(stage: Stage) -> None:
     before = stage.part(stage.table)
     assert all("±" in line for line in before if line.startswith((" entropy", " max weight")))
     assert "theory" not in before[0]
-    await stage.press("t")
+    await stage.press("i")
     await stage.still()
     swapped = stage.part(stage.table)
     assert "theory" in swapped[0]
     assert not any("±" in line for line in swapped[1:-1])
-    await stage.press("t")
+    await stage.press("i")
     await stage.still()
     assert stage.part(stage.table) == before
 

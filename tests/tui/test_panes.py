@@ -8,10 +8,34 @@ from attn_tui.tui.settings.declared import Settings
 from stage import Stage, play, played, untested_claims
 
 
+@pytest.mark.parametrize("pane", [pane for pane in PANES if pane not in ("Heads", "Softmax")])
 @played()
-async def test_panes_are_switched_with_angle_brackets_and_numbers(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+async def test_digits_type_d_k_or_nothing_and_never_change_panes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, pane: str
 ) -> None:
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+    stage.app.action_pane(pane)
+    await stage.press("3", "2")
+    assert stage.app.active == pane
+    typed = pane in ("Lab", "Sweep", "Rules")
+    assert stage.asked.d_k == (32 if typed else 64)
+    await stage.press("9", "9", "9")  # 32999 is refused, and 3299 was nothing but its beginning
+    assert stage.asked.d_k == 64
+    await stage.still()
+    if typed:
+        assert stage.app.pane.is_stale
+        assert "16384" in " ".join(stage.text.split())
+        assert "32999_" in stage.text
+    await stage.press("backspace", "backspace", "enter")
+    assert stage.app.active == pane or not typed
+    if typed:
+        assert stage.asked.d_k == 329
+        await stage.press("right", "5", "escape")
+        assert stage.asked.d_k == 330
+
+
+@played()
+async def test_panes_are_switched_with_angle_brackets_and_alt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
     panes, app = tuple(PANES), stage.app
     for pane in (*panes[1:], panes[0]):
@@ -21,15 +45,14 @@ async def test_panes_are_switched_with_angle_brackets_and_numbers(
     for pane in reversed(panes):
         await stage.press("<")
         assert app.active == pane
-    await stage.press("2")
-    assert (app.active, stage.asked.d_k) == ("Lab", 2)
-    await stage.press(">", str(panes.index("Claims") + 1))
-    assert app.active == "Claims"
-    await stage.press("1")
+    for number, pane in enumerate(panes, start=1):
+        await stage.press(f"alt+{number}")
+        assert app.active == pane
+    await stage.press("inverted_exclamation_mark")  # as terminals that send Alt as Esc are read
     assert app.active == "Lab"
     assert app.focused is stage.lab
     await stage.press("right")
-    assert stage.asked.d_k == 3
+    assert stage.asked.d_k == 65
 
 
 def test_q_quits() -> None:

@@ -67,7 +67,7 @@ async def test_tab_moves_over_the_fields_that_have_an_effect_and_then_to_the_tab
         ("n_keys", "backspace", 1),  # the last digit of 16
         ("n_keys", "3 2 escape", 16),
         ("n_keys", "3 tab", 3),
-        ("n_keys", "l", 16),  # elsewhere this letter steps d_k
+        ("n_keys", "l s R", 16),  # elsewhere these letters are shortcuts
     ],
 )
 @played()
@@ -93,14 +93,49 @@ async def test_fields_appear_and_disappear_with_the_choice_that_they_depend_on(s
 
 
 @played()
-async def test_digits_in_the_table_or_on_a_choice_set_d_k(stage: Stage) -> None:
+async def test_digits_in_the_table_set_d_k(stage: Stage) -> None:
     stage.app.screen.set_focus(stage.table)
     await stage.press("9", "enter")
     assert stage.asked.d_k == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "value"),
+    [
+        ("mask", "causal", "causal"),
+        ("mask", "ca", "causal"),
+        ("mask", "CAU", "causal"),
+        ("scale", "1/d_k", "d_k"),
+        ("scale", "mup", "mup"),
+        ("precision", "bf", "bfloat16"),
+        ("components", "lap", "laplace"),
+        ("components", "Student t", "student_t"),
+    ],
+)
+@pytest.mark.parametrize("end", ["enter", "tab", "right,left", "down,up", "shift+tab"])
+@played()
+async def test_letters_on_a_choice_select_it_and_do_nothing_else(
+    stage: Stage, name: str, keys: str, value: str, end: str
+) -> None:
+    stage.app.screen.set_focus(stage.panel)
+    stage.panel.cursor = name
+    await stage.press(*("space" if key == " " else key for key in keys), *end.split(","))
+    assert stage.asked == replace(SMALL, **{name: value})
+    assert stage.app.active == "Lab"
+    assert stage.panel.editing is None
+
+
+@played(settled=True)
+async def test_letters_that_name_no_choice_are_refused_with_the_nearest(stage: Stage) -> None:
     stage.app.screen.set_focus(stage.panel)
     stage.panel.cursor = "mask"
-    await stage.press("7")
-    assert stage.asked.d_k == 7
+    await stage.press(*"casual")
+    assert stage.asked == SMALL
+    await stage.still()
+    assert stage.table.dimmed
+    assert "did you mean causal" in stage.words(stage.lab.results.words)
+    await stage.press("ctrl+u", "c", "a", "enter")
+    assert stage.asked.mask == "causal"
 
 
 @played(settled=True)
@@ -125,6 +160,8 @@ async def test_a_click_moves_the_cursor_to_a_field(stage: Stage) -> None:
         ("0", "0_", "backspace 9", 9),
         ("5 backspace", "_", "9", 9),
         ("9 9 9 9 9", "99999_", "backspace backspace backspace backspace", 9),
+        ("9 9 9 9 9", "99999_", "escape", 64),
+        ("9 9 9 9 9", "99999_", "right", 65),
         ("tab -", "-_", "backspace 9", 9),
         ("tab 1 e 1", "1e1_", "backspace backspace", 1),
         ("0", "0_", "escape", 64),
@@ -136,14 +173,13 @@ async def test_a_click_moves_the_cursor_to_a_field(stage: Stage) -> None:
 async def test_until_a_rejected_edit_is_corrected_the_last_numbers_are_dimmed_with_the_reason(
     stage: Stage, keys: str, typed: str, correction: str, value: int
 ) -> None:
-    last = stage.asked
     for key in keys.split():
-        last = stage.asked
         await stage.press(key)
         if stage.panel.editing and stage.panel.editing.objection is None:
             await stage.settled()
-    assert stage.asked == last, "nothing is clamped"
-    assert stage.measurement.subject == last
+    assert stage.asked == SMALL, "nothing is clamped, and the beginning of the text is not kept"
+    assert stage.app.lasting()["parameters"].get("d_k") is None
+    await stage.until(lambda: stage.measurement.subject == SMALL)
     await stage.still()
     assert stage.table.dimmed
     assert stage.lab.results.histograms.dimmed

@@ -32,7 +32,7 @@ async def test_after_being_too_small_screen_and_focus_are_as_before(stage: Stage
     await stage.still()
     assert stage.app.focused is widget
     assert stage.text == before
-    await stage.press("r")
+    await stage.press("escape", "r")
     assert stage.asked.seed == 1
 
 
@@ -53,7 +53,7 @@ async def test_resizing_during_a_computation_keeps_the_screen_whole(stage: Stage
         await stage.resize(*size)
         whole = [size[0]] * size[1]
         await stage.until(lambda whole=whole: [len(line) for line in stage.lines] == whole, f"{size}")
-    stage.send("1", "6", *["["] * 3, *["tab"] * 3, "8", "tab", "2", "enter")
+    stage.send("1", "6", "enter", *["["] * 3, *["tab"] * 3, "8", "tab", "2", "enter")
     await stage.until(lambda: stage.asked == Parameters(d_k=16, n_keys=16, n_queries=8, batch=2))
     await stage.settled()
     assert numbers(stage.measurement) == numbers(run(stage.asked))

@@ -52,10 +52,10 @@ async def test_before_anything_is_measured_there_are_no_numbers(stage: Stage) ->
 @played()
 async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> None:
     steps: list[tuple[str, dict[str, Any]]] = [
-        ("right", {"d_k": 65}), ("l", {"d_k": 66}), ("h", {"d_k": 65}), ("left", {"d_k": 64}), ("d", {"d_k": 128}),
-        ("D", {"d_k": 64}), ("w", {"d_k": 80}), ("W", {"d_k": 64}), ("]", {"n_keys": 32}), ("[", {"n_keys": 16}),
+        ("right", {"d_k": 65}), ("l", {"d_k": 66}), ("h", {"d_k": 65}), ("left", {"d_k": 64}), ("L", {"d_k": 128}),
+        ("H", {"d_k": 64}), ("w", {"d_k": 80}), ("W", {"d_k": 64}), ("]", {"n_keys": 32}), ("[", {"n_keys": 16}),
         ("f", {"precision": "float16"}), ("c", {"components": "uniform"}), ("x", {"mask": "causal"}),
-        ("n", {"seed": 1}),
+        ("r", {"seed": 1}),
     ]  # fmt: skip
     pane, asked = await stage.complete(RulesPane), SMALL
     for number, (key, changes) in enumerate(steps):
@@ -74,10 +74,10 @@ async def test_keys_change_the_parameters_and_the_rows_follow(stage: Stage) -> N
 @played(replace(SMALL, d_k=64, batch=4))
 async def test_rows_keep_their_places_dimmed_until_all_are_new(stage: Stage) -> None:
     pane, engine = await stage.complete(RulesPane), stage.engine
-    await stage.press("s", "s")
+    await stage.press("o", "o")
     before = list(pane.table.shown.names)
     engine.hold = True
-    await stage.press("d", "d", "d")
+    await stage.press("L", "L", "L")
     await stage.until(lambda: engine.at_rest)
     assert f"0 of {len(RULES)}" in refusal(lambda: pane.numbers("json"))
     first = next(reply for reply in engine.held_for(MeasureRules) if isinstance(reply.content, RuleRows))
@@ -98,11 +98,11 @@ async def test_after_going_back_the_rows_of_the_parameters_are_shown(stage: Stag
     """The first `early` replies for the other parameters arrive before the key that goes back, the rest after it."""
     pane, engine = await stage.complete(RulesPane), stage.engine
     engine.hold = True
-    await stage.press("d")
+    await stage.press("L")
     await stage.until(lambda: engine.at_rest)
     engine.hand_on(engine.held_for(MeasureRules)[:early])
     await stage.answered()
-    await stage.press("D")
+    await stage.press("H")
     engine.let_go()
     await stage.at_rest()
     await shown(stage, pane, SMALL)
@@ -136,7 +136,7 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
     engine.let_go()
     await stage.known(pane)
     before = stage.part(pane.mechanisms)
-    await stage.press("d")  # d_k makes no difference
+    await stage.press("L")  # d_k makes no difference
     assert succeeds(lambda: pane.numbers("json"))
     engine.hold = True
     await stage.press("]")

@@ -35,19 +35,19 @@ async def test_every_rule_has_a_row_with_what_the_lab_measures(stage: Stage) -> 
 async def test_keys_sort_the_rows_and_reverse_them(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     for column in SORTABLE[1:]:
-        await stage.press("s")
+        await stage.press("o")
         assert pane.order == Order(column)
         assert list(pane.table.shown.names) == [row.rule for row in Order(column).of(pane.rows.values())]
         assert words_of(column) in stage.lines[1]
         assert "▼" in stage.lines[2]
-        await stage.press("r")
+        await stage.press("I")
         expected = Order(column, reverse=True)
         assert list(pane.table.shown.names) == [row.rule for row in expected.of(pane.rows.values())]
         assert "▲" in stage.lines[2]
         assert pane.cursor == "sqrt_d_k"
-    await stage.press("s")
+    await stage.press("o")
     assert list(pane.table.shown.names) == [*RULES]
-    await stage.press("S")
+    await stage.press("O")
     assert pane.order == Order(SORTABLE[-1])
 
 
@@ -116,18 +116,18 @@ async def test_m_shows_mechanisms_and_their_bounds(stage: Stage) -> None:
 
 
 @played(size=(80, 20))
-async def test_i_shows_the_rule_in_full(stage: Stage) -> None:
+async def test_v_shows_the_rule_in_full(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     while pane.cursor != "cosine_log2_n":
         await stage.press("down")
     await stage.still()
-    assert "more lines (i)" in stage.text
-    await stage.press("i")
+    assert "more lines (v)" in stage.text
+    await stage.press("v")
     await stage.still()
     assert "± " in stage.words(pane.words)
     assert "arXiv 2010.04245" in stage.words(pane.words)
     assert not pane.table.display
-    await stage.press("i")
+    await stage.press("v")
     await stage.still()
     assert pane.table.display
 
@@ -140,9 +140,9 @@ async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int
     titles |= {"at d_k", "4 to 16"}
     assert len(titles) == len(COLUMNS)
     seen = {title for title in titles if title in stage.lines[3]}
-    assert ("v: " in stage.lines[1]) == (seen != titles)
+    assert ("i: " in stage.lines[1]) == (seen != titles)
     for _ in COLUMNS:
-        await stage.press("v")
+        await stage.press("i")
         await stage.still()
         seen |= {title for title in titles if title in stage.lines[3]}
     assert seen == titles
@@ -158,7 +158,7 @@ async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int
 @played(glyphs=ASCII)
 async def test_an_ascii_pane_shows_nothing_but_ascii(stage: Stage) -> None:
     await stage.complete(RulesPane)
-    for key in ("s", "i", "i", "m"):
+    for key in ("o", "v", "v", "m"):
         await stage.press(key)
         await stage.still()
         assert stage.text.isascii()
@@ -167,7 +167,7 @@ async def test_an_ascii_pane_shows_nothing_but_ascii(stage: Stage) -> None:
 @played(size=(120, 60))
 async def test_the_help_explains_the_column(stage: Stage) -> None:
     await stage.complete(RulesPane)
-    await stage.press("s", "s", "?")
+    await stage.press("o", "o", "?")
     assert isinstance(stage.app.screen, HelpScreen)
     await stage.still()
     assert "Softmax over n keys freezes" in stage.text
@@ -177,7 +177,7 @@ async def test_the_help_explains_the_column(stage: Stage) -> None:
     ("keys", "parameters"),
     [
         ([], SMALL),
-        (["right", "s", "s", "r", "f"], replace(SMALL, scale="custom", multiplier=0.3, layer=2)),
+        (["right", "o", "o", "I", "f"], replace(SMALL, scale="custom", multiplier=0.3, layer=2)),
         (["m"], replace(SMALL, scale="mup", softcap=3.0)),
     ],
     ids=["at once", "sorted", "mechanisms"],

@@ -247,17 +247,17 @@ def test_an_unknown_variable_is_reported_and_settings_are_still_saved(path: Path
 
 
 def test_keys_in_the_environment_override_those_in_the_file(path: Path) -> None:
-    write(path, '[keys]\nquit = "z"\nhelp = "F2"')
+    write(path, '[keys]\nquit = "Z"\nhelp = "F2"')
     environment = {"ATTN_TUI_KEYS": "quit=ctrl+x lab.redraw=n"}
     keys = with_accepted_keys(load(path, environment), environment).keys
     assert keys == {"quit": "ctrl+x", "help": "f2", "lab.redraw": "n"}
 
 
 def test_invalid_keys_are_ignored_and_reported(path: Path) -> None:
-    write(path, '[keys]\nquit = "z"\nlab.view = "s"\nlab.redarw = "n"\n')
+    write(path, '[keys]\nquit = "Z"\nlab.view = "s"\nlab.redarw = "n"\n')
     environment = {"ATTN_TUI_KEYS": "help=nothing"}
     settings = with_accepted_keys(load(path, environment), environment)
-    assert settings.keys == {"quit": "z"}
+    assert settings.keys == {"quit": "Z"}
     assert settings.path is None, "the file is not saved"
     of_help, of_redraw, of_view = sorted(settings.problems, key=lambda problem: problem.split(": ")[1])
     assert of_help.startswith("ATTN_TUI_KEYS: help: ")

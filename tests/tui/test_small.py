@@ -162,7 +162,7 @@ async def test_every_statistic_can_be_reached_and_its_value_read(stage: Stage, s
 
 @pytest.mark.parametrize("size", [(40, 12), (LABEL + 2 * CELL - 1, 20)])
 @played(settled=True)
-async def test_t_shows_errors_and_exact_values_if_only_values_fit(stage: Stage, size: tuple[int, int]) -> None:
+async def test_i_shows_errors_and_exact_values_if_only_values_fit(stage: Stage, size: tuple[int, int]) -> None:
     column, exact = stage.measurement.columns[0], stage.theory.prediction.columns[0]
     entropy = column.measured["entropy"]
     for wanted in (
@@ -172,7 +172,7 @@ async def test_t_shows_errors_and_exact_values_if_only_values_fit(stage: Stage, 
     ):
         row = next(line for line in stage.part(stage.table) if line[1:].startswith("entropy"))
         assert wanted.strip() in row
-        await stage.press("t")
+        await stage.press("i")
         await stage.still()
 
 
@@ -186,7 +186,7 @@ async def test_v_turns_to_table_all_histograms_and_fields_and_back(stage: Stage,
         if stage.text == first:
             break
         seen += stage.text
-        if stage.panel.has_focus:
+        if stage.lab.in_front is stage.panel:
             await stage.press("right")
             assert stage.asked.d_k == 65
             await stage.press("left")

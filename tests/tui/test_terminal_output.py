@@ -38,8 +38,8 @@ def test_only_ascii_is_written_with_ascii_and_in_the_c_locale(way: str) -> None:
     if way == "LANG=C":
         words, env = [], {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     with opened(*words, **env) as session:
-        for number, pane in enumerate(PANES, start=1):
-            session.sees(f" {number} {pane} ")
+        for pane in PANES:
+            session.sees(f" {pane} ")
             session.calm()
             for keys in (b"?", b"\x1b", b"\x10", b"\x1b", RIGHT, DOWN, b"\t"):  # help, the palette, and others
                 session.send(keys)
@@ -61,7 +61,7 @@ def test_no_color_leaves_only_shades_of_grey() -> None:
 def test_no_color_also_removes_the_terminal_s_own_colours(term: str, theme: str) -> None:
     named = {"TERM": term, "COLORTERM": ""} if term else {}
     with opened("--no-config", "--theme", theme, size=(80, 24), NO_COLOR="1", **named) as session:
-        session.send(b"\t")
+        session.send(b"\x1b[Z")
         session.calm()
         assert {pen[:2] for pen in session.screen.pens} == {("", "")}
         session.send(b"e")

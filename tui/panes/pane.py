@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual.containers import Container
 from textual.message import Message
@@ -80,6 +80,22 @@ class Pane(Container, can_focus=True):
 
     def leave(self) -> None:
         """Withdraw requests whose answers only this pane shows; called before another pane is shown."""
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether a value is being typed."""
+        return False
+
+    def end_typing(self) -> None:
+        """Commit what is being typed; a refused text is dropped."""
+
+    @property
+    def kept(self) -> object:
+        """What undo restores of this pane besides the parameters; compared with ==."""
+        return None
+
+    def put_back(self, kept: Any) -> None:
+        """Restore what `kept` returned; `follow` is called after it, or when the pane is shown."""
 
     def statuses(self) -> Sequence[Line]:
         """Return the status at the right of the top bar, in forms from long to short."""

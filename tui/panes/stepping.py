@@ -1,14 +1,51 @@
-"""The actions of panes whose keys step the parameters."""
+"""The actions of panes whose keys step the parameters, or type d_k."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Literal
+
+from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
 from ...core.model_widths import next_width
 from ...core.parameters import FIELD, Parameters, Value
-from .pane import Pane
+from ..views.bars import typing_status
+from ..views.entry import Editing, typed
+from ..views.lines import Line
+from ..widgets.typing import typing
+from .pane import Host, Pane
+
+_SHARED = (  # key, action, what it does, name; the same in every pane
+    ("s", "step('scale', 1)", "next scale rule", "next_scale"),
+    ("S", "step('scale', -1)", "previous scale rule", "previous_scale"),
+    ("f", "step('precision', 1)", "next number format", "next_format"),
+    ("F", "step('precision', -1)", "previous number format", "previous_format"),
+    ("w", "width(1)", "d_k: next width of a real model", "next_width"),
+    ("W", "width(-1)", "d_k: previous width of a real model", "previous_width"),
+    ("c", "step('components', 1)", "next component law", "next_law"),
+    ("C", "step('components', -1)", "previous component law", "previous_law"),
+    ("x", "step('mask', 1)", "next mask", "next_mask"),
+    ("X", "step('mask', -1)", "previous mask", "previous_mask"),
+    ("d", "step('mechanism', 1)", "next mechanism: dot product, additive, …", "next_mechanism"),
+    ("D", "step('mechanism', -1)", "previous mechanism", "previous_mechanism"),
+    ("right_square_bracket", "step('n_keys', 1)", "keys × 2", "more_keys"),
+    ("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", "fewer_keys"),
+    ("r", "step('seed', 1)", "redraw with a new seed", "redraw"),
+    ("R", "reset", "reset all parameters", "reset"),
+)
+
+
+PAGES = {"next_width": ",pageup", "previous_width": ",pagedown"}  # more keys, in panes that do not scroll
+
+
+def stepping_keys(place: str, names: Sequence[str] = (), also: Mapping[str, str] | None = None) -> list[BindingType]:
+    """Return the bindings of a pane that step parameters: all of them, or those with these names, with more keys."""
+    return [
+        Binding(key + (also or {}).get(name, ""), action, words, show=False, id=f"{place}.{name}")
+        for key, action, words, name in _SHARED
+        if not names or name in names
+    ]
 
 
 def by(change: int) -> Callable[[int], int]:
@@ -35,6 +72,10 @@ class SteppingPane(Pane):
         """Step a parameter as its field declares."""
         self.set_value(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
 
+    def action_reset(self) -> None:
+        """Reset all parameters."""
+        self.set_parameters(Parameters())
+
     def step_d_k(self, step: Callable[[int], int]) -> None:
         """Apply a step to d_k."""
         self.set_value("d_k", step(self.parameters.d_k))
@@ -51,3 +92,80 @@ class SteppingPane(Pane):
     def set_parameters(self, parameters: Parameters) -> None:
         """Replace the parameters."""
         self.host.change(parameters)
+
+
+class TypingPane(SteppingPane):
+    """A pane without fields, in which digits type d_k; the top bar shows them."""
+
+    TYPING: ClassVar[list[BindingType]] = [
+        *typing("0123456789", "type d_k"),
+        Binding("backspace", "typed('erase')", "erase a digit", show=False),
+        Binding("tab", "typed('accept')", "accept the typed value", show=False),
+        Binding("escape", "typed('cancel')", "cancel typing", show=False),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.editing: Editing | None = None
+        self._before = host.parameters  # restored if typing is cancelled, or the text refused
+
+    def refuse(self, reason: str) -> None:
+        """Dim what is shown, and show why the typed text is not accepted."""
+        raise NotImplementedError
+
+    @property
+    def is_typing(self) -> bool:
+        return self.editing is not None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the typed text is not accepted."""
+        return self.editing is not None and bool(self.editing.objection)
+
+    def end_typing(self) -> None:
+        editing, self.editing = self.editing, None
+        if editing is not None:
+            if editing.objection:
+                self.follow()
+            self.host.show_status()
+
+    def statuses(self) -> Sequence[Line]:
+        if self.editing is None:
+            return super().statuses()
+        return typing_status(self.editing)
+
+    def set_parameters(self, parameters: Parameters) -> None:
+        self.end_typing()
+        super().set_parameters(parameters)
+
+    def leave(self) -> None:
+        self.end_typing()
+
+    def action_type(self, character: str) -> None:
+        """Type a digit of d_k."""
+        self._type((self.editing.text if self.editing else "") + character)
+
+    def action_typed(self, end: Literal["erase", "accept", "cancel"]) -> None:
+        """Erase a digit, accept or cancel, if something is being typed."""
+        if self.editing is None:
+            return
+        if end == "erase":
+            self._type(self.editing.text[:-1])
+        elif end == "cancel":
+            self.set_parameters(self._before)
+        elif not self.editing.objection:
+            self.end_typing()
+
+    def _type(self, text: str) -> None:
+        """Apply the text typed so far, or show why it is not accepted."""
+        if self.editing is None:
+            self._before = self.parameters
+        refused = self.is_refused
+        parameters, self.editing = typed(self._before, "d_k", text)
+        unchanged = parameters == self.parameters
+        self.host.change(parameters)
+        if self.editing.objection:
+            self.refuse(f"{self.editing.objection}.")
+        elif refused and unchanged:
+            self.follow()
+        self.host.show_status()

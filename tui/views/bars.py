@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ...core.model_widths import MODEL_WIDTHS
 from ...core.parameters import FIELD, Parameters
+from .entry import Editing
 from .glyphs import Glyphs
-from .lines import Line, Span, ends, line_width
+from .lines import Line, Role, Span, ends, line_width
 
 Key = tuple[str, str]  # the keys to press, their effect
 
@@ -19,25 +20,33 @@ _STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells reserved for a status; ev
 def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
     """Return the program's name, its panes with the active one highlighted, and the longest status that fits.
 
-    If space is short, the program's name is dropped, then the names of the inactive panes, then their numbers. That
-    depends on the width alone, so a status never moves the tabs.
+    If space is short, the program's name is dropped, then the names of the other panes: `< Lab > 1 of 7`, then
+    `< Lab >`. That depends on the width alone, so a status never moves the tabs.
     """
-    needed = _STATUS + 2
-    named, short = _tabs(panes, active, panes), _tabs(panes, active, [active])
-    alone = tuple(tab for tab in short if tab[1] == "accent")
-    forms: list[Line] = [(_NAME, *named), named, (_NAME, *short), short, alone]
-    tabs = next((form for form in forms if line_width(form) + needed <= width), forms[-1])
+    tabs = tab_line(panes, active, width)
     room = width - line_width(tabs) - 2
     status = next((status for status in statuses if line_width(status) <= room), ())
     return ends(tabs, (*status, (" ", "text")), width)
 
 
-def _tabs(panes: Sequence[str], active: str, named: Sequence[str]) -> Line:
-    tabs: list[Span] = []
-    for number, pane in enumerate(panes, start=1):
-        text = f" {number} {pane} " if pane in named else f" {number} "
-        tabs.append((text, "accent" if pane == active else "dim"))
-    return tuple(tabs)
+def tab_line(panes: Sequence[str], active: str, width: int) -> Line:
+    """Return the left part of the top bar. A click on a span shows the pane it names, or the next or previous one."""
+    needed = _STATUS + 2
+    named = tuple[Span, ...]((f" {pane} ", "accent" if pane == active else "dim") for pane in panes)
+    alone: Line = ((" <", "key"), (f" {active} ", "accent"), (">", "key"))
+    count: Span = (f" {panes.index(active) + 1} of {len(panes)}", "dim")
+    forms: list[Line] = [(_NAME, *named), named, (*alone, count), alone]
+    return next((form for form in forms if line_width(form) + needed <= width), forms[-1])
+
+
+def span_at(line: Line, x: int) -> tuple[int, int] | None:
+    """Return the index of the span at cell `x` of a line, and the cell within it; None past the end."""
+    for index, span in enumerate(line):
+        cells = line_width((span,))
+        if x < cells:
+            return index, x
+        x -= cells
+    return None
 
 
 def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
@@ -47,6 +56,12 @@ def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
     texts = [f"d_k {parameters.d_k} as in {model}{rest}"] if model else []
     texts += [f"d_k {parameters.d_k}{rest}", f"d_k {parameters.d_k}"]
     return [((glyphs.say(text), "text"),) for text in texts]
+
+
+def typing_status(editing: Editing) -> list[Line]:
+    """Return the text being typed, as `d_k 12_`."""
+    role: Role = "alert" if editing.objection else "accent"
+    return [(("d_k ", "text"), (f"{editing.text}_", role)), ((f"{editing.text[-4:]}_", role),)]
 
 
 def progress_status(fraction: float, glyphs: Glyphs, at: str = "") -> list[Line]:

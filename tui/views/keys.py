@@ -9,12 +9,23 @@ from .bars import Key
 
 _WORDS = {
     "question_mark": "?", "greater_than_sign": ">", "less_than_sign": "<", "left_square_bracket": "[",
-    "right_square_bracket": "]", "left_curly_bracket": "{", "right_curly_bracket": "}",
+    "right_square_bracket": "]", "left_parenthesis": "(", "right_parenthesis": ")",
+    "left_curly_bracket": "{", "right_curly_bracket": "}",
     "full_stop": ".", "comma": ",", "slash": "/", "plus": "+", "minus": "-",
     "pageup": "PgUp", "pagedown": "PgDn", "enter": "Enter", "escape": "Esc", "space": "Space", "home": "Home",
     "end": "End", "left": "←", "right": "→", "up": "↑", "down": "↓", "tab": "Tab", "backspace": "Backspace",
-    "delete": "Del",
+    "delete": "Del", "insert": "Ins",
 }  # fmt: skip
+# Alt+1 to Alt+9 of terminals that send Alt as an Esc before the key, which Textual reads as on the keyboard of a Mac.
+ALT = dict(
+    enumerate(
+        (
+            "inverted_exclamation_mark", "trade_mark_sign", "pound_sign", "cent_sign", "infinity", "section_sign",
+            "pilcrow_sign", "bullet", "ª",
+        ),
+        start=1,
+    )
+)  # fmt: skip
 _NAMES = {word.lower(): name for name, word in _WORDS.items() if len(word) > 1}
 _PIECE = re.compile(r"[←→↑↓]|[^ ←→↑↓]+")
 
@@ -24,7 +35,7 @@ def key_word(key: str) -> str:
     if len(key) == 1:
         return key
     if "," in key:
-        return " ".join(map(key_word, key.split(",")))
+        return " ".join(key_word(each) for each in key.split(",") if each not in ALT.values())
     *modifiers, name = key.split("+")
     return "+".join([*map(str.capitalize, modifiers), _WORDS.get(name) or name.capitalize()])
 

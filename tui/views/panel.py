@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ...core.parameters import FIELDS, Field, Parameters, choice_word
 from ...core.scales import SCALE_RULES
+from .entry import Editing
 from .glyphs import Glyphs
 from .lines import Line, Role, fitted, wrapped
 
 NAME = 11  # cells of a field's name
 _ROOM_FOR_HELP = 7  # lines
-
-
-class Editing(NamedTuple):
-    """The text being typed into a field, and the error message if it is not accepted."""
-
-    field: str
-    text: str
-    objection: str | None = None
 
 
 def applicable(parameters: Parameters) -> tuple[Field, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
 
 from rich.segment import Segment
@@ -28,6 +28,7 @@ class LinesWidget(Widget):
 
     glyphs: Glyphs = UNICODE
     dimmed: bool = False  # everything is dim, because it is not current
+    undimmed: Collection[Role] = ()  # roles that are never dim, such as the text being typed
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         """Return the lines to show, each exactly `width` cells."""
@@ -113,7 +114,7 @@ class LinesWidget(Widget):
 
     def _style(self, role: Role) -> Style:
         """Return the style of a role in this theme; cached, because looking it up walks all ancestors."""
-        if self.dimmed:
+        if self.dimmed and role not in self.undimmed:
             role = "dim"
         if role not in self._styles:
             variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]

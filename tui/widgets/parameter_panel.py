@@ -6,29 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from textual import events
-from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
 from ...core.parameters import FIELD, Field, Parameters, Value
-from ..views.draft import LONGEST_NUMBER
+from ..views.entry import CHARACTERS, Editing, typed
 from ..views.lines import Line
-from ..views.panel import Editing, applicable, field_rows, panel_lines
+from ..views.panel import applicable, field_rows, panel_lines
 from .lines import LinesWidget
-
-_NAMES = {".": "full_stop", "-": "minus", "+": "plus"}
-
-
-def typing(others: str = "", words: str = "type a number") -> list[BindingType]:
-    """Return bindings for digits and the characters in `others`.
-
-    Bindings, unlike `on_key`, keep their order with other keys, which bubble up to the app.
-    """
-    return [Binding(_NAMES.get(c, c), f"type('{c}')", words, show=False) for c in "0123456789" + others]
+from .typing import typing
 
 
 class ParameterPanel(LinesWidget, can_focus=True):
-    """Shows and edits the parameters. With focus, one field has the cursor."""
+    """Shows and edits the parameters. With focus, one field has the cursor, and letters and digits type into it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(1)", "step up", show=False),
@@ -40,7 +30,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
         Binding("enter", "accept", "accept", show=False),
         Binding("escape", "cancel", "cancel", show=False),
         Binding("backspace", "erase", "erase", show=False),
-        *typing(".-+e"),
+        Binding("ctrl+u", "clear", "erase all", show=False),
+        *typing(CHARACTERS),
     ]
 
     cursor = "d_k"
@@ -81,7 +72,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self._try(name, (self.editing.text if self.editing else "") + character)
 
     def finish(self) -> None:
-        """Stop typing; the last accepted value stays."""
+        """Stop typing; an accepted value stays, a refused one has left what stood before."""
         editing, self.editing = self.editing, None
         if editing is not None:
             if editing.objection is not None:
@@ -94,6 +85,11 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self._try(self.editing.field, self.editing.text[:-1])
         elif self.field.kind != "choice":
             self._try(self.cursor, self.field.format(self._value)[:-1])
+
+    def action_clear(self) -> None:
+        """Erase the whole text."""
+        if self.editing is not None or self.field.kind != "choice":
+            self._try(self.cursor, "")
 
     def action_accept(self) -> None:
         """Stop typing if the text is accepted; otherwise it stays until it is corrected or cancelled."""
@@ -139,13 +135,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.screen.focus_previous()
 
     def action_type(self, character: str) -> None:
-        """Type into the field with the cursor; on a choice, digits set d_k as they do everywhere in the Lab."""
-        if character == "e" and self.editing is None:  # no number starts with it: export, as elsewhere
-            raise SkipAction
-        if self.field.kind != "choice":
-            self.type_into(self.cursor, character)
-        elif character.isdigit():
-            self.type_into("d_k", character)
+        """Type into the field with the cursor."""
+        self.type_into(self.cursor, character)
 
     def on_click(self, event: events.Click) -> None:
         rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
@@ -168,19 +159,14 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Apply the text typed so far, or show why it is not accepted."""
         if self.editing is None:
             self._before = self.parameters
-        try:
-            if len(text) > LONGEST_NUMBER:
-                raise ParameterError(f"{FIELD[name].label}: must be at most {LONGEST_NUMBER} characters")
-            value = FIELD[name].parse(text)
-        except ParameterError as error:
-            self.editing = Editing(name, text[:LONGEST_NUMBER], str(error))
-            self._reject(f"{error}.")
-        else:
-            rejected = self.editing is not None and self.editing.objection is not None
-            self.editing = Editing(name, text)
-            if rejected:
-                self._reject("")
-            self.ask(name, value)
+        refused = self.editing is not None and self.editing.objection is not None
+        parameters, self.editing = typed(self._before, name, text)
+        if refused:
+            self._reject("")
+        if parameters != self.parameters:
+            self.ask_for(parameters)
+        if self.editing.objection is not None:
+            self._reject(f"{self.editing.objection}.")
         self.redraw()
 
     def ask(self, name: str, value: Value) -> None:

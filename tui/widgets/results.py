@@ -81,18 +81,19 @@ class Results(Container):
             return False
         views = self._views(self.size)
         at = (views.index(self.shown) + 1) % len(views)
-        self._turn(views[at] if at else "both")
+        self.turn(views[at] if at else "both")
         return at == 0
 
     def first_view(self) -> None:
         """Turn to the first view."""
-        self._turn("both")
+        self.turn("both")
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         if self.shown == "histograms":  # the focused table must be visible
-            self._turn("table")
+            self.turn("table")
 
-    def _turn(self, view: View) -> None:
+    def turn(self, view: View) -> None:
+        """Turn to a view."""
         self.view = view
         self.histograms.first_page()
         if view == "histograms" and self.table.has_focus:

@@ -37,7 +37,7 @@ class CapturePane(TwoParts):
     LEFT = (22, 43)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "head"), ("↑↓", "layer"), ("m", "statistic"), ("s", "compare"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("Enter", "open in the Lab"), ("v", "view"), ("PgUp PgDn", "scroll"), ("R", "reload"),
+        (">", "next pane"), ("Enter", "open in the Lab"), ("v", "view"), ("PgUp PgDn", "scroll"), ("r", "reload"),
         ("Tab", "rows"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +52,7 @@ class CapturePane(TwoParts):
         Binding("v", "view", "switch between table and histograms", show=False, id="capture.view"),
         Binding("pagedown,space", "read(4)", "scroll down", show=False, id="capture.read_on"),
         Binding("pageup", "read(-4)", "scroll up", show=False, id="capture.read_back"),
-        Binding("R", "read_again", "reload the file", show=False, id="capture.read_again"),
+        Binding("r", "read_again", "read the file again", show=False, id="capture.read_again"),
         Binding("enter", "to_lab", "open the Lab with the head's shape", show=False, id="capture.to_lab"),
     ]
 
@@ -69,6 +69,8 @@ class CapturePane(TwoParts):
     def follow(self) -> None:
         if self.map.capture is None:
             self.action_read_again()
+        elif not self.is_current:
+            self._measure()
 
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
@@ -157,6 +159,14 @@ class CapturePane(TwoParts):
         self.host.show_status()
         self._measure()
         self.ask(MeasureHeads(self.file))
+
+    @property
+    def kept(self) -> tuple[str, Statistic, tuple[int, int]]:
+        return self.rule, self.map.statistic, self.map.cursor
+
+    def put_back(self, kept: tuple[str, Statistic, tuple[int, int]]) -> None:
+        self.rule, self.map.statistic, self.map.cursor = kept
+        self.map.redraw()
 
     def on_head_map_widget_moved(self, event: HeadMapWidget.Moved) -> None:
         event.stop()

@@ -14,6 +14,7 @@ from ....core.parameters import Field
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import in_shell
+from ...widgets.typing import typing
 from ..pane import Host
 from ..two_parts import TwoParts
 from .widget import CostText, ShapePanel
@@ -30,17 +31,20 @@ class HeadsPane(TwoParts):
     NAME = "Heads"
     LEFT = (20, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "field"), ("←→", "step"), ("p", "model"), ("Enter", "open in the Lab"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("+-", "±1"), ("PgUp PgDn", "scroll"), ("v", "view"),
+        ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("Enter", "open in the Lab"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "next field", show=False, id="heads.next"),
-        Binding("up,k", "move(-1)", "previous field", show=False, id="heads.previous"),
+        Binding("down,j,tab", "move(1)", "next field", show=False, id="heads.next"),
+        Binding("up,k,shift+tab", "move(-1)", "previous field", show=False, id="heads.previous"),
         Binding("right,l", "step(1)", "step the field up", show=False, id="heads.step_up"),
         Binding("left,h", "step(-1)", "step the field down", show=False, id="heads.step_down"),
-        Binding("plus", "fine(1)", "+1", show=False, id="heads.more"),
-        Binding("minus", "fine(-1)", "-1", show=False, id="heads.less"),
-        Binding("backspace", "follow", "let key heads or d_k follow other fields", show=False, id="heads.follow"),
+        Binding("shift+right,L", "fine(1)", "+1", show=False, id="heads.more"),
+        Binding("shift+left,H", "fine(-1)", "-1", show=False, id="heads.less"),
+        *typing("0123456789", "type into the field"),
+        Binding("backspace", "erase", "erase a digit, or let key heads or d_k follow", show=False, id="heads.follow"),
+        Binding("escape", "cancel", "cancel typing", show=False),
+        Binding("R", "reset", "reset the shape", show=False, id="heads.reset"),
         Binding("p", "preset(1)", "next model", show=False, id="heads.next_model"),
         Binding("P", "preset(-1)", "previous model", show=False, id="heads.previous_model"),
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="heads.read_on"),
@@ -110,8 +114,37 @@ class HeadsPane(TwoParts):
         self.shape.step(direction, fine=True)
         self._show()
 
-    def action_follow(self) -> None:
-        self.shape.let_follow()
+    def action_type(self, character: str) -> None:
+        self.shape.type(character)
+        self._show()
+
+    def action_erase(self) -> None:
+        self.shape.erase()
+        self._show()
+
+    def action_cancel(self) -> None:
+        self.shape.cancel()
+        self._show()
+
+    @property
+    def is_typing(self) -> bool:
+        return self.shape.text is not None
+
+    def end_typing(self) -> None:
+        self.shape.finish()
+        self._show()
+
+    @property
+    def kept(self) -> tuple[Preset | None, tuple[tuple[str, object], ...]]:
+        return self.preset, tuple(self.shape.values.items())
+
+    def put_back(self, kept: tuple[Preset | None, tuple[tuple[str, object], ...]]) -> None:
+        self.preset, values = kept
+        self.shape.values = dict(values)
+
+    def action_reset(self) -> None:
+        self.preset = None
+        self.shape.take(Layer())
         self._show()
 
     def action_preset(self, direction: Literal[-1, 1]) -> None:
@@ -127,6 +160,11 @@ class HeadsPane(TwoParts):
         self.bring(self.shape if self.in_front is self.text else self.text)
 
     def action_to_lab(self) -> None:
+        """Accept the typed value, or open the Lab."""
+        if self.is_typing:
+            if not self.shape.refusal:
+                self.end_typing()
+            return
         try:
             parameters = self.parameters.with_value("d_k", self.shape.as_layer().width)
         except ParameterError as error:
@@ -146,11 +184,11 @@ class HeadsPane(TwoParts):
         try:
             layer = self.shape.as_layer()
         except ParameterError as error:
-            self.shape.objection = str(error)
+            self.shape.objection = self.shape.refusal or str(error)
             self.text.dim(True)
         else:
-            self.shape.objection = ""
-            self.text.dim(False)
+            self.shape.objection = self.shape.refusal
+            self.text.dim(bool(self.shape.refusal))
             self.text.show(cost(layer), self.preset)
         self.shape.redraw()
         self.host.show_status()

@@ -30,8 +30,12 @@ def shape_lines(
     width: int,
     height: int,
     glyphs: Glyphs,
+    typed: str | None = None,
 ) -> list[Line]:
-    """Return exactly `height` lines of `width`; a field whose value is None shows the one in `followed`, if any."""
+    """Return exactly `height` lines of `width`; a field whose value is None shows the one in `followed`, if any.
+
+    The field with the cursor shows the text being typed, if there is one.
+    """
     lines: list[Line] = []
     for field in shape_rows():
         if field is None:
@@ -40,6 +44,8 @@ def shape_lines(
         value = values[field.name]
         role: Role = "text" if value is not None else "dim"
         text = glyphs.say(_text(field, followed.get(field.name) if value is None else value))
+        if typed is not None and field.name == cursor:
+            text, role = typed + "_", "alert" if objection else "accent"
         lines.append(field_line(_named(field, text, width), text, role, field.name == cursor, width, glyphs))
     if objection:
         notes = wrapped(glyphs.say(f"{objection}."), width, "alert")

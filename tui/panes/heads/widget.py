@@ -10,7 +10,10 @@ from textual import events
 
 from ....core.attention.cost import SHAPE_FIELDS, Cost, Layer
 from ....core.attention.presets import Preset
+from ....core.errors import ParameterError
 from ....core.parameters import Field, Value
+from ...views.draft import LONGEST_NUMBER
+from ...views.entry import entered
 from ...views.lines import Line
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
@@ -27,10 +30,14 @@ class ShapePanel(LinesWidget):
         super().__init__()
         self.cursor = SHAPE_FIELDS[0].name
         self.objection = ""
+        self.text: str | None = None  # being typed into the field with the cursor
+        self.refusal = ""  # why the text is not accepted
+        self._before: Value | None = None  # restored if typing is cancelled, or the text refused
         self.take(Layer())
 
     def take(self, layer: Layer) -> None:
         """Take all values from this layer."""
+        self.finish()
         self.values: dict[str, Any] = {field.name: getattr(layer, field.name) for field in fields(layer)}
 
     def as_layer(self) -> Layer:
@@ -53,11 +60,13 @@ class ShapePanel(LinesWidget):
 
     def move(self, step: int) -> None:
         """Move the cursor, at most to the first or last field."""
+        self.finish()
         names = [field.name for field in SHAPE_FIELDS]
         self.cursor = names[min(max(names.index(self.cursor) + step, 0), len(names) - 1)]
 
     def step(self, direction: Literal[-1, 1], fine: bool = False) -> None:
         """Step the field with the cursor as its declaration says; with `fine`, by one instead of doubling."""
+        self.finish()
         field = self.field
         value: Any = self.values[field.name]
         if value is None:  # start at the value it follows, or at the integer below
@@ -68,20 +77,50 @@ class ShapePanel(LinesWidget):
             value = field.stepped(value, direction)
         self.values[field.name] = value
 
-    def let_follow(self) -> None:
-        """Unset the field with the cursor, if it can follow from others."""
-        if self.cursor in FOLLOWING:
+    def type(self, character: str) -> None:
+        """Type a character into the field with the cursor; the first one replaces its value."""
+        if self.field.kind != "choice":
+            self._try((self.text or "") + character)
+
+    def _try(self, text: str) -> None:
+        """Apply the text typed so far; a refused one restores the value before typing."""
+        if self.text is None:
+            self._before = self.values[self.cursor]
+        self.text, self.refusal = text[:LONGEST_NUMBER], ""
+        try:
+            self.values[self.cursor] = entered(self.field, text)
+        except ParameterError as error:
+            self.values[self.cursor], self.refusal = self._before, str(error)
+
+    def finish(self) -> None:
+        """Stop typing; an accepted value stays."""
+        self.text, self.refusal = None, ""
+
+    def cancel(self) -> None:
+        """Restore the value before typing."""
+        if self.text is not None:
+            self.values[self.cursor] = self._before
+            self.finish()
+
+    def erase(self) -> None:
+        """Erase a typed character; otherwise unset the field with the cursor, if it can follow from others."""
+        if self.text is not None:
+            self._try(self.text[:-1])
+        elif self.cursor in FOLLOWING:
             self.values[self.cursor] = None
 
     def on_click(self, event: events.Click) -> None:
         rows = shape_rows()
         field = rows[event.y] if event.y < len(rows) else None
         if field is not None:
+            self.finish()
             self.cursor = field.name
             self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return shape_lines(self.values, self.followed, self.cursor, self.objection, width, height, self.glyphs)
+        return shape_lines(
+            self.values, self.followed, self.cursor, self.objection, width, height, self.glyphs, self.text
+        )
 
 
 class CostText(ScrolledLines):

@@ -16,10 +16,11 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.table import with_theory
-from ...widgets.parameter_panel import ParameterPanel, typing
-from ...widgets.results import Results
+from ...widgets.parameter_panel import ParameterPanel
+from ...widgets.results import Results, View
+from ...widgets.typing import typing
 from ..pane import Host
-from ..stepping import SteppingPane, by
+from ..stepping import PAGES, SteppingPane, by, stepping_keys
 from ..two_parts import TwoParts
 
 if TYPE_CHECKING:
@@ -33,32 +34,22 @@ class LabPane(TwoParts, SteppingPane):
     LEFT = (22, 26)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type d_k"), ("s", "scale"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("m", "mechanism"), ("f", "format"),
-        ("x", "mask"), ("r", "redraw"), ("t", "theory"), ("v", "view"), ("R", "reset"),
+        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("d", "mechanism"), ("f", "format"),
+        ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="lab.more"),
         Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="lab.less"),
         Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="lab.double"),
         Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="lab.halve"),
-        Binding("pageup", "width(1)", "next width of a real model", show=False, id="lab.next_width"),
-        Binding("pagedown", "width(-1)", "previous width of a real model", show=False, id="lab.previous_width"),
-        Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False, id="lab.more_keys"),
-        Binding("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", show=False, id="lab.fewer_keys"),
-        Binding("s", "step('scale', 1)", "next scale rule", show=False, id="lab.next_scale"),
-        Binding("S", "step('scale', -1)", "previous scale rule", show=False, id="lab.previous_scale"),
-        Binding("c", "step('components', 1)", "next component law", show=False, id="lab.next_law"),
-        Binding("x", "step('mask', 1)", "next mask", show=False, id="lab.next_mask"),
-        Binding("m", "step('mechanism', 1)", "next mechanism", show=False, id="lab.next_mechanism"),
-        Binding("f", "step('precision', 1)", "next number format", show=False, id="lab.next_format"),
-        Binding("r", "step('seed', 1)", "redraw with a new seed", show=False, id="lab.redraw"),
-        Binding("R", "reset", "reset all parameters", show=False, id="lab.reset"),
-        Binding("t", "theory", "show exact values instead of ± (narrow screens)", show=False, id="lab.theory"),
+        *stepping_keys("lab", also=PAGES),
         Binding("v", "view", "switch between table and histograms", show=False, id="lab.view"),
-        *typing(words="type d_k"),
+        Binding("i", "theory", "show exact values instead of ± (narrow screens)", show=False, id="lab.theory"),
+        *typing("0123456789", "type d_k"),
         Binding("backspace", "typed('erase')", "erase a digit", show=False),
         Binding("enter", "typed('accept')", "accept the typed value", show=False),
         Binding("escape", "typed('cancel')", "cancel typing", show=False),
+        Binding("tab", "fields", "accept the typed value, and go to the fields", show=False),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -175,8 +166,18 @@ class LabPane(TwoParts, SteppingPane):
         if panel.editing is not None:
             {"erase": panel.action_erase, "accept": panel.action_accept, "cancel": panel.action_cancel}[end]()
 
-    def action_reset(self) -> None:
-        self.set_parameters(Parameters())
+    def action_fields(self) -> None:
+        """Go to the next field, or to the table; a refused text stays until it is corrected."""
+        self.panel.action_accept()
+        if self.panel.editing is None:
+            self.screen.focus_next()
+
+    @property
+    def is_typing(self) -> bool:
+        return self.panel.editing is not None
+
+    def end_typing(self) -> None:
+        self.panel.finish()
 
     def action_theory(self) -> None:
         self.results.table.swap()
@@ -188,13 +189,24 @@ class LabPane(TwoParts, SteppingPane):
         elif self.in_front is self.panel:
             self.results.first_view()
             self.focus()
+            self.bring(self.results)
         elif self.results.next_view():
-            self.panel.focus()
+            if self.has_focus:
+                self.bring(self.panel)  # without the focus: the next `v` goes on, instead of into a field
+            else:
+                self.focus()
 
     def on_focus(self) -> None:
         self.bring(self.results)
 
-    # Status, help, export
+    # Undo, status, help, export
+
+    @property
+    def kept(self) -> View:
+        return self.results.view
+
+    def put_back(self, kept: View) -> None:
+        self.results.turn(kept)
 
     def statuses(self) -> Sequence[Line]:
         forms = super().statuses()

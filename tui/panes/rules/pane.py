@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -25,7 +25,7 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.reproduce import rules_line
 from ..pane import Host
-from ..stepping import SteppingPane
+from ..stepping import TypingPane, stepping_keys
 from .requests import MeasureMechanisms, MeasureRuleCurves, MeasureRules, MechanismRows, RuleRows
 from .view import Shown
 from .widget import ABOVE, MechanismText, RuleTable, RuleText
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from ....core.export.formats import Format
     from ....core.theory.prediction import Freezing
 
+View: TypeAlias = Literal["rules", "words", "mechanisms"]
+
 _LEAST, _MOST = 5, 9  # lines of a rule's description
 _LOW = 20  # lines of a pane below which the description has fewer
 
 
-class RulesPane(SteppingPane):
+class RulesPane(TypingPane):
     """The table with the description of the selected rule, or mechanisms.
 
     While rows for new parameters arrive, rows keep their places; they are sorted when all have arrived. While the
@@ -47,36 +49,31 @@ class RulesPane(SteppingPane):
 
     NAME = "Rules"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "rule"), ("←→", "d_k ±1"), ("s", "sort"), ("r", "reverse"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("m", "mechanisms"), ("v", "columns"), ("i", "full text"), ("d", "d_k ×2"),
-        ("[ ]", "keys"), ("f", "format"), ("c", "law"), ("x", "mask"), ("n", "redraw"),
+        ("↑↓", "rule"), ("←→", "d_k ±1"), ("o", "order"), ("I", "reverse"), ("Enter", "Lab"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("m", "mechanisms"), ("v", "full text"), ("i", "columns"),
+        ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"), ("x", "mask"),
+        ("r", "redraw"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next rule", show=False, id="rules.next"),
         Binding("up,k", "move(-1)", "previous rule", show=False, id="rules.previous"),
-        Binding("pagedown", "move(10)", "down ten rules", show=False, id="rules.page_down"),
+        Binding("pagedown,space", "move(10)", "down ten rules", show=False, id="rules.page_down"),
         Binding("pageup", "move(-10)", "up ten rules", show=False, id="rules.page_up"),
         Binding("home", "move(-1000)", "first rule", show=False, id="rules.first"),
         Binding("end", "move(1000)", "last rule", show=False, id="rules.last"),
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="rules.more"),
         Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="rules.less"),
-        Binding("d", "double(1)", "d_k to the next power of two", show=False, id="rules.double"),
-        Binding("D", "double(-1)", "d_k to the previous power of two", show=False, id="rules.halve"),
-        Binding("w", "width(1)", "next width of a real model", show=False, id="rules.next_width"),
-        Binding("W", "width(-1)", "previous width of a real model", show=False, id="rules.previous_width"),
-        Binding("s", "sort(1)", "sort by the next column", show=False, id="rules.sort_next"),
-        Binding("S", "sort(-1)", "sort by the previous column", show=False, id="rules.sort_previous"),
-        Binding("r", "reverse", "reverse the order", show=False, id="rules.reverse"),
-        Binding("v", "columns", "show hidden columns", show=False, id="rules.columns"),
-        Binding("i", "words", "switch between table and full text", show=False, id="rules.words"),
-        Binding("m", "mechanisms", "switch between scale rules and mechanisms", show=False, id="rules.mechanisms"),
+        Binding("L,shift+right", "double(1)", "d_k to the next power of two", show=False, id="rules.double"),
+        Binding("H,shift+left", "double(-1)", "d_k to the previous power of two", show=False, id="rules.halve"),
+        Binding("o", "sort(1)", "sort by the next column", show=False, id="rules.sort_next"),
+        Binding("O", "sort(-1)", "sort by the previous column", show=False, id="rules.sort_previous"),
+        Binding("I", "reverse", "reverse the order", show=False, id="rules.reverse"),
+        Binding("i", "columns", "show hidden columns", show=False, id="rules.columns"),
+        Binding("v", "words", "switch between table and full text", show=False, id="rules.words"),
+        Binding("m,M", "mechanisms", "switch between scale rules and mechanisms", show=False, id="rules.mechanisms"),
+        *stepping_keys("rules"),
+        *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with the rule", show=False, id="rules.to_lab"),
-        Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False, id="rules.more_keys"),
-        Binding("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", show=False, id="rules.fewer_keys"),
-        Binding("f", "step('precision', 1)", "next number format", show=False, id="rules.next_format"),
-        Binding("c", "step('components', 1)", "next component law", show=False, id="rules.next_law"),
-        Binding("x", "step('mask', 1)", "next mask", show=False, id="rules.next_mask"),
-        Binding("n", "step('seed', 1)", "redraw with a new seed", show=False, id="rules.redraw"),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -86,7 +83,7 @@ class RulesPane(SteppingPane):
         self.mechanisms = MechanismText()
         self.order = Order()
         self.cursor: str = host.parameters.scale
-        self.view: Literal["rules", "words", "mechanisms"] = "rules"
+        self.view: View = "rules"
         self.rows: dict[str, RuleRow] = {}  # the latest row of each rule, possibly for earlier parameters
         self.freezing: dict[str, Freezing | None] = {}  # of the same parameters as the row of each rule
         self.curves: RuleCurves | None = None
@@ -122,7 +119,7 @@ class RulesPane(SteppingPane):
 
     @property
     def is_stale(self) -> bool:
-        return self._stale
+        return self._stale or self.is_refused
 
     def follow(self) -> None:
         self._objection = ""
@@ -139,6 +136,7 @@ class RulesPane(SteppingPane):
 
     def leave(self) -> None:
         """Withdraw requests; keep measured rows."""
+        super().leave()
         for kind in (MeasureRules, MeasureRuleCurves, MeasureMechanisms):
             self.host.engine.withdraw(kind)
         self.show_progress(None)
@@ -199,7 +197,7 @@ class RulesPane(SteppingPane):
             self.order,
             self.parameters.scale,
             self.cursor,
-            {*RULES} - fresh if self._stale else (),
+            {*RULES} - (set[str]() if self.is_refused else fresh) if self.is_stale else (),
             self._first_column,
             not self._is_answered(MeasureRuleCurves(_for_curves(self.parameters))),
         )
@@ -223,6 +221,24 @@ class RulesPane(SteppingPane):
         if self.view == "mechanisms":
             return FIELD["mechanism"]
         return STATISTIC.get(self.order.column) or FIELD["scale"]
+
+    def refuse(self, reason: str) -> None:
+        self._objection, self._stale = reason, True
+        self._show()
+
+    def set_parameters(self, parameters: Parameters) -> None:
+        """Replace the parameters; the cursor goes along with the scale rule."""
+        if parameters.scale != self.parameters.scale:
+            self.cursor = parameters.scale
+        super().set_parameters(parameters)
+
+    @property
+    def kept(self) -> tuple[Order, View, int]:
+        return self.order, self.view, self._first_column
+
+    def put_back(self, kept: tuple[Order, View, int]) -> None:
+        self.order, self.view, self._first_column = kept
+        self._sort()
 
     # Actions
 
@@ -261,11 +277,15 @@ class RulesPane(SteppingPane):
     def action_mechanisms(self) -> None:
         self._switch_to("rules" if self.view == "mechanisms" else "mechanisms")
 
-    def _switch_to(self, view: Literal["rules", "words", "mechanisms"]) -> None:
+    def _switch_to(self, view: View) -> None:
         self.view, self._stale = view, False
         self.follow()
 
     def action_to_lab(self) -> None:
+        """Accept the typed d_k, or open the Lab."""
+        if self.editing is not None:
+            self.action_typed("accept")
+            return
         row = self.rows.get(self.cursor)
         if self.view == "mechanisms":
             return

@@ -228,8 +228,8 @@ def title_line(shown: Shown, width: int, glyphs: Glyphs) -> Line:
     else:
         how = f"by {words_of(order.column)}, {'smallest' if order.reverse else 'largest'} first"
     missing = left_out(width, shown.first_column, order.column, shown.curves)
-    more = f"v: {len(missing)} more column{'s' * (len(missing) > 1)}"
-    columns = [f"v: {', '.join(map(words_of, missing))}", more] if missing else []
+    more = f"i: {len(missing)} more column{'s' * (len(missing) > 1)}"
+    columns = [f"i: {', '.join(map(words_of, missing))}", more] if missing else []
     forms = [[f"{count} scale rules {how}", lab, *columns[:1]], [f"{count} scale rules {how}", lab, *columns[1:]]]
     forms += [[how, lab, *columns[1:]], [how, *columns[1:]], [how]]
     parts = next((form for form in forms if len(glyphs.say(" · ".join(form))) < width), forms[-1])

@@ -75,7 +75,7 @@ class RuleText(LinesWidget):
             lines = rule_text(*contents, figures=False)
         shown: list[Line] = [((" ", "text"), *line) for line in lines[:height]]
         if len(lines) > height > 1:
-            shown[-1] = ((f" {len(lines) - height + 1} more lines (i)", "dim"),)
+            shown[-1] = ((f" {len(lines) - height + 1} more lines (v)", "dim"),)
         return [fitted(line, width) for line in shown]
 
 

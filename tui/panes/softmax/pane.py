@@ -20,8 +20,9 @@ from ...views.bars import Key
 from ...views.draft import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
 from ...views.reproduce import in_shell, parameter_options
-from ...widgets.parameter_panel import typing
+from ...widgets.typing import typing
 from ..pane import Host, Pane
+from ..stepping import stepping_keys
 from .requests import WorkedSides, WorkOut
 from .view import Editing, Worked
 from .widget import SoftmaxText
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 _SCORE = EXAMPLE_FIELD["scores"]
 
 _SHIFTS = (
-    ("right_square", "1", "+ 10", "softmax.shift_up"),
-    ("left_square", "-1", "− 10", "softmax.shift_down"),
-    ("right_curly", "1, 100", "+ 100", "softmax.shift_far_up"),
-    ("left_curly", "-1, 100", "− 100", "softmax.shift_far_down"),
+    ("right_parenthesis", "1", "+ 10", "softmax.shift_up"),
+    ("left_parenthesis", "-1", "− 10", "softmax.shift_down"),
+    ("right_curly_bracket", "1, 100", "+ 100", "softmax.shift_far_up"),
+    ("left_curly_bracket", "-1, 100", "− 100", "softmax.shift_far_down"),
 )
-_EDITING_KEYS = ("backspace", "delete", "home", "end", "ctrl+a", "ctrl+e", "ctrl+u", "ctrl+k", "ctrl+w")
+_STEPPED = ("next_scale", "previous_scale", "next_format", "previous_format", "next_width", "previous_width")
+_EDITING_KEYS = ("backspace", "home", "end", "ctrl+a", "ctrl+e", "ctrl+u", "ctrl+k", "ctrl+w")
 
 
 class SoftmaxPane(Pane):
@@ -45,37 +47,33 @@ class SoftmaxPane(Pane):
 
     NAME = "Softmax"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("[ ]", "shift"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("a", "add"), ("x", "remove"), ("u d", "±0.1"), ("s", "scale"),
-        ("w", "d_k"), ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
+        ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("( )", "shift"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("w", "d_k"),
+        ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "move(1)", "next score", show=False, id="softmax.next"),
-        Binding("left,h", "move(-1)", "previous score", show=False, id="softmax.previous"),
-        Binding("up,k", "step(1)", "score + 1", show=False, id="softmax.more"),
-        Binding("down,j", "step(-1)", "score − 1", show=False, id="softmax.less"),
-        Binding("u,shift+up", "fine(1)", "score + 0.1", show=False, id="softmax.a_little_more"),
-        Binding("d,shift+down", "fine(-1)", "score − 0.1", show=False, id="softmax.a_little_less"),
-        *typing(".-+e", words="type a score"),
+        Binding("right,l,tab", "move(1)", "next score", show=False, id="softmax.next"),
+        Binding("left,h,shift+tab", "move(-1)", "previous score", show=False, id="softmax.previous"),
+        Binding("up,k", "raise(1)", "score + 1", show=False, id="softmax.more"),
+        Binding("down,j", "raise(-1)", "score − 1", show=False, id="softmax.less"),
+        Binding("shift+up", "fine(1)", "score + 0.1", show=False, id="softmax.a_little_more"),
+        Binding("shift+down", "fine(-1)", "score − 0.1", show=False, id="softmax.a_little_less"),
+        *typing("0123456789.-+e", "type a score"),
         Binding("enter", "enter", "edit or accept the score", show=False, id="softmax.edit"),
         Binding("escape", "cancel", "cancel typing", show=False, id="softmax.cancel"),
         *(
             Binding(key, f"typed('{key}')", "edit the typed text", show=False)
             for key in _EDITING_KEYS
         ),
-        Binding("a", "add", "add a score", show=False, id="softmax.add"),
-        Binding("x", "remove", "remove the score", show=False, id="softmax.remove"),
+        Binding("right_square_bracket,insert", "add", "one more score", show=False, id="softmax.add"),
+        Binding("left_square_bracket,delete", "remove", "one score fewer", show=False, id="softmax.remove"),
         Binding("t", "change('temperature', 1)", "temperature × 2", show=False, id="softmax.warmer"),
         Binding("T", "change('temperature', -1)", "temperature ÷ 2", show=False, id="softmax.colder"),
         *(
-            Binding(f"{key}_bracket", f"change('shift', {step})", f"shift {words}", show=False, id=name)
+            Binding(key, f"change('shift', {step})", f"shift {words}", show=False, id=name)
             for key, step, words, name in _SHIFTS
         ),
-        Binding("s", "ask('scale', 1)", "next scale rule", show=False, id="softmax.next_scale"),
-        Binding("S", "ask('scale', -1)", "previous scale rule", show=False, id="softmax.previous_scale"),
-        Binding("w", "width(1)", "next width of a real model", show=False, id="softmax.next_width"),
-        Binding("W", "width(-1)", "previous width of a real model", show=False, id="softmax.previous_width"),
-        Binding("f", "ask('precision', 1)", "next number format", show=False, id="softmax.next_format"),
+        *stepping_keys("softmax", _STEPPED),
         Binding("R", "reset", "reset scores, temperature and shift", show=False, id="softmax.reset"),
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="softmax.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="softmax.read_back"),
@@ -83,12 +81,12 @@ class SoftmaxPane(Pane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.example = Example()
+        self.example: Example = Example()
         self.editing = Editing(0)
         self.text = SoftmaxText()
         self.worked: Worked | None = None  # the results shown
         self._touched = _SCORE
-        self._before = self.example  # restored when typing is cancelled
+        self._before: Example = self.example  # restored when typing is cancelled
 
     def compose(self) -> ComposeResult:
         yield self.text
@@ -149,18 +147,17 @@ class SoftmaxPane(Pane):
 
     def on_click(self, event: events.Click) -> None:
         at = self.text.score_at(event.y) if event.widget is self.text else None
-        if at is not None and self.editing.draft is None:
+        if at is not None:
             self.action_move(at - self.editing.at)
 
     def action_move(self, step: int) -> None:
-        if self.editing.draft is not None:
-            self.action_typed("right" if step > 0 else "left")
-        else:
-            at = min(max(self.editing.at + step, 0), len(self.example.scores) - 1)
-            self._touched = _SCORE
-            self._show(Editing(at))
+        """Accept the typed text, and select another score."""
+        at = min(max(self.editing.at + step, 0), len(self.example.scores) - 1)
+        self._touched = _SCORE
+        self.editing = Editing(at)
+        self._work_out()
 
-    def action_step(self, direction: Literal[-1, 1]) -> None:
+    def action_raise(self, direction: Literal[-1, 1]) -> None:
         self._step(direction)
 
     def action_fine(self, direction: Literal[-1, 1]) -> None:
@@ -217,15 +214,38 @@ class SoftmaxPane(Pane):
         self._touched = _SCORE
         if len(draft.text) > LONGEST_NUMBER:
             objection = f"{_SCORE.label}: must be at most {LONGEST_NUMBER} characters"
-            self._show(Editing(at, self.editing.draft, objection))
+            self._refuse(Editing(at, self.editing.draft, objection))
             return
         try:
             self.example = self.example.with_score(at, float(_SCORE.parse(draft.text)))
         except ParameterError as error:
-            self._show(Editing(at, draft, str(error)))
+            self._refuse(Editing(at, draft, str(error)))
         else:
             self.editing = Editing(at, draft)
             self._work_out()
+
+    def _refuse(self, editing: Editing) -> None:
+        """Show why a text is not accepted, and dim the results for the score that stood before typing."""
+        self.example, self.editing = self._before, editing
+        self._work_out()
+
+    @property
+    def is_typing(self) -> bool:
+        return self.editing.draft is not None
+
+    def end_typing(self) -> None:
+        if self.is_typing:
+            self._finish()
+
+    # Undo
+
+    @property
+    def kept(self) -> Example:
+        return self.example
+
+    def put_back(self, kept: Example) -> None:
+        self.example = kept
+        self.editing = Editing(min(self.editing.at, len(kept.scores) - 1))
 
     # Changing all scores and parameters
 
@@ -238,7 +258,7 @@ class SoftmaxPane(Pane):
         self.editing = Editing(0)
         self._take(Example())
 
-    def action_ask(self, name: str, direction: Literal[-1, 1]) -> None:
+    def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
         """Step a parameter that the panes share."""
         self._touched = FIELD[name]
         self._set_parameter(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
@@ -275,7 +295,7 @@ class SoftmaxPane(Pane):
         self._finish()
 
     def _finish(self) -> None:
-        """End typing; keep the last accepted score."""
+        """End typing; an accepted score stays, a refused one has left what stood before."""
         self.editing = Editing(self.editing.at)
         self._work_out()
 
@@ -296,7 +316,7 @@ class SoftmaxPane(Pane):
         if self.is_current:
             self.host.engine.withdraw(WorkOut)
             self.show_progress(None)
-            self.text.dim(False)
+            self.text.dim(bool(self.editing.objection))
         else:
             self.ask(WorkOut(self.example, self._usable()[0]))
         self._show(self.editing)
@@ -309,7 +329,7 @@ class SoftmaxPane(Pane):
                 remark = self._usable()[1]
                 self.worked = Worked(request.example, request.parameters, (unscaled, scaled), remark)
                 self.show_progress(None)
-                self.text.dim(self.is_stale and not self.is_current)
+                self.text.dim(bool(self.editing.objection) or (self.is_stale and not self.is_current))
             case _, Progress(fraction):
                 self.show_progress(fraction)
                 self.text.dim(True)

@@ -15,6 +15,7 @@ _PINNED = (60, 16)  # columns and lines from which the explanation stays in plac
 class SoftmaxText(ScrolledLines):
     """Shows the steps from scores to weights; scrolls to the selected score."""
 
+    undimmed = ("alert", "accent")  # the typed text and the reason why it is refused
     worked: Worked | None = None
     editing = Editing(0)
     _follows = False  # whether to scroll to the selected score

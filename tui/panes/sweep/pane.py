@@ -21,7 +21,7 @@ from ...views.reproduce import SweepQuestion, sweep_line
 from ...views.table import with_theory
 from ...widgets.bars import Paragraph
 from ..pane import Host
-from ..stepping import SteppingPane
+from ..stepping import PAGES, TypingPane, stepping_keys
 from .requests import Curves, MeasureOver, Points, PredictOver
 from .view import Swept, contents_of
 from .widget import SweepPlot, WidthTable
@@ -56,7 +56,7 @@ _HIGH = 22  # lines of the plot from which the table gets all it needs
 _FEWEST, _FEW = 4, 7  # lines of the table on a small screen
 
 
-class SweepPane(SteppingPane):
+class SweepPane(TypingPane):
     """The plot, the definition of its statistic, and the table.
 
     Measured points are kept while only d_k, the statistic or the grid change. While the pane is hidden, nothing is
@@ -65,31 +65,24 @@ class SweepPane(SteppingPane):
 
     NAME = "Sweep"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("m", "statistic"), ("g", "grid"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("s", "scale"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"),
-        ("r", "redraw"), ("a", "axis"), ("v", "view"),
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("m", "statistic"), ("g", "range"), ("Enter", "Lab"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("0-9", "type d_k"), ("s", "scale"), ("[ ]", "keys"), ("c", "law"),
+        ("x", "mask"), ("r", "redraw"), ("z", "axis"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="sweep.more"),
         Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="sweep.less"),
         Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="sweep.double"),
         Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="sweep.halve"),
-        Binding("pageup", "width(1)", "next width of a real model", show=False, id="sweep.next_width"),
-        Binding("pagedown", "width(-1)", "previous width of a real model", show=False, id="sweep.previous_width"),
         Binding("m", "statistic(1)", "next statistic", show=False, id="sweep.next_statistic"),
         Binding("M", "statistic(-1)", "previous statistic", show=False, id="sweep.previous_statistic"),
         Binding("g", "grid(1)", "next range of d_k", show=False, id="sweep.next_grid"),
         Binding("G", "grid(-1)", "previous range of d_k", show=False, id="sweep.previous_grid"),
-        Binding("a", "axis", "switch between logarithmic and linear axis", show=False, id="sweep.axis"),
+        Binding("z", "axis", "switch between logarithmic and linear axis", show=False, id="sweep.axis"),
         Binding("v", "view", "switch between plot and table, plot, table", show=False, id="sweep.view"),
+        *stepping_keys("sweep", also=PAGES),
+        *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with this d_k", show=False, id="sweep.to_lab"),
-        Binding("right_square_bracket", "step('n_keys', 1)", "keys × 2", show=False, id="sweep.more_keys"),
-        Binding("left_square_bracket", "step('n_keys', -1)", "keys ÷ 2", show=False, id="sweep.fewer_keys"),
-        Binding("s", "step('scale', 1)", "next scale rule", show=False, id="sweep.next_scale"),
-        Binding("S", "step('scale', -1)", "previous scale rule", show=False, id="sweep.previous_scale"),
-        Binding("c", "step('components', 1)", "next component law", show=False, id="sweep.next_law"),
-        Binding("x", "step('mask', 1)", "next mask", show=False, id="sweep.next_mask"),
-        Binding("r", "step('seed', 1)", "redraw with a new seed", show=False, id="sweep.redraw"),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -178,7 +171,7 @@ class SweepPane(SteppingPane):
                     self._measuring = None  # so that the next key requests it again
             case _:
                 pass
-        self._stale = self.swept.parameters != _at_any_d_k(self.parameters)
+        self._stale = self.swept.parameters != _at_any_d_k(self.parameters) or self.is_refused
         self._show()
 
     def _is_wanted(self, request: Request) -> bool:
@@ -212,6 +205,7 @@ class SweepPane(SteppingPane):
 
     def leave(self) -> None:
         """Stop the sweep; keep its points."""
+        super().leave()
         self._measure_only(None)
 
     def on_resize(self) -> None:
@@ -273,6 +267,17 @@ class SweepPane(SteppingPane):
         self.table.display = self.view == "table" or table > 0
         self.plot.display = self.view != "table"
 
+    def refuse(self, reason: str) -> None:
+        self._objection, self._stale = reason, True
+        self._show()
+
+    @property
+    def kept(self) -> tuple[Grid, Statistic, View, frozenset[str]]:
+        return self.grid, self.plot.statistic, self.view, self.plot.other_axis
+
+    def put_back(self, kept: tuple[Grid, Statistic, View, frozenset[str]]) -> None:
+        self.grid, self.plot.statistic, self.view, self.plot.other_axis = kept
+
     # Actions
 
     def action_statistic(self, direction: int) -> None:
@@ -293,6 +298,10 @@ class SweepPane(SteppingPane):
         self._arrange()
 
     def action_to_lab(self) -> None:
+        """Accept the typed d_k, or open the Lab."""
+        if self.editing is not None:
+            self.action_typed("accept")
+            return
         self.host.to_lab(self.parameters)
 
     # Export and copying

@@ -1,0 +1,165 @@
+"""Undo and redo walk through whatever was set, in every pane."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.history import LONGEST, TOGETHER, History
+from attn_tui.tui.keymap import all_commands
+from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.softmax.pane import SoftmaxPane
+from attn_tui.tui.panes.sweep.pane import SweepPane
+from stage import SMALL, Stage, played, untested_claims
+
+# The history itself
+
+
+def test_history_goes_back_and_forward_and_forgets_what_was_undone() -> None:
+    history = History(0)
+    for state in (1, 2, 3):
+        history = history.noted(state, f"to {state}", 0.0)
+    back = history.undone().undone()
+    assert (back.present, back.past, back.future) == (1, (0,), (2, 3))
+    assert back.redone().redone().present == 3
+    other = back.noted(9, "to 9", 1.0)
+    assert other.redone() is other
+    assert other.undone().present == 1
+    assert History(0).undone().present == 0
+
+
+def test_a_run_of_one_key_is_one_step_until_it_pauses() -> None:
+    history = History(0)
+    for at in range(1, 50):
+        history = history.noted(at, "right", 0.1 * at)
+    assert history.past == (0,)
+    paused = history.noted(50, "right", 0.1 * 49 + TOGETHER + 0.01)
+    assert paused.past == (0, 49)
+    assert paused.noted(51, "left", 6.0).past == (0, 49, 50)
+
+
+def test_what_does_not_change_is_no_step() -> None:
+    history = History(0).noted(1, "a", 0)
+    assert history.noted(1, "b", 0) is history
+
+
+def test_the_history_is_bounded() -> None:
+    history = History(0)
+    for state in range(1, 2 * LONGEST):
+        history = history.noted(state, str(state), state)
+    assert len(history.past) == LONGEST
+    assert history.past[-1] == 2 * LONGEST - 2
+
+
+# The app
+
+
+@played()
+async def test_undo_and_redo_walk_through_the_parameters(stage: Stage) -> None:
+    await stage.press("s", "c", "up")
+    end = stage.asked
+    for d_k, law, scale in ((64, "uniform", "d_k"), (64, "normal", "d_k"), (64, "normal", "sqrt_d_k")):
+        await stage.press("u")
+        assert (stage.asked.d_k, stage.asked.components, stage.asked.scale) == (d_k, law, scale)
+    await stage.press("u")
+    assert stage.asked == SMALL
+    await stage.still()
+    assert "Nothing to undo" in stage.text
+    await stage.press(*["ctrl+r"] * 3)
+    assert stage.asked == end
+    await stage.press("ctrl+r")
+    assert stage.asked == end
+    await stage.still()
+    assert "Nothing to redo" in stage.text
+
+
+@played(Parameters(d_k=8, n_keys=16, n_queries=8, batch=2, softcap=30))
+async def test_a_reset_is_undone(stage: Stage) -> None:
+    before = stage.asked
+    await stage.press("R")
+    assert stage.asked == Parameters()
+    await stage.press("u")
+    assert stage.asked == before
+
+
+@played()
+async def test_a_typed_value_is_one_step_however_it_ends(stage: Stage) -> None:
+    for end in ("enter", "s", "tab", "u"):
+        await stage.press("1", "2", "8", end)
+        assert stage.asked.d_k == (64 if end == "u" else 128)
+        await stage.press("escape", *["u"] * {"s": 2, "u": 0}.get(end, 1))
+        assert stage.asked == SMALL, end
+
+
+@played()
+async def test_a_held_key_is_one_step(stage: Stage) -> None:
+    stage.send(*["right"] * 30)
+    await stage.until(lambda: stage.asked.d_k == 94)
+    await stage.press("u")
+    assert stage.asked == SMALL
+
+
+@played()
+async def test_scores_are_restored_with_the_pane_that_shows_them(stage: Stage) -> None:
+    pane = await stage.opened(SoftmaxPane)
+    before = pane.example
+    await stage.press("up", "t", "]")
+    stage.app.action_pane("Lab")
+    await stage.press("s", "u")
+    assert (stage.app.active, stage.asked) == ("Lab", SMALL)
+    await stage.press("u")
+    assert stage.app.active == "Softmax"
+    assert len(pane.example.scores) == len(before.scores)
+    await stage.press("u", "u")
+    assert pane.example == before
+    await stage.until(lambda: pane.is_current)
+    await stage.press("ctrl+r")
+    assert pane.example.scores[0] == before.scores[0] + 1
+
+
+@played()
+async def test_what_enter_carries_to_the_lab_is_undone(stage: Stage) -> None:
+    pane = await stage.opened(SweepPane)
+    statistic = pane.plot.statistic
+    await stage.press("m", "s", "enter", "u")
+    assert stage.app.active == "Lab"
+    assert stage.asked == SMALL
+    await stage.press("u")
+    assert stage.app.active == "Sweep"
+    assert pane.plot.statistic is statistic
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PANES)
+@played()
+async def test_nothing_that_a_key_sets_is_beyond_undo(
+    stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Press random keys of a pane; undo all of it, then redo all of it."""
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+    stage.app.action_pane(name)
+    await stage.at_rest()
+    first = state(stage)
+    keys = [
+        key
+        for command in all_commands()
+        if command.place == name and command.name and not command.name.endswith(("to_lab", "read_again", "again"))
+        for key in command.keys.split(",")
+    ]
+    chance = random.Random(name)
+    for key in chance.choices([*keys, "5"], k=60):
+        await stage.press(key)
+    await stage.press("escape")
+    last = state(stage)
+    for _ in range(200):
+        await stage.press("u")
+    assert state(stage) == first
+    for _ in range(200):
+        await stage.press("ctrl+r")
+    assert state(stage) == last
+
+
+def state(stage: Stage) -> Any:
+    return replace(stage.asked), {name: pane.kept for name, pane in stage.app.panes.items()}

@@ -1,0 +1,58 @@
+"""What typing into a field does: every accepted text takes effect, a refused one restores what stood before."""
+
+from __future__ import annotations
+
+import difflib
+from typing import NamedTuple
+
+from ...core.errors import ParameterError
+from ...core.parameters import FIELD, Field, Parameters, Value, choice_word
+from ...core.scales import SCALE_RULES
+from .draft import LONGEST_NUMBER
+
+CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_/()*^ "  # those that a field takes
+
+
+class Editing(NamedTuple):
+    """The text being typed into a field, and the error message if it is not accepted."""
+
+    field: str
+    text: str
+    objection: str | None = None
+
+
+def typed(before: Parameters, name: str, text: str) -> tuple[Parameters, Editing]:
+    """Return the parameters after a text was typed into a field, and the text; `before` if it is refused.
+
+    A prefix that was accepted on the way to a refused text leaves no trace: nobody asked for it.
+    """
+    try:
+        return before.with_value(name, entered(FIELD[name], text)), Editing(name, text)
+    except ParameterError as error:
+        return before, Editing(name, text[:LONGEST_NUMBER], str(error))
+
+
+def entered(field: Field, text: str) -> Value:
+    """Return the value of a typed text; a choice may be shortened. Raises ParameterError."""
+    if len(text) > LONGEST_NUMBER:
+        raise ParameterError(f"{field.label}: must be at most {LONGEST_NUMBER} characters")
+    if field.kind != "choice":
+        return field.parse(text)
+    wanted = text.strip().casefold()
+    named = {value: [name.casefold() for name in names_of(field, value)] for value in field.choices}
+    tests = (str.__eq__, str.startswith, str.__contains__)
+    for test in tests if wanted else ():
+        for value, names in named.items():
+            if any(test(name, wanted) for name in names):
+                return value
+    near = difflib.get_close_matches(wanted, [name for names in named.values() for name in names], 1)
+    meant = f" (did you mean {near[0]}?)" if near else ""
+    raise ParameterError(f"{field.label}: no choice contains {text!r}{meant}; ↑ and ↓ step through all")
+
+
+def names_of(field: Field, value: str) -> tuple[str, ...]:
+    """Return all names of a choice: its value, its word, and for a scale rule its formula and short name."""
+    if field.name != "scale":
+        return value, choice_word(value)
+    rule = SCALE_RULES[value]
+    return (value, rule.label, rule.formula, *filter(None, [rule.short]))

@@ -1,0 +1,20 @@
+"""Bindings for characters that are typed.
+
+Bindings, unlike `on_key`, keep their order with other keys, which bubble up to the app.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.binding import Binding, BindingType
+
+_NAMES = {
+    ".": "full_stop", "-": "minus", "+": "plus", "_": "underscore", "/": "slash", "(": "left_parenthesis",
+    ")": "right_parenthesis", "*": "asterisk", "^": "circumflex_accent", " ": "space",
+}  # fmt: skip
+
+
+def typing(characters: Iterable[str], words: str = "type") -> list[BindingType]:
+    """Return bindings of the action `type` for these characters."""
+    return [Binding(_NAMES.get(c, c), f"type('{c}')", words, show=False) for c in characters]
