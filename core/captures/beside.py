@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .capture import Meaning
@@ -13,6 +14,10 @@ from .metadata import LayerMetadata
 from .naming import EVIDENCE, Found, Pair
 from .stored import FLOATS, Stored
 
+_RESULTS = re.compile(
+    r"score|prob|weight|pattern|attn|attention|logit|value|out|context|hidden|proj|norm|hook_|^[vozVOZ]$|^[QK]cur$|query|key",
+    re.IGNORECASE,
+)  # words of results of attention, and of queries and keys that are not used
 LARGEST = 1 << 28  # numbers in one head's scores, queries and keys, mask, or bias
 
 
@@ -22,6 +27,7 @@ class Masking:
 
     array: Stored
     meaning: Meaning | None
+    sure: bool = True  # whether the file or the user says so
 
 
 def masks_of(
@@ -68,7 +74,7 @@ def masks_of(
             notes.append(f"{quoted(name)}: True is taken as hidden, as in nn.MultiheadAttention; see --mask-true")
         elif meaning is None and name.rpartition(".")[2].partition("-")[0] != "attn_mask":
             meaning = "visible"
-        masks.append(Masking(mask, meaning))
+        masks.append(Masking(mask, meaning, meaning is None or (mask_true or metadata.mask_true) is not None))
     return tuple(masks), used, notes
 
 
@@ -129,6 +135,23 @@ def _bias_sizes(bias: Stored, sizes: Sizes, sampled: bool) -> Sizes:
     batch, heads, queries, keys = sizes
     whole = sampled and len(bias.shape) >= 2 and bias.shape[-2] == keys
     return batch, heads, keys if whole else queries, keys
+
+
+def shaped_like_scores_or_heads(pair: Pair, unused: Iterable[Stored], sizes: Sizes) -> str:
+    """Return why a layer is refused for an unused tensor with a number for each score or head, or empty.
+
+    The tensor belongs to the module of q and k. One named like a result, such as scores, may have such a shape.
+    """
+    _, heads, queries, keys = sizes
+    for array in unused:
+        word = array.name.removeprefix(pair.before).removesuffix(pair.after)
+        own = array.name == pair.named(word) and "." not in word and bool(pair.before or pair.after)
+        long = tuple(length for length in array.shape if length > 1)
+        scores = len(array.shape) > 1 and array.shape[-2:] == (queries, keys)
+        if own and (scores or long == (heads,)) and not _RESULTS.search(word):
+            named = f"tensor {quoted(array.name)} of shape {array.shown}"
+            return f"{named} may change attention, and attn-tui does not know it"
+    return ""
 
 
 def scales_shape(shape: tuple[int, ...], heads: int, queries: int) -> tuple[int, int] | None:

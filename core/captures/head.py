@@ -192,17 +192,19 @@ def _mask_and_biases(
     layer = stored.layer
     mask: BoolArray | None = None
     biases: list[Bias | Slope] = []
-    arrays: list[tuple[Stored, Meaning | None, bool]] = [(each.array, each.meaning, False) for each in stored.masks]
+    arrays: list[tuple[Stored, Meaning | None, bool, bool]] = [
+        (each.array, each.meaning, False, each.sure) for each in stored.masks
+    ]
     if "bias" in stored.roles:
-        arrays.append((stored.roles["bias"], "visible", True))
-    for array, meaning, is_bias in arrays:
+        arrays.append((stored.roles["bias"], "visible", True, True))
+    for array, meaning, is_bias, sure in arrays:
         whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
         sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
         visible, added = _read(
             capture,
             array,
-            lambda stream, array=array, meaning=meaning, is_bias=is_bias, sizes=sizes: read_mask(
-                stream, array, head, sizes, capture.at_hand, meaning, is_bias
+            lambda stream, array=array, meaning=meaning, is_bias=is_bias, sizes=sizes, sure=sure: read_mask(
+                stream, array, head, sizes, capture.at_hand, meaning, is_bias, sure
             ),
         )
         if whole and visible is not None and visible.shape[1] > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,6 +21,9 @@ MOST_TEXTS = 1 << 16  # of a batch
 
 # The modules whose queries and keys are of different texts.
 _CROSS = ("cross_attn", "crossattention", "cross_attention", "encoder_attn", "encdecattention", "multihead_attn")
+
+
+_SELF = re.compile(r"self|encoder|transformer|model|(?:^|\.)(?:h|blocks?)\.\d")
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ def build_layer(
         )
     causal, causal_notes = _causal(metadata, sizes)
     found = find_roles(pair, arrays)
-    cross = metadata.cross if metadata.cross is not None else any(word in pair.before.lower() for word in _CROSS)
+    modules = f"{pair.before} {metadata.name or ''}".lower()
+    cross = metadata.cross if metadata.cross is not None else any(word in modules for word in _CROSS)
     masks, mask_names, mask_notes = masks_of(pair, found, metadata, arrays, sizes, mask_true)
     roles, refusal = roles_of(found, arrays, sizes, metadata)
     notes += [*causal_notes, *mask_notes]
@@ -81,13 +86,19 @@ def build_layer(
         if role in found.shared
     ]
     padded = None
+    said = metadata.cross is not None or causal is not None or lengths is not None or _SELF.search(modules)
+    if masks and not cross and sizes[2] == sizes[3] and not said:
+        notes.append(
+            "taken as self-attention: rows of tokens that no query sees are left out; metadata 'attention' says it, "
+            "self or cross"
+        )
     if not masks and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
         padded = lengths if min(lengths) < sizes[3] >= max(lengths) else None
     if padded is not None:
         notes.append("the file has lengths but no mask: keys beyond each text's length are treated as padding")
     layer = Layer(
         position=position,
-        index=pair.index,
+        index=pair.index if pair.numbered or metadata.index is None else metadata.index,
         name=metadata.name or plain(pair.label),
         heads=sizes[1],
         kv_heads=kv_heads,
@@ -111,7 +122,7 @@ def build_layer(
         rows=_name(roles, "rows"),
         evidence=tuple(role for role in ("v", "o", "lse", "weights") if role in roles),
         scores=metadata.scores,
-        numbered=pair.numbered,
+        numbered=pair.numbered or metadata.index is not None,
         refusal=metadata.refusal or found.refusal or refusal,
     )
     used = {*pair.names, *mask_names, *(array.name for array in roles.values())}

@@ -16,6 +16,7 @@ from .stored import AnyArray, AtHand, Stored
 
 # Additive masks hide a key with −inf, the smallest number of their format, or −10000 (BERT).
 HIDDEN = -1e4
+_LOWEST = -1e9  # hides a key in any case
 _BLOCK = 1 << 20  # entries of a mask worked out at once
 
 Sizes = tuple[int, int, int, int]  # batch, heads, queries, keys
@@ -94,11 +95,12 @@ def read_mask(
     at_hand: AtHand,
     meaning: Meaning | None = "visible",
     heads_first: bool = False,
+    sure: bool = True,
 ) -> tuple[BoolArray | None, FloatArray | None]:
     """Return one head of a mask or bias: visible keys, and numbers to add; [batch or 1, queries or 1, keys] each.
 
     `meaning` is what True and 1 mean; None if it has to be found out from the values. Raise CaptureError if it cannot
-    be.
+    be, or if it is not `sure` and would hide every key of a text, or every query's own key.
     """
     shape = mask_shape(mask, sizes, heads_first)
     index = head if shape[1] > 1 else 0
@@ -109,14 +111,17 @@ def read_mask(
     flags = None if heads_first else _flags(values)
     if flags is not None:
         meaning = meaning or _meaning(flags, mask)
-        return flags if meaning == "visible" else ~flags, None
+        visible = flags if meaning == "visible" else ~flags
+        if not sure and _hides_too_much(visible):
+            raise _two_meanings(mask)
+        return visible, None
     if values.dtype.kind in "biu":
         raise CaptureError(
             f"{mask.where} has values that are not a mask's; must be bool or 0/1, or numbers added to the logits"
         )
     with np.errstate(all="ignore"):
         added = values.astype(np.float64 if values.dtype == np.float64 else np.float32)
-    visible = added > HIDDEN
+    visible = added > _threshold(added, heads_first)
     if np.isnan(added).any() or np.isposinf(added).any():
         raise CaptureError(f"{mask.where} holds NaN or +∞; must be numbers added to the logits, or −∞ to hide a key")
     if heads_first or (added[visible] != 0).any():
@@ -182,6 +187,20 @@ class Visibility:
         return padding if padding.any() else None
 
 
+def _threshold(added: FloatArray, is_bias: bool) -> float:
+    """Return the number at and below which a key is hidden.
+
+    A mask that has been added to a bias is a little above or below −10000. Numbers as large as those of a long ALiBi
+    hide only if none lies between them and half of their size.
+    """
+    with np.errstate(invalid="ignore"):
+        mask_alone = not is_bias and not ((added != 0) & (added > HIDDEN)).any()
+        if mask_alone:
+            return HIDDEN
+        between = ((added > 0.9 * HIDDEN) & (added < 0.45 * HIDDEN)).any()
+    return _LOWEST if between else 0.9 * HIDDEN
+
+
 def _flags(values: AnyArray) -> BoolArray | None:
     """Return the values as booleans if they are 0 and 1, or False and True; None if they are not.
 
@@ -207,13 +226,25 @@ def _meaning(flags: npt.NDArray[Any], mask: Stored) -> Meaning:
         votes.add("hidden")
     if not votes and flags.shape[1] == flags.shape[2]:
         own = np.diagonal(flags, axis1=1, axis2=2)
-        if own.all():
+        others = np.count_nonzero(flags, axis=-1) > own  # of another key
+        hiders = np.count_nonzero(~flags, axis=-1) > ~own
+        if own.all() and others.any():
             votes.add("visible")
-        if not own.any():
+        if not own.any() and hiders.any():
             votes.add("hidden")
     if len(votes) == 1:
         return votes.pop()
-    raise CaptureError(
+    raise _two_meanings(mask)
+
+
+def _hides_too_much(visible: BoolArray) -> bool:
+    """Return whether a mask hides every key of a text, or of a square the own key of every query."""
+    own = np.diagonal(visible, axis1=1, axis2=2) if visible.shape[1] == visible.shape[2] > 1 else np.True_
+    return not (visible.any(axis=(1, 2)).all() and np.any(own))
+
+
+def _two_meanings(mask: Stored) -> CaptureError:
+    return CaptureError(
         f"{mask.where}: True may mean visible, as in scaled_dot_product_attention, or hidden, as in "
         "nn.MultiheadAttention; say which: --mask-true visible or hidden, or metadata mask_true"
     )

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,7 +20,7 @@ OF_LAYERS = (
     "heads", "kv_heads", "d_k", "scale", "head_scales", "prescaled", "causal", "alignment", "window", "chunk",
     "softcap", "attention", "mask_true", "scores",
 )  # fmt: skip
-OF_ENTRIES = ("index", "name", *OF_LAYERS, "mask", "backend", "notes")
+OF_ENTRIES = ("index", "name", *OF_LAYERS, "mask", "backend", "notes", "layer_type")
 KEYS = (
     "schema", "model", "model_source", "model_licence", "text", "text_licence", "tokens", "lengths",
     "axes", *OF_LAYERS, "scale_rule", "layers",
@@ -29,8 +30,15 @@ KEYS = (
 ALIASES = {
     "sliding_window": "window", "attention_chunk_size": "chunk", "attn_logit_softcapping": "softcap",
 }  # fmt: skip
+# What a misspelt key may have meant, if it changes what is measured.
+_MEANT = {*OF_LAYERS, *ALIASES, "mask", "axes", "lengths"} - {"heads", "kv_heads", "d_k", "scores"}
 # `mask` names a tensor, and is one itself in an .npz file; `format` is written by libraries.
 _KNOWN = (*KEYS, "mask", "format")
+
+# Values of a key that say that there is nothing.
+_NOTHING = ("", "none", "null", "false", "off", "no", "[]", "0", "0.0")
+# Keys near one that changes what is measured, but other words.
+_OTHERS = ("length", "row", "rows", "task", "layer")
 
 Causal = Literal["yes", "no", "top_left", "bottom_right"]  # "yes": corner not specified
 
@@ -62,6 +70,7 @@ class LayerMetadata:
     unmasked: bool  # whether the mask is explicitly null
     mask_true: Literal["visible", "hidden"] | None
     scores: str | None  # the number format of what entered softmax
+    index: int | None = None  # the layer's number, in its entry
     refusal: str = ""  # why the layer cannot be measured
 
 
@@ -78,6 +87,7 @@ class Metadata:
         if length > LARGEST_HEADER:
             raise CaptureError(f"{self._where} must have at most {LARGEST_HEADER} characters, not {length}")
         self._entries = self._layer_entries()
+        self._read: set[int] = set()  # identities of the entries that belong to a layer
         self._indexed = any("index" in entry for entry in self._entries)
         self._by_index: dict[int, Mapping[str, object]] = {}
         for entry in self._entries if self._indexed else []:
@@ -97,7 +107,8 @@ class Metadata:
         unknown = [key for key in self._values if key not in _KNOWN]
         if self._values.get("schema", SCHEMAS[0]) not in SCHEMAS:
             unknown.append("schema")
-        for entry in self._entries:
+        for number, entry in enumerate(self._entries):
+            unknown += [f"layers[{number}]"] if id(entry) not in self._read else []
             unknown += [f"layers[].{key}" for key in entry if ALIASES.get(key, key) not in OF_ENTRIES]
         return tuple(dict.fromkeys(unknown))
 
@@ -157,9 +168,14 @@ class Metadata:
             raise self._error("lengths", value, "a JSON list of positive whole numbers")
         return tuple(cast(Sequence[int], numbers))
 
-    def layer(self, position: int, index: int, layers: int) -> LayerMetadata:
-        """Return the metadata of layer `index`, at `position` of `layers`; its own entries override the file's."""
-        own = {ALIASES.get(key, key): value for key, value in self._entry(position, index, layers).items()}
+    def layer(self, position: int, index: int, layers: int, numbered: bool = True) -> LayerMetadata:
+        """Return the metadata of layer `index`, at `position` of `layers`; its own entries override the file's.
+
+        The only entry belongs to an only layer that is not `numbered`, and gives it its number.
+        """
+        entry = self._entries[0] if layers == len(self._entries) == 1 and not numbered else None
+        own = {ALIASES.get(key, key): value for key, value in (entry or self._entry(position, index, layers)).items()}
+        self._read.add(id(entry or self._entry(position, index, layers)))
         mask = own.get("mask", self._values.get("mask"))
         if mask is not None and not isinstance(mask, str):
             raise self._error("mask", mask, "the name of a tensor, or null")
@@ -182,16 +198,28 @@ class Metadata:
             unmasked="mask" in own and mask is None,
             mask_true=self._word("mask_true", own, {"visible": "visible", "hidden": "hidden"}),
             scores=None if (scores := own.get("scores", self._values.get("scores"))) is None else plain(scores),
-            refusal=self._unknown_change(own),
+            index=self._count("index", own, least=0),
+            refusal=self._unknown_change(own) or self._missing_window(own, causal),
         )
+
+    def _missing_window(self, own: Mapping[str, object], causal: Causal | None) -> str:
+        """Return why a layer is refused whose type needs a window or chunks that it does not have; empty if not."""
+        kind = str(own.get("layer_type", "")).lower()
+        missing = "window" if "slid" in kind and self._window(own, causal) is None else ""
+        missing = "chunk" if "chunk" in kind and self._count("chunk", own, none=True) is None else missing
+        return f"metadata 'layer_type' is {quoted(kind)}, but {missing!r} is missing" if missing else ""
 
     def _unknown_change(self, own: Mapping[str, object]) -> str:
         """Return why a layer is refused for a key that may change its attention; empty if there is none."""
-        unknown = [key for key in self._values if key not in _KNOWN]
-        unknown += [key for key in own if key not in OF_ENTRIES]
-        for key in unknown:
-            if changes_attention(key):
-                return f"metadata {quoted(key)} may change attention, and attn-tui does not know it"
+        unknown = {key: value for key, value in self._values.items() if key not in _KNOWN}
+        unknown |= {key: value for key, value in own.items() if key not in OF_ENTRIES}
+        for key, value in unknown.items():
+            if value is None or str(value).strip().lower() in _NOTHING:
+                continue
+            near = [] if key in _OTHERS else get_close_matches(key.lower(), _MEANT, 1, 0.8)
+            if near or changes_attention(key):
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                return f"metadata {quoted(key)} may change attention, and attn-tui does not know it{hint}"
         return ""
 
     def _layer_entries(self) -> list[Mapping[str, object]]:

@@ -185,14 +185,17 @@ _CHANGES = {
     *("bias", "biases", "mask", "masks", "alibi", "slope", "slopes", "sink", "sinks", "scale", "scales", "scaling"),
     *("temperature", "temperatures", "window", "softcap", "softcapping", "cap", "relative", "rel", "decay"),
     *("forget", "lambda", "dropout", "prescale", "prescaled", "multiplier", "scalar", "chunk", "segments", "packed"),
+    *("tau", "gain", "descale", "rpb", "rpe", "seqlens", "segment", "rows", "causal", "capping", "masked", "windows"),
 }  # fmt: skip
 _EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # often stored once, for all layers
 # Modules whose parameters have been applied before attention, or are applied after it.
 _OUTSIDE = re.compile(
     r"(?:^|[._])(?:mlp|ffn|feed_forward|fc\d*|[a-z_]*norm\d*|ln_?\w*|embed\w*|lm_head|[a-z_]*proj|dense|qkv|c_attn"
-    r"|query|key|value|[qkvo])\.",
+    r"|query|key|value|[qkvo])\."
+    r"|(?:^|[._])(?:(?:in|out)_proj|[qkv]|qkv|in|out)_bias$|(?:^|\.)[vo]_scale$|(?:^|[._])rope_scaling$|logits_scaling$",
     re.IGNORECASE,
 )
+_PARTS = {word for words in WORDS for word in words.rotary or ()}  # of queries and keys: never to be left out
 
 
 @dataclass(frozen=True)
@@ -206,8 +209,8 @@ class Found:
 
 def changes_attention(name: str) -> bool:
     """Return whether a tensor or a metadata key of this name may change attention."""
-    words = re.split(r"[^a-z]+", name.lower())
-    return not _CHANGES.isdisjoint(words) and not _OUTSIDE.search(name)
+    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    return name.rpartition(".")[2] in _PARTS or (not _CHANGES.isdisjoint(words) and not _OUTSIDE.search(name))
 
 
 def find_roles(pair: Pair, names: Collection[str]) -> Found:

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import cast
 
+from .beside import shaped_like_scores_or_heads
 from .capture import Layer, Meaning
 from .files import CaptureError, plain, quoted
 from .head import CaptureFile, Head, read_head
@@ -17,7 +18,7 @@ from .layers import LARGEST, StoredLayer, build_layer
 from .layout import parse_axes
 from .metadata import SCHEMAS, Metadata
 from .naming import ACCEPTED, HEADS_FIRST, Pair, pairs, partner, unknown_change
-from .stored import Contents
+from .stored import Contents, Stored
 
 __all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "read_head", "sample_path"]
 
@@ -55,7 +56,7 @@ def open_capture(
     stored: list[StoredLayer] = []
     used: set[str] = set()
     for position, pair in enumerate(found_pairs):
-        layer_metadata = metadata.layer(position, pair.index, len(found_pairs))
+        layer_metadata = metadata.layer(position, pair.index, len(found_pairs), pair.numbered)
         layer, layer_notes, names = build_layer(
             position, pair, layer_metadata, found.arrays, given, lengths, mask_true
         )
@@ -64,7 +65,8 @@ def open_capture(
         used |= names
     unused = sorted(name for name in found.arrays if name not in used)
     factor = _context_factor(metadata)
-    stored = [_completed(each, pair, unused, factor) for each, pair in zip(stored, found_pairs, strict=True)]
+    left = [found.arrays[name] for name in unused]
+    stored = [_completed(each, pair, left, factor) for each, pair in zip(stored, found_pairs, strict=True)]
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
     notes += [f"layer {layer.index} is not measured: {layer.refusal}" for layer in layers if layer.refusal]
@@ -101,9 +103,10 @@ def open_capture(
     )
 
 
-def _completed(stored: StoredLayer, pair: Pair, unused: Sequence[str], factor: float | None) -> StoredLayer:
+def _completed(stored: StoredLayer, pair: Pair, unused: Sequence[Stored], factor: float | None) -> StoredLayer:
     """Return the layer with what only the whole file tells."""
-    refusal = stored.layer.refusal or unknown_change(pair, unused)
+    refusal = stored.layer.refusal or unknown_change(pair, [array.name for array in unused])
+    refusal = refusal or shaped_like_scores_or_heads(pair, unused, stored.layer.sizes)
     return replace(stored, layer=replace(stored.layer, refusal=refusal, context_factor=factor))
 
 

@@ -59,7 +59,8 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
     """
     if name == "file":
         return file_rule(layer)
-    needs = SCALE_RULES[name].needs
+    rule = SCALE_RULES[name]
+    needs = rule.needs
     factor = told.context_factor or layer.context_factor
     if "context_factor" in needs and factor is None:
         raise InputError(
@@ -67,11 +68,16 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
         )
     if "layer" in needs and not layer.numbered and told.layer is None:
         raise InputError(f"scale {name}: the file does not say the number of the layer; give --layer-index")
+    square = layer.queries == layer.keys
+    if "position" in needs and told.position is None and not (square or layer.causal or layer.rows):
+        raise InputError(f"scale {name}: the file does not say where queries stand; give --position")
     from_start = layer.causal != "bottom_right" and layer.rows is None
     last = (layer.queries if from_start else layer.keys) - 1 if told.position is None else told.position
     number = layer.index if layer.numbered or told.layer is None else told.layer
     setting = Setting(layer.d_k, layer.keys, custom, layer=number, position=last, context_factor=factor or 1.0)
-    return Rule(name, multiplier(name, setting), setting if _OF_ROWS & {*needs} else None, told.position)
+    # The n of rules that normalise is a length of the training texts, not a row's.
+    by_row = rule.normalise == "none" and not _OF_ROWS.isdisjoint(needs)
+    return Rule(name, multiplier(name, setting), setting if by_row else None, told.position)
 
 
 def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
