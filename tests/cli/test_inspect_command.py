@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.cli.main import main
-from cli_runner import SAMPLE, Captured, printed
+from cli_runner import SAMPLE, Captured, printed, refusal
 
 
 def capture_file(folder: Path, q: npt.NDArray[np.float32]) -> str:
@@ -140,3 +140,18 @@ def test_what_is_not_used_is_printed(tmp_path: Path, capsys: Captured) -> None:
     streams = capsys.readouterr()
     assert json.loads(streams.out)["file"]["unused"] == ["layers.0.mlp.act"]
     assert "note: not used: 'layers.0.mlp.act'" in streams.err
+
+
+def test_every_rule_is_replayed(capsys: Captured) -> None:
+    words = ["inspect", SAMPLE, "--layer", "0", "--head", "2", "--rules", "all"]
+    table = printed(words, capsys)
+    assert "file = sqrt_d_k" in table
+    assert "layer 0 head 2 is frozen; layer_norm_sqrt_d_k" in table
+    assert "left out, because they need what the file does not say: yarn, deepseek_v2, longrope" in table
+    [head] = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
+    lines = list(csv.DictReader(io.StringIO(printed([*words, "--format", "csv"], capsys))))
+    assert [row["rule"] for row in lines] == [rule for each in head["replayed"] for rule in each["rules"]]
+    whole = printed(["inspect", SAMPLE, "--layer", "0", "--rules", "all"], capsys)
+    assert whole.startswith("rule")
+    assert "mean KL" in whole
+    assert "leave out --scale" in refusal([*words, "--scale", "none"], capsys)

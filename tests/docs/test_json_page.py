@@ -41,6 +41,7 @@ RUNS = {
     "mechanisms-1": [f"rules --mechanisms {ONE_KEY}"],
     "softmax-1": ["softmax --precision float16", "softmax --scale 0.5"],
     "inspect-1": [f"inspect {SAMPLE}", f"inspect {SAMPLE} --layer 1 --head 2", f"inspect {PADDED}", "inspect {bare}"],
+    "replay-1": [f"inspect --rules all {SAMPLE} --layer 0", "inspect --rules all {one}"],
     "diagnosis-1": [f"diagnose {WRONG}", "diagnose {bare}"],
     "check-1": [f"check {WRONG} --min-file-entropy 1", f"check {SAMPLE} --baseline {WRONG}", "check {broken}"],
     "claims-1": ["claims"],
@@ -72,6 +73,13 @@ def broken(tmp_path: Path) -> str:
     """A capture with a head that is not finite."""
     np.savez(tmp_path / "broken.npz", q=np.full((3, 3), np.nan), k=np.eye(3))
     return str(tmp_path / "broken.npz")
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> str:
+    """A capture of a single key."""
+    np.savez(tmp_path / "one.npz", q=np.ones((1, 3)), k=np.ones((1, 3)))
+    return str(tmp_path / "one.npz")
 
 
 def printed(command: str, capsys: Captured) -> str:
@@ -121,12 +129,13 @@ def test_every_schema_has_a_section() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("schema", RUNS)
 def test_the_fields_that_are_printed_are_those_that_are_documented(
-    schema: str, bare: str, broken: str, capsys: Captured
+    schema: str, bare: str, broken: str, one: str, capsys: Captured
 ) -> None:
     table = {path.strip("`"): set(re.split(", | or ", types)) for path, types, *_ in rows(SECTIONS[schema])}
     found: dict[str, set[str]] = defaultdict(set)
     for command in RUNS[schema]:
-        printed_object = cast("dict[str, Json]", output(command.format(bare=bare, broken=broken), capsys))
+        command = command.format(bare=bare, broken=broken, one=one)
+        printed_object = cast("dict[str, Json]", output(command, capsys))
         assert printed_object["schema"] == f"attn-tui/{schema}"
         for path, kind in fields(printed_object):
             written = documented(path, table)

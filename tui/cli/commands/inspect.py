@@ -40,6 +40,7 @@ class InspectRequest:
     axes: str | None = None
     mask_true: Meaning | None = None
     told: Told = NOTHING  # what the file may not say
+    every_rule: bool = False  # replay every scale rule instead
     remarks: tuple[str, ...] = ()
 
 
@@ -89,6 +90,14 @@ def _add_options(parser: Parser) -> None:
     parser.add(title, "--multiplier", metavar="X", help="the multiplier of --scale custom (not a divisor)")
     parser.add(
         title,
+        "--rules",
+        metavar="all",
+        choices=("all",),
+        help="replay every scale rule on 64 rows of each head: how far attention would be from the original, and "
+        "which rule makes a frozen head healthy",
+    )
+    parser.add(
+        title,
         "--context-factor",
         metavar="X",
         help=f"how many times longer the context was made after training, if the file lacks the model's "
@@ -125,6 +134,8 @@ def _request(given: Given) -> InspectRequest:
     custom = float(value_of(FIELD["multiplier"], texts.get("multiplier", "1")))
     needs = SCALE_RULES[scale].needs if scale in SCALE_RULES else ()
     told: dict[str, Any] = {}
+    if "rules" in given and scale is not None:
+        raise UsageError("--rules all replays every rule; leave out --scale")
     remarks = [no_effect("--multiplier")] if "multiplier" in texts and scale != "custom" else []
     for option, name in (("context_factor", "context_factor"), ("position", "position"), ("layer_index", "layer")):
         if option in given:
@@ -140,6 +151,7 @@ def _request(given: Given) -> InspectRequest:
         given.get("axes"),
         given.get("mask_true"),
         Told(**told),
+        "rules" in given,
         tuple(remarks),
     )
 
@@ -169,6 +181,10 @@ def run(request: InspectRequest, output: Output) -> int:
     for note in capture.notes:
         say(f"note: {note}", messages)
     chosen = chosen_heads(capture, request.layer, request.head)
+    if request.every_rule:
+        from ..replaying import print_replay
+
+        return print_replay(capture, chosen, request.told, output)
     one = len(chosen) == 1
     other = request.scale or "file"
     names = ("none" if other == "file" else other, "file") if one else (other,)

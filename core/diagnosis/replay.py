@@ -1,0 +1,183 @@
+"""Replay every scale rule on a captured head: what its attention would have been.
+
+The divergence of the original weights p from those replayed needs only each rule's log-sum-exp:
+KL = (lse_r − lse_0) − Σ p (z_r − z_0). Soft-cap, bias, mask and sink stay as they are; factors that are inside the
+stored q and k are divided out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..attention.normalise import normalised
+from ..captures.capture import NOTHING, Layer, Told
+from ..captures.head import CaptureFile, Head, read_head
+from ..captures.rules import Rule, file_rule, multipliers, named_rule, shown_multiplier
+from ..errors import InputError
+from ..scales import SCALE_RULES, Normalise
+from .fitting.model import dot, softmax
+from .subject import Indices
+
+ROWS = 64  # of a head that are replayed
+_MOST_TEXTS = 4
+_ONE_HOT = 0.95
+_FROZEN, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln n)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One rule, or several that give the same weights at this head; means over rows."""
+
+    rules: tuple[str, ...]
+    multiplier: float  # of q·k without stored factors; for the last query, if rows differ
+    divergence: float  # KL(original ‖ replayed), nats
+    entropy: float  # nats
+    entropy_change: float  # nats, from the original
+    one_hot_rows: float  # share
+    freezing_ratio: float | None  # σ of a row's logits over √(2 ln n); None if no row sees two keys
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A head under every rule; the original, the file's own scale, comes first."""
+
+    layer: Layer
+    head: int
+    replayed: tuple[Replayed, ...]
+    left_out: tuple[str, ...]  # rules that need what the file does not say, or have no multiplier here
+
+    @property
+    def thawing(self) -> Replayed | None:
+        """The rule of least divergence that makes a frozen head healthy; None if it is not frozen or none does."""
+        original, *others = self.replayed
+        if original.freezing_ratio is None or original.freezing_ratio < _FROZEN:
+            return None
+        able = [each for each in others if each.freezing_ratio is not None and each.freezing_ratio < _HEALTHY]
+        return min(able, key=lambda each: each.divergence, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Some rows of a head, [texts, rows, …], and what their logits consist of beside scaled scores."""
+
+    q: FloatArray
+    k: FloatArray
+    seen: BoolArray | None
+    bias: FloatArray | None
+    counts: Indices  # visible keys, [texts, rows]
+    used: BoolArray  # rows that see a key
+    at: slice
+
+
+def replay(capture: CaptureFile, layer: Layer, head: int, told: Told = NOTHING, rows: int = ROWS) -> Replay:
+    """Replay every rule of SCALE_RULES on some rows of a head; raise CaptureError if it cannot be read."""
+    data = read_head(capture, layer, head)
+    part = _rows(data, layer, rows)
+    rules, left_out = _rules(layer, told)
+    scores: dict[Normalise, FloatArray] = {}
+    seen = np.ones((1, 1, 1), np.bool_) if part.seen is None else part.seen
+    original: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    found: dict[tuple[float, ...], Replayed] = {}
+    for rule in rules:
+        how = rule.normalise
+        if how not in scores:
+            scores[how] = normalised(part.q, how) @ normalised(part.k, how).mT
+        z = _logits(scores[how], rule, layer, data, part)
+        soft = softmax(z, part.seen, data.sink)
+        lse = soft.lse[..., 0]
+        if original is None:
+            original = soft.p, z, lse
+        p, z_0, lse_0 = original
+        shift = np.where(seen, z - z_0, 0)
+        used = part.used
+        divergence = float(np.mean(((lse - lse_0) - dot(p, shift))[used]))
+        entropies = (lse - dot(soft.p, np.where(seen, z, 0)))[used]
+        if data.sink is not None:  # entropy of the weights, without the sink's share
+            entropies = -dot(soft.p, np.log(np.where(soft.p > 0, soft.p, 1)))[used]
+        key = (round(divergence, 12), *(float(f"{number:.10g}") for number in lse[used][:3]))
+        if key in found and rule.name != "file":
+            found[key] = replace(found[key], rules=(*found[key].rules, rule.name))
+            continue
+        entropy = float(np.mean(entropies))
+        first = next(iter(found.values()), None)
+        found[key] = Replayed(
+            rules=(rule.name,),
+            multiplier=shown_multiplier(rule, layer, data),
+            divergence=max(divergence, 0.0),
+            entropy=entropy,
+            entropy_change=0.0 if first is None else entropy - first.entropy,
+            one_hot_rows=int(np.count_nonzero(soft.p.max(axis=-1)[used] > _ONE_HOT)) / max(int(used.sum()), 1),
+            freezing_ratio=_freezing(z, part, seen),
+        )
+    return Replay(layer, head, tuple(found.values()), left_out)
+
+
+def _rules(layer: Layer, told: Told) -> tuple[list[Rule], tuple[str, ...]]:
+    """Return the file's rule and every other that this layer has a multiplier for, and the names of the rest."""
+    found, left_out = [file_rule(layer)], list[str]()
+    for name in SCALE_RULES:
+        if name == "custom":
+            continue
+        try:
+            found.append(named_rule(name, layer, told=told))
+        except InputError:
+            left_out.append(name)
+    return found, tuple(left_out)
+
+
+def _rows(data: Head, layer: Layer, rows: int) -> _Rows:
+    texts = slice(0, min(layer.batch, _MOST_TEXTS))
+    step = max(1, -(-layer.queries // rows))
+    at = slice((layer.queries - 1) % step, layer.queries, step)
+    q, k = data.q[texts, at].astype(np.float64), data.k[texts].astype(np.float64)
+    shape = (q.shape[0], q.shape[1], k.shape[1])
+    seen = None
+    if data.visibility is not None:
+        seen = np.broadcast_to(~data.visibility.hidden(texts, at), shape)
+    counts: Indices = np.full(shape[:2], shape[2], np.intp)
+    if seen is not None:
+        counts = np.asarray(np.count_nonzero(seen, axis=-1), np.intp)
+    bias = None
+    if data.biases:
+        bias = np.broadcast_to(sum(each.of(texts, at).astype(np.float64) for each in data.biases), shape)
+    return _Rows(q, k, seen, bias, counts, counts > 0, at)
+
+
+def _logits(scores: FloatArray, rule: Rule, layer: Layer, data: Head, part: _Rows) -> FloatArray:
+    by = multipliers(rule, layer, data)
+    factors = by(part.counts, part.at)[..., np.newaxis] if callable(by) else np.float64(by)
+    z: FloatArray = np.multiply(scores, factors)
+    if layer.softcap is not None:
+        z = layer.softcap * np.tanh(z / layer.softcap)
+    return z if part.bias is None else np.add(z, part.bias)
+
+
+def _freezing(z: FloatArray, part: _Rows, seen: BoolArray) -> float | None:
+    """Return the mean of σ/√(2 ln n) over rows that see at least two keys."""
+    wide = part.counts > 1
+    if not wide.any():
+        return None
+    shown = np.where(seen, z, 0)
+    mean = shown.sum(axis=-1) / np.maximum(part.counts, 1)
+    away = np.where(seen, z - mean[..., np.newaxis], 0)
+    deviation = np.sqrt(dot(away, away)[wide] / part.counts[wide])
+    return float(np.mean(deviation / np.sqrt(2 * np.log(part.counts[wide]))))
+
+
+def average(replays: Sequence[Replay]) -> list[tuple[str, float, float, float]]:
+    """Return for each rule its name and the means over heads of divergence, entropy change and one-hot rows."""
+    sums: dict[str, list[tuple[float, float, float]]] = {}
+    for each in replays:
+        for result in each.replayed:
+            for name in result.rules:
+                sums.setdefault(name, []).append((result.divergence, result.entropy_change, result.one_hot_rows))
+    means: list[tuple[str, float, float, float]] = []
+    for name, found in sums.items():
+        divergence, change, one_hot = (sum(part) / len(found) for part in zip(*found, strict=True))
+        means.append((name, divergence, change, one_hot))
+    return means

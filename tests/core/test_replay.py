@@ -1,0 +1,98 @@
+"""Every scale rule replayed on a captured head."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from attn_tui.core.captures.reader import open_capture, read_head, sample_path
+from attn_tui.core.diagnosis.replay import replay
+from attn_tui.core.scales import SCALE_RULES
+from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
+
+Array = npt.NDArray[Any]
+
+
+def weights(z: Array, seen: Array) -> Array:
+    e = np.exp(np.where(seen, z - z.max(axis=-1, keepdims=True), -np.inf))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def divergence(p: Array, r: Array) -> float:
+    return float((p * np.log(np.where(p > 0, p / np.where(r > 0, r, 1), 1))).sum(axis=-1).mean())
+
+
+@pytest.mark.parametrize("head", [0, 5])
+def test_divergence_and_entropy_are_those_of_the_weights(head: int) -> None:
+    capture = open_capture(sample_path())
+    layer = capture.layers[1]
+    data = read_head(capture, layer, head)
+    s = data.q[0].astype(np.float64) @ data.k[0].astype(np.float64).T
+    found = replay(capture, layer, head, rows=layer.queries)
+    everything = np.ones_like(s, np.bool_)
+    p = weights(s / np.sqrt(32), everything)
+    for rule, multiplier in (("none", 1.0), ("d_k", 1 / 32), ("log_d_k", 1 / np.log(32)), ("gemma", 1 / 16)):
+        r = weights(multiplier * s, everything)
+        [one] = [each for each in found.replayed if rule in each.rules]
+        assert one.multiplier == pytest.approx(multiplier)
+        assert one.divergence == pytest.approx(divergence(p, r), abs=1e-9)
+        entropy = float(-(r * np.log(np.where(r > 0, r, 1))).sum(axis=-1).mean())
+        assert one.entropy == pytest.approx(entropy, abs=1e-9)
+        assert one.one_hot_rows == float((r.max(axis=-1) > 0.95).mean())
+
+
+def test_the_original_comes_first_and_equal_rules_are_merged() -> None:
+    capture = open_capture(sample_path())
+    found = replay(capture, capture.layers[0], 3)
+    assert found.replayed[0].rules[:2] == ("file", "sqrt_d_k")
+    assert (found.replayed[0].divergence, found.replayed[0].entropy_change) == (0, 0)
+    named = [rule for each in found.replayed for rule in each.rules]
+    assert sorted([*named, *found.left_out]) == sorted(["file", *(name for name in SCALE_RULES if name != "custom")])
+    assert ("mup", "sqrt_half_d_k") in [each.rules for each in found.replayed]  # 8/32 = 1/√16
+
+
+def test_a_frozen_head_is_thawed_by_the_nearest_rule() -> None:
+    capture = open_capture(sample_path())
+    frozen, healthy = replay(capture, capture.layers[0], 2), replay(capture, capture.layers[0], 0)
+    assert healthy.thawing is None
+    assert frozen.thawing is not None
+    able = [each for each in frozen.replayed if each.freezing_ratio is not None and each.freezing_ratio < 0.5**0.5]
+    assert frozen.thawing.divergence == min(each.divergence for each in able)
+
+
+def test_sampled_rows_are_near_all_rows() -> None:
+    capture = open_capture(sample_path())
+    some, every = (replay(capture, capture.layers[2], 4, rows=rows) for rows in (32, 70))
+    for a, b in zip(some.replayed, every.replayed, strict=True):
+        assert a.rules == b.rules
+        assert a.entropy == pytest.approx(b.entropy, abs=0.3)
+
+
+def test_masks_soft_caps_biases_sinks_and_stored_factors_stay(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    q, k, bias = rng.normal(size=(1, 1, 12, 16)), rng.normal(size=(1, 1, 12, 16)), rng.normal(size=(1, 1, 12, 12))
+    stored = {"q": q / 4, "k": k, "bias": bias, "sinks": np.array([0.5])}
+    metadata = {
+        "schema": "attn-tui/qk-2", "causal": "true", "softcap": "3", "prescaled": json.dumps([0.25, 1]), "scale": "1"
+    }  # fmt: skip
+    file = tmp_path / "capture.safetensors"
+    save_file(
+        {f"layers.0.attn.{name}": np.ascontiguousarray(array) for name, array in stored.items()}, file, metadata
+    )
+    capture = open_capture(file)
+    found = replay(capture, capture.layers[0], 0)
+    seen = np.tri(12, dtype=np.bool_)
+
+    def softmax(multiplier: float) -> tuple[Array, Array]:
+        z = 3 * np.tanh(multiplier * (q[0, 0] @ k[0, 0].T) / 3) + bias[0, 0]
+        e = np.where(seen, np.exp(z), 0)
+        total = e.sum(axis=-1, keepdims=True) + np.exp(0.5)
+        return e / total, np.exp(0.5) / total[:, 0]
+
+    (p, p_sink), (r, r_sink) = softmax(1 / 4), softmax(1.0)
+    [one] = [each for each in found.replayed if "none" in each.rules]
+    with_sink = divergence(p, r) + float((p_sink * np.log(p_sink / r_sink)).mean())
+    assert one.divergence == pytest.approx(with_sink, abs=1e-9)
+    assert "sqrt_d_k" in found.replayed[0].rules
