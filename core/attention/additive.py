@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 
-# Hidden units in a block, which fits into a core's second-level cache.
+# Numbers in a block, which fits into a core's second-level cache.
 BLOCK = 1 << 17
 
 
@@ -64,9 +64,20 @@ def additive_gradients(
     return (d_a @ weights.w_q.T).reshape(q.shape), (d_b @ weights.w_k.T).reshape(k.shape), d_weights
 
 
+def product(x: FloatArray, w: FloatArray) -> FloatArray:
+    """Return x @ w; if x is wider than w, some rows of w at a time, because all of them may fill gigabytes."""
+    if x.dtype == w.dtype:
+        return x @ w
+    step = max(BLOCK // max(w.shape[1], 1), 1)
+    found = np.zeros((*x.shape[:-1], w.shape[1]), np.result_type(x, w))
+    for first in range(0, len(w), step):
+        found += x[..., first : first + step] @ w[first : first + step].astype(found.dtype)
+    return found
+
+
 def _pre_activations(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> tuple[FloatArray, FloatArray]:
     """Return W₁q + b (heads, m, h) and W₂k (heads, n, h), with all leading axes merged."""
-    a, b = q @ weights.w_q + weights.bias, k @ weights.w_k
+    a, b = product(q, weights.w_q) + weights.bias, product(k, weights.w_k)
     return a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..errors import InputError
-from .additive import AdditiveWeights, additive_scores
+from .additive import AdditiveWeights, additive_scores, product
 from .normalise import normalised
 
 Mechanism: TypeAlias = Literal["dot_product", "additive", "cosine", "bilinear"]
@@ -90,7 +90,7 @@ def scores(q: FloatArray, k: FloatArray, mechanism: Mechanism = "dot_product", w
     if isinstance(weights, AdditiveWeights):
         found = additive_scores(folded, k, weights)
     elif isinstance(weights, BilinearWeights):
-        found = folded @ weights.w @ k.mT
+        found = product(folded, weights.w) @ k.mT
     elif mechanism == "cosine":
         found = normalised(folded, "l2") @ normalised(k, "l2").mT
     else:

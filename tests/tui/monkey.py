@@ -32,7 +32,7 @@ ARROWS = ["\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"]
 NAMED = ["\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "\t", "\x1b[Z", "\r", "\x7f", "\x1b[3~", "\x10", "\x1bOP"]
 LETTERS = [chr(code) for code in range(32, 127) if chr(code) not in "q/~"]  # q ends it; no path leads elsewhere
 WORDS = ["0", "-", "1e9", "64", "2.5", "nan", "causal", "x" * 40, "9999", ".", "−3"]
-MOST_MEMORY = 3 << 10  # MB; the weights of additive attention at the largest d_k need two thirds
+MOST_MEMORY = 5 << 10  # MB; weights of additive attention at the largest d_k, rounded, need four fifths
 LARGE = 1 << 20  # scores and components of a measurement that still takes milliseconds
 
 
