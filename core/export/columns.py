@@ -41,14 +41,21 @@ def freezing_json(freezing: Freezing | None) -> dict[str, Any] | None:
 
 
 def estimate_json(estimate: Estimate) -> dict[str, float | None]:
-    """Return a value and its standard error."""
-    return {"value": existing(estimate.value), "stderr": existing(estimate.stderr)}
+    """Return a value and its standard error; if only a lower bound of it is known, None and the bound."""
+    value, stderr = existing_pair(estimate)
+    found = {"value": value, "stderr": stderr}
+    return found | {"stderr_at_least": existing(estimate.stderr)} if estimate.is_rough else found
+
+
+def existing_pair(estimate: Estimate) -> tuple[float | None, float | None]:
+    """Return a value and its standard error, None where they do not exist or only a bound is known."""
+    return existing(estimate.value), None if estimate.is_rough else existing(estimate.stderr)
 
 
 def values(column: Column) -> Iterator[list[Any]]:
     """Yield the last cells of a CSV line for each value: the statistic, the value and its standard error."""
     for name, estimate in column.measured.items():
-        yield [name, existing(estimate.value), existing(estimate.stderr)]
+        yield [name, *existing_pair(estimate)]
 
 
 def statistics_table(
@@ -99,12 +106,12 @@ def statistic_name(statistic: Statistic) -> str:
 
 
 def cell(estimate: Estimate, statistic: Statistic) -> str:
-    """Return a value as `4.371 ± 0.002`, shares in per cent."""
+    """Return a value as `4.371 ± 0.002`, or `± ≥ 0.002` if its error may be larger; shares in per cent."""
     value, stderr = existing(estimate.value), existing(estimate.stderr)
     if value is None:
         return NONE
     factor, unit = (100, " %") if statistic.unit == "share" else (1, "")
-    deviation = "" if stderr is None else f" ± {factor * stderr:.2g}"
+    deviation = "" if stderr is None else f" ±{' ≥' if estimate.is_rough else ''} {factor * stderr:.2g}"
     return f"{digits(factor * value)}{deviation}{unit}"
 
 

@@ -13,7 +13,7 @@ from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
 from ..statistics.status import Status
 from ..theory.prediction import status_given
-from .columns import cell, estimate_json, freezing_json
+from .columns import cell, estimate_json, existing_pair, freezing_json
 from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_page, version
 from .words import notable_words
 
@@ -99,7 +99,7 @@ def rules_csv(rules: RulesResult) -> str:
     for row in rules.sorted:
         line = [*asked.values(), row.rule, row.multiplier]
         for name in MEASURED:
-            line += map(existing, row.estimate(name))
+            line += existing_pair(row.estimate(name))
         lines.append([*line, rules.status(row), *map(existing, rules.curves.values[row.rule])])
     return csv_text(header, lines)
 
@@ -160,7 +160,7 @@ def mechanisms_csv(found: MechanismsResult) -> str:
     header += [title for name in names for title in (name, f"{name}_stderr")]
     lines: list[list[Any]] = []
     for row in found.rows:
-        numbers = [existing(number) for estimate in row.measured.values() for number in estimate]
+        numbers = [number for estimate in row.measured.values() for number in existing_pair(estimate)]
         place = [*asked.values(), row.d_k, row.mechanism, row.rule, row.multiplier]
         lines.append([*place, *numbers, existing(row.largest), existing(row.bound)])
     return csv_text([*header, "largest_score", "score_bound"], lines)

@@ -10,7 +10,7 @@ from ..parameters import FIELD, FIELDS, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.measurement import Column, Estimate
 from ..theory.prediction import status_given
-from .columns import COLUMN, THEORY, THEORY_ARITHMETIC, cell, column_json, freezing_json
+from .columns import COLUMN, THEORY, THEORY_ARITHMETIC, cell, column_json, existing_pair, freezing_json
 from .formats import Say, csv_text, existing, json_text, markdown_page, version
 from .words import notable_words, parameter_word, theory_title
 
@@ -122,7 +122,7 @@ def sweep_csv(sweep: SweepResult) -> str:
         place = [getattr(point.parameters, name) for name in asked]
         for column, exact in zip(point.measurement.columns, prediction.columns, strict=True):
             for name in names:
-                numbers = [existing(number) for number in (*column.measured[name], exact.values[name])]
+                numbers = [*existing_pair(column.measured[name]), existing(exact.values[name])]
                 lines.append([*place, column.rule, column.multiplier, name, *numbers, THEORY_ARITHMETIC, reached])
     return csv_text([*asked, *COLUMN, *THEORY, "reached"], lines)
 

@@ -13,6 +13,7 @@ from ..statistics import tally
 from ..statistics.measurement import Column, Measurement
 from . import one_pass, two_pass
 from .numerics import Numerics, numerics
+from .rare_draws import with_rough_errors
 from .sampling import Draws
 from .scoring import empty_tally, fits, grow, is_one_pass, rules_of, weights_of
 
@@ -39,7 +40,8 @@ class RunStep:
             measured = dict(column.measured)
             if self.numerics is not None:
                 measured |= self.numerics.estimates(index, draws)
-            columns.append(replace(column, multiplier=c, measured=measured))
+            column = replace(column, multiplier=c, measured=measured)
+            columns.append(with_rough_errors(self.parameters, column, draws))
         return Measurement(self.parameters, draws, self.parameters.batch, tuple(columns))
 
 

@@ -66,9 +66,10 @@ class Target:
         FIELD["batch"].check(self.most_draws)
 
     def reached(self, columns: Sequence[Column]) -> bool:
-        """Return whether these columns are precise enough."""
+        """Return whether these columns are precise enough; a rough standard error may be larger than it says."""
         estimates = [column.measured[self.statistic] for column in columns]
-        return all(e.value is None or (e.stderr is not None and e.stderr <= self.stderr) for e in estimates)
+        known = [e for e in estimates if e.value is not None]
+        return all(not e.is_rough and e.stderr is not None and e.stderr <= self.stderr for e in known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from ..statistics.measurement import Measurement
 from ..statistics.merge import merge
 from . import experiment
 from .growing_scores import STRIDE, GrowingScores, advance
+from .rare_draws import with_rough_errors
 from .results import Point, Step, Target
 from .sampling import Draws
 from .scoring import is_one_pass
@@ -162,10 +163,11 @@ def _group(p: Parameters, group: list[int], target: Target | None, executor: Exe
     while missing:
         for fraction, d_k in _batch(p, draws, missing, kept, executor):
             if d_k is not None:
-                columns = tally.columns(kept[d_k], draws.stop, unbiased=True)
+                subject = replace(p, d_k=d_k, batch=draws.stop)
+                found = tally.columns(kept[d_k], draws.stop, unbiased=True)
+                columns = tuple(with_rough_errors(subject, column, draws.stop) for column in found)
                 reached = target is None or target.reached(columns)
                 if reached or draws.stop == most_draws:
-                    subject = replace(p, d_k=d_k, batch=draws.stop)
                     known[d_k] = Point(Measurement(subject, draws.stop, draws.stop, columns), reached)
                     del kept[d_k]
             points: list[Point] = []

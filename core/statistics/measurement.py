@@ -20,6 +20,17 @@ class Estimate(NamedTuple):
     value: float | None
     stderr: float | None
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether the standard error is only known to be at least `stderr`."""
+        return isinstance(self, RoughEstimate)
+
+
+class RoughEstimate(Estimate):
+    """An estimate whose standard error is at least `stderr`: it depends on draws too rare to be among these."""
+
+    __slots__ = ()
+
 
 @dataclass(frozen=True, eq=False)
 class Column:

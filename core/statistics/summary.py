@@ -3,12 +3,16 @@
 Sums are kept per draw because draws are independent, while rows of one draw share its keys. Every statistic is a
 smooth function of sums, so the delete-one jackknife over draws gives all standard errors, and removes the bias of
 order 1/draws that squares, roots and ratios of sample means have (Efron & Stein 1981).
+
+A mean has the textbook standard error. What depends on squares and fourth powers is skewed over draws: there the
+farther end of a skewness-corrected interval decides (`skewness_factors`), because ± goes both ways. An interval of
+95 % takes Student's t for the number of draws: 2.13 standard errors of 16 draws, 3.18 of 4.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -24,6 +28,11 @@ from .measurement import Estimate
 
 GROUPS = 16  # groups of draws that the standard errors of medians leave out one at a time
 _AT_ONCE = 1 << 20  # norms processed at once; beyond, memory costs more than calls
+_NORMAL = 1.96  # normal deviate of a 95 % interval
+# The statistics whose standard errors are widened for skewness.
+_SKEWED = frozenset(
+    {"logit_variance", "logit_std", "logit_excess_kurtosis", "row_mean_share", "median", "rms", "top1_share"}
+)
 
 Sums: TypeAlias = Mapping[str, FloatArray]  # sums over the rows of each draw; every array (draws,)
 
@@ -140,7 +149,8 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     """Return the statistics of gradients from ‖∂L/∂q‖ (draws, rows), without those that are NaN.
 
     Medians are not functions of sums: standard errors come from the jackknife that leaves out one of at most GROUPS
-    groups of draws, which is also consistent for quantiles if a group has many rows (Shao & Wu 1989).
+    groups of draws, which is also consistent for quantiles if a group has many rows (Shao & Wu 1989). The share of
+    the top 1 % counts whole rows; its error includes what the part of a row beyond 1 % adds.
     """
     draws = len(norms)
     groups = min(draws, GROUPS)
@@ -148,7 +158,8 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
     group_of = np.repeat(range(groups), sizes)
     missing = np.isnan(norms)
     partial = bool(missing.any())
-    everything = norm_statistics(norms[~missing] if partial else norms.ravel())
+    seen = norms[~missing] if partial else norms.ravel()
+    everything = norm_statistics(seen)
     at_once = groups if groups * norms.size <= _AT_ONCE and not partial else 1
     left_out: list[FloatArray] = []  # (statistics, groups), each of all other groups
     for _, alike in groupby(range(groups), key=sizes.__getitem__):
@@ -158,13 +169,45 @@ def estimates_of_norms(norms: FloatArray) -> Mapping[str, Estimate]:
             stays = group_of != some[:, np.newaxis]
             left = np.broadcast_to(norms, (len(some), *norms.shape))[stays].reshape(len(some), -1)
             left_out.append(np.stack(norm_statistics(left[~np.isnan(left)][np.newaxis] if partial else left)))
-    spreads = np.sqrt((groups - 1) * np.hstack(left_out).var(axis=1))
+    spreads = _standard_errors(everything._fields, np.hstack(left_out))
+    spreads[everything._fields.index("top1_share")] = math.hypot(spreads[-1], _share_beyond(seen))
     found: dict[str, Estimate] = {}
     for name, value, spread in zip(everything._fields, everything, spreads.tolist(), strict=True):
         exists = math.isfinite(value)
         stderr = spread if exists and math.isfinite(spread) else None
         found[f"grad_q_{name}"] = Estimate(float(value) if exists else None, stderr)
     return found
+
+
+def skewness_factors(values: FloatArray) -> FloatArray:
+    """Return by how much to widen the standard error of each mean over m values (…, m), at least 1.
+
+    The 95 % interval, corrected for the values' skewness γ, reaches z + |γ|(2z² + 1)/(6√m) standard errors towards
+    their tail, z = 1.96 (Johnson 1978, Modified t tests; Hall 1992, On the removal of skewness by transformation).
+    The factor is the ratio to z. From γ² is subtracted what m normal values show by chance.
+    """
+    m = values.shape[-1]
+    away = values - values.mean(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away /= np.abs(away).max(axis=-1, keepdims=True)  # so that no power overflows
+        squares = np.square(away)
+        observed = np.square((squares * away).mean(axis=-1)) / squares.mean(axis=-1) ** 3
+    excess = observed - 6 * (m - 2) / ((m + 1) * (m + 3))
+    skewness = np.sqrt(np.where(excess > 0, excess, 0))
+    return 1 + skewness * (2 * _NORMAL**2 + 1) / (6 * _NORMAL * math.sqrt(m))
+
+
+def _standard_errors(names: Iterable[str], without: FloatArray) -> FloatArray:
+    """Return the standard error of each statistic from its values (statistics, m) without one of m draws."""
+    jackknife = np.sqrt((without.shape[1] - 1) * without.var(axis=1))
+    return np.where([name in _SKEWED for name in names], skewness_factors(without), 1.0) * jackknife
+
+
+def _share_beyond(norms: FloatArray) -> float:
+    """Return the share of Σ‖·‖² by which the largest 1 % of rows (rows,), rounded up to whole rows, exceed 1 %."""
+    rows, squares = len(norms), np.square(norms, dtype=np.float64)
+    top, total = -(-rows // 100), float(squares.sum())
+    return (top - rows / 100) * float(np.partition(squares, rows - top)[rows - top]) / total if total else 0.0
 
 
 def _over_rows(values: npt.ArrayLike) -> FloatArray:
@@ -216,8 +259,7 @@ def _jackknife(statistics: Mapping[str, FloatArray], unbiased: bool) -> dict[str
     values = np.stack([*statistics.values()])
     draws = values.shape[1] - 1
     plain, without = values[:, -1], values[:, :-1]
-    mean = without.mean(axis=1)
-    stderr = np.sqrt((draws - 1) / draws * np.square(without - mean[:, np.newaxis]).sum(axis=1))
+    mean, stderr = without.mean(axis=1), _standard_errors(statistics, without)
     value = np.where(np.isfinite(mean) & unbiased, draws * plain - (draws - 1) * mean, plain)
     return {
         name: Estimate(v if math.isfinite(v) else None, e if draws > 1 and math.isfinite(e) else None)

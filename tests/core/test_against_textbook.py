@@ -242,4 +242,6 @@ def test_standard_errors_of_gradients_and_numerics_are_their_spread_over_seeds(
     for name in checked:
         values, stderr = np.array([measured[name] for measured in columns], float).T
         # A spread over 100 seeds is known to 7 %; the jackknife of eight draws is a little too large for medians.
-        assert 0.8 < math.sqrt(np.square(stderr).mean()) / values.std(ddof=1) < 1.3, name
+        # It is wider where draws are skewed, and of the top 1 % it includes the rounding to whole rows.
+        most = 2.0 if name in textbook.SKEWED else 1.3
+        assert 0.8 < math.sqrt(np.square(stderr).mean()) / values.std(ddof=1) < most, name

@@ -29,6 +29,7 @@ def repeated() -> dict[tuple[str, str], Any]:
     return {key: values for key, values in estimates.items() if not np.isnan(values).any()}
 
 
+SKEWED = ("logit_excess_kurtosis", "row_mean_share", "grad_q_median", "grad_q_rms", "grad_q_top1_share")
 EXACT = {
     "logit_mean": 0.0,
     "logit_variance": D,
@@ -57,10 +58,11 @@ def test_deviations_from_the_exact_value_have_the_spread_of_students_t(
 
 @pytest.mark.slow
 def test_every_standard_error_is_the_spread_over_seeds(repeated: dict[tuple[str, str], Any]) -> None:
+    """Where draws are skewed it is somewhat more, to reach the farther side (`test_coverage` says why)."""
     assert len(repeated) > len(STATISTICS)  # of two columns
     for key, (values, stderr) in repeated.items():
-        spread, claimed = values.std(ddof=1), math.sqrt(np.square(stderr).mean())
-        assert claimed == pytest.approx(spread, rel=0.1), key
+        claimed, spread = math.sqrt(np.square(stderr).mean()), values.std(ddof=1)
+        assert 0.9 * spread <= claimed <= (1.8 if key[1] in SKEWED else 1.1) * spread, (key, claimed, spread)
 
 
 @pytest.mark.slow
@@ -77,4 +79,5 @@ def test_scores_of_every_law_have_the_mean_and_variance_of_its_closed_form(
     for name, exact in (("logit_mean", score_mean(p)), ("logit_variance", score_std(p) ** 2)):
         values, stderr = np.array([measured[name] for measured in seeds], float).T
         assert abs(values.mean() - exact) < 4 * values.std() / math.sqrt(len(values)), name
-        assert math.sqrt(np.square(stderr).mean()) == pytest.approx(values.std(ddof=1), rel=0.35), name
+        ratio = math.sqrt(np.square(stderr).mean()) / values.std(ddof=1)
+        assert 0.7 < ratio < (2 if correlation and name == "logit_variance" else 1.35), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...core.statistics.measurement import Estimate
 from .glyphs import Glyphs
 
 POINT = 5  # cells before the decimal point: a sign and four digits
@@ -70,6 +71,18 @@ def error(stderr: float | None, glyphs: Glyphs) -> str:
         return "0.0010"
     decimals = max(0, 1 - math.floor(math.log10(stderr)))
     return f"{stderr:.{decimals}f}"[:STDERR].ljust(STDERR)
+
+
+def spread(estimate: Estimate, factor: int, glyphs: Glyphs) -> str:
+    """Return ` ±` and `factor` times the standard error; `±≥` if it is at least that, blank if there is none.
+
+    In ASCII that is ` +-` or `+->`.
+    """
+    sign = glyphs.say("±")
+    if estimate.stderr is None:
+        return " " * (1 + len(sign)) + error(None, glyphs)
+    rough = ">" if glyphs.ascii else "≥"
+    return (f"{sign}{rough}" if estimate.is_rough else f" {sign}") + error(factor * estimate.stderr, glyphs)
 
 
 def percent(share: float) -> str:

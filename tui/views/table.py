@@ -15,7 +15,7 @@ from ...core.statistics.measurement import Column, Estimate, Measurement
 from ...core.theory.prediction import status_given
 from .glyphs import Glyphs
 from .lines import PRINTED, Line, Role, Span, fitted
-from .numbers import STDERR, VALUE, aligned, error, short
+from .numbers import STDERR, VALUE, aligned, short, spread
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ...core.theory.prediction import Freezing, PredictedColumn, Theory
@@ -283,8 +283,8 @@ def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple
     unit = "%" if factor == 100 and value is not None else " "
     if estimate.stderr is None:
         return aligned(value, glyphs), f" {unit}".ljust(CELL - VALUE)
-    sign, gap = (" +-", "") if glyphs.ascii else (" ±", " ")
-    return aligned(value, glyphs), f"{sign}{error(factor * estimate.stderr, glyphs)}{unit}{gap}"
+    gap = "" if glyphs.ascii else " "
+    return aligned(value, glyphs), f"{spread(estimate, factor, glyphs)}{unit}{gap}"
 
 
 def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:

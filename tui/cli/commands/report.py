@@ -68,8 +68,9 @@ COMMAND = Command(
     description="""\
 Draw random queries and keys and print the statistics of their attention,
 unscaled and under a scale rule: the table, summary and histograms of the Lab.
-Every ± is a standard error over the independent draws of the batch; theory is
-the exact value, if one is known.""",
+Every ± is a standard error over the independent draws of the batch, or ±≥ a
+lower bound of it if what decides is too rare for a few draws; theory is the
+exact value, if one is known.""",
     examples="""\
 examples:
   attn-tui report                                   d_k 64, scaled by 1/√d_k

@@ -57,6 +57,7 @@ def _measured(row: RuleRow, glyphs: Glyphs) -> str:
         if estimate.value is None:
             continue
         factor, unit = (100, " %") if percent else (1, "")
-        spread = "" if not estimate.stderr else f" ± {error(factor * estimate.stderr, glyphs).strip()}"
+        sign = "± ≥" if estimate.is_rough else "±"
+        spread = "" if not estimate.stderr else f" {sign} {error(factor * estimate.stderr, glyphs).strip()}"
         parts.append(f"{words_of(column)} {short(factor * estimate.value, glyphs)}{spread}{unit}")
     return " · ".join(parts) + "."

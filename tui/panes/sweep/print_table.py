@@ -11,7 +11,7 @@ from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
 from ...views.glyphs import Glyphs
 from ...views.histograms import axis_span, sparkline
 from ...views.lines import Line, Role, fitted, line_width
-from ...views.numbers import error, on_the_point, short
+from ...views.numbers import on_the_point, short, spread
 from ...views.table import COLUMN_ROLES, is_far
 
 _GAP = 3  # cells between blocks
@@ -138,7 +138,7 @@ def _column(
     known = any(number is not None for number in exact)
     rows: list[Line] = []
     for at, estimate in enumerate(found):
-        line: Line = ((texts[at], role), (_spread(estimate.stderr, factor, glyphs) if errors else "", "dim"))
+        line: Line = ((texts[at], role), (spread(estimate, factor, glyphs) if errors else "", "dim"))
         if known:
             sign = "!" if is_far(deviations[at][index].get(statistic.name)) else " "
             line = (*line, (sign, "alert"), (texts[len(found) + at].rjust(len(_EXACT)), "theory"))
@@ -146,11 +146,6 @@ def _column(
     width = line_width(rows[0])
     titles: list[Line] = [((" " * width, "text"),), ((role.ljust(width), role),)]
     return _Block([*titles, (((_EXACT if known else "").rjust(width), "theory"),)], rows)
-
-
-def _spread(stderr: float | None, factor: int, glyphs: Glyphs) -> str:
-    sign = glyphs.say(" ±")
-    return (" " * len(sign) if stderr is None else sign) + error(None if stderr is None else factor * stderr, glyphs)
 
 
 def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
