@@ -2,58 +2,74 @@
 
 from __future__ import annotations
 
-from .claim import Claim, Figure, at_least, at_most, value
+from .claim import UNCLAIMED, Claim, Figure, at_least, at_most, value
 from .examine import trial, trial_part
-from .timings import additive_over_dot, cost_of_dividing
-from .trials import additive, weights_of_attention
+from .timings import time_of_additive, time_of_dividing
+from .trials import additive, additive_over_dot, dividing, weights_of_attention, weights_of_matrices
 
-_ALMOST_UNCLAIMED = at_most(0.1, "almost nothing, at most 0.1")
+_ALMOST_NOTHING = at_most(0.1, "almost nothing, at most 0.1")
 
 LAYERS: tuple[Claim, ...] = (
     Claim(
         "division-is-free",
         "Dividing scores by √d_k costs almost nothing compared with the product of queries and keys.",
         "study note 002",
-        "The product takes d_k multiplications for each of the n² scores, the division one. But processors multiply "
-        "matrices many times faster than they pass over memory, so at d_k 64 a separate division is noticeable. It "
-        "is negligible in wide heads, and when it is folded into the queries: n·d_k numbers instead of n².",
+        "In arithmetic it is almost nothing: for each score the product takes 2·d_k operations, the division one. "
+        "But a separate division reads and writes all n² scores again, and at d_k 64 that is more than the product "
+        "itself moves; processors do arithmetic many times faster than they pass over memory. It is negligible if "
+        "queries are divided instead of scores, n·d_k numbers of many more, or inside a fused kernel. Times, which "
+        "change with the load of this machine, are shown for comparison.",
         figures=(
             *(
                 Figure(
-                    f"extra time, {n} tokens, d_k {d}, scores divided",
-                    _ALMOST_UNCLAIMED,
-                    trial(cost_of_dividing, n, d, False),
+                    f"operations of dividing scores over those of the product, d_k {d}",
+                    _ALMOST_NOTHING,
+                    trial_part("operations", dividing, d, 1024, "scores"),
+                    measure="operations",
                 )
-                for n, d in ((64, 64), (1024, 64), (1024, 16))
+                for d in (16, 64)
+            ),
+            *(
+                Figure(
+                    f"memory traffic of dividing scores over that of the product, {n} tokens, d_k {d}",
+                    _ALMOST_NOTHING,
+                    trial_part("traffic", dividing, d, n, "scores"),
+                    measure="memory traffic",
+                )
+                for n, d in ((64, 64), (1024, 64), (1024, 2048))
             ),
             Figure(
-                "extra time, 256 tokens, d_k 2048, scores divided",
-                _ALMOST_UNCLAIMED,
-                trial(cost_of_dividing, 256, 2048, False),
-                in_the_limit=True,
+                "the same if queries are divided, 4096 tokens, d_k 64",
+                UNCLAIMED,
+                trial_part("traffic", dividing, 64, 4096, "queries"),
             ),
-            Figure(
-                "extra time, 1024 tokens, d_k 64, queries divided",
-                _ALMOST_UNCLAIMED,
-                trial(cost_of_dividing, 1024, 64, True),
-                in_the_limit=True,
+            *(
+                Figure(
+                    f"extra time on this machine, 1024 tokens, d_k 64, {what} divided",
+                    UNCLAIMED,
+                    trial(time_of_dividing, 1024, 64, what == "queries"),
+                )
+                for what in ("scores", "queries")
             ),
         ),
-        limit="in wide heads, and for many tokens if queries are divided",
         timed=True,
     ),
     Claim(
         "dot-faster",
         "Dot-product attention is much faster than additive attention.",
         "study note 000; Vaswani et al. 2017, section 3.2.1",
-        "Both take n²·d_k operations, but dot products are a single matrix product, which processors are built for. "
-        "Additive scores need a tanh for every pair and component, and write n²·d_k numbers to memory to sum them.",
+        "In operations they are alike: both take n²·d_k of them, additive scores twice as many. But dot products "
+        "are a single matrix product, which processors are built for. Additive scores need a tanh for every pair "
+        "and component, and write n²·d_k numbers to memory and read them again to sum them. The time, which changes "
+        "with the load of this machine, is shown for comparison.",
         figures=(
             Figure(
-                "time of additive over dot product, 256 tokens, d_k 64",
+                "memory traffic of additive over dot product, 256 tokens, d_k 64",
                 at_least(10, "much more than 1, at least 10"),
-                trial(additive_over_dot, 256, 64),
+                trial_part("traffic", additive_over_dot, 64, 256),
             ),
+            Figure("operations, the same way", UNCLAIMED, trial_part("operations", additive_over_dot, 64, 256)),
+            Figure("time on this machine, the same way", UNCLAIMED, trial(time_of_additive, 256, 64)),
         ),
         timed=True,
     ),
@@ -85,14 +101,16 @@ LAYERS: tuple[Claim, ...] = (
     ),
     Claim(
         "three-matrices",
-        "W_Q, W_K and W_V together have 3·d_model·d_k parameters; with h heads and W_O, 3·h·d_model·d_k + d_model².",
+        "W_Q, W_K and W_V have 3·d_model·d_k parameters each; with h heads and W_O there are 3·h·d_model·d_k + "
+        "d_model².",
         "study note 004",
-        "Each of the three has d_model rows and d_k columns, every head has its own three, and W_O maps the h·d_k = "
-        "d_model outputs of all heads to d_model. Biases are not counted, and values are as wide as keys. The note "
-        "also gives 3·d_model·d_k as the count of each single matrix, which is three times too high.",
+        "Each of the three has d_model rows and d_k columns, so 3·d_model·d_k is the count of all three together, "
+        "which the note also says. Every head has its own three, and W_O maps the h·d_k = d_model outputs of all "
+        "heads to d_model, so the total is right. Biases are not counted, and values are as wide as keys.",
         figures=(
-            Figure("one head, d_model 512, d_k 64", value(98_304), trial(weights_of_attention, 512, 64, 1, False)),
-            Figure("8 heads of 64 with W_O", value(1_048_576), trial(weights_of_attention, 512, 64, 8, True)),
+            Figure("each of the three, d_model 512, d_k 64", value(98_304), trial(weights_of_matrices, 512, 64, 1)),
+            Figure("the three together", value(98_304), trial(weights_of_matrices, 512, 64, 3)),
+            Figure("8 heads of 64 with W_O", value(1_048_576), trial(weights_of_attention, 512, 64, 8)),
         ),
     ),
     Claim(
@@ -103,7 +121,7 @@ LAYERS: tuple[Claim, ...] = (
         "only split the columns of the same matrices. They do change the number of scores, and the √d_k that divides "
         "them.",
         figures=tuple(
-            Figure(f"d_model 512, heads {h}", value(1_048_576), trial(weights_of_attention, 512, 512 // h, h, True))
+            Figure(f"d_model 512, heads {h}", value(1_048_576), trial(weights_of_attention, 512, 512 // h, h))
             for h in (1, 2, 8, 64)
         ),
     ),

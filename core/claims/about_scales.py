@@ -43,7 +43,8 @@ SCALES: tuple[Claim, ...] = (
         "Dividing by d_k scales too much: weights become nearly uniform.",
         "study notes 002, 003",
         "The logits have standard deviation 1/√d_k, so each weight e^z/Σe^z differs from 1/n by about that fraction "
-        "of it. The entropy falls short of ln n by half the logits' variance, 1/(2·d_k). muP uses 1/d_k on purpose: "
+        "of it. The entropy falls short of ln n by half the logits' variance, 1/(2·d_k): at d_k 16 that is less "
+        "than 1 % of ln 128, but more than 1 % of ln 10, the notes' own number of keys. muP uses 1/d_k on purpose: "
         "it expects training to align queries and keys, which makes scores grow like d_k.",
         Parameters(scale="d_k"),
         (
@@ -54,13 +55,16 @@ SCALES: tuple[Claim, ...] = (
             ),
             *(
                 Figure(
-                    f"entropy / ln n at d_k {d}, 128 keys",
+                    f"entropy / ln n at d_k {d}, {n} keys",
                     _UNIFORM,
-                    lab("entropy_fraction", precise(d, scale="d_k"), scaled=True),
+                    lab("entropy_fraction", precise(d, n, scale="d_k"), scaled=True),
+                    in_the_limit=d > 16,
                 )
+                for n in (10, 128)
                 for d in (16, 64, 512)
             ),
         ),
+        limit="as d_k grows",
     ),
     Claim(
         "log-underscales",

@@ -38,6 +38,7 @@ def _exponent(label: str, claimed: Bounds, column: str, first: int, last: int) -
     return Figure(f"exponent of d_k from {first} to {last}, {label}", claimed, part)
 
 
+_LENGTHS = ((10, 128), (128, 1024))
 _INVERSE = value(-1, within=0.1)
 _CONSTANT = value(0, within=0.05, words="0 (constant)")
 
@@ -202,17 +203,32 @@ SOFTMAX: tuple[Claim, ...] = (
         "long-sequences",
         "Without the scale, long sequences suffer more.",
         "study note 002",
-        "For saturation, the opposite is true. With more keys the largest scores lie closer together, so at the same "
-        "d_k the largest weight of a longer row is smaller. The standard deviation that freezes softmax, √(2 ln n), "
-        "also grows with the length.",
+        "It depends on what is measured. By the largest weight the opposite is true: with more keys the largest "
+        "scores lie closer together, so at the same d_k a longer row is less saturated, and the standard deviation "
+        "that freezes softmax, √(2 ln n), grows with the length. But the entropy grows more slowly than ln n: a "
+        "longer row distributes its weight over a smaller part of what it could.",
         Parameters(n_keys=1024),
-        tuple(
-            Figure(
-                f"largest weight with {more} keys minus that with {n}, d_k 64, unscaled",
-                at_least(0, "more"),
-                difference(lab("max_weight", precise(64, more)), lab("max_weight", precise(64, n, seed=1))),
-            )
-            for n, more in ((10, 128), (128, 1024))
+        (
+            *(
+                Figure(
+                    f"largest weight with {more} keys minus that with {n}, d_k 64, unscaled",
+                    at_least(0, "more"),
+                    difference(lab("max_weight", precise(64, more)), lab("max_weight", precise(64, n, seed=1))),
+                    measure="the largest weight",
+                )
+                for n, more in _LENGTHS
+            ),
+            *(
+                Figure(
+                    f"entropy / ln n with {more} keys minus that with {n}",
+                    at_most(0, "less"),
+                    difference(
+                        lab("entropy_fraction", precise(64, more)), lab("entropy_fraction", precise(64, n, seed=1))
+                    ),
+                    measure="entropy / ln n",
+                )
+                for n, more in _LENGTHS
+            ),
         ),
     ),
 )

@@ -14,7 +14,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ..parameters import Parameters
 from ..statistics.measurement import Estimate
 
-Verdict = Literal["holds", "holds in the limit", "does not hold", "not testable here"]
+Verdict = Literal["holds", "holds in the limit", "depends on the measure", "does not hold", "not testable here"]
+
+VERDICT_WORDS: dict[Verdict, str] = {
+    "holds": "true",
+    "holds in the limit": "true only in a limit",
+    "depends on the measure": "depends on the measure",
+    "does not hold": "false",
+    "not testable here": "not testable here",
+}
 
 
 class Reading(NamedTuple):
@@ -36,19 +44,27 @@ class Bounds:
     words: str  # the bounds in words, as the claim puts them
 
 
+def figure_text(number: float, digits: int = 4) -> str:
+    """Return a claimed, measured or exact number: whole numbers in full, others with this many digits."""
+    if number == round(number) and abs(number) < 1e12:
+        return f"{number:.0f}"
+    mantissa, _, exponent = f"{number:.{digits}g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
 def value(number: float, within: float = 0.0, words: str = "") -> Bounds:
     """Return the bounds `number` ± `within`, the tolerance that the claim leaves open."""
-    return Bounds(number - within, number + within, words or f"{number:.10g}")
+    return Bounds(number - within, number + within, words or figure_text(number))
 
 
 def at_least(low: float, words: str = "") -> Bounds:
     """Return the bounds from `low` up."""
-    return Bounds(low, math.inf, words or f"at least {low:.10g}")
+    return Bounds(low, math.inf, words or f"at least {figure_text(low)}")
 
 
 def at_most(high: float, words: str = "") -> Bounds:
     """Return the bounds up to `high`."""
-    return Bounds(-math.inf, high, words or f"at most {high:.10g}")
+    return Bounds(-math.inf, high, words or f"at most {figure_text(high)}")
 
 
 UNCLAIMED = Bounds(-math.inf, math.inf, "nothing")  # for a figure shown only for comparison
@@ -62,6 +78,7 @@ class Figure:
     claimed: Bounds
     source: Source
     in_the_limit: bool = False  # whether it shows the claim's limiting case
+    measure: str = ""  # what it measures the claim by, if the verdict depends on that: "operations"
 
 
 @dataclass(frozen=True)

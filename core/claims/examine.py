@@ -17,7 +17,7 @@ from ..statistics.catalogue import FAR
 from ..statistics.measurement import Estimate, Measurement
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .claim import UNCLAIMED, Bounds, Claim, Finding, Outcome, Reading, Source, Verdict
+from .claim import UNCLAIMED, Bounds, Claim, Finding, Outcome, Reading, Source, Verdict, figure_text
 
 T = TypeVar("T")
 
@@ -116,10 +116,28 @@ def _verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[Verdict, str]:
     if not off:
         return "holds", "Measurement and theory agree with the claim."
     example = _example(off[0])
+    by_measure = _by_measure(claim, findings)
+    true = [found[0] for found in by_measure.values() if all(finding.agrees for finding in found)]
+    if true and len(true) < len(by_measure):
+        right, wrong = (
+            " and ".join(name for name, found in by_measure.items() if (found[0] in true) is each)
+            for each in (True, False)
+        )
+        shown = f"True by {right}: {_found(true[0])} for {true[0].label}"
+        return "depends on the measure", f"{shown}. False by {wrong}: {example}."
     limits = [finding for figure, finding in zip(claim.figures, findings, strict=True) if figure.in_the_limit]
     if limits and all(finding.agrees for finding in limits):
         return "holds in the limit", f"True {claim.limit}, but not in general: {example}."
     return "does not hold", f"{_count(len(off), claimed)}: {example}."
+
+
+def _by_measure(claim: Claim, findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """Return the findings of each measure that figures of the claim name."""
+    by_measure: dict[str, list[Finding]] = {}
+    for figure, finding in zip(claim.figures, findings, strict=True):
+        if figure.measure:
+            by_measure.setdefault(figure.measure, []).append(finding)
+    return by_measure
 
 
 def _count(off: int, claimed: int) -> str:
@@ -129,8 +147,13 @@ def _count(off: int, claimed: int) -> str:
 
 def _example(finding: Finding) -> str:
     """Describe how one figure is off."""
-    found = finding.exact
-    if found is None and finding.measured is not None:
-        found = finding.measured.value
-    correction = "it cannot be measured" if found is None else f"it is {found:.4g}".replace("-", "−")
+    found = _found(finding)
+    correction = f"it is {found}" if found else "it cannot be measured"
     return f"the claim says {finding.claimed} for {finding.label}; {correction}"
+
+
+def _found(finding: Finding) -> str:
+    """Return the exact value of a figure, or else the measured one; empty if there is neither."""
+    measured = None if finding.measured is None else finding.measured.value
+    found = measured if finding.exact is None else finding.exact
+    return "" if found is None else figure_text(found).replace("-", "−")

@@ -15,7 +15,7 @@ from .claim import Reading
 _TURNS = 80
 
 
-def cost_of_dividing(tokens: int, d_k: int, fold: bool) -> Reading:
+def time_of_dividing(tokens: int, d_k: int, fold: bool) -> Reading:
     """Measure the extra time that a scale adds to q·k, dividing the scores or folded into the queries.
 
     Products are written to preallocated memory, so the only extra allocation is what a division itself needs.
@@ -32,7 +32,7 @@ def cost_of_dividing(tokens: int, d_k: int, fold: bool) -> Reading:
     return Reading(Estimate(_ratio(divided, plain) - 1, None))
 
 
-def additive_over_dot(tokens: int, d_k: int) -> Reading:
+def time_of_additive(tokens: int, d_k: int) -> Reading:
     """Measure the time of additive scores over that of dot products, with queries and keys already projected."""
     q, k, v = _vectors(tokens, d_k), _vectors(tokens, d_k), _vectors(1, d_k)[0]
     ratio = _ratio(lambda: np.tanh(q[:, np.newaxis] + k) @ v, lambda: q @ k.T)

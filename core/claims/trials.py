@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import ml_dtypes
 import numpy as np
@@ -41,14 +42,19 @@ def jackknife(statistic: Callable[[FloatArray], float], each: FloatArray) -> Est
 
 def distance_from_normal(d_k: int) -> Reading:
     """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), at the maximum that theory gives."""
-    x = np.linspace(0.01, 4, 400)
     r, weights = norm_nodes(d_k, 0.0)  # given the query, a score is N(0, |q|²)
-    gaps = normal_cdf(np.multiply.outer(x, math.sqrt(d_k) / r)) @ weights - normal_cdf(x)
-    at = int(np.abs(gaps).argmax())
+
+    def gaps(x: FloatArray) -> FloatArray:
+        return normal_cdf(np.multiply.outer(x, math.sqrt(d_k) / r)) @ weights - normal_cdf(x)
+
+    grid = np.linspace(0, 4, 81)  # both laws are symmetric, and one step about the maximum has no other
+    near = float(grid[np.abs(gaps(grid)).argmax()])
+    at = _highest(lambda x: abs(float(gaps(np.array([x]))[0])), max(near - 0.05, 0.0), near + 0.05)
+    gap = float(gaps(np.array([at]))[0])
     scores = _scores(_rng(1, d_k), 64, 64, 128, d_k)
-    inside = (np.abs(scores) <= x[at] * math.sqrt(d_k)).mean(axis=(1, 2))
-    normal = math.erf(x[at] / math.sqrt(2))
-    return Reading(mean_over_draws(math.copysign(0.5, gaps[at]) * (inside - normal)), abs(float(gaps[at])))
+    inside = (np.abs(scores) <= at * math.sqrt(d_k)).mean(axis=(1, 2))
+    normal = math.erf(at / math.sqrt(2))
+    return Reading(mean_over_draws(math.copysign(0.5, gap) * (inside - normal)), abs(gap))
 
 
 def rows_within(d_k: int, n_keys: int, deviations: float) -> Reading:
@@ -205,10 +211,42 @@ def additive(d: int, v_std: float) -> Mapping[str, Reading]:
     }
 
 
-def weights_of_attention(d_model: int, d_k: int, heads: int, output: bool) -> Reading:
-    """Count the entries of W_Q, W_K and W_V of all heads and, with `output`, of W_O; biases are not counted."""
-    shapes = [(d_model, d_k)] * (3 * heads) + [(heads * d_k, d_model)] * output
+def weights_of_matrices(d_model: int, d_k: int, count: int) -> Reading:
+    """Count the entries of some of one head's W_Q, W_K and W_V; biases are not counted."""
+    return Reading(None, float(sum(math.prod(shape) for shape in [(d_model, d_k)] * count)))
+
+
+def weights_of_attention(d_model: int, d_k: int, heads: int) -> Reading:
+    """Count the entries of W_Q, W_K and W_V of all heads, and of W_O; biases are not counted."""
+    shapes = [(d_model, d_k)] * (3 * heads) + [(heads * d_k, d_model)]
     return Reading(None, float(sum(math.prod(shape) for shape in shapes)))
+
+
+def dividing(d_k: int, tokens: int, what: Literal["scores", "queries"]) -> Mapping[str, Reading]:
+    """Count what dividing the scores or the queries adds to the product of queries and keys, as a fraction of it.
+
+    `operations` are arithmetic, a multiply–add counting as two; `traffic` is numbers read from and written to memory,
+    each matrix once by the product and twice by a separate division.
+    """
+    divided = tokens * tokens if what == "scores" else tokens * d_k
+    product = 2 * d_k * tokens**2, tokens**2 + 2 * tokens * d_k
+    return {
+        "operations": Reading(None, divided / product[0]),
+        "traffic": Reading(None, 2 * divided / product[1]),
+    }
+
+
+def additive_over_dot(d_k: int, tokens: int) -> Mapping[str, Reading]:
+    """Count the operations and memory traffic of additive scores over those of dot products, as `dividing` does.
+
+    Each pair and component takes an addition, a tanh (counted as one) and a multiply–add; the tanh of all of them are
+    written to memory and read again.
+    """
+    pairs, inputs = tokens**2, 2 * tokens * d_k
+    return {
+        "operations": Reading(None, 4 * d_k * pairs / (2 * d_k * pairs)),
+        "traffic": Reading(None, (inputs + 2 * d_k * pairs + pairs) / (inputs + pairs)),
+    }
 
 
 def _root(mean: FloatArray) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..claims.claim import VERDICT_WORDS
 from ..statistics.measurement import Estimate
 from .columns import estimate_json
 from .formats import Say, csv_text, escaped, existing, json_text, version
@@ -61,9 +62,7 @@ def claims_csv(outcomes: Sequence[Outcome]) -> str:
 
 
 def claims_markdown(outcomes: Sequence[Outcome], say: Say = str) -> str:
-    """Return a table with a line for each claim: its verdict, statement and the reason for the verdict."""
+    """Return a table with a line for each claim: its verdict in words, statement and the reason for the verdict."""
     rule = "| verdict | claim | because |\n| :-- | :-- | :-- |\n"
-    return rule + "".join(
-        f"| {escaped(o.verdict, say)} | {escaped(o.claim.statement, say)} | {escaped(o.reason, say)} |\n"
-        for o in outcomes
-    )
+    lines = ((VERDICT_WORDS[outcome.verdict], outcome.claim.statement, outcome.reason) for outcome in outcomes)
+    return rule + "".join(f"| {' | '.join(escaped(text, say) for text in line)} |\n" for line in lines)

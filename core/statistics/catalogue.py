@@ -88,13 +88,15 @@ STATISTICS: tuple[Statistic, ...] = (
     ),
     Statistic(
         "logit_variance_within_row", "variance in row", "logits", "number", "E Var(z | query)",
-        "Variance of the logits within one query's row, averaged over rows: the only part that affects softmax.",
+        "Variance of the logits within one query's row, averaged over rows: the only part that affects softmax. It "
+        "is the sample's: divided by the n keys of the row, it has (n − 1)/n of the variance of independent logits.",
         "softmax(z + a) = softmax(z)",
     ),
     Statistic(
         "row_mean_share", "variance softmax ignores", "logits", "share", "Var(E(z | query)) / Var z",
-        "Share of the logit variance that softmax ignores: it lies between rows and changes no weight. "
-        "Undefined if all logits are equal.",
+        "Share of the logit variance that softmax ignores: it lies between rows and changes no weight. It is the "
+        "sample's: the means of rows of n independent logits vary too, with a share of 1/n. Undefined if all logits "
+        "are equal.",
         "softmax(z + a) = softmax(z)", short="ignored share",
     ),
     Statistic(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import threading
+from importlib import import_module
 
 import numpy as np
 import pytest
 from attn_tui.core.claims import trials
 from attn_tui.core.claims.catalogue import check_all
-from attn_tui.core.claims.claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
+from attn_tui.core.claims.claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, figure_text, value
 from attn_tui.core.claims.examine import Results, agrees, difference
 from attn_tui.core.statistics.measurement import Estimate
+
+integrate, optimize, special = (import_module(f"scipy.{name}") for name in ("integrate", "optimize", "special"))
 
 
 def test_a_reading_agrees_with_a_claimed_figure_within_its_error() -> None:
@@ -89,6 +92,27 @@ def test_no_claim_is_tested_before_its_outcome_is_wanted() -> None:
     assert len(begun) <= 2
 
 
+def measured_by(measure: str, number: float) -> Figure:
+    return Figure(f"by {measure}", at_least(0, "more"), lambda _: Reading(None, number), measure=measure)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "verdict"),
+    [((1, 1, 1), "holds"), ((1, -1, 1), "depends on the measure"), ((1, 1, -1), "depends on the measure"),
+     ((-1, -1, -1), "does not hold"), ((-1, -1, 1), "depends on the measure"), ((1, -1, -1), "does not hold")],
+)  # fmt: skip
+def test_a_claim_depends_on_the_measure_if_one_agrees_in_full_and_another_does_not(
+    numbers: tuple[float, ...], verdict: str
+) -> None:
+    figures = [measured_by(name, number) for name, number in zip(("size", "size", "speed"), numbers, strict=True)]
+    [outcome] = [outcome for outcome in check_all([made_up("two", *figures)]) if outcome]
+    assert outcome.verdict == verdict
+    if verdict.startswith("depends"):
+        right, wrong = ("speed", "size") if numbers[2] > 0 else ("size", "speed")
+        assert f"True by {right}: 1 for by {right}. False by {wrong}: the claim says more" in outcome.reason
+        assert outcome.reason.endswith("it is −1.")
+
+
 def test_claims_about_time_come_last() -> None:
     begun: list[str] = []
     claims = [counted(begun, "timed", timed=True), *(counted(begun, f"claim-{number}") for number in range(5))]
@@ -149,3 +173,34 @@ def test_the_spread_of_additive_scores_of_wide_layers() -> None:
     assert std.value is not None
     assert std.stderr is not None
     assert abs(std.value - math.sqrt(256 * within)) < 4 * std.stderr + 0.1
+
+
+@pytest.mark.parametrize("d_k", [1, 2, 16, 64])
+def test_the_distance_from_normal_is_the_largest_there_is(d_k: int) -> None:
+    """Against the variance-gamma density of a score of normal components."""
+    order, root = (d_k - 1) / 2, math.sqrt(d_k)
+
+    def density(x: float) -> float:
+        log_scale = order * math.log(x / 2) - x - math.lgamma(d_k / 2) - 0.5 * math.log(math.pi)
+        return float(special.kve(order, x)) * math.exp(log_scale)
+
+    def gap(x: float) -> float:
+        return abs(float(integrate.quad(density, 0, x * root, limit=200)[0]) - math.erf(x / math.sqrt(2)) / 2)
+
+    def negative(x: float) -> float:
+        return -gap(x)
+
+    exact = trials.distance_from_normal(d_k).exact
+    gaps = [gap(x) for x in np.linspace(0.01, 4, 400)]
+    largest = 0.01 + 0.01 * int(np.argmax(gaps))
+    near = (largest - 0.01, largest + 0.01)
+    found = optimize.minimize_scalar(negative, bounds=near, method="bounded")
+    assert exact is not None
+    assert exact >= max(gaps) - 1e-12
+    assert exact == pytest.approx(-float(found.fun), rel=1e-6)
+
+
+def test_figures_are_whole_or_have_four_digits() -> None:
+    shown = [figure_text(number) for number in (1_048_576, -0.25, 0.99999917, 2 / 3, 1e-9, 1.23456e13, 63.987)]
+    assert shown == ["1048576", "-0.25", "1", "0.6667", "1e-9", "1.235e13", "63.99"]
+    assert figure_text(0.0123456, 2) == "0.012"

@@ -55,7 +55,8 @@ COMMAND = Command(
 Test what widely copied study notes say about √d_k. Each claimed figure stands
 beside the one measured now, with its standard error, and the exact value if
 theory has one. The verdict is computed from them: true, true only in a limit,
-false, or not testable here. This takes some seconds.""",
+true or false depending on the measure, false, or not testable here. This takes
+some seconds.""",
     examples="""\
 examples:
   attn-tui claims                        every claim, its figures and verdict

@@ -6,21 +6,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.claims.claim import UNCLAIMED
+from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, ends, fitted, wrapped
-from ...views.numbers import short, signed
+from ...views.lines import Line, Role, Span, ends, fitted, wrapped
+from ...views.numbers import signed
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Finding, Outcome, Verdict
 
 _SIGN = 10  # cells before a figure
 
-_WORDS: dict[Verdict, tuple[str, Role]] = {
-    "holds": ("true", "scaled"),
-    "holds in the limit": ("true only in a limit", "accent"),
-    "does not hold": ("false", "unscaled"),
-    "not testable here": ("not testable here", "dim"),
+_ROLES: dict[Verdict, Role] = {
+    "holds": "scaled",
+    "holds in the limit": "accent",
+    "depends on the measure": "accent",
+    "does not hold": "unscaled",
+    "not testable here": "dim",
 }
 
 
@@ -34,7 +35,7 @@ def claim_list(
     for index in range(first, min(first + room, len(claims))):
         claim = claims[index]
         outcome = outcomes.get(claim.id)
-        word, role = _WORDS[outcome.verdict] if outcome else (glyphs.say("…"), "dim")
+        word, role = _verdict(outcome.verdict) if outcome else (glyphs.say("…"), "dim")
         chosen = index == cursor
         name: Line = (
             (glyphs.cursor if chosen else " ", "accent" if chosen else "text"),
@@ -52,13 +53,17 @@ def claim_lines(claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyph
     if outcome is None:
         lines += [*wrapped("Not tested yet", width, "dim"), ()]
     else:
-        lines.append((("Verdict: ", "text"), _WORDS[outcome.verdict]))
+        lines.append((("Verdict: ", "text"), _verdict(outcome.verdict)))
         lines += [*wrapped(glyphs.say(outcome.reason), width), ()]
         for finding in outcome.findings:
             lines += _finding(finding, width, glyphs)
         if outcome.findings:
             lines.append(())
     return lines + wrapped(glyphs.say(claim.why), width)
+
+
+def _verdict(verdict: Verdict) -> Span:
+    return VERDICT_WORDS[verdict], _ROLES[verdict]
 
 
 def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
@@ -79,11 +84,11 @@ def _values(finding: Finding, glyphs: Glyphs) -> str:
     values: list[str] = []
     if finding.measured is not None and finding.measured.value is not None:
         stderr = finding.measured.stderr
-        plus = f" ± {short(stderr, glyphs)}" if stderr is not None else ""
-        values.append(f"measured {short(finding.measured.value, glyphs)}{plus}")
+        plus = f" ± {figure_text(stderr, 2)}" if stderr is not None else ""
+        values.append(f"measured {figure_text(finding.measured.value)}{plus}")
     if finding.exact is not None:
-        values.append(f"exact {short(finding.exact, glyphs)}")
-    return ", ".join(values)
+        values.append(f"exact {figure_text(finding.exact)}")
+    return signed(", ".join(values), glyphs)
 
 
 def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> list[Line]:
@@ -94,5 +99,5 @@ def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> li
         rule: Line = ((glyphs.rule * width, "dim"),)
         lines += [(), rule, ()]
     counts: Counter[Verdict] = Counter(outcome.verdict for outcome in outcomes)
-    told = ", ".join(f"{count} {_WORDS[verdict][0]}" for verdict, count in counts.most_common())
+    told = ", ".join(f"{count} {VERDICT_WORDS[verdict]}" for verdict, count in counts.most_common())
     return [*lines, ((f"{len(outcomes)} claims: {told}", "heading"),)]
