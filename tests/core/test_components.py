@@ -3,14 +3,18 @@
 import itertools
 import math
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-from attn_tui.core.lab.sampling import LAWS
-from attn_tui.core.lab.scoring import score_mean, score_reach, score_std
+from attn_tui.core.lab.sampling import LAWS, Side
+from attn_tui.core.lab.scoring import one_draw, score_mean, score_reach, score_std, vectors_of
 from attn_tui.core.parameters import ComponentLaw, Parameters
 
+stats = import_module("scipy.stats")  # without type stubs
+
+SIDES: tuple[Side, ...] = ("query", "key")
 DEGREES = 13  # enough for Student's t to have the moments that give the standard errors below
 SIZE = 1 << 18
 
@@ -24,6 +28,37 @@ def test_components_have_the_moments_of_their_law(law: ComponentLaw) -> None:
     for power, moment in ((1, 0.0), (2, 1.0), (3, 0.0), (4, LAWS[law].fourth_moment(DEGREES))):
         stderr = (x**power).std() / math.sqrt(SIZE)
         assert abs((x**power).mean() - moment) <= 4 * stderr + 1e-6, power
+
+
+@pytest.mark.parametrize("degrees", [3, 5, 30])
+@pytest.mark.parametrize("law", get_args(ComponentLaw))
+def test_components_have_the_distribution_of_their_law(law: ComponentLaw, degrees: int) -> None:
+    """The Kolmogorov–Smirnov distance has no need of moments, so it sees the scale of heavy tails too."""
+    if law == "rademacher":
+        pytest.skip("not continuous")
+    x = np.sort(LAWS[law].sample(np.random.default_rng(1), (512, SIZE // 512), degrees).astype(float).ravel())
+    cdf = {
+        "normal": stats.norm.cdf,
+        "uniform": stats.uniform(-math.sqrt(3), 2 * math.sqrt(3)).cdf,
+        "laplace": stats.laplace(scale=math.sqrt(1 / 2)).cdf,
+        "student_t": stats.t(degrees, scale=math.sqrt(1 - 2 / degrees)).cdf,
+    }[law](x)
+    steps = np.arange(SIZE + 1) / SIZE
+    assert max((steps[1:] - cdf).max(), (cdf - steps[:-1]).max()) < 2.2 / math.sqrt(SIZE)  # once in 10⁴ times
+
+
+@pytest.mark.parametrize("law", get_args(ComponentLaw))
+def test_queries_and_keys_have_their_own_mean_and_deviation(law: ComponentLaw) -> None:
+    p = Parameters(
+        n_queries=128, n_keys=128, batch=4, components=law, degrees_of_freedom=DEGREES,
+        mean_q=0.5, std_q=2.0, mean_k=-1.0, std_k=0.25,
+    )  # fmt: skip
+    q, k = vectors_of(p, [np.concatenate([one_draw(p, (side,), n)[0] for n in range(4)]) for side in SIDES])
+    fourth = LAWS[law].fourth_moment(DEGREES)
+    for values, mean, std in ((q, 0.5, 2.0), (k, -1.0, 0.25)):
+        assert abs(values.mean(dtype=float) - mean) < 4 * std / math.sqrt(values.size)
+        spread = math.sqrt((fourth - 1) / values.size)  # of the mean square over σ²
+        assert abs(np.square((values - mean) / std).mean(dtype=float) - 1) <= 4 * spread + 1e-5
 
 
 def test_fourth_moments_are_the_known_ones() -> None:

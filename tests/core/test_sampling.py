@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -47,6 +47,18 @@ def test_every_seed_side_draw_and_chunk_has_a_separate_stream() -> None:
     ]
     correlations = np.corrcoef([chunk.ravel() for chunk in chunks])
     assert np.abs(correlations - np.eye(len(chunks))).max() < 5 / (7 * CHUNK) ** 0.5
+
+
+def test_every_side_of_a_draw_is_independent_of_the_others() -> None:
+    """As many queries as keys, so that a side drawn from another's stream would be equal to it."""
+    square = replace(P, n_queries=64, n_keys=64)
+    drawn = {side: components(square, side, 0, 0) for side in get_args(Side)}
+    first = np.corrcoef([values[:, 0] for values in drawn.values()])
+    assert np.abs(first - np.eye(len(drawn))).max() < 4.5 / CHUNK**0.5
+    whole = np.corrcoef([values.ravel() for side, values in drawn.items() if side != "shared"])
+    assert np.abs(whole - np.eye(4)).max() < 4.5 / 64
+    starts = [components(square, side, 0, 0).ravel()[:1] for side in drawn]
+    assert len(np.unique(starts)) == len(starts)
 
 
 def test_numbers_are_the_same_on_every_machine() -> None:

@@ -1,0 +1,96 @@
+"""Claims as lines and as files: every format has the same verdict, and says which figures match."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import get_args
+
+import pytest
+from attn_tui.core.claims.claim import (
+    UNCLAIMED,
+    VERDICT_WORDS,
+    Claim,
+    Figure,
+    Finding,
+    Outcome,
+    Reading,
+    Verdict,
+    at_least,
+    value,
+)
+from attn_tui.core.claims.examine import examine
+from attn_tui.core.export.claims import claims_csv, claims_json, claims_markdown
+from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.tui.panes.claims.view import claim_lines, claim_list, claims_report
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from line_texts import texts_of
+
+RIGHT = Figure("a right figure", value(1_048_576), lambda _: Reading(None, 1_048_576.0))
+WRONG = Figure("a wrong figure", value(-0.25), lambda _: Reading(Estimate(0.5004, 0.0123), 0.5))
+OTHER = Figure("another figure", UNCLAIMED, lambda _: Reading(Estimate(1.5e-7, None)))
+
+
+def outcome_of(*figures: Figure) -> Outcome:
+    return examine(Claim("made-up", "It is so.", "study note 000", "It just is.", figures=figures))
+
+
+def with_verdict(verdict: Verdict) -> Outcome:
+    return Outcome(Claim(verdict.replace(" ", "-"), "It is so.", "study note 000", "It is."), (), verdict, "Because.")
+
+
+def text_of(outcome: Outcome, glyphs: Glyphs = UNICODE) -> list[str]:
+    return texts_of(claim_lines(outcome.claim, outcome, 100, glyphs))
+
+
+def test_a_figure_that_agrees_matches_and_another_is_off() -> None:
+    lines = text_of(outcome_of(RIGHT, WRONG, OTHER))
+    assert lines[lines.index("✓ matches a right figure") + 1].strip() == "claimed 1048576, exact 1048576"
+    wrong = lines[lines.index("✗ off     a wrong figure") + 1].strip()
+    assert wrong == "claimed −0.25, measured 0.5004 ± 0.012, exact 0.5"
+    other = lines[lines.index("          another figure") + 1].strip()
+    assert other == "for comparison: 1.5e−7"
+    assert "1 of 2 figures is off: the claim says -0.25 for a wrong figure; it is 0.5." in lines
+
+
+def test_ascii_says_the_same() -> None:
+    lines = text_of(outcome_of(RIGHT, WRONG), ASCII)
+    assert all(line.isascii() for line in lines)
+    signs = [line.split()[1] for line in lines if line.endswith(("right figure", "wrong figure"))]
+    assert signs == ["matches", "off"]
+
+
+def test_files_say_which_figures_agree() -> None:
+    outcome = outcome_of(RIGHT, WRONG)
+    [claim] = json.loads(claims_json([outcome]))["claims"]
+    assert [figure["agrees"] for figure in claim["figures"]] == [True, False]
+    rows = [*csv.DictReader(io.StringIO(claims_csv([outcome])))]
+    assert [row["agrees"] for row in rows] == ["True", "False"]
+    assert [finding.agrees for finding in outcome.findings] == [True, False]
+
+
+@pytest.mark.parametrize("verdict", get_args(Verdict))
+def test_every_format_has_the_verdict(verdict: Verdict) -> None:
+    outcome, word = with_verdict(verdict), VERDICT_WORDS[verdict]
+    assert f"Verdict: {word}" in text_of(outcome)
+    listed = texts_of(claim_list([outcome.claim], {outcome.claim.id: outcome}, 0, 60, 20, UNICODE))
+    assert listed[2].rstrip().endswith(word)
+    assert texts_of(claims_report([outcome], 80, UNICODE))[-1] == f"1 claims: 1 {word}"
+    assert claims_markdown([outcome]).splitlines()[2] == f"| {word} | It is so. | Because. |"
+    assert json.loads(claims_json([outcome]))["claims"][0]["verdict"] == verdict
+    [row] = csv.DictReader(io.StringIO(claims_csv([outcome])))
+    assert row["verdict"] == verdict
+
+
+def test_a_claim_that_depends_on_the_measure_has_both_figures() -> None:
+    small = Figure("size", at_least(0, "more"), lambda _: Reading(None, -0.0969), measure="size")
+    fast = Figure("speed", at_least(0, "more"), lambda _: Reading(None, 0.5), measure="speed")
+    outcome = outcome_of(small, fast)
+    assert outcome.verdict == "depends on the measure"
+    assert (
+        outcome.reason == "True by speed: 0.5 for speed. False by size: the claim says more for size; it is −0.0969."
+    )
+    assert outcome.findings == (
+        Finding("size", "more", None, -0.0969, False), Finding("speed", "more", None, 0.5, True)
+    )  # fmt: skip
