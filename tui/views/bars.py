@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ...core.model_widths import MODEL_WIDTHS
@@ -11,6 +12,7 @@ from .glyphs import Glyphs
 from .lines import Line, Role, Span, ends, line_width
 
 Key = tuple[str, str]  # the keys to press, their effect
+PIECE = re.compile(r"[←→↑↓]|[^ ←→↑↓]+")  # one of the keys to press
 
 NARROW = 80  # below this width, a pane shows its parts one at a time instead of side by side
 _NAME: Span = (" attn-tui ", "heading")
@@ -47,6 +49,14 @@ def span_at(line: Line, x: int) -> tuple[int, int] | None:
             return index, x
         x -= cells
     return None
+
+
+def pane_at(panes: Sequence[str], active: str, width: int, x: int) -> str | int | None:
+    """Return the pane whose name is at cell `x` of the top bar, or 1 or -1 for the next or previous one."""
+    line = tab_line(panes, active, width)
+    found = span_at(line, x)
+    word = line[found[0]][0].strip() if found else ""
+    return {"<": -1, ">": 1}.get(word, word if word in panes else None)
 
 
 def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
@@ -95,6 +105,21 @@ def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
             break
         shown.append(key)
     return ends(_key_spans([key for key in keys if key in shown], glyphs), (), width)
+
+
+def key_at(keys: Sequence[Key], width: int, glyphs: Glyphs, x: int) -> str | None:
+    """Return the key, as `key_word` writes it, at cell `x` of the key bar; over its effect, the first one."""
+    line = key_line(keys, width, glyphs)
+    found = span_at(line, x)
+    if found is None or not found[0] or line[found[0]][1] not in ("key", "dim"):
+        return None
+    at, cell = found if line[found[0]][1] == "key" else (found[0] - 1, 0)
+    pair = line[at][0], line[at + 1][0]
+    for press, effect in keys:
+        if (glyphs.say(press), f" {glyphs.say(effect)}   ") == pair:
+            ends_at = ((len(glyphs.say(press[: match.end()])), match[0]) for match in PIECE.finditer(press))
+            return next((word for end, word in ends_at if cell < end), None)
+    return None
 
 
 def _key_spans(keys: Sequence[Key], glyphs: Glyphs) -> Line:

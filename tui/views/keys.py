@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
-from .bars import Key
+from .bars import PIECE, Key
 
 _WORDS = {
     "question_mark": "?", "greater_than_sign": ">", "less_than_sign": "<", "left_square_bracket": "[",
@@ -26,8 +25,7 @@ ALT = dict(
         start=1,
     )
 )  # fmt: skip
-_NAMES = {word.lower(): name for name, word in _WORDS.items() if len(word) > 1}
-_PIECE = re.compile(r"[←→↑↓]|[^ ←→↑↓]+")
+_NAMES = {word.lower(): name for name, word in _WORDS.items()}
 
 
 def key_word(key: str) -> str:
@@ -42,12 +40,17 @@ def key_word(key: str) -> str:
 
 def key_name(word: str) -> str:
     """Return Textual's name of a key that a user wrote: Ctrl+P is ctrl+p, PgUp is pageup."""
-    if len(word) == 1:
+    if len(word) == 1 and word not in "←→↑↓":
         return word
     *modifiers, name = word.lower().split("+")
     return "+".join([*modifiers, _NAMES.get(name, name)])
 
 
+def pressed_name(word: str) -> str:
+    """Return Textual's name of the key that `key_word` writes so: ? is question_mark."""
+    return _NAMES.get(word) or key_name(word)
+
+
 def rekeyed(keys: Sequence[Key], replacements: Mapping[str, str]) -> list[Key]:
     """Return keys with their words replaced as `replacements` maps them."""
-    return [(_PIECE.sub(lambda word: replacements.get(word[0], word[0]), press), effect) for press, effect in keys]
+    return [(PIECE.sub(lambda word: replacements.get(word[0], word[0]), press), effect) for press, effect in keys]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..views.bars import Key, key_line, top_line
+from textual import events
+
+from ..views.bars import Key, key_at, key_line, pane_at, top_line
+from ..views.keys import pressed_name
 from ..views.lines import Line, Role, fitted, shortened, wrapped
 from .lines import LinesWidget
 
@@ -24,6 +27,13 @@ class TopBar(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return [top_line(self.panes, self.active, self.statuses, width)]
 
+    async def on_click(self, event: events.Click) -> None:
+        """Show the pane that was clicked, or the next or previous one."""
+        pane = pane_at(self.panes, self.active, self.size.width, event.x)
+        if pane is not None:
+            action = f"turn({pane})" if isinstance(pane, int) else f"pane('{pane}')"
+            await self.app.run_action(action)  # pyright: ignore[reportUnknownMemberType]
+
 
 class KeyBar(LinesWidget):
     """Shows the keys of the active pane."""
@@ -37,6 +47,12 @@ class KeyBar(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return [key_line(self.keys, width, self.glyphs)]
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key that was clicked."""
+        word = key_at(self.keys, self.size.width, self.glyphs, event.x)
+        if word is not None and word != "0-9":
+            self.app.simulate_key(pressed_name(word))  # pyright: ignore[reportUnknownMemberType]
 
 
 class Paragraph(LinesWidget):

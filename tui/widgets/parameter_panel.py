@@ -143,8 +143,34 @@ class ParameterPanel(LinesWidget, can_focus=True):
         field = rows[event.y] if event.y < len(rows) else None
         if field is not None:
             self.action_accept()
-            self.cursor = field.name
+            if self.editing is not None:
+                return
+            again, self.cursor = self.cursor == field.name, field.name
             self.redraw()
+            direction = self._arrow_at(event.x - self.gutter.left, event.y) if again else None
+            if direction is not None:
+                self.action_fine(direction)
+
+    def _arrow_at(self, x: int, y: int) -> Literal[-1, 1] | None:
+        """Return the direction of the arrow beside the value at a cell, if there is one."""
+        shown = "".join(text for text, _ in self.compose_lines(*self.size)[y])
+        if shown[x : x + 1] not in (self.glyphs.left, self.glyphs.right):
+            return None
+        return 1 if shown[x : x + 1] == self.glyphs.right else -1
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, -1)
+
+    def _wheel(self, event: events.MouseEvent, direction: Literal[-1, 1]) -> None:
+        """Step the field under the mouse."""
+        rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
+        field = rows[event.y] if event.y < len(rows) else None
+        if field is not None:
+            self.finish()
+            self.ask(field.name, field.stepped(getattr(self.parameters, field.name), direction))
 
     @property
     def field(self) -> Field:

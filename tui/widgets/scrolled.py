@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import events
+
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
 
@@ -21,6 +23,12 @@ class ScrolledLines(LinesWidget):
         """Scroll down by `lines`; up if negative."""
         self.top = max(self.top + lines, 0)
         self.redraw()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.scroll_by(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.scroll_by(-3)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         lines = self.write(width, height)

@@ -37,6 +37,8 @@ class StatisticsTable(LinesWidget, can_focus=True):
     turn = 0  # selects among values, ± and exact values if not all fit
     _cursor = 0  # index among the rows that are statistics
     _top = 0
+    _shown: Sequence[TableRow] = ()
+    _shown_before_focus: Sequence[TableRow] = ()
 
     def show(self, contents: Contents) -> None:
         """Show these columns and their theory."""
@@ -63,7 +65,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         last_top = max(len(rows) - room, 0)
         self._top = min(max(self._top, at - room + 2, 0), last_top)
         self._top = min(self._top, max(at - 1, 0)) if marked else self._top
-        shown = rows[self._top : self._top + room]
+        shown = self._shown = rows[self._top : self._top + room]
         shape = layout(self.contents, width, self.turn)
         cut = self._top + len(shown) < len(rows)
         first = ("", "text") if cut else self._first(rows)
@@ -94,12 +96,28 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.redraw()
         self.post_message(self.Described(self.statistic))
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Select the row; the focus that comes with the click may show other rows by the time it ends."""
+        rows, at = self._shown_before_focus or self._shown, event.y - 1
+        clicked = rows[at].statistic if 0 <= at < len(rows) else None
+        if clicked is not None:
+            chosen = [row.statistic for row in self._rows(focused=True) if row.statistic]
+            self._cursor = chosen.index(clicked)
+            self.redraw()
+            self.post_message(self.Described(self.statistic))
+
     def action_leave(self) -> None:
         self.leave()
 
     def focus_changed(self) -> None:
+        if self.has_focus:
+            self._shown_before_focus = self._shown
+            self.call_after_refresh(self._forget_rows)
         super().focus_changed()
         self.post_message(self.Described(self.statistic))
+
+    def _forget_rows(self) -> None:
+        self._shown_before_focus = ()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._scroll(3)
@@ -111,9 +129,9 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self._top = max(self._top + rows, 0)
         self.redraw()
 
-    def _rows(self) -> list[TableRow]:
+    def _rows(self, focused: bool | None = None) -> list[TableRow]:
         """Return the rows that fit under the head line; with focus, all of them, which then scroll."""
         rows = rows_for(self.contents, self.size.height - 1)
-        if self.has_focus and not any(row.is_heading for row in rows):
+        if (self.has_focus if focused is None else focused) and not any(row.is_heading for row in rows):
             return [row for row in table_rows(self.contents) if not row.is_heading]
         return rows

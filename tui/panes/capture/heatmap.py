@@ -57,6 +57,20 @@ def map_lines(
     return lines[:height]
 
 
+def head_at(
+    head_map: HeadMap, cursor: tuple[int, int], width: int, height: int, x: int, y: int
+) -> tuple[int, int] | None:
+    """Return the head at a cell of the lines that `map_lines` returns for the same size, if there is one."""
+    most = max(head_map.heads)
+    each = min(max((width - MARGIN) // most, 1), _WIDEST)
+    across, down = (width - MARGIN) // each, max(height - 4, 1)
+    if x < MARGIN or not 2 <= y < 2 + min(down, len(head_map.layers)) or (x - MARGIN) // each >= across:
+        return None
+    layer = _window(cursor[0], len(head_map.layers), down) + y - 2
+    head = _window(cursor[1], most, across) + (x - MARGIN) // each
+    return (layer, head) if head < head_map.heads[layer] else None
+
+
 def _shown(head_map: HeadMap, down: int, across: int, room: int) -> str:
     """Return the rest of the title; if the map does not fit, that it is a part, and the size of the whole."""
     layers, heads = len(head_map.layers), max(head_map.heads)

@@ -13,7 +13,7 @@ from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import Status, status
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
-from .heatmap import HeadMap, map_lines
+from .heatmap import HeadMap, head_at, map_lines
 from .view import capture_lines
 
 if TYPE_CHECKING:
@@ -76,6 +76,17 @@ class HeadMapWidget(LinesWidget):
             self.cursor = (layer, head)
             self.redraw()
             self.post_message(self.Moved())
+
+    def on_click(self, event: events.Click) -> None:
+        if self.capture is None:
+            return
+        layers = self.capture.layers
+        head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], {}, {})
+        width, height = self.size
+        room = min(len(layers) + 3, max(height - _FACTS, 6)) + 1
+        found = head_at(head_map, self.cursor, width, room, event.x - self.gutter.left, event.y)
+        if found is not None:
+            self.move(found[0] - self.cursor[0], found[1] - self.cursor[1])
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self.move(1, 0)

@@ -83,6 +83,10 @@ class ClaimsPane(TwoParts):
                 pass
         self._show()
 
+    def on_claim_listing_moved(self, event: ClaimListing.Moved) -> None:
+        event.stop()
+        self._show()
+
     def action_move(self, step: int) -> None:
         self.claims.move(step)
         self._show()

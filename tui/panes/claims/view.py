@@ -30,7 +30,7 @@ def claim_list(
 ) -> list[Line]:
     """Return how many claims are tested, then a line for each claim; if they do not fit, those around the cursor."""
     room = max(height - 2, 1)
-    first = min(max(cursor - room // 2, 0), max(len(claims) - room, 0))
+    first = first_claim(len(claims), cursor, height)
     lines: list[Line] = [((f" {len(outcomes)} of {len(claims)} claims tested", "heading"),), ()]
     for index in range(first, min(first + room, len(claims))):
         claim = claims[index]
@@ -44,6 +44,12 @@ def claim_list(
         verdict: Line = ((word, role), (" ", "text"))
         lines.append(ends(fitted(name, min(1 + len(claim.id), width - len(word) - 2)), verdict, width))
     return [fitted(line, width) for line in lines]
+
+
+def first_claim(claims: int, cursor: int, height: int) -> int:
+    """Return the index of the first claim in a list of this height."""
+    room = max(height - 2, 1)
+    return min(max(cursor - room // 2, 0), max(claims - room, 0))
 
 
 def claim_lines(claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyphs) -> list[Line]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual import events
+from textual.message import Message
+
 from ...views.lines import Line
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
-from .view import claim_lines, claim_list
+from .view import claim_lines, claim_list, first_claim
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Outcome
@@ -30,6 +33,24 @@ class ClaimListing(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return claim_list(self.claims, self.outcomes, self.cursor, width, height, self.glyphs)
+
+    class Moved(Message):
+        """Another claim is selected."""
+
+    def on_click(self, event: events.Click) -> None:
+        at = event.y - 2 + first_claim(len(self.claims), self.cursor, self.size.height)
+        if event.y >= 2 and at < len(self.claims):
+            self._step(at - self.cursor)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._step(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._step(-1)
+
+    def _step(self, step: int) -> None:
+        self.move(step)
+        self.post_message(self.Moved())
 
     def move(self, step: int) -> None:
         """Move the cursor, at most to the first or last claim."""

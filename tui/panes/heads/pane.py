@@ -114,6 +114,10 @@ class HeadsPane(TwoParts):
         self.shape.step(direction, fine=True)
         self._show()
 
+    def on_shape_panel_stepped(self, event: ShapePanel.Stepped) -> None:
+        event.stop()
+        self._show()
+
     def action_type(self, character: str) -> None:
         self.shape.type(character)
         self._show()

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from textual import events
+from textual.message import Message
 
 from ....core.attention.cost import SHAPE_FIELDS, Cost, Layer
 from ....core.attention.presets import Preset
@@ -116,6 +117,24 @@ class ShapePanel(LinesWidget):
             self.finish()
             self.cursor = field.name
             self.redraw()
+
+    class Stepped(Message):
+        """The wheel stepped a field."""
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, -1)
+
+    def _wheel(self, event: events.MouseEvent, direction: Literal[-1, 1]) -> None:
+        rows = shape_rows()
+        field = rows[event.y] if event.y < len(rows) else None
+        if field is not None:
+            self.finish()
+            self.cursor = field.name
+            self.step(direction)
+            self.post_message(self.Stepped())
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return shape_lines(

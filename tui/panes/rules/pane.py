@@ -255,6 +255,14 @@ class RulesPane(TypingPane):
         self.cursor = event.rule
         self._show()
 
+    def on_rule_table_head_clicked(self, event: RuleTable.HeadClicked) -> None:
+        """Sort by the column; a second click reverses the order."""
+        event.stop()
+        if event.column == self.order.column:
+            self.action_reverse()
+        else:
+            self._order(Order(event.column))
+
     def action_sort(self, direction: int) -> None:
         column = SORTABLE[(SORTABLE.index(self.order.column) + direction) % len(SORTABLE)]
         self._order(Order(column))

@@ -11,6 +11,7 @@ from ....core.lab.results import SORTABLE, Order, RuleRow
 from ....core.scales import SCALE_RULES
 from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
+from ...views.bars import span_at
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import on_the_point
@@ -122,6 +123,16 @@ def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs)
         parts = [f"{count} more {word}" for count, word in ((above, "above"), (below, "below")) if count]
         lines.append(((f"  {', '.join(parts)}", "dim"),))
     return [fitted(line, width) for line in lines[:height]]
+
+
+def column_at(shown: Shown, width: int, x: int, glyphs: Glyphs) -> str | None:
+    """Return the column whose heading is at cell `x`, if rows can be sorted by it."""
+    cells = curve_cells(shown.curves, width)
+    columns = columns_in(width, shown.first_column, shown.order.column, cells)
+    found = span_at(_heading(shown, columns, cells, glyphs)[0], x)
+    named = ["rule", *columns]
+    column = named[found[0]] if found and found[0] < len(named) else None
+    return column if column in SORTABLE else None
 
 
 def rows_in(rows: int, height: int) -> int:

@@ -14,7 +14,7 @@ from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
 from .mechanisms import mechanism_lines
 from .rule_text import rule_text
-from .view import HEAD, Shown, next_columns, rows_in, table_lines, title_line
+from .view import HEAD, Shown, column_at, next_columns, rows_in, table_lines, title_line
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
@@ -32,6 +32,13 @@ class RuleTable(LinesWidget):
         def __init__(self, rule: str) -> None:
             super().__init__()
             self.rule = rule
+
+    class HeadClicked(Message):
+        """The heading of a column was clicked."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
 
     shown = Shown(RULES, {}, {}, None, Order(), "")
     top = 0  # index of the first row shown
@@ -53,6 +60,10 @@ class RuleTable(LinesWidget):
         at = event.y - ABOVE
         if 0 <= at < rows_in(len(self.shown.names), self.size.height - 1):
             self.post_message(self.Clicked(self.shown.names[self.top + at]))
+        elif 1 <= event.y < ABOVE:
+            column = column_at(self.shown, self.size.width, event.x, self.glyphs)
+            if column is not None:
+                self.post_message(self.HeadClicked(column))
 
 
 class RuleText(LinesWidget):

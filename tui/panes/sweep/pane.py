@@ -24,7 +24,7 @@ from ..pane import Host
 from ..stepping import PAGES, TypingPane, stepping_keys
 from .requests import Curves, MeasureOver, Points, PredictOver
 from .view import Swept, contents_of
-from .widget import SweepPlot, WidthTable
+from .widget import Chosen, SweepPlot, WidthTable
 
 if TYPE_CHECKING:
     from ....core.export.formats import Format
@@ -211,7 +211,7 @@ class SweepPane(TypingPane):
     def on_resize(self) -> None:
         self._arrange()
 
-    def on_sweep_plot_clicked(self, event: SweepPlot.Clicked) -> None:
+    def on_chosen(self, event: Chosen) -> None:
         event.stop()
         self.set_value("d_k", event.d_k)
 

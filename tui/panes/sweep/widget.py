@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
+from ....core.model_widths import landmarks
 from ....core.parameters import Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...views.lines import Line
@@ -14,20 +15,21 @@ from ...views.plot import Drawing, draw, with_cursor
 from ...views.table import Contents
 from ...widgets.lines import LinesWidget
 from .view import LOGARITHMIC, Swept, points_of, reading_lines, sweep_plot, title_line
-from .width_table import landmark_lines
+from .width_table import landmark_lines, rows_in
 
 _ABOVE = 3  # lines above the plot: the title, and the values at the cursor
 
 
+class Chosen(Message):
+    """A d_k was clicked."""
+
+    def __init__(self, d_k: int) -> None:
+        super().__init__()
+        self.d_k = d_k
+
+
 class SweepPlot(LinesWidget):
     """Shows a statistic over d_k."""
-
-    class Clicked(Message):
-        """A d_k was clicked."""
-
-        def __init__(self, d_k: int) -> None:
-            super().__init__()
-            self.d_k = d_k
 
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -67,7 +69,7 @@ class SweepPlot(LinesWidget):
 
     def on_click(self, event: events.Click) -> None:
         if self._drawing is not None and event.y >= _ABOVE:
-            self.post_message(self.Clicked(round(self._drawing.at.x_of(event.x))))
+            self.post_message(Chosen(round(self._drawing.at.x_of(event.x))))
 
 
 class WidthTable(LinesWidget):
@@ -79,3 +81,8 @@ class WidthTable(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return landmark_lines(self.swept, self.statistic, self.cursor, width, height, self.glyphs)
+
+    def on_click(self, event: events.Click) -> None:
+        rows = rows_in(landmarks(self.swept.d_ks), self.cursor, self.size.height)
+        if 0 < event.y <= len(rows):
+            self.post_message(Chosen(rows[event.y - 1]))

@@ -48,21 +48,27 @@ def landmark_lines(
     swept: Swept, statistic: Statistic, cursor: int, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return a heading and a row for each landmark; if not all fit, those around the cursor."""
-    d_ks, room = landmarks(swept.d_ks), height - 1
-    if not d_ks or room < 1:
+    d_ks = landmarks(swept.d_ks)
+    if not d_ks or height < 2:
         return []
     shape = _shape(width, bool(swept.exact))
     span = _span(swept, d_ks, HISTOGRAM[statistic.group], glyphs)
-    nearest = min(range(len(d_ks)), key=lambda at: abs(d_ks[at] - cursor))
-    first = min(max(nearest - room // 2, 0), max(len(d_ks) - room, 0))
-    rows = d_ks[first : first + room]
+    rows = rows_in(d_ks, cursor, height)
     lines = [_head(statistic, shape, span, width, glyphs)]
     lines += [_row(d_k, swept, statistic, shape, span, d_k == cursor, width, glyphs) for d_k in rows]
     hidden = len(d_ks) - len(rows)
     if hidden:
         note: Line = ((f" {hidden} more rows (PgDn, PgUp) ", "dim"),)
-        lines[-1] = lines[-1] if d_ks[first + room - 1] == cursor else fitted(note, width)
+        lines[-1] = lines[-1] if rows[-1] == cursor else fitted(note, width)
     return lines
+
+
+def rows_in(d_ks: Sequence[int], cursor: int, height: int) -> Sequence[int]:
+    """Return the d_k of the rows in a table of this height: all, or those around the cursor."""
+    room = height - 1
+    nearest = min(range(len(d_ks)), key=lambda at: abs(d_ks[at] - cursor), default=0)
+    first = min(max(nearest - room // 2, 0), max(len(d_ks) - room, 0))
+    return d_ks[first : first + room]
 
 
 def _head(statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs) -> Line:

@@ -1,0 +1,159 @@
+"""The mouse: what looks as if it could be clicked can be, and the wheel steps fields."""
+
+from dataclasses import replace
+
+import pytest
+from attn_tui.core.lab.results import RULES, Order
+from attn_tui.core.parameters import FIELD
+from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.claims.pane import ClaimsPane
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.rules.pane import RulesPane
+from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.widgets.help_screen import HelpScreen
+from stage import SMALL, Stage, played, untested_claims
+from textual import events
+from textual.widget import Widget
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+
+
+async def click(stage: Stage, widget: Widget, x: int, y: int) -> None:
+    await stage.pilot.click(offset=(widget.region.x + x, widget.region.y + y))
+    await stage.answered()
+
+
+async def scroll(stage: Stage, widget: Widget, x: int, y: int, kind: type[events.MouseEvent]) -> None:
+    at = widget.region.x + x, widget.region.y + y
+    stage.app.post_message(kind(None, *at, 0, 0, 0, False, False, False, screen_x=at[0], screen_y=at[1]))
+    await stage.answered()
+
+
+def line_of(stage: Stage, widget: Widget, words: str) -> int:
+    return next(y for y, line in enumerate(stage.part(widget)) if line[1:].strip().startswith(words))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@played()
+async def test_a_click_on_a_tab_shows_its_pane(
+    stage: Stage, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+    for pane in (*PANES, *reversed(PANES)):
+        await stage.still()
+        await stage.pilot.click(offset=(stage.lines[0].index(f" {pane} ") + 2, 0))
+        await stage.answered()
+        assert stage.app.active == pane
+
+
+@played(size=(40, 12))
+async def test_a_click_on_an_arrow_beside_the_only_tab_turns_to_the_next_pane(stage: Stage) -> None:
+    for arrow, pane in ((">", "Sweep"), (">", "Softmax"), ("<", "Sweep"), ("Sweep", "Sweep")):
+        await stage.still()
+        await stage.pilot.click(offset=(stage.lines[0].index(arrow), 0))
+        await stage.answered()
+        assert stage.app.active == pane
+
+
+@played(size=(80, 24), settled=True)
+async def test_a_click_on_a_key_of_the_footer_presses_it(stage: Stage) -> None:
+    y = 23
+    for words, at, d_k in (("←→ d_k", 1, 65), ("←→ d_k", 0, 64), ("↑↓ ×2", 0, 128), ("↑↓ ×2", 1, 64)):
+        await stage.pilot.click(offset=(stage.lines[y].index(words) + at, y))
+        await stage.answered()
+        assert stage.asked.d_k == d_k
+    await stage.pilot.click(offset=(stage.lines[y].index("s scale") + 4, y))
+    await stage.answered()
+    assert stage.asked.scale == "d_k"
+    await stage.pilot.click(offset=(stage.lines[y].index("0-9 type"), y))
+    assert stage.asked == replace(SMALL, scale="d_k")
+    await stage.pilot.click(offset=(stage.lines[y].index("? help"), y))
+    await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
+
+
+@played(settled=True)
+async def test_the_wheel_and_the_arrows_step_a_field(stage: Stage) -> None:
+    y = line_of(stage, stage.panel, FIELD["n_keys"].label)
+    await scroll(stage, stage.panel, 3, y, events.MouseScrollUp)
+    assert stage.asked == replace(SMALL, n_keys=32)
+    await scroll(stage, stage.panel, 3, y, events.MouseScrollDown)
+    assert stage.asked == SMALL
+    await click(stage, stage.panel, 3, y)
+    await stage.still()
+    for arrow, keys in (("▸", 17), ("◂", 16)):
+        await click(stage, stage.panel, stage.part(stage.panel)[y].index(arrow), y)
+        assert stage.asked.n_keys == keys
+        await stage.still()
+    await stage.press("u", "u", "u", "u")  # letters type in the field
+
+
+@played(settled=True)
+async def test_a_click_on_a_row_of_the_table_explains_it(stage: Stage) -> None:
+    for name in ("max_weight", "entropy"):
+        await stage.still()
+        label = STATISTIC[name].short_label
+        await click(stage, stage.table, 3, line_of(stage, stage.table, label))
+        assert stage.table.statistic.name == name
+        await stage.still()
+        assert any(line.startswith(f"▌{label}") for line in stage.part(stage.table))
+
+
+@played()
+async def test_a_click_on_a_heading_sorts_the_rules_and_a_second_one_reverses(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    heading = stage.part(pane.table)[2]
+    for words, column in (("weight %", "max_weight"), ("multiplier", "multiplier"), ("rule", "rule")):
+        await click(stage, pane.table, heading.index(words) + 2, 2)
+        assert pane.order == Order(column) or column == "rule"
+        await click(stage, pane.table, heading.index(words) + 2, 1)
+        assert pane.order == Order(column, reverse=True)
+    assert list(pane.table.shown.names) == [*reversed(RULES)]
+
+
+@played()
+async def test_a_click_selects_a_head_of_the_map(stage: Stage) -> None:
+    pane = await stage.head()
+    assert isinstance(pane, CapturePane)
+    for layer, head in ((3, 5), (0, 0), (5, 11)):
+        await click(stage, pane.map, 1 + 4 + 3 * head, 2 + layer)
+        assert pane.map.cursor == (layer, head)
+    await click(stage, pane.map, 2, 3)
+    assert pane.map.cursor == (5, 11), "the number of a layer is no head"
+
+
+@played(size=(80, 24))
+async def test_a_click_and_the_wheel_select_a_claim(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+    pane = await stage.opened(ClaimsPane)
+    await stage.at_rest()
+    await click(stage, pane.claims, 5, 7)
+    assert pane.claims.cursor == 5
+    await stage.still()
+    chosen = pane.claims.chosen
+    assert chosen is not None
+    assert chosen.statement.split()[0] in stage.words(pane.text)
+    await scroll(stage, pane.claims, 5, 7, events.MouseScrollDown)
+    assert pane.claims.cursor == 6
+
+
+@played()
+async def test_a_click_on_a_row_of_the_sweep_sets_d_k(stage: Stage) -> None:
+    pane = await stage.opened(SweepPane)
+    await stage.still()
+    y, line = next((y, line) for y, line in enumerate(stage.part(pane.table)) if y and line.split()[0].isdigit())
+    await click(stage, pane.table, 3, y)
+    assert stage.asked.d_k == int(line.split()[0])
+
+
+@played()
+async def test_the_wheel_steps_a_field_of_the_shape(stage: Stage) -> None:
+    pane = await stage.opened(HeadsPane)
+    await stage.still()
+    before = pane.shape.values["d_model"]
+    await scroll(stage, pane.shape, 3, 0, events.MouseScrollUp)
+    assert pane.shape.values["d_model"] == 2 * before
+    await stage.press("u")
+    assert pane.shape.values["d_model"] == before
