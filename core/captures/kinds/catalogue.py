@@ -32,6 +32,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(".safetensors", lambda start: start[8:9] == b"{", "safetensors"),
     Kind(".npz", lambda start: start.startswith((b"PK\x03\x04", b"PK\x05\x06")), "npz"),
     Kind(".npy", lambda start: start.startswith(b"\x93NUMPY"), "npy"),
+    Kind(".safetensors.index.json", lambda start: start.lstrip().startswith(b"{"), "sharded"),
 )
 ENDINGS = " or ".join([", ".join(kind.ending for kind in KINDS[:-1]), KINDS[-1].ending])
 _START = 16  # bytes that identify a format

@@ -1,0 +1,60 @@
+"""Read what a .safetensors.index.json file declares: which of the .safetensors files beside it hold which tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from ..files import LARGEST_HEADER, CaptureError, Identity, opened, plain, quoted, short
+from ..metadata import from_json
+from ..stored import Contents, Stored
+from . import safetensors
+
+MOST_FILES = 1 << 10
+
+
+def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
+    """Return the tensors and the metadata of all files that the index names, which are beside it."""
+    stream.seek(0)
+    places = _weight_map(stream, path, identity)
+    names = sorted({*places.values()})
+    if len(names) > MOST_FILES:
+        raise CaptureError(f"{plain(path)}: must name at most {MOST_FILES} files, not {len(names)}")
+    arrays: dict[str, Stored] = {}
+    metadata: dict[str, str] = {}
+    files = [(path, identity)]
+    for name in names:
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise CaptureError(f"{plain(path)}: names {quoted(name)}; must be .safetensors files beside it")
+        with opened(path.with_name(name)) as (shard, found):
+            part = safetensors.contents(shard, path.with_name(name), found)
+        for tensor, array in part.arrays.items():
+            if tensor in arrays:
+                raise CaptureError(f"{array.where} is in {quoted(arrays[tensor].path.name)}, too")
+            arrays[tensor] = array
+        for key, value in part.metadata.items():
+            if metadata.setdefault(key, value) != value:
+                raise CaptureError(
+                    f"{plain(path)}: its files have different metadata {quoted(key)}; must be the same"
+                )
+        files += part.files
+    for tensor, name in places.items():
+        if tensor not in arrays or arrays[tensor].path.name != name:
+            raise CaptureError(f"{plain(path)}: tensor {quoted(tensor)} is not in {quoted(name)}")
+    return Contents(arrays, metadata, tuple(files))
+
+
+def _weight_map(stream: BinaryIO, path: Path, identity: Identity) -> dict[str, str]:
+    """Return the name of each tensor's file."""
+    if identity.size > LARGEST_HEADER:
+        raise CaptureError(f"{plain(path)}: must have at most {LARGEST_HEADER} bytes, not {identity.size}")
+    try:
+        index = from_json(stream.read(LARGEST_HEADER).decode("utf-8"))
+    except ValueError as error:
+        raise CaptureError(f"{plain(path)}: not a readable index of .safetensors files: {short(error)}") from error
+    places = cast("dict[str, object]", index).get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(places, dict) or not all(
+        isinstance(name, str) for name in cast("dict[str, object]", places).values()
+    ):
+        raise CaptureError(f'{plain(path)}: not an index of .safetensors files, which has "weight_map"')
+    return cast("dict[str, str]", places)
