@@ -58,11 +58,24 @@ def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
         facts.insert(1, f"{layer.batch} texts")
     if layer.kv_heads != layer.heads:
         facts.append(f"{layer.heads} query heads share {layer.kv_heads} key/value heads")
-    facts.append(f"scale × {short(layer.scale, glyphs)}" if layer.scale is not None else "scale not given")
+    facts.append(_scale_fact(layer, glyphs))
     if layer.softcap is not None:
         facts.append(f"soft-cap {short(layer.softcap, glyphs)}")
     if layer.causal is not None:
         facts.append("causal" if layer.queries == layer.keys else f"causal, {layer.causal.replace('_', ' ')}")
-    if layer.mask is not None:
-        facts.append("padding mask")
+    if layer.window is not None:
+        before, after = ("all" if side is None else str(side) for side in layer.window)
+        facts.append(f"window {before} before" + ("" if layer.causal else f", {after} after"))
+    if layer.chunk is not None:
+        facts.append(f"chunks of {layer.chunk}")
+    there = {"mask": layer.mask, "bias": layer.bias, "sink": layer.sinks, "some queries of the text": layer.rows}
+    facts += [word for word, name in there.items() if name]
     return ", ".join(facts)
+
+
+def _scale_fact(layer: Layer, glyphs: Glyphs) -> str:
+    """Return `scale × 0.125`: the multiplier of q·k, and which part of it the stored q and k have already."""
+    if layer.scale is None:
+        return "a scale for each head" if layer.head_scales or layer.scales else "scale not given"
+    fact = f"scale × {short(layer.scale * layer.own_factor, glyphs)}"
+    return fact if layer.own_factor == 1 else f"{fact}, of which × {short(layer.own_factor, glyphs)} is in q and k"
