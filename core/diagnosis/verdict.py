@@ -12,6 +12,7 @@ import numpy as np
 from .configuration import Configuration
 from .consequence import Consequence, consequence
 from .fitting.evidence import Observed, is_short, logit_noise, misfit, residual, unit
+from .fitting.model import logits, softmax
 from .multipliers import Expected, expected_multiplier, names
 from .subject import Evidence, Facts, Subject
 from .trial import EXPLAINED, TOLERATED, Found, Trial, attempt
@@ -112,10 +113,10 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     def fits(candidate: float) -> bool:
         return (sure and _near(multiplier, candidate, tolerance)) or _explains(observed, best, candidate)
 
-    if not sure and _explains(observed, best, expected.multiplier):
-        return verdict("undecided", None, (), "the evidence does not determine the multiplier")
-    if _near(multiplier, expected.multiplier, max(0.02, tolerance)) and fits(expected.multiplier):
+    if sure and _near(multiplier, expected.multiplier, max(0.02, tolerance)) and fits(expected.multiplier):
         return verdict("healthy", None, (), f"× {multiplier:.4g}, as expected")
+    if (_is_blurred(observed, best) or not sure) and _explains(observed, best, expected.multiplier):
+        return verdict("undecided", None, (), "the evidence does not determine the multiplier")
     named = names(multiplier, tolerance, expected.multiplier, subject.facts, fits)
     also = [name.cause for name in named]
     return verdict("cause", named[0].cause, also, f"{_times(multiplier)}{named[0].words}")
@@ -134,11 +135,26 @@ def _explains(observed: Observed, found: Found, multiplier: float) -> bool:
     theta = found.fit.theta.copy()
     theta[0] = multiplier
     near = _near(multiplier, found.multiplier, 1e-3)
-    if not near and logit_noise(observed, found.model, found.fit.theta) < _COARSE:
+    if not near and not _is_blurred(observed, found):
         distance = residual(observed, found.model, theta, slopes=False).distance
         if distance > 1.02 * found.fit.distance + 0.02:
             return False
     return misfit(observed, found.model, theta) <= max(EXPLAINED, 1.1 * found.misfit)
+
+
+def _is_blurred(observed: Observed, found: Found) -> bool:
+    """Return whether rounding blurs the multiplier in a way that its standard error does not show.
+
+    Large logits are rounded coarsely, and outputs of 16 bits do not tell nearly one-hot rows from one-hot ones.
+    """
+    theta, evidence = found.fit.theta, observed.evidence
+    if logit_noise(observed, found.model, theta) > _COARSE:
+        return True
+    if evidence.kind != "o" or not is_short(evidence.format):
+        return False
+    shown = logits(found.model, theta, slopes=False)
+    top = softmax(shown.z, found.model.seen, shown.sink).p.max(axis=-1)[observed.subject.used]
+    return 1 - top.sum().item() / max(top.size, 1) < 4 * unit(evidence.format)
 
 
 def _floor(observed: Observed) -> float:

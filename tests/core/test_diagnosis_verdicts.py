@@ -100,6 +100,16 @@ def test_one_hot_rows_are_undecided(kind: Kind) -> None:
     assert found.verdict == "undecided"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number_format", FORMATS)
+def test_a_nearly_one_hot_head_is_not_accused(number_format: str, kind: Kind) -> None:
+    """Rounding of its large logits in bfloat16 blurs the multiplier by a fifth."""
+    for eager in (True, False):
+        case = case_of(real_head(0, 2), number_format)
+        case.eager = eager
+        assert verdict_of(case, number_format, kind).verdict in ("healthy", "undecided")
+
+
 @pytest.mark.parametrize("kind", ["weights", "o"])  # lse is the one logit itself
 def test_the_first_row_of_a_causal_mask_says_nothing(kind: Kind) -> None:
     case = case_of(HEAD, "float32")
