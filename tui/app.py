@@ -368,7 +368,7 @@ class AttnApp(PacedApp[int]):
         width, height = event.size
         for screen in self.screen_stack:  # pyright: ignore[reportUnknownMemberType]
             self._set_size_classes(screen, event.size)
-        needed, actual = f"{LEAST[0]} x {LEAST[1]}", f"{width} x {height}"
+        needed, actual = f"{LEAST[0]}x{LEAST[1]}", f"{width}x{height}"
         self.too_small.show(f"Too small: {actual}. attn-tui needs {needed}.")
         self._focus_before = self.focused or self._focus_before
         self.call_after_refresh(self._focus_again)

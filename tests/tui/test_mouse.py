@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
+from monkey import Endless
 from stage import Stage, play, untested_claims
 from textual import events
 from textual.geometry import Offset
@@ -55,7 +56,7 @@ def test_clicks_double_clicks_and_drags_leave_the_app_running(pane: str, monkeyp
         assert stage.app.is_running
         assert stage.app.screen.selections is not None
 
-    play(script)
+    play(script, kind=Endless)
 
 
 def test_a_click_that_arrives_after_the_screen_became_smaller_closes_the_palette() -> None:

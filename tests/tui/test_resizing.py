@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 async def test_below_the_least_size_a_message_states_the_needed_size(stage: Stage, size: tuple[int, int]) -> None:
     await stage.still()
     said = " ".join(stage.text.split())
-    assert said == f"Too small: {size[0]} x {size[1]}. attn-tui needs {LEAST[0]} x {LEAST[1]}."
+    assert said == f"Too small: {size[0]}x{size[1]}. attn-tui needs {LEAST[0]}x{LEAST[1]}."
 
 
 @pytest.mark.parametrize("focus", ["lab", "panel", "table"])

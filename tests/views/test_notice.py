@@ -55,3 +55,9 @@ def test_a_short_command_is_on_one_line_with_the_message() -> None:
     said, *command = copied_lines("attn-tui report --d-k 512", 40, ASCII)
     assert "Copied" in said[0][0]
     assert command == [(("attn-tui report --d-k 512", "key"),)]
+
+
+def test_the_notice_of_a_copy_is_whole_on_the_narrowest_screen() -> None:
+    said, *_ = copied_lines("attn-tui report --d-k 512", 40, UNICODE)
+    assert said[0][0].strip().endswith("it):")
+    assert line_width(said) <= 40

@@ -157,3 +157,12 @@ def test_no_word_is_cut_in_ascii(width: int) -> None:
         assert ASCII.say(value_text(field, parameters)) in next(
             line for line in lines if line.startswith(field.label)
         )
+
+
+def test_an_explanation_that_does_not_fit_ends_with_an_ellipsis() -> None:
+    for height in range(12, 60):
+        lines = [text.strip() for text in texts_of(panel_lines(Parameters(), 22, height, UNICODE, "mechanism"))]
+        shown = " ".join(lines)
+        if "How a query" in shown:
+            assert "How a query" in shown
+            assert lines[-1].endswith("…") or shown.endswith("variation.")

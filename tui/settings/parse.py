@@ -64,6 +64,8 @@ def value_of(field: Field, text: str, option: str | None = None) -> Any:
         reason = str(error).removeprefix(f"{field.label}: ")
         if field.name == "scale":
             reason = f"must be {field.accepted}, or a number, not {text!r}"
+        if field.kind == "choice":
+            reason += did_you_mean(text, field.choices)
         raise UsageError(f"{option or field.option}: {reason}") from None
 
 

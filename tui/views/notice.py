@@ -15,13 +15,14 @@ GREETING = (
     "New here? Hold → and watch: as d_k grows, unscaled softmax freezes; scaled, it hardly changes. > opens the next "
     "pane, ? explains what has the focus. Any key continues; Esc hides this permanently."
 )
-_COPIED = "Copied (if your terminal permits OSC 52):"
+_COPIED = ("Copied (if your terminal permits OSC 52):", "Copied (if your terminal permits it):")
 
 
 def copied_lines(command: str, width: int, glyphs: Glyphs) -> list[Line]:
     """Return the message that the command is copied, with the whole command; on one line if it fits."""
     command = glyphs.say(command)
-    line: Line = ((f" {_COPIED} ", "dim"), (command, "key"))
+    said = next((words for words in _COPIED if len(words) + 2 <= width), _COPIED[-1])
+    line: Line = ((f" {said} ", "dim"), (command, "key"))
     if line_width(line) <= width:
         return [line]
     return [line[:1], *(((part, "key"),) for part in continued(command, width))]

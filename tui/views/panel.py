@@ -8,7 +8,7 @@ from ...core.parameters import FIELDS, Field, Parameters, choice_word
 from ...core.scales import SCALE_RULES
 from .entry import Editing
 from .glyphs import Glyphs
-from .lines import Line, Role, fitted, wrapped
+from .lines import Line, Role, fitted, shortened, wrapped
 
 NAME = 11  # cells of a field's name
 _ROOM_FOR_HELP = 7  # lines
@@ -67,7 +67,7 @@ def panel_lines(
         lines.append(field_line(field, text, role, field.name == focus, width, glyphs))
     room = height - len(lines)
     lines += [()] * (room - len(notes))
-    lines += notes[: max(room, 0)]
+    lines += shortened(list(notes), width, max(room, 0), glyphs.say("…"))
     return [fitted(line, width) for line in lines[:height]]
 
 
