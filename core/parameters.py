@@ -155,8 +155,8 @@ class Field:
 
 
 def rows_differ(p: Parameters, rule: ScaleName) -> bool:
-    """Return whether each row has its own multiplier under a rule: it depends on n, and a causal mask is set."""
-    return p.mask == "causal" and "n_keys" in SCALE_RULES[rule].needs
+    """Return whether each row has its own multiplier under a rule: it is of the keys it sees, and these differ."""
+    return p.mask == "causal" and "n_keys" in SCALE_RULES[rule].by_row
 
 
 def format_bound(bound: float) -> str:

@@ -43,6 +43,7 @@ class ScaleRule:
     needs: tuple[str, ...]  # the fields of Setting that the multiplier depends on
     used_by: str
     source: str
+    by_row: tuple[str, ...] = ()  # of these fields, those that each row has its own value of
     normalise: Normalise = "none"  # how each query and each key is normalised before they are multiplied
     note: str = ""  # a sentence that explains the formula
     short: str = ""  # a name, if the formula is longer than 15 characters
@@ -226,6 +227,7 @@ _OF_CONTEXT = (
         lambda s: _by_root(_position_block(s, 8192, 1), s), ("d_k", "position"),
         "Llama 4, in the layers without rotary embedding",
         "transformers, modeling_llama4.py (attn_scale 0.1, floor_scale 8192)",
+        by_row=("position",),
         note="b8k is 1 + ⌊(position + 1)/8192⌋, the number of the query's block of 8192 positions",
         short="Llama 4",
     ),
@@ -234,6 +236,7 @@ _OF_CONTEXT = (
         lambda s: _by_root(_position_block(s, 16_384, 0), s), ("d_k", "position"),
         "Ministral 3",
         "transformers, modeling_ministral3.py (llama_4_scaling_beta 0.1)",
+        by_row=("position",),
         note="b16k is 1 + ⌊position/16384⌋, the number of the query's block of 16384 positions",
         short="Ministral 3",
     ),
@@ -241,6 +244,7 @@ _OF_CONTEXT = (
         "ssmax", "0.43 ln n/√d_k", lambda s: _by_root(0.43 * math.log(s.n_keys), s), ("d_k", "n_keys"),
         "Scalable-Softmax, which learns the factor for each head; 0.43 is from the paper's figure 1",
         "Nakanishi 2025, arXiv 2501.19399",
+        by_row=("n_keys",),
         note="n is the number of keys; under a causal mask, each row counts the keys that it sees",
         short="SSMax",
     ),
@@ -248,6 +252,7 @@ _OF_CONTEXT = (
         "log512_n", "log₅₁₂ n/√d_k", lambda s: _by_root(math.log(s.n_keys, 512), s), ("d_k", "n_keys"),
         "the entropy-invariant scale, for a model trained on 512 tokens",
         "Su 2021, kexue.fm 8823 and 9034",
+        by_row=("n_keys",),
         note="It is κ ln n/d_k, with κ chosen so that it equals 1/√d_k at 512 keys",
         short="log₅₁₂ n/√d",
     ),
@@ -304,7 +309,7 @@ _NORMALISED = (
         "Query-Key Normalization, as the initial value",
         "Henry et al. 2020, arXiv 2010.04245; CyndxAI/QKNorm, layers.py",
         normalise="l2",
-        note="In the paper n is the 97.5th percentile of the training sequence lengths; here, the number of keys",
+        note="n is the 97.5th percentile of the lengths of training texts, one number for all rows; here, all keys",
         short="log₂(n²−n)·cos",
     ),
 )  # fmt: skip

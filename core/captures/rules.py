@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 # Return the multipliers (draws or 1, rows) of some rows, from the numbers of keys that they see (draws, rows).
 OfRows: TypeAlias = "Callable[[npt.NDArray[np.intp], slice], FloatArray]"
 
-_OF_ROWS = {"n_keys", "position"}  # what differs between the rows of a head
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -75,9 +73,7 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
     last = (layer.queries if from_start else layer.keys) - 1 if told.position is None else told.position
     number = layer.index if layer.numbered or told.layer is None else told.layer
     setting = Setting(layer.d_k, layer.keys, custom, layer=number, position=last, context_factor=factor or 1.0)
-    # The n of rules that normalise is a length of the training texts, not a row's.
-    by_row = rule.normalise == "none" and not _OF_ROWS.isdisjoint(needs)
-    return Rule(name, multiplier(name, setting), setting if by_row else None, told.position)
+    return Rule(name, multiplier(name, setting), setting if rule.by_row else None, told.position)
 
 
 def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:

@@ -244,3 +244,30 @@ def test_measuring_a_sinking_biased_windowed_head_twice_gives_the_same(tmp_path:
     assert (layer.bias, layer.sinks, layer.window) == ("layers.0.attn.bias", "layers.0.attn.sinks", (4, 0))
     with pytest.raises(CaptureError, match="heads 0 to 2"):
         measure_head(capture, layer, 3, [file_rule(layer)])
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("llama4_position", 8_191), ("ministral3_position", 16_384)], ids=lambda value: str(value)
+)
+def test_a_replayed_rule_starts_a_new_block_at_the_right_query(tmp_path: Path, name: str, first: int) -> None:
+    """Queries at positions below `first` have 1/√d_k, and those from there on 1 + 0.1·ln 2 times as much."""
+    capture = captured(tmp_path, causal="true")
+    for before in (1, 4, TOKENS - 1):
+        rule = named_rule(name, capture.layers[0], told=Told(position=first - before + TOKENS - 1))
+        own = np.where(np.arange(TOKENS) < before, 1.0, 1.0693147180559945) / D_K**0.5
+        logits = own[:, np.newaxis] * SCORES[:, 1]
+        assert_measured(capture, 1, Expected(np.where(CAUSAL, logits, NO)), rule)
+
+
+@pytest.mark.parametrize(("name", "first"), [("llama4_position", 8_191), ("ministral3_position", 16_384)])
+@pytest.mark.parametrize("before", [1, 0])
+def test_a_replayed_rule_takes_positions_from_the_file(tmp_path: Path, name: str, first: int, before: int) -> None:
+    rows = np.array([first - before])
+    q, k = Q[:1, :1, :1], np.resize(K[:1, :1], (1, 1, first + 1, D_K))
+    sampled = {f"layers.0.attn.{role}": array for role, array in {"q": q, "k": k, "rows": rows}.items()}
+    capture = opened(tmp_path, sampled, schema="attn-tui/qk-2", causal="true", window=9)
+    layer = capture.layers[0]
+    measured = measure_head(capture, layer, 0, [named_rule(name, layer)]).columns[0].measured
+    logits = (q @ k.mT)[0, 0, 0, first - before - 8 : first - before + 1] / D_K**0.5
+    logits *= 1.0 if before else 1.0693147180559945
+    assert (measured["logit_min"].value, measured["logit_max"].value) == pytest.approx((logits.min(), logits.max()))

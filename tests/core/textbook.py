@@ -29,7 +29,7 @@ RULES: dict[str, tuple[str, Callable[[int, int], float]]] = {
     "cosine_10": ("l2", lambda d, n: 10.0),
     "cosine_log2_n": ("l2", lambda d, n: math.log2(n * n - n)),
 }
-OF_N = ("ssmax", "cosine_log2_n")
+OF_N = ("ssmax",)  # n is the number of keys that a row sees
 LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57_344.0, "float16": 65_504.0, "bfloat16": 3.3895313892515355e38}
 
 
@@ -120,9 +120,11 @@ def stored(x: Array, name: str) -> Array:
 
 
 def multipliers(p: Parameters, rule: str) -> Array:
-    """The multiplier of each row (m, 1); n is the number of keys that it sees, and a single key needs none."""
-    of_n, alone = RULES[rule][1], 0.0 if rule in OF_N else RULES[rule][1](p.d_k, 2)
-    return np.array([[of_n(p.d_k, int(n)) if n > 1 else alone] for n in visible_to(p).sum(axis=-1)])
+    """The multiplier of each row (m, 1); a row that sees one key needs none under rules of the keys it sees."""
+    of_n = RULES[rule][1]
+    if rule not in OF_N:
+        return np.full((p.n_queries, 1), of_n(p.d_k, p.n_keys))
+    return np.array([[of_n(p.d_k, int(n)) if n > 1 else 0.0] for n in visible_to(p).sum(axis=-1)])
 
 
 def in_few_bits(a: Array, b: Array, p: Parameters, c: Array) -> tuple[Array, Array, Array, Array, Array]:

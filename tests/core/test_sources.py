@@ -1,0 +1,125 @@
+"""Presets and scale rules against the numbers of their sources, written out here.
+
+A comment names the repository, the file and the line or the key, with the commit that a line number is of.
+"""
+
+import math
+from typing import Any
+
+import pytest
+from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
+
+# d_model, heads, key heads, d_k, layers, context, bias
+SHAPES: dict[str, tuple[int, int, int, int, int, int, str]] = {
+    # transformers, configuration_bert.py: hidden_size 768, num_attention_heads 12, num_hidden_layers 12,
+    # max_position_embeddings 512
+    "bert-base": (768, 12, 12, 64, 12, 512, "all"),
+    # google-research/bert, README.md: BERT-Large, 24-layer, 1024-hidden, 16-heads
+    "bert-large": (1_024, 16, 16, 64, 24, 512, "all"),
+    # sentence-transformers/all-MiniLM-L6-v2, config.json: hidden_size, num_attention_heads, num_hidden_layers
+    "minilm-l6": (384, 12, 12, 32, 6, 512, "all"),
+    # karpathy/nanoGPT, model.py, from_pretrained: n_layer=12, n_head=12, n_embd=768; block_size 1024, bias True
+    "gpt2": (768, 12, 12, 64, 12, 1_024, "all"),
+    # the same: n_layer=48, n_head=25, n_embd=1600
+    "gpt2-xl": (1_600, 25, 25, 64, 48, 1_024, "all"),
+    # arXiv 2005.14165, table 2.1: n_layers 96, d_model 12288, n_heads 96, d_head 128; all models use n_ctx 2048
+    "gpt3-175b": (12_288, 96, 96, 128, 96, 2_048, "all"),
+    # arXiv 2205.01068, table 1: 13B has 40 layers, 40 heads, d_model 5120; sequences of 2048
+    "opt-13b": (5_120, 40, 40, 128, 40, 2_048, "all"),
+    # arXiv 2204.02311, table 1: 118 layers, 48 heads, d_model 18432; multi-query, heads 256 wide, sequences of 2048
+    "palm-540b": (18_432, 48, 1, 256, 118, 2_048, "none"),
+    # Lightning-AI/litgpt, litgpt/config.py:487-497 (26857050)
+    "falcon-7b": (4_544, 71, 1, 64, 32, 2_048, "none"),
+    # litgpt/config.py:698-705, with the defaults of lines 30, 32 and 46: block_size 4096, n_embd 4096, n_head 32
+    "llama-2-7b": (4_096, 32, 32, 128, 32, 4_096, "none"),
+    # litgpt/config.py:728-738
+    "llama-2-70b": (8_192, 64, 8, 128, 80, 4_096, "none"),
+    # litgpt/config.py:758-768
+    "llama-3-8b": (4_096, 32, 8, 128, 32, 8_192, "none"),
+    # litgpt/config.py:814-825
+    "llama-3.1-70b": (8_192, 64, 8, 128, 80, 131_072, "none"),
+    # litgpt/config.py:834-845
+    "llama-3.1-405b": (16_384, 128, 8, 128, 126, 131_072, "none"),
+    # litgpt/config.py:2095-2103
+    "mistral-7b": (4_096, 32, 8, 128, 32, 32_768, "none"),
+    # NVIDIA/NeMo, nemo/collections/llm/gpt/model/mistral.py, MistralNeMo2407Config12B: num_layers, hidden_size,
+    # kv_channels, with num_attention_heads 32 and num_query_groups 8 of MistralConfig7B; its model card: 128k context
+    "mistral-nemo-12b": (5_120, 32, 8, 128, 40, 131_072, "none"),
+    # litgpt/config.py:2327-2339, attn_bias=True; Qwen/Qwen2.5-7B-Instruct, config.json: max_position_embeddings
+    "qwen2.5-7b": (3_584, 28, 4, 128, 28, 32_768, "qkv"),
+    # litgpt/config.py:2390-2402, attn_bias=True; Qwen/Qwen2.5-72B-Instruct, config.json: max_position_embeddings
+    "qwen2.5-72b": (8_192, 64, 8, 128, 80, 32_768, "qkv"),
+    # litgpt/config.py:2720-2737
+    "qwen3-0.6b": (1_024, 16, 8, 128, 28, 40_960, "none"),
+    # litgpt/config.py:2785-2796
+    "qwen3-8b": (4_096, 32, 8, 128, 36, 40_960, "none"),
+    # litgpt/config.py:2835-2852
+    "qwen3-32b": (5_120, 64, 8, 128, 64, 40_960, "none"),
+    # google/gemma_pytorch, gemma/config.py:108-116 (014acb7), with the defaults of lines 52 and 64
+    "gemma-2b": (2_048, 8, 1, 256, 18, 8_192, "none"),
+    # gemma/config.py:52-64
+    "gemma-7b": (3_072, 16, 16, 256, 28, 8_192, "none"),
+    # gemma/config.py:161-170, with the default of line 52
+    "gemma-2-27b": (4_608, 32, 16, 128, 46, 8_192, "none"),
+    # gemma/config.py:281-288 and 304
+    "gemma-3-27b": (5_376, 32, 16, 128, 62, 131_072, "none"),
+    # litgpt/config.py:1817-1825, with the default n_head 32 of line 46
+    "phi-3-mini": (3_072, 32, 32, 96, 32, 4_096, "none"),
+    # transformers, configuration_gpt_oss.py: num_hidden_layers, hidden_size, head_dim, num_attention_heads,
+    # num_key_value_heads, max_position_embeddings, attention_bias
+    "gpt-oss-120b": (2_880, 64, 8, 64, 36, 131_072, "all"),
+}
+
+
+def test_every_preset_has_the_shape_of_its_source() -> None:
+    found = {
+        name: (each.d_model, each.heads, each.key_heads, each.width, each.layers, each.context, each.bias)
+        for name, each in ((preset.name, preset.layer) for preset in PRESETS.values())
+    }
+    assert found == SHAPES
+
+
+# A rule, what its multiplier depends on, and the multiplier: constants as in the source, products written out.
+FORMULAS: list[tuple[str, dict[str, Any], float]] = [
+    # microsoft/mup, examples/Transformer/model.py:465 (1981497): float(head_dim) ** -1 * math.sqrt(attn_mult),
+    # with attn_mult 1 by default; README.md:72: 1/d instead of 1/sqrt(d) attention scaling
+    ("d_k", {"d_k": 128}, 1 / 128),
+    # microsoft/mup, README.md:74: query @ key.T * 8 / d
+    ("mup", {"d_k": 128}, 8 / 128),
+    # google/gemma_pytorch, gemma/config.py:64, 173 and 289 (014acb7)
+    ("gemma", {}, 256**-0.5),
+    ("gemma2_27b", {}, 144**-0.5),
+    ("gemma3_27b", {}, (5376 // 32) ** -0.5),
+    # deepseek-ai/DeepSeek-V3, inference/model.py:86, 436 and 437 (9b4e978): mscale = 0.1 * 1.0 * ln(rope_factor) + 1,
+    # and the scale times mscale * mscale; jquesnelle/yarn, LlamaYaRNScaledRotaryEmbedding.py:24-27, has the same
+    ("yarn", {"d_k": 192, "context_factor": 40}, (0.1 * math.log(40) + 1.0) ** 2 * 192**-0.5),
+    # the same with mscale 0.707 of inference/configs/config_16B.json:18, which is DeepSeek-V2's shape
+    ("deepseek_v2", {"d_k": 192, "context_factor": 40}, (0.1 * 0.707 * math.log(40) + 1.0) ** 2 * 192**-0.5),
+    # transformers, modeling_ministral3.py, _get_llama_4_attn_scale: 1 + beta * log(1 + floor(position / 16384))
+    ("ministral3_position", {"d_k": 128, "position": 16_383}, 128**-0.5),
+    ("ministral3_position", {"d_k": 128, "position": 16_384}, (1 + 0.1 * math.log(2)) * 128**-0.5),
+    # transformers, modeling_llama4.py: log1p(floor((position + 1) / floor_scale)) * attn_scale + 1
+    ("llama4_position", {"d_k": 128, "position": 8_190}, 128**-0.5),
+    ("llama4_position", {"d_k": 128, "position": 8_191}, (math.log1p(1) * 0.1 + 1) * 128**-0.5),
+    ("llama4_position", {"d_k": 128, "position": 16_382}, (math.log1p(1) * 0.1 + 1) * 128**-0.5),
+    ("llama4_position", {"d_k": 128, "position": 16_383}, (math.log1p(2) * 0.1 + 1) * 128**-0.5),
+    # NVIDIA/ngpt, model.py:135 (ed19eb2): softmax_scale = sqrt_head_dim, with sqk_init_value 1.0 of line 94
+    ("cosine_sqrt_d_k", {"d_k": 64}, 8.0),
+    # lucidrains/x-transformers, x_transformers/x_transformers.py:1782 (9252ed7): qk_norm_scale = 10
+    ("cosine_10", {}, 10.0),
+    # CyndxAI/QKNorm, QKNorm/layers.py:42 (c628cb5): np.log2(seq_len_threshold**2 - seq_len_threshold)
+    ("cosine_log2_n", {"n_keys": 72}, math.log2(72**2 - 72)),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "expected"), FORMULAS, ids=lambda value: str(value))
+def test_a_rule_is_the_formula_of_its_source(name: str, given: dict[str, Any], expected: float) -> None:
+    assert multiplier(name, Setting(**given)) == pytest.approx(expected, rel=1e-14)
+
+
+def test_1_over_d_is_credited_to_mup_and_mscale_to_deepseek() -> None:
+    assert "muP" in SCALE_RULES["d_k"].used_by
+    assert "2203.03466" in SCALE_RULES["d_k"].source
+    assert "microsoft/mup" in SCALE_RULES["mup"].source
+    assert "deepseek-ai" in SCALE_RULES["deepseek_v2"].source
