@@ -123,6 +123,8 @@ _OF_D_K = (
         "sqrt_d_k", "1/√d_k", lambda s: _by_root(1, s), ("d_k",),
         "almost every transformer; the default of PyTorch's scaled_dot_product_attention",
         "Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1",
+        note="Multiplying both q and k by d_k^(−1/4), as OpenAI's Whisper does, gives the same multiplier, rounded "
+        "elsewhere",
     ),
     ScaleRule(
         "d_k", "1/d_k", lambda s: 1 / s.d_k, ("d_k",),

@@ -1,4 +1,4 @@
-"""Export the comparisons of scale rules and of mechanisms."""
+"""Export the comparisons of scale rules, of mechanisms and of weightings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow
+from ..lab.weighting.results import MEASURES as MEASURES_OF_WEIGHTS
+from ..lab.weighting.results import NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 from ..parameters import FIELD, FIELDS, Parameters, choice_word
 from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTIC
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 
 _RULES = "attn-tui/rules-1"
 _MECHANISMS = "attn-tui/mechanisms-1"
+_WEIGHTINGS = "attn-tui/weightings-1"
+# Of the columns of weightings: headings, and a statistic of the same unit.
+_HEADINGS = {
+    "weight_sum": ("Σp", "logit_std"),
+    "entropy": ("entropy", "entropy"),
+    "max_weight": ("max weight", "max_weight"),
+    "zero_weights": ("zero weights", "max_weight"),
+    "one_hot_rows": ("one-hot rows", "one_hot_rows"),
+    "jacobian_norm": ("‖J‖_F", "jacobian_norm"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +153,7 @@ def mechanisms_json(found: MechanismsResult) -> str:
                 {
                     "d_k": row.d_k,
                     "mechanism": row.mechanism,
+                    "with_sink": row.with_sink,
                     "scale": {"rule": row.rule, "multiplier": row.multiplier},
                     "measured": {name: estimate_json(estimate) for name, estimate in row.measured.items()},
                     "largest_score": existing(row.largest),
@@ -156,12 +169,12 @@ def mechanisms_csv(found: MechanismsResult) -> str:
     """Return a line for each mechanism at each d_k."""
     names = [*found.rows[0].measured] if found.rows else []
     asked = {name: getattr(found.parameters, name) for name in FIELD if name not in NOT_OF_MECHANISMS}
-    header = [*asked, "d_k", "mechanism", "scale", "multiplier"]
+    header = [*asked, "d_k", "mechanism", "with_sink", "scale", "multiplier"]
     header += [title for name in names for title in (name, f"{name}_stderr")]
     lines: list[list[Any]] = []
     for row in found.rows:
         numbers = [number for estimate in row.measured.values() for number in existing_pair(estimate)]
-        place = [*asked.values(), row.d_k, row.mechanism, row.rule, row.multiplier]
+        place = [*asked.values(), row.d_k, row.mechanism, row.with_sink, row.rule, row.multiplier]
         lines.append([*place, *numbers, existing(row.largest), existing(row.bound)])
     return csv_text([*header, "largest_score", "score_bound"], lines)
 
@@ -174,7 +187,8 @@ def mechanisms_markdown(found: MechanismsResult, say: Say = str) -> str:
     for row in found.rows:
         cells = [cell(estimate, STATISTIC[name]) for name, estimate in row.measured.items()]
         ends = [cell(Estimate(number, None), STATISTIC["logit_std"]) for number in (row.largest, row.bound)]
-        place = (choice_word(row.mechanism), SCALE_RULES[row.rule].label, str(row.d_k))
+        word = choice_word(row.mechanism) + (" with sink" if row.with_sink else "")
+        place = (word, SCALE_RULES[row.rule].label, str(row.d_k))
         lines.append([*place, *cells, *ends])
     return markdown_page(mechanisms_words(found.parameters), header, lines, (), found.command, say)
 
@@ -183,3 +197,105 @@ def mechanisms_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> lis
     """Return `keys 128`, …: the parameters that all mechanisms share, if in `always` or not at their default."""
     p = p.with_value("mechanism", "additive")  # the one for which all parameters of mechanisms have an effect
     return notable_words(p, [name for name in FIELD if name not in NOT_OF_MECHANISMS], always)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightingsResult:
+    """A comparison of weightings: the request and the result."""
+
+    parameters: Parameters
+    rows: Sequence[WeightingRow]
+    command: str  # reproduces the result
+
+
+def weightings_json(found: WeightingsResult) -> str:
+    """Return the comparison as one JSON object."""
+    return json_text(
+        {
+            "schema": _WEIGHTINGS,
+            "version": version(),
+            "command": found.command,
+            "parameters": _asked_of_weightings(found.parameters),
+            "weightings": [
+                {
+                    "weighting": row.name,
+                    "formula": WEIGHTINGS[row.name].formula,
+                    "source": WEIGHTINGS[row.name].source,
+                    "constant": {"symbol": WEIGHTINGS[row.name].setting or None, "value": row.setting},
+                    "fault": row.fault or None,
+                    "measured": {name: estimate_json(row.estimate(name)) for name in MEASURES_OF_WEIGHTS},
+                }
+                for row in found.rows
+            ],
+            "draws": found.rows[0].draws,
+            "rows_of_a_draw": found.rows[0].rows,
+        }
+    )
+
+
+def weightings_csv(found: WeightingsResult) -> str:
+    """Return a line for each weighting: the parameters, its constant, each value with its standard error."""
+    asked = _asked_of_weightings(found.parameters)
+    header = [
+        *asked,
+        "weighting",
+        "constant",
+        *(title for name in MEASURES_OF_WEIGHTS for title in (name, f"{name}_stderr")),
+    ]
+    lines: list[list[Any]] = []
+    for row in found.rows:
+        numbers = [existing(number) for name in MEASURES_OF_WEIGHTS for number in row.estimate(name)]
+        lines.append([*asked.values(), row.name, row.setting, *numbers])
+    return csv_text(header, lines)
+
+
+def weightings_markdown(found: WeightingsResult, say: Say = str) -> str:
+    """Return a page with a line for each weighting."""
+    header = ["weighting", "formula", *(heading for heading, _ in _HEADINGS.values())]
+    lines: list[list[str]] = []
+    for row in found.rows:
+        cells = [cell(row.estimate(name), STATISTIC[unit]) for name, (_, unit) in _HEADINGS.items()]
+        lines.append([WEIGHTINGS[row.name].label, WEIGHTINGS[row.name].formula, *cells])
+    return markdown_page(
+        weightings_words(found.parameters), header, lines, weightings_remarks(found), found.command, say
+    )
+
+
+def weightings_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
+    """Return `d_k 64`, …: the parameters that weightings depend on, if in `always` or not at their default."""
+    return notable_words(p, [name for name in FIELD if name not in NOT_OF_WEIGHTINGS], always)
+
+
+def weightings_remarks(found: WeightingsResult) -> list[str]:
+    """Return sentences on what is measured, on the constants and on why some weightings have no values."""
+    sample = found.rows[0]
+    by_name = {row.name: row for row in found.rows}
+
+    def constant(name: str) -> str:
+        value = by_name[name].setting
+        return NONE if value is None else digits(value).replace("-", "−")
+
+    words = [
+        "The entropy is that of p/Σp. J = ∂p/∂z is with respect to the scaled logits. Sigmoid weights are not shares "
+        "of one sum, and those of differential attention may be negative, so some columns do not apply to them."
+    ]
+    constants = [f"b is {constant('sigmoid')}"]
+    if not by_name["differential"].fault:
+        constants.append(
+            f"λ is {constant('differential')}, its initial value in layer {found.parameters.layer}, with z₁ and z₂ "
+            "from the halves of d_k, each scaled for its own width"
+        )
+    if not by_name["forgetting"].fault:
+        constants.append(f"f is {constant('forgetting')} = σ(2) at every position; models compute it from the token")
+    gamma = by_name["qk_clip"].setting
+    reason = "no logit is above 100" if gamma == 1 else "the mean over draws, each taken as one head"
+    constants.append(f"γ is {constant('qk_clip')}, {reason}")
+    words.append("; ".join(constants) + ".")
+    words += [f"{row.fault}." for row in found.rows if row.fault]
+    if sample.draws < found.parameters.batch or sample.rows < found.parameters.n_queries:
+        words.append(f"Measured on {sample.rows} rows of {sample.draws} draws each.")
+    return words
+
+
+def _asked_of_weightings(p: Parameters) -> dict[str, Any]:
+    return {name: getattr(p, name) for name in FIELD if name not in NOT_OF_WEIGHTINGS}

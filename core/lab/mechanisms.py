@@ -1,7 +1,8 @@
 """Compare mechanisms over d_k on the same queries and keys: their statistics, and how large their scores can be.
 
 Each is measured under the rule it is used with: the dot product unscaled and scaled, the bilinear one scaled,
-additive and cosine attention unscaled. None has a soft-cap.
+additive and cosine attention unscaled. None has a soft-cap. The scaled dot product is measured once more with an
+attention sink, a logit that belongs to no key.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..attention.scores import score_bound
-from ..parameters import MechanismName, Parameters, ScaleName
+from ..parameters import MechanismName, Parameters, ScaleName, SinkName
 from ..statistics.measurement import Column
 from . import experiment
 from .results import MechanismRow, Step
 from .sampling import Draws
 from .scoring import weights_of
 
-COMPARED: tuple[tuple[MechanismName, ScaleName], ...] = (
-    ("dot_product", "none"),
-    ("dot_product", "sqrt_d_k"),
-    ("bilinear", "sqrt_d_k"),
-    ("additive", "none"),
-    ("cosine", "none"),
+# A mechanism, its scale rule, and whether it has a sink whatever the parameters say.
+COMPARED: tuple[tuple[MechanismName, ScaleName, bool], ...] = (
+    ("dot_product", "none", False),
+    ("dot_product", "sqrt_d_k", False),
+    ("dot_product", "sqrt_d_k", True),
+    ("bilinear", "sqrt_d_k", False),
+    ("additive", "none", False),
+    ("cosine", "none", False),
 )
 D_KS = (16, 32, 64, 128, 256, 512, 1024)
 MEASURED = ("logit_std", "entropy_fraction", "max_weight")  # the statistics compared
@@ -37,16 +40,19 @@ def stream(parameters: Parameters) -> Iterator[Step[MechanismRow | None]]:
     p = replace(parameters, softcap=0.0)
     draws = Draws()
     work = [(d_k, *compared) for d_k in D_KS for compared in COMPARED]
-    costs = [d_k * (8 if mechanism == "additive" else 1) for d_k, mechanism, _ in work]
-    for number, (d_k, mechanism, rule) in enumerate(work):
-        asked = replace(p, d_k=d_k, mechanism=mechanism, scale=rule)
+    costs = [d_k * (8 if mechanism == "additive" else 1) for d_k, mechanism, *_ in work]
+    for number, (d_k, mechanism, rule, with_sink) in enumerate(work):
+        sink: SinkName = "logit" if with_sink else p.sink
+        asked = replace(p, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink)
         for step in experiment.stream(asked, draws, full=False, names=[rule]):
             done = (sum(costs[:number]) + step.fraction * costs[number]) / sum(costs)
             found = step.measurement() if step.fraction == 1 else None
-            yield Step(1.0 if found and number == len(work) - 1 else done, found and _row(asked, found.columns[0]))
+            yield Step(
+                1.0 if found and number == len(work) - 1 else done, found and _row(asked, found.columns[0], with_sink)
+            )
 
 
-def _row(p: Parameters, column: Column) -> MechanismRow:
+def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:
     found = column.measured
     ends = [found[name].value for name in ("logit_min", "logit_max")]
     largest = max((abs(end) for end in ends if end is not None), default=None)
@@ -59,4 +65,5 @@ def _row(p: Parameters, column: Column) -> MechanismRow:
         {name: found[name] for name in MEASURED},
         largest=None if largest is None else largest / column.multiplier,
         bound=bound if math.isfinite(bound) else None,
+        with_sink=with_sink,
     )

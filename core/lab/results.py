@@ -142,3 +142,4 @@ class MechanismRow:
     measured: Mapping[str, Estimate]  # by the names of STATISTICS
     largest: float | None  # the largest |score| drawn; None if no pair is visible
     bound: float | None  # the upper bound of |score|; None if there is none
+    with_sink: bool = False  # whether it has an attention sink whatever the parameters say

@@ -52,6 +52,7 @@ MEASURING = (
     "core.lab.rules",
     "core.lab.rule_curves",
     "core.lab.mechanisms",
+    "core.lab.weighting.comparison",
     "core.captures.heads",
 )
 

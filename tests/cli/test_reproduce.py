@@ -64,6 +64,7 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
         "rules --sort dead-rows --reverse --position 0",
         "rules --sort rule",
         "rules --mechanisms --gain 3",
+        "rules --weightings --mask causal",
         "rules --scale 0.25",
     ],
 )
@@ -73,11 +74,8 @@ def test_a_command_line_makes_the_request_it_was_made_from(words: str) -> None:
         line = sweep_line(request.question)
         assert request_of(*shlex.split(line)[1:]).question == request.question
     else:
-        line = rules_line(request.parameters, request.order, request.mechanisms)
-        again = request_of(*shlex.split(line)[1:])
-        assert (again.parameters, again.order, again.mechanisms) == (
-            *(request.parameters, request.order, request.mechanisms),
-        )
+        line = rules_line(request.parameters, request.order, request.mechanisms, weightings=request.weightings)
+        assert request_of(*shlex.split(line)[1:]) == request
 
 
 @pytest.mark.slow

@@ -186,11 +186,12 @@ def compared() -> list[MechanismRow]:
 
 
 def test_each_mechanism_is_what_a_run_measures(compared: list[MechanismRow]) -> None:
-    assert [(r.d_k, r.mechanism, r.rule) for r in compared] == [
+    assert [(r.d_k, r.mechanism, r.rule, r.with_sink) for r in compared] == [
         (d_k, *each) for d_k in mechanisms.D_KS for each in mechanisms.COMPARED
     ]
     for found in compared:
         asked = replace(SMALL, d_k=found.d_k, mechanism=found.mechanism, scale=found.rule, gain=2.0)
+        asked = replace(asked, sink="logit" if found.with_sink else "none")
         column = run(asked, full=False).columns[1]
         assert found.multiplier == column.multiplier
         for name in mechanisms.MEASURED:
@@ -198,6 +199,15 @@ def test_each_mechanism_is_what_a_run_measures(compared: list[MechanismRow]) -> 
         ends = [column.measured[name].value for name in ("logit_min", "logit_max")]
         size = max(abs(end) for end in ends if end is not None) / column.multiplier
         assert found.largest == pytest.approx(size, rel=1e-5)
+
+
+def test_a_sink_takes_weight_from_the_same_scores(compared: list[MechanismRow]) -> None:
+    plain, sunk = ([r for r in compared if (r.rule, r.with_sink) == ("sqrt_d_k", with_sink)] for with_sink in (0, 1))
+    plain = [r for r in plain if r.mechanism == "dot_product"]
+    assert len(plain) == len(sunk) == len(mechanisms.D_KS)
+    for one, other in zip(plain, sunk, strict=True):
+        assert one.largest == other.largest
+        assert numbers(one.measured["max_weight"])[0] > numbers(other.measured["max_weight"])[0]
 
 
 def test_scores_stay_within_their_bounds(compared: list[MechanismRow]) -> None:

@@ -10,9 +10,9 @@ from attn_tui.tui.views.lines import Line, line_width
 
 BOUNDS = {"additive": 8.0, "cosine": 1.0}
 ROWS = [
-    MechanismRow(m, rule, 1.0, d_k, {name: Estimate(0.5 / d_k, 0.1) for name in MEASURED}, d_k / 8, BOUNDS.get(m))
+    MechanismRow(m, rule, 1.0, d_k, {name: Estimate(0.5 / d_k, 0.1) for name in MEASURED}, d_k / 8, BOUNDS.get(m), s)
     for d_k in (4, 16, 32)
-    for m, rule in COMPARED
+    for m, rule, s in COMPARED
 ]
 
 
@@ -27,8 +27,8 @@ def texts(rows: list[MechanismRow], width: int = 80, glyphs: Glyphs = UNICODE) -
 def test_each_statistic_has_a_line_for_each_mechanism() -> None:
     lines = texts(ROWS)
     at = lines.index("entropy / ln n, %            4      16      32")
-    assert [line[:22].strip() for line in lines[at + 1 : at + 6]] == [
-        "dot product × 1", "dot product × 1/√d_k", "bilinear × 1/√d_k", "additive", "cosine",
+    assert [line[:22].strip() for line in lines[at + 1 : at + 7]] == [
+        "dot product × 1", "dot product × 1/√d_k", "dot product with sink", "bilinear × 1/√d_k", "additive", "cosine",
     ]  # fmt: skip
     assert lines[at + 1].split()[-3:] == ["12.50", "3.125", "1.562"]
     at = lines.index("bound of |score|             4      16      32")
@@ -37,7 +37,7 @@ def test_each_statistic_has_a_line_for_each_mechanism() -> None:
 
 def test_decimal_points_are_aligned() -> None:
     lines = texts(ROWS)
-    block = lines[1:6]
+    block = lines[1:7]
     for at in range(22, max(map(len, block))):
         column = {line[at : at + 1] for line in block}
         assert "." not in column or column <= {".", " ", ""}

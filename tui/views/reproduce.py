@@ -42,10 +42,15 @@ def sweep_line(question: SweepQuestion, output_format: str = "table", ascii_only
 
 
 def rules_line(
-    parameters: Parameters, order: Order, mechanisms: bool, output_format: str = "table", ascii_only: bool = False
+    parameters: Parameters,
+    order: Order,
+    mechanisms: bool,
+    output_format: str = "table",
+    ascii_only: bool = False,
+    weightings: bool = False,
 ) -> str:
-    """Return `attn-tui rules --sort max_weight …`: the command that prints these rules or mechanisms."""
-    words = ["--mechanisms"] if mechanisms else []
+    """Return `attn-tui rules --sort max_weight …`: the command that prints these rules, mechanisms or weightings."""
+    words = ["--mechanisms"] if mechanisms else ["--weightings"] if weightings else []
     words += parameter_options(parameters)
     if order.column != "rule":
         words += ["--sort", order.column]

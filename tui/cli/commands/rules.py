@@ -1,4 +1,4 @@
-"""attn-tui rules: all scale rules on the same queries and keys, or mechanisms over d_k."""
+"""attn-tui rules: all scale rules on the same queries and keys, mechanisms over d_k, or weightings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
+from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS, WeightingRow
 from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import UsageError, no_effect, parameter_values
 from ...views.reproduce import rules_line
@@ -16,7 +17,7 @@ from ..parser import Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
-    from ....core.export.rules import MechanismsResult, RulesResult
+    from ....core.export.rules import MechanismsResult, RulesResult, WeightingsResult
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
 _CURVES = 0.6  # the curves' share of the work, roughly
@@ -30,6 +31,7 @@ class RulesRequest:
     order: Order
     mechanisms: bool = False  # compare mechanisms over d_k instead of scale rules
     remarks: tuple[str, ...] = ()
+    weightings: bool = False  # compare weightings instead
 
 
 def _add_options(parser: Parser) -> None:
@@ -46,8 +48,15 @@ def _add_options(parser: Parser) -> None:
         title,
         "--mechanisms",
         action="store_true",
-        help="compare mechanisms over d_k instead: the dot product unscaled and scaled, bilinear, additive, cosine, "
-        "and the bounds of their scores",
+        help="compare mechanisms over d_k instead: the dot product unscaled, scaled and with a sink, bilinear, "
+        "additive, cosine, and the bounds of their scores",
+    )
+    parser.add(
+        title,
+        "--weightings",
+        action="store_true",
+        help="compare what makes weights of the same logits instead: softmax, with a sink, sigmoid, entmax, "
+        "sparsemax, differential and forgetting attention, QK-Clip",
     )
     parser.add_output()
     parser.add_fields(FIELDS)
@@ -60,6 +69,14 @@ def _request(given: Given) -> RulesRequest:
     column = given.get("sort", "rule").strip().replace("-", "_")
     if column not in SORTABLE:
         raise UsageError(f"--sort: must be one of {', '.join(SORTABLE)}, not {given['sort']!r}")
+    if given["mechanisms"] and given["weightings"]:
+        raise UsageError("--weightings: not with --mechanisms; ask for one of them")
+    if given["weightings"]:
+        applied = [name for name in values if name not in NOT_OF_WEIGHTINGS]
+        idle = [FIELD[name].option for name in values if name in NOT_OF_WEIGHTINGS]
+        idle += [FIELD[n].option for n in applied if n != "layer" and not FIELD[n].applies(parameters)]
+        idle += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
+        return RulesRequest(parameters, Order(), remarks=tuple(map(no_effect, idle)), weightings=True)
     if given["mechanisms"]:
         idle = [FIELD[name].option for name in values if name in NOT_OF_MECHANISMS]
         idle += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
@@ -75,7 +92,9 @@ def run(request: RulesRequest, output: Output) -> int:
     output.check()
     say, ascii_only = output.glyphs.say, output.ascii_only
     command = rules_line(request.parameters, request.order, request.mechanisms, output.format, ascii_only)
-    if request.mechanisms:
+    if request.weightings:
+        _print_weightings(request.parameters, output)
+    elif request.mechanisms:
         compared = export.MechanismsResult(request.parameters, _measured_mechanisms(request.parameters), command)
         output.emit(
             {
@@ -96,6 +115,22 @@ def run(request: RulesRequest, output: Output) -> int:
             }
         )
     return 0
+
+
+def _print_weightings(p: Parameters, output: Output) -> None:
+    from ....core.export import rules as export
+
+    say, ascii_only = output.glyphs.say, output.ascii_only
+    command = rules_line(p, Order(), False, output.format, ascii_only, weightings=True)
+    compared = export.WeightingsResult(p, _measured_weightings(p), command)
+    output.emit(
+        {
+            "json": lambda: export.weightings_json(compared),
+            "csv": lambda: export.weightings_csv(compared),
+            "markdown": lambda: export.weightings_markdown(compared, say),
+            "table": lambda: _weightings_table(compared, output),
+        }
+    )
 
 
 def _measured_rules(request: RulesRequest, command: str) -> RulesResult:
@@ -125,6 +160,18 @@ def _measured_mechanisms(p: Parameters) -> list[MechanismRow]:
     with ProgressLine("comparing mechanisms") as progress, one_blas_thread():
         for step in stream(p):
             rows += [step.found] if step.found else []
+            progress.show(step.fraction)
+    return rows
+
+
+def _measured_weightings(p: Parameters) -> list[WeightingRow]:
+    from ....core.blas import one_blas_thread
+    from ....core.lab.weighting.comparison import stream
+
+    rows: list[WeightingRow] = []
+    with ProgressLine("comparing weightings") as progress, one_blas_thread():
+        for step in stream(p):
+            rows += step.found or []
             progress.show(step.fraction)
     return rows
 
@@ -174,10 +221,31 @@ def _mechanisms_table(found: MechanismsResult, output: Output) -> str:
     return printed(parts, output)
 
 
+def _weightings_table(found: WeightingsResult, output: Output) -> str:
+    from rich.text import Text
+
+    from ....core.export.rules import weightings_remarks, weightings_words
+    from ...panes.rules.weightings import weighting_lines
+    from ...views.lines import as_text, wrapped
+    from ..printing import printed, title_lines
+
+    width, glyphs = output.text_width, output.glyphs
+    parts = [
+        title_lines(weightings_words(found.parameters, ("scale", *_ALWAYS)), width, glyphs),
+        Text(),
+        as_text(weighting_lines(found.rows, width, glyphs)),
+        Text(),
+        *(as_text(wrapped(glyphs.say(sentence), width)) for sentence in weightings_remarks(found)),
+        as_text([((found.command, "dim"),)]),
+    ]
+    return printed(parts, output)
+
+
 COMMAND = Command(
     usage="""attn-tui rules [--sort COLUMN] [--reverse] [parameters]
                       [--format FORMAT] [-o FILE]
-       attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]""",
+       attn-tui rules --mechanisms [parameters] [--format FORMAT] [-o FILE]
+       attn-tui rules --weightings [parameters] [--format FORMAT] [-o FILE]""",
     description="""\
 Apply every scale rule to the same queries and keys and print one line per rule:
 its multiplier, its status in a word, the standard deviation of its logits,
@@ -191,6 +259,11 @@ With --mechanisms, compare mechanisms at d_k 16 to 1024 instead, each under its
 usual rule and without a soft-cap: their statistics, the largest score drawn,
 and the bound of their scores, if they have one.
 
+With --weightings, compare what makes weights of the same scaled logits: the sum
+of the weights, their entropy, the largest weight, exact zeros, one-hot rows and
+the norm of the Jacobian. Differential attention's λ is that of --layer, and
+forgetting attention needs --mask causal.
+
 The last line is the command that prints the same output again.""",
     examples="""\
 examples:
@@ -200,6 +273,7 @@ examples:
   attn-tui rules --position 131071 --context-factor 32 --format markdown
   attn-tui rules --format json | jq '.rules[] | [.rule, .multiplier]'
   attn-tui rules --mechanisms --format csv -o mechanisms.csv
+  attn-tui rules --weightings --mask causal
 """,
     add_options=_add_options,
     request=_request,

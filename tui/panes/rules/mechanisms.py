@@ -34,7 +34,7 @@ def mechanism_lines(rows: Sequence[MechanismRow], width: int, glyphs: Glyphs) ->
     for name, words in _WORDS.items():
         factor = 100 if STATISTIC[name].unit == "share" else 1
         lines += _block(words, rows, d_ks, lambda row, n=name, f=factor: _times(row.measured[n].value, f), glyphs)
-    scores = [row for row in rows if (row.mechanism, row.rule) != ("dot_product", "sqrt_d_k")]
+    scores = [row for row in rows if (row.mechanism, row.rule) != ("dot_product", "sqrt_d_k")]  # the unscaled one's
     lines += _block("largest |score|", scores, d_ks, lambda row: row.largest, glyphs, scaled=False)
     bounded = [row for row in rows if row.bound is not None]
     lines += _block("bound of |score|", bounded, d_ks, lambda row: row.bound, glyphs, scaled=False)
@@ -93,14 +93,21 @@ def _block(
     lines: list[Line] = [((glyphs.say(title).ljust(_NAME), "heading"), *ends)]
     known = [row for row in rows if row.d_k in d_ks]
     texts = dict(zip(map(id, known), _texts([value(row) for row in known], glyphs), strict=True))
-    for mechanism, rule in dict.fromkeys((row.mechanism, row.rule) for row in rows):
-        found = {row.d_k: row for row in rows if (row.mechanism, row.rule) == (mechanism, rule)}
+    for kind in dict.fromkeys(map(_kind, rows)):
+        mechanism, rule, with_sink = kind
+        found = {row.d_k: row for row in rows if _kind(row) == kind}
         word = choice_word(mechanism)
-        if scaled and mechanism in ("dot_product", "bilinear"):
+        if with_sink:
+            word += " with sink"
+        elif scaled and mechanism in ("dot_product", "bilinear"):
             word += f" × {SCALE_RULES[rule].label}"
         role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
-        role = "scaled" if (mechanism, rule) == ("dot_product", "sqrt_d_k") else role
+        role = "scaled" if kind == ("dot_product", "sqrt_d_k", False) else role
         cells = [texts[id(found[d_k])] if d_k in found else glyphs.say("…") for d_k in d_ks]
         values: list[Span] = [(text.rjust(_CELL), "text") for text in cells]
         lines.append(((" " + glyphs.say(word).ljust(_NAME - 1), role), *values))
     return lines
+
+
+def _kind(row: MechanismRow) -> tuple[str, str, bool]:
+    return row.mechanism, row.rule, row.with_sink

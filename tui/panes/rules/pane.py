@@ -87,7 +87,7 @@ class RulesPane(TypingPane):
         self.rows: dict[str, RuleRow] = {}  # the latest row of each rule, possibly for earlier parameters
         self.freezing: dict[str, Freezing | None] = {}  # of the same parameters as the row of each rule
         self.curves: RuleCurves | None = None
-        self.compared: dict[object, MechanismRow] = {}  # by d_k, mechanism and rule, possibly for earlier parameters
+        self.compared: dict[object, MechanismRow] = {}  # by place, possibly for earlier parameters
         self._names: Sequence[str] = RULES  # of rules, in the order shown
         self._first_column = 0
         self._fresh: set[str] = set()  # rules whose rows are for `_fresh_for`
@@ -159,7 +159,7 @@ class RulesPane(TypingPane):
                 self.curves = answer
                 self._answered[type(request)] = request
             case MechanismRows(rows, fraction) if wanted:
-                self.compared |= {(row.d_k, row.mechanism, row.rule): row for row in rows}
+                self.compared |= {(row.d_k, row.mechanism, row.rule, row.with_sink): row for row in rows}
                 self.show_progress(fraction)
                 self._stale = True
                 self._finish(request, wanted, fraction)

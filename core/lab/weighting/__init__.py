@@ -1,0 +1,1 @@
+"""The comparison of weightings: what makes attention weights of logits."""

@@ -1,0 +1,47 @@
+"""Weightings on the same logits: a line for each, with its weights and its Jacobian."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ....core.lab.weighting.results import WEIGHTINGS
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, wrapped
+from ...views.numbers import on_the_point
+
+if TYPE_CHECKING:
+    from ....core.lab.weighting.results import WeightingRow
+
+_NAME = 17
+_CELL = 9  # cells of a value
+# Headings of columns of values, and the factor that shows them.
+_COLUMNS = {
+    "weight_sum": ("Σp", 1),
+    "entropy": ("entropy", 1),
+    "max_weight": ("max p, %", 100),
+    "zero_weights": ("zeros, %", 100),
+    "one_hot_rows": ("1-hot, %", 100),
+    "jacobian_norm": ("‖J‖_F", 1),
+}
+
+
+def weighting_lines(rows: Sequence[WeightingRow], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a heading and a line for each weighting; columns that do not fit are named below."""
+    shown = [*_COLUMNS][: max((width - _NAME) // _CELL, 1)]
+    head: list[Span] = [("weighting".ljust(_NAME), "heading")]
+    cells: list[list[Span]] = [[] for _ in rows]
+    for name in shown:
+        title, factor = _COLUMNS[name]
+        head.append((glyphs.say(title).rjust(_CELL), "dim"))
+        values = [row.estimate(name).value for row in rows]
+        texts = on_the_point([None if value is None else factor * value for value in values], 3, glyphs)
+        for spans, text in zip(cells, texts, strict=True):
+            spans.append((text.rjust(_CELL), "text"))
+    lines: list[Line] = [tuple(head)]
+    for row, spans in zip(rows, cells, strict=True):
+        role: Role = "scaled" if row.name == "softmax" else "label"
+        lines.append(((glyphs.say(WEIGHTINGS[row.name].label).ljust(_NAME), role), *spans))
+    if left_out := [_COLUMNS[name][0] for name in _COLUMNS if name not in shown]:
+        lines += wrapped(glyphs.say(f"Not shown at this width: {'; '.join(left_out)}."), width, "dim")
+    return lines
