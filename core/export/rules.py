@@ -256,9 +256,8 @@ def weightings_markdown(found: WeightingsResult, say: Say = str) -> str:
     for row in found.rows:
         cells = [cell(row.estimate(name), STATISTIC[unit]) for name, (_, unit) in _HEADINGS.items()]
         lines.append([WEIGHTINGS[row.name].label, WEIGHTINGS[row.name].formula, *cells])
-    return markdown_page(
-        weightings_words(found.parameters), header, lines, weightings_remarks(found), found.command, say
-    )
+    said = weightings_remarks(found.parameters, found.rows)
+    return markdown_page(weightings_words(found.parameters), header, lines, said, found.command, say)
 
 
 def weightings_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
@@ -266,10 +265,10 @@ def weightings_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> lis
     return notable_words(p, [name for name in FIELD if name not in NOT_OF_WEIGHTINGS], always)
 
 
-def weightings_remarks(found: WeightingsResult) -> list[str]:
+def weightings_remarks(p: Parameters, rows: Sequence[WeightingRow]) -> list[str]:
     """Return sentences on what is measured, on the constants and on why some weightings have no values."""
-    sample = found.rows[0]
-    by_name = {row.name: row for row in found.rows}
+    sample = rows[0]
+    by_name = {row.name: row for row in rows}
 
     def constant(name: str) -> str:
         value = by_name[name].setting
@@ -282,7 +281,7 @@ def weightings_remarks(found: WeightingsResult) -> list[str]:
     constants = [f"b is {constant('sigmoid')}"]
     if not by_name["differential"].fault:
         constants.append(
-            f"λ is {constant('differential')}, its initial value in layer {found.parameters.layer}, with z₁ and z₂ "
+            f"λ is {constant('differential')}, its initial value in layer {p.layer}, with z₁ and z₂ "
             "from the halves of d_k, each scaled for its own width"
         )
     if not by_name["forgetting"].fault:
@@ -291,8 +290,8 @@ def weightings_remarks(found: WeightingsResult) -> list[str]:
     reason = "no logit is above 100" if gamma == 1 else "the mean over draws, each taken as one head"
     constants.append(f"γ is {constant('qk_clip')}, {reason}")
     words.append("; ".join(constants) + ".")
-    words += [f"{row.fault}." for row in found.rows if row.fault]
-    if sample.draws < found.parameters.batch or sample.rows < found.parameters.n_queries:
+    words += [f"{row.fault}." for row in rows if row.fault]
+    if sample.draws < p.batch or sample.rows < p.n_queries:
         words.append(f"Measured on {sample.rows} rows of {sample.draws} draws each.")
     return words
 

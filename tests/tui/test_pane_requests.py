@@ -10,7 +10,7 @@ from attn_tui.tui.panes.capture import requests
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.requests import HeadStatistics, MeasureHeads
 from attn_tui.tui.panes.claims.requests import CheckClaims
-from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRuleCurves, MeasureRules
+from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRuleCurves, MeasureRules, MeasureWeightings
 from attn_tui.tui.panes.sweep.requests import MeasureOver
 from stage import Stage, capture_file, play, some_heads
 
@@ -27,8 +27,9 @@ def never(*_: object) -> Iterator[None]:
         ("Sweep", [], [MeasureOver]),
         ("Rules", [], [MeasureRules, MeasureRuleCurves]),
         ("Rules", ["m"], [MeasureMechanisms]),
+        ("Rules", ["M"], [MeasureWeightings]),
     ],
-    ids=["sweep", "rules", "mechanisms"],
+    ids=["sweep", "rules", "mechanisms", "weightings"],
 )
 def test_requests_are_withdrawn_when_the_pane_is_left(
     pane: str, keys: list[str], kinds: list[type[Request]], monkeypatch: pytest.MonkeyPatch

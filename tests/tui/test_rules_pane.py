@@ -1,10 +1,12 @@
 """The Rules pane: rules side by side, sorted, explained, and opened in the Lab."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from attn_tui.core.lab import rules
 from attn_tui.core.lab.results import RULES, SORTABLE, Order
+from attn_tui.core.lab.weighting.results import WEIGHTINGS
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.panes.rules.pane import RulesPane
@@ -109,10 +111,34 @@ async def test_m_shows_mechanisms_and_their_bounds(stage: Stage) -> None:
     assert "bound of |score|" in stage.text
     await stage.press("down", "enter")
     assert stage.app.active == "Rules"
-    await stage.press("m")
+    await stage.press("M")
     await stage.still()
     assert pane.table.display
     assert pane.file_name == "rules-d64"
+
+
+@played(replace(SMALL, mask="causal", batch=4), size=(120, 40))
+async def test_m_shows_weightings_after_mechanisms_with_their_sources(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    await stage.press("m", "m")
+    await stage.known(pane)
+    assert pane.file_name == "weightings-d64"
+    shown = stage.part(pane.weightings)
+    for weighting in WEIGHTINGS.values():
+        lines = [line for line in shown if line[1:19].strip() == weighting.label]
+        assert len(lines) == 2, weighting  # its values, and its formula
+        assert weighting.formula in lines[1]
+        assert weighting.source in stage.words(pane.weightings)
+    found = {row["weighting"]: row for row in json.loads(pane.numbers("json"))["weightings"]}
+    softmax = found["softmax"]["measured"]["entropy"]["value"]
+    (line,) = (line for line in shown if line.strip().startswith("softmax  ") and "1.000" in line)
+    assert f"{softmax:.3f}" in line
+    await stage.press("s")
+    await stage.known(pane)
+    assert f"{softmax:.3f}" not in stage.words(pane.weightings)
+    await stage.press("m")
+    await stage.still()
+    assert pane.table.display
 
 
 @played(size=(80, 20))
@@ -179,8 +205,9 @@ async def test_the_help_explains_the_column(stage: Stage) -> None:
         ([], SMALL),
         (["right", "o", "o", "I", "f"], replace(SMALL, scale="custom", multiplier=0.3, layer=2)),
         (["m"], replace(SMALL, scale="mup", softcap=3.0)),
+        (["M"], replace(SMALL, scale="mup", softcap=3.0)),
     ],
-    ids=["at once", "sorted", "mechanisms"],
+    ids=["at once", "sorted", "mechanisms", "weightings"],
 )
 def test_the_command_prints_the_numbers_of_the_pane(
     keys: list[str], parameters: Parameters, capsys: pytest.CaptureFixture[str]

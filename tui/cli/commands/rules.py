@@ -230,12 +230,13 @@ def _weightings_table(found: WeightingsResult, output: Output) -> str:
     from ..printing import printed, title_lines
 
     width, glyphs = output.text_width, output.glyphs
+    said = weightings_remarks(found.parameters, found.rows)
     parts = [
         title_lines(weightings_words(found.parameters, ("scale", *_ALWAYS)), width, glyphs),
         Text(),
         as_text(weighting_lines(found.rows, width, glyphs)),
         Text(),
-        *(as_text(wrapped(glyphs.say(sentence), width)) for sentence in weightings_remarks(found)),
+        *(as_text(wrapped(glyphs.say(sentence), width)) for sentence in said),
         as_text([((found.command, "dim"),)]),
     ]
     return printed(parts, output)

@@ -7,5 +7,7 @@ ABOUT = (
     "measures in its scaled column under that rule. The small curve is entropy over d_k, from 0 to ln n, on a sample "
     "of rows.",
     "The selected rule is explained below the table; Enter opens the Lab with it. m compares mechanisms over d_k "
-    "instead, each with its usual rule: their statistics on the same draws, and the bounds of their scores.",
+    "instead, each with its usual rule: their statistics on the same draws, and the bounds of their scores. Once "
+    "more, it compares weightings of the same logits, under the chosen rule: softmax, with a sink, sigmoid, entmax, "
+    "sparsemax, differential and forgetting attention, QK-Clip.",
 )

@@ -1,24 +1,16 @@
-"""The Rules pane: every scale rule on the same queries and keys, side by side; and mechanisms over d_k."""
+"""The Rules pane: every scale rule on the same queries and keys, side by side; mechanisms over d_k; weightings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
-from ....core.lab.results import (
-    NOT_OF_MECHANISMS,
-    RULES,
-    SORTABLE,
-    MechanismRow,
-    Order,
-    RuleCurves,
-    RuleRow,
-)
+from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow
 from ....core.parameters import FIELD, Field, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.request import Failed, Progress, Request
@@ -26,22 +18,37 @@ from ...views.bars import Key
 from ...views.reproduce import rules_line
 from ..pane import Host
 from ..stepping import TypingPane, stepping_keys
-from .requests import MeasureMechanisms, MeasureRuleCurves, MeasureRules, MechanismRows, RuleRows
+from .requests import (
+    MeasureMechanisms,
+    MeasureRuleCurves,
+    MeasureRules,
+    MeasureWeightings,
+    MechanismRows,
+    RuleRows,
+    WeightingRows,
+    of_curves,
+    of_mechanisms,
+    of_rules,
+    of_weightings,
+)
 from .view import Shown
-from .widget import ABOVE, MechanismText, RuleTable, RuleText
+from .widget import ABOVE, MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
     from ....core.export.formats import Format
+    from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Freezing
 
-View: TypeAlias = Literal["rules", "words", "mechanisms"]
+View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
+
+_TABLES: tuple[View, ...] = ("rules", "mechanisms", "weightings")  # what `m` turns to
 
 _LEAST, _MOST = 5, 9  # lines of a rule's description
 _LOW = 20  # lines of a pane below which the description has fewer
 
 
 class RulesPane(TypingPane):
-    """The table with the description of the selected rule, or mechanisms.
+    """The table with the description of the selected rule; or mechanisms, or weightings.
 
     While rows for new parameters arrive, rows keep their places; they are sorted when all have arrived. While the
     pane is hidden, nothing is computed.
@@ -50,7 +57,7 @@ class RulesPane(TypingPane):
     NAME = "Rules"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "rule"), ("←→", "d_k ±1"), ("o", "order"), ("I", "reverse"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("m", "mechanisms"), ("v", "full text"), ("i", "columns"),
+        ("q", "quit"), (">", "next pane"), ("m", "what"), ("v", "full text"), ("i", "columns"),
         ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"), ("x", "mask"),
         ("r", "redraw"),
     )  # fmt: skip
@@ -70,7 +77,8 @@ class RulesPane(TypingPane):
         Binding("I", "reverse", "reverse the order", show=False, id="rules.reverse"),
         Binding("i", "columns", "show hidden columns", show=False, id="rules.columns"),
         Binding("v", "words", "switch between table and full text", show=False, id="rules.words"),
-        Binding("m,M", "mechanisms", "switch between scale rules and mechanisms", show=False, id="rules.mechanisms"),
+        Binding("m", "table(1)", "scale rules, mechanisms or weightings", show=False, id="rules.next_table"),
+        Binding("M", "table(-1)", "weightings, mechanisms or scale rules", show=False, id="rules.previous_table"),
         *stepping_keys("rules"),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with the rule", show=False, id="rules.to_lab"),
@@ -81,6 +89,7 @@ class RulesPane(TypingPane):
         self.table = RuleTable()
         self.words = RuleText()
         self.mechanisms = MechanismText()
+        self.weightings = WeightingText()
         self.order = Order()
         self.cursor: str = host.parameters.scale
         self.view: View = "rules"
@@ -88,6 +97,7 @@ class RulesPane(TypingPane):
         self.freezing: dict[str, Freezing | None] = {}  # of the same parameters as the row of each rule
         self.curves: RuleCurves | None = None
         self.compared: dict[object, MechanismRow] = {}  # by place, possibly for earlier parameters
+        self.weighted: tuple[Parameters, Sequence[WeightingRow]] = (host.parameters, ())  # possibly earlier ones
         self._names: Sequence[str] = RULES  # of rules, in the order shown
         self._first_column = 0
         self._fresh: set[str] = set()  # rules whose rows are for `_fresh_for`
@@ -100,6 +110,7 @@ class RulesPane(TypingPane):
         yield self.table
         yield self.words
         yield self.mechanisms
+        yield self.weightings
 
     # Requests and answers
 
@@ -107,8 +118,10 @@ class RulesPane(TypingPane):
         """Return the requests for the current view."""
         p = self.parameters
         if self.view == "mechanisms":
-            return [MeasureMechanisms(_for_mechanisms(p))]
-        return [MeasureRules(_for_rules(p)), MeasureRuleCurves(_for_curves(p))]
+            return [MeasureMechanisms(of_mechanisms(p))]
+        if self.view == "weightings":
+            return [MeasureWeightings(of_weightings(p))]
+        return [MeasureRules(of_rules(p)), MeasureRuleCurves(of_curves(p))]
 
     def _is_answered(self, request: Request) -> bool:
         return self._answered.get(type(request)) == request
@@ -137,7 +150,7 @@ class RulesPane(TypingPane):
     def leave(self) -> None:
         """Withdraw requests; keep measured rows."""
         super().leave()
-        for kind in (MeasureRules, MeasureRuleCurves, MeasureMechanisms):
+        for kind in (MeasureRules, MeasureRuleCurves, MeasureMechanisms, MeasureWeightings):
             self.host.engine.withdraw(kind)
         self.show_progress(None)
 
@@ -146,7 +159,7 @@ class RulesPane(TypingPane):
 
     def show_answer(self, request: Request, answer: object) -> None:
         wanted = request in self._wanted()
-        complete = self._is_answered(MeasureRules(_for_rules(self.parameters)))
+        complete = self._is_answered(MeasureRules(of_rules(self.parameters)))
         match answer:
             case RuleRows(rows, freezing, fraction) if wanted or not complete:
                 self.rows |= {row.rule: row for row in rows}  # under a held key, also for earlier parameters
@@ -163,6 +176,9 @@ class RulesPane(TypingPane):
                 self.show_progress(fraction)
                 self._stale = True
                 self._finish(request, wanted, fraction)
+            case WeightingRows(rows) if wanted:
+                self.weighted = of_weightings(self.parameters), rows
+                self._finish(request, wanted, 1.0)
             case Progress(fraction) if wanted:
                 self.show_progress(fraction)
                 self._stale = True
@@ -199,12 +215,14 @@ class RulesPane(TypingPane):
             self.cursor,
             {*RULES} - (set[str]() if self.is_refused else fresh) if self.is_stale else (),
             self._first_column,
-            not self._is_answered(MeasureRuleCurves(_for_curves(self.parameters))),
+            not self._is_answered(MeasureRuleCurves(of_curves(self.parameters))),
         )
         self.table.redraw()
         self.words.show(self.cursor, self.rows.get(self.cursor), self.freezing.get(self.cursor), objection)
         self.mechanisms.show([*self.compared.values()], self._objection)
         self.mechanisms.dim(self._stale and self.view == "mechanisms")
+        self.weightings.show(*self.weighted, self._objection)
+        self.weightings.dim(self._stale and self.view == "weightings")
 
     def _arrange(self) -> None:
         """Give the table the lines it needs, but leave a few for the description."""
@@ -215,11 +233,14 @@ class RulesPane(TypingPane):
         self.words.display = self.view == "words" or (self.view == "rules" and words > 0)
         self.words.styles.height = "1fr" if self.view == "words" else words
         self.mechanisms.display = self.view == "mechanisms"
+        self.weightings.display = self.view == "weightings"
 
     @property
     def topic(self) -> Field | Statistic:
         if self.view == "mechanisms":
             return FIELD["mechanism"]
+        if self.view == "weightings":
+            return FIELD["scale"]
         return STATISTIC.get(self.order.column) or FIELD["scale"]
 
     def refuse(self, reason: str) -> None:
@@ -243,8 +264,8 @@ class RulesPane(TypingPane):
     # Actions
 
     def action_move(self, step: int) -> None:
-        if self.view == "mechanisms":
-            self.mechanisms.scroll_by(step)
+        if self.view in ("mechanisms", "weightings"):
+            (self.mechanisms if self.view == "mechanisms" else self.weightings).scroll_by(step)
             return
         at = min(max(self._names.index(self.cursor) + step, 0), len(self._names) - 1)
         self.cursor = self._names[at]
@@ -282,8 +303,10 @@ class RulesPane(TypingPane):
     def action_words(self) -> None:
         self._switch_to("rules" if self.view == "words" else "words")
 
-    def action_mechanisms(self) -> None:
-        self._switch_to("rules" if self.view == "mechanisms" else "mechanisms")
+    def action_table(self, direction: int) -> None:
+        """Show the next table: scale rules, mechanisms, weightings."""
+        at = _TABLES.index(self.view) if self.view in _TABLES else 0
+        self._switch_to(_TABLES[(at + direction) % len(_TABLES)])
 
     def _switch_to(self, view: View) -> None:
         self.view, self._stale = view, False
@@ -295,7 +318,7 @@ class RulesPane(TypingPane):
             self.action_typed("accept")
             return
         row = self.rows.get(self.cursor)
-        if self.view == "mechanisms":
+        if self.view in ("mechanisms", "weightings"):
             return
         if row is not None and row.fault:
             self._show(f"The Lab cannot show this rule: {row.fault}.")
@@ -309,16 +332,23 @@ class RulesPane(TypingPane):
 
         p = self.parameters
         if self.view == "mechanisms":
-            if not self._is_answered(MeasureMechanisms(_for_mechanisms(p))):
+            if not self.is_current:
                 raise InputError("Mechanisms are still being measured.")
-            compared = export.MechanismsResult(_for_mechanisms(p), [*self.compared.values()], self._line(kind))
+            compared = export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], self._line(kind))
             if kind == "markdown":
                 return export.mechanisms_markdown(compared, self.glyphs.say)
             return (export.mechanisms_json if kind == "json" else export.mechanisms_csv)(compared)
-        if not self._is_answered(MeasureRules(_for_rules(p))):
+        if self.view == "weightings":
+            if not self.is_current:
+                raise InputError(self._objection or "Weightings are still being measured.")
+            weighted = export.WeightingsResult(*self.weighted, self._line(kind))
+            if kind == "markdown":
+                return export.weightings_markdown(weighted, self.glyphs.say)
+            return (export.weightings_json if kind == "json" else export.weightings_csv)(weighted)
+        if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
             raise InputError(f"{known} of {len(RULES)} scale rules measured so far at d_k {p.d_k}.")
-        if self.curves is None or not self._is_answered(MeasureRuleCurves(_for_curves(p))):
+        if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
         found = export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, self._line(kind))
         if kind == "markdown":
@@ -330,26 +360,14 @@ class RulesPane(TypingPane):
 
     @property
     def file_name(self) -> str:
-        return "mechanisms" if self.view == "mechanisms" else f"rules-d{self.parameters.d_k}"
+        known: dict[View, str] = {"mechanisms": "mechanisms", "weightings": f"weightings-d{self.parameters.d_k}"}
+        return known.get(self.view, f"rules-d{self.parameters.d_k}")
 
     def _line(self, kind: Format | Literal["table"]) -> str:
         """Return the command that prints the view in a format."""
+        p, ascii_only = self.parameters, self.glyphs.ascii
         if self.view == "mechanisms":
-            return rules_line(_for_mechanisms(self.parameters), Order(), True, kind, self.glyphs.ascii)
-        return rules_line(self.parameters, self.order, False, kind, self.glyphs.ascii)
-
-
-def _for_rules(p: Parameters) -> Parameters:
-    """Return the parameters that rows depend on: all but the scale rule."""
-    return replace(p, scale=Parameters.scale)
-
-
-def _for_curves(p: Parameters) -> Parameters:
-    """Return the parameters that curves depend on: all but the scale rule and d_k."""
-    return replace(p, scale=Parameters.scale, d_k=Parameters.d_k)
-
-
-def _for_mechanisms(p: Parameters) -> Parameters:
-    """Return the parameters that mechanisms over d_k depend on."""
-    usual: dict[str, Any] = {name: getattr(Parameters, name) for name in NOT_OF_MECHANISMS}
-    return replace(p, **usual)
+            return rules_line(of_mechanisms(p), Order(), True, kind, ascii_only)
+        if self.view == "weightings":
+            return rules_line(of_weightings(p), Order(), False, kind, ascii_only, weightings=True)
+        return rules_line(p, self.order, False, kind, ascii_only)

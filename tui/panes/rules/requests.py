@@ -1,17 +1,20 @@
-"""The requests of the Rules pane: every scale rule, entropy over d_k, and mechanisms over d_k."""
+"""The requests of the Rules pane: every scale rule, entropy over d_k, mechanisms over d_k, and weightings."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from ....core.lab.results import NOT_OF_MECHANISMS
+from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.parameters import Parameters
 from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow, RuleRow
+    from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Freezing
 
 _SLOW = 0.5  # seconds after which progress is reported
@@ -82,6 +85,52 @@ class MeasureMechanisms(Request):
                 yield None
 
 
+@dataclass(frozen=True)
+class MeasureWeightings(Request):
+    """Measure every weighting on the same logits. Answered by WeightingRows and Progress."""
+
+    parameters: Parameters
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.lab.weighting.comparison import stream
+
+        last_sent = time.monotonic()
+        for step in stream(self.parameters):
+            if step.found is not None:
+                yield WeightingRows(step.found)
+            elif time.monotonic() - last_sent > PROGRESS_INTERVAL:
+                last_sent = time.monotonic()
+                yield Progress(step.fraction)
+            else:
+                yield None
+
+
+def of_rules(p: Parameters) -> Parameters:
+    """Return the parameters that rows depend on: all but the scale rule."""
+    return replace(p, scale=Parameters.scale)
+
+
+def of_curves(p: Parameters) -> Parameters:
+    """Return the parameters that curves depend on: all but the scale rule and d_k."""
+    return replace(p, scale=Parameters.scale, d_k=Parameters.d_k)
+
+
+def of_mechanisms(p: Parameters) -> Parameters:
+    """Return the parameters that mechanisms over d_k depend on."""
+    return _without(p, NOT_OF_MECHANISMS)
+
+
+def of_weightings(p: Parameters) -> Parameters:
+    """Return the parameters that weightings depend on."""
+    return _without(p, NOT_OF_WEIGHTINGS)
+
+
+def _without(p: Parameters, names: Sequence[str]) -> Parameters:
+    """Return the parameters with the defaults of those named."""
+    usual: dict[str, Any] = {name: getattr(Parameters, name) for name in names}
+    return replace(p, **usual)
+
+
 @dataclass(frozen=True, eq=False)
 class RuleRows:
     """Rows of more rules, where softmax freezes under them, and the part of the work that is done, 0 to 1."""
@@ -97,3 +146,10 @@ class MechanismRows:
 
     rows: Sequence[MechanismRow]
     fraction: float
+
+
+@dataclass(frozen=True, eq=False)
+class WeightingRows:
+    """The rows of all weightings."""
+
+    rows: Sequence[WeightingRow]

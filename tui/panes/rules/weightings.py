@@ -1,19 +1,21 @@
-"""Weightings on the same logits: a line for each, with its weights and its Jacobian."""
+"""Weightings on the same logits: a line for each, with its weights and its Jacobian; their formulas and sources."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ....core.export.rules import weightings_remarks
 from ....core.lab.weighting.results import WEIGHTINGS
+from ....core.parameters import Parameters
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, wrapped
+from ...views.lines import Line, Role, Span, fitted, wrapped
 from ...views.numbers import on_the_point
 
 if TYPE_CHECKING:
     from ....core.lab.weighting.results import WeightingRow
 
-_NAME = 17
+_NAME = 18
 _CELL = 9  # cells of a value
 # Headings of columns of values, and the factor that shows them.
 _COLUMNS = {
@@ -24,6 +26,29 @@ _COLUMNS = {
     "one_hot_rows": ("1-hot, %", 100),
     "jacobian_norm": ("‖J‖_F", 1),
 }
+
+
+def weighting_text(parameters: Parameters, rows: Sequence[WeightingRow], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return the lines of `weighting_lines`, sentences on them, and the formula and source of each weighting."""
+    if not rows:
+        return [((glyphs.say("Measuring weightings…"), "dim"),)]
+    lines = [*weighting_lines(rows, width, glyphs), ()]
+    for sentence in weightings_remarks(parameters, rows):
+        lines += wrapped(glyphs.say(sentence), width)
+    lines.append(())
+    wide = max(len(WEIGHTINGS[row.name].formula) for row in rows) + 2
+    for row in rows:
+        weighting = WEIGHTINGS[row.name]
+        name: Span = (glyphs.say(weighting.label).ljust(_NAME), "label")
+        formula: Span = (glyphs.say(weighting.formula).ljust(wide), "text")
+        source: Span = (glyphs.say(weighting.source), "dim")
+        if _NAME + wide + len(source[0]) <= width:
+            lines.append((name, formula, source))
+        else:
+            indent: Span = (" " * _NAME, "text")
+            lines.append(fitted((name, formula), width))
+            lines += [(indent, *line) for line in wrapped(source[0], width - _NAME, "dim")]
+    return lines
 
 
 def weighting_lines(rows: Sequence[WeightingRow], width: int, glyphs: Glyphs) -> list[Line]:

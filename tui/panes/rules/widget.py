@@ -1,4 +1,4 @@
-"""The widgets of the Rules pane: the table of rules, the selected rule, and mechanisms over d_k."""
+"""The widgets of the Rules pane: the table of rules, the selected rule, mechanisms over d_k, weightings."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from textual import events
 from textual.message import Message
 
 from ....core.lab.results import RULES, Order, RuleRow
+from ....core.parameters import Parameters
+from ....core.scales import SCALE_RULES
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
 from .mechanisms import mechanism_lines
 from .rule_text import rule_text
 from .view import HEAD, Shown, column_at, next_columns, rows_in, table_lines, title_line
+from .weightings import weighting_text
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
+    from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Freezing
 
 ABOVE = 1 + HEAD  # lines above the rows
@@ -107,3 +111,28 @@ class MechanismText(ScrolledLines):
         if self.rows or not self.objection:
             lines += mechanism_lines(self.rows, width - 2, self.glyphs)
         return [((" ", "text"), *line) for line in lines]
+
+
+class WeightingText(ScrolledLines):
+    """Shows weightings on the same logits."""
+
+    parameters = Parameters()  # of the rows
+    rows: Sequence[WeightingRow] = ()
+    objection = ""  # why rows are missing, or not current
+
+    def show(self, parameters: Parameters, rows: Sequence[WeightingRow], objection: str = "") -> None:
+        """Show the rows measured with these parameters."""
+        self.parameters, self.rows, self.objection = parameters, rows, objection
+        self.redraw()
+
+    def write(self, width: int, height: int) -> Sequence[Line]:
+        lines: list[Line] = [(("Weightings of the same logits", "heading"), (self._logits(), "dim"))]
+        lines += wrapped(self.glyphs.say(self.objection), width - 2, "alert")
+        if self.rows or not self.objection:
+            lines += weighting_text(self.parameters, self.rows, width - 2, self.glyphs)
+        return [((" ", "text"), *line) for line in lines]
+
+    def _logits(self) -> str:
+        p = self.parameters
+        label = SCALE_RULES[p.scale].label
+        return self.glyphs.say(f" · scale {label} · mask {p.mask} · d_k {p.d_k} · keys {p.n_keys}")
