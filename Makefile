@@ -5,6 +5,7 @@ ARGS =
 
 BIN = .venv/bin
 PIP = -m pip install --disable-pip-version-check -qq
+TORCH = torch==2.13.0+cpu
 PYTEST = -m pytest -n auto --dist worksteal
 
 run: .venv/installed  ## open the app; with no terminal, print the report. make run ARGS="report --d-k 512"
@@ -19,6 +20,9 @@ test-fast: .venv/installed-for-tests  ## run the tests that are not marked slow
 test-lowest: .venv-lowest/installed  ## run all tests on the oldest versions that pyproject.toml admits
 	@.venv-lowest/bin/python $(PYTEST) $(ARGS)
 
+test-torch: .venv-torch/installed  ## run the tests of the recorder with PyTorch for CPUs; make test-torch TORCH=torch takes another
+	@cd tests/recorder && ../../.venv-torch/bin/python $(PYTEST) . $(ARGS)
+
 soak: .venv/installed-for-tests  ## let random events loose on the app for ten minutes. make soak ARGS="--minutes 60"
 	@cd tests/tui && ../../$(BIN)/python monkey.py $(ARGS)
 
@@ -31,6 +35,8 @@ bench: .venv/installed  ## measure a recompute and a sweep against the least the
 	@$(BIN)/python benchmarks/recompute.py $(ARGS)
 	@echo
 	@$(BIN)/python benchmarks/sweep.py $(ARGS)
+	@echo
+	@$(if $(wildcard .venv-torch/installed),.venv-torch/bin,$(BIN))/python benchmarks/recorder.py
 
 bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal against a bare Textual app
 	@$(BIN)/python benchmarks/terminal.py $(ARGS)
@@ -42,14 +48,14 @@ pictures: .venv/installed  ## make the pictures of the README again
 	@$(BIN)/python docs/pictures.py $(ARGS)
 
 clean:  ## remove everything that was made
-	@rm -rf .venv .venv-lowest *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-lowest .venv-torch *.egg-info build dist .pytest_cache .ruff_cache .hypothesis
 	@find core tui tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-fast test-lowest soak lint bench bench-terminal docs pictures clean help
+.PHONY: run test test-fast test-lowest test-torch soak lint bench bench-terminal docs pictures clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv" >&2
@@ -71,6 +77,11 @@ help:  ## list the targets
 	@.venv-lowest/bin/python $(PIP) -e . $$(.venv-lowest/bin/python tests/lowest.py)
 	@touch $@
 
+.venv-torch/installed: pyproject.toml .venv-torch/pyvenv.cfg
+	@echo "Installing attn-tui, PyTorch and transformers into .venv-torch" >&2
+	@.venv-torch/bin/python $(PIP) -e '.[test]' '$(TORCH)' transformers
+	@touch $@
+
 # Pyright finds attn_tui as it is installed, from links to the folders that are.
 .venv/typing/attn_tui: .venv/pyvenv.cfg
 	@mkdir -p $@
@@ -78,7 +89,7 @@ help:  ## list the targets
 	@ln -sfn ../../../tui $@/tui
 	@ln -sfn ../../../tui/cli/root/__init__.py $@/__init__.py
 
-.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg:
+.venv/pyvenv.cfg .venv-lowest/pyvenv.cfg .venv-torch/pyvenv.cfg:
 	@command -v $(PYTHON) >/dev/null || { echo "attn-tui needs Python 3.11 or newer; there is no $(PYTHON)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v < (3, 11) and sys.exit("attn-tui needs Python 3.11 or newer; \
 	$(PYTHON) is %d.%d. make PYTHON=python3.12 takes another" % v)'

@@ -1,6 +1,7 @@
 """Who may import whom, read from the sources. docs/architecture.md gives the reasons."""
 
 import ast
+import sys
 import tomllib
 from pathlib import Path
 
@@ -17,6 +18,7 @@ SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setup
 # The packages, layer by layer: a package imports only from itself and from lower layers. `core` and `tui.panes` stand
 # for the modules directly in these folders.
 LAYERS = (
+    ("core.recorder",),
     ("core",),
     ("core.attention",),
     ("core.statistics",),
@@ -38,7 +40,7 @@ LAYER = {package: layer for layer, packages in enumerate(LAYERS) for package in 
 
 # What a package must not import, although it is in a lower layer or a library.
 NEVER = {
-    "core": ("rich", "textual", "subprocess", "multiprocessing", "threading", "pickle", "ctypes", "signal"),
+    "core": ("rich", "textual", "subprocess", "multiprocessing", "pickle", "signal"),
     "tui.views": ("textual", "tui.files"),
     "tui.terminal": ("core", "tui.compute"),
     "tui.compute": ("rich", "textual"),
@@ -92,6 +94,13 @@ def test_a_module_imports_from_its_own_package_and_from_lower_layers(module: str
         assert other == package or LAYER[other] < LAYER[package], f"{module} imports {name}"
 
 
+def test_only_the_recorder_uses_threads_and_addresses() -> None:
+    for module in SOURCES:
+        if below(module, "core") and not below(module, "core.recorder"):
+            for name in imported(module):
+                assert not any(below(name, each) for each in ("threading", "ctypes")), f"{module} imports {name}"
+
+
 @pytest.mark.parametrize(("package", "never"), NEVER.items())
 def test_forbidden_imports(package: str, never: tuple[str, ...]) -> None:
     modules = [module for module in SOURCES if below(module, package)]
@@ -99,6 +108,29 @@ def test_forbidden_imports(package: str, never: tuple[str, ...]) -> None:
     for module in modules:
         for name in imported(module):
             assert not any(below(name, each) for each in never), f"{module} imports {name}"
+
+
+def test_the_recorder_imports_pytorch_and_the_standard_library_alone() -> None:
+    modules = [module for module in SOURCES if below(module, "core.recorder")]
+    assert modules
+    for module in modules:
+        for name in imported(module):
+            root = name.split(".")[0]
+            assert root in {*sys.stdlib_module_names, "torch", "attn_tui_recorder"} or below(name, "core.recorder"), (
+                f"{module} imports {name}"
+            )
+
+
+def test_only_its_command_imports_the_recorder() -> None:
+    for module in SOURCES:
+        if not below(module, "core.recorder") and module != "tui.cli.commands.record":
+            assert not any(below(name, "core.recorder") for name in imported(module)), module
+
+
+def test_the_recorder_runs_on_the_oldest_python_that_has_its_pytorch() -> None:
+    for module, path in SOURCES.items():
+        if below(module, "core.recorder"):
+            ast.parse(path.read_text(), feature_version=(3, 10))
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -81,11 +81,13 @@ def _run(words: list[str], ascii_only: bool) -> int:
     from . import output
     from .commands.catalogue import COMMANDS
 
-    tuning.set_environment()
+    row = COMMANDS.get(words[0]) if words else None
+    if row is None or row.tuned:
+        tuning.set_environment()
     glyphs = output.screen_glyphs(ascii_only)
     try:
-        if words and words[0] in COMMANDS:
-            return _run_command(words[0], words[1:], ascii_only)
+        if row is not None:
+            return _run_command(row.name, words[1:], ascii_only)
         from . import open_app
 
         return open_app.run(open_app.parse(words, glyphs), ascii_only)

@@ -129,14 +129,15 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
 def _joined(words: Sequence[str]) -> list[str]:
     """Return the words with `--mean-q -1e-3` as `--mean-q=-1e-3`: argparse takes some numbers for options."""
     joined: list[str] = []
-    for word in words:
+    own = list(takewhile(lambda word: word != "--", words))
+    for word in own:
         before = joined[-1] if joined else ""
         negative = word.startswith("-") and is_number(word.partition(",")[0])
         if negative and before.startswith("--") and "=" not in before:
             joined[-1] = f"{before}={word}"
         else:
             joined.append(word)
-    return joined
+    return [*joined, *words[len(own) :]]
 
 
 def _field_help(field: Field) -> str:

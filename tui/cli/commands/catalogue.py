@@ -16,6 +16,7 @@ class CommandRow:
 
     name: str
     summary: str
+    tuned: bool = True  # whether the process computes, and may set variables that libraries read
 
     def load(self) -> Command[Any]:
         """Load the command's module and return its COMMAND."""
@@ -32,6 +33,7 @@ COMMANDS = {
         CommandRow("inspect", "print what the heads of a captured model do"),
         CommandRow("diagnose", "find out which scale the heads of a captured model really used"),
         CommandRow("check", "fail if captured heads are beyond limits or wrongly scaled"),
+        CommandRow("record", "record the attention of any PyTorch program", tuned=False),
         CommandRow("claims", "test claims of study notes about √d_k"),
         CommandRow("cost", "count the parameters, KV cache and FLOPs of a layer"),
         CommandRow("completion", "print the completion script of a shell"),

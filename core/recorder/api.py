@@ -1,0 +1,81 @@
+"""The recorder as a function."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from importlib import metadata
+
+import torch
+
+from .options import Options, problem, size_in_bytes
+from .recorder import Recorder
+
+
+def record(
+    model: torch.nn.Module | None,
+    path: str | os.PathLike[str],
+    *,
+    every: int | None = None,
+    max_steps: int | None = None,
+    keep: int | None = None,
+    layers: str | None = None,
+    rows: int = 256,
+    batch: int = 2,
+    values: bool = False,
+    max_bytes: int | str = "256M",
+    ranks: str = "0",
+    tokens: Sequence[str] | None = None,
+) -> Recorder:
+    """Record the attention of a model from now on, until the returned recorder is closed or its `with` block ends.
+
+    model:      the module whose forward passes are recorded; None records whatever this thread computes in the block
+    path:       a .safetensors file for one step; with `every`, a folder with a file for each recorded step
+    every:      steps from one file to the next: steps of an optimizer if there is one, else forward passes
+    max_steps:  files at most
+    keep:       newest files to keep in the folder; older ones of this run are removed
+    layers:     numbers and ranges ("0,4,8-11"), or a regular expression for module names
+    rows:       queries kept of each layer, evenly spaced
+    batch:      texts kept
+    values:     keep values and outputs, too
+    max_bytes:  size of a file, such as "256M"; if it is too small, there are fewer rows, then fewer layers
+    ranks:      "0" or "all" processes of a distributed run
+    tokens:     the text's tokens, one for each key
+
+    Raise ValueError if an argument is not valid. Errors while recording never reach the program; `summary` of the
+    recorder says what was seen and missed.
+    """
+    options = Options(
+        os.path.abspath(path),
+        layers,
+        rows,
+        batch,
+        every,
+        max_steps,
+        values,
+        size_in_bytes(max_bytes) if isinstance(max_bytes, str) else max_bytes,
+        ranks,
+        keep,
+        None if tokens is None else tuple(tokens),
+        _version(),
+        since=time.time(),
+    )
+    if (wrong := problem(options)) is not None:
+        raise ValueError(" ".join(wrong))
+    recorder = Recorder(options, model, _warn)
+    return recorder.start_here() if model is None else recorder.start()
+
+
+def _version() -> str:
+    try:
+        return metadata.version("attn-tui")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _warn(recorder: Recorder) -> None:
+    """Warn if anything was missed."""
+    if not recorder.complete:
+        warnings.warn(f"attn-tui: {recorder.summary}", RuntimeWarning, stacklevel=3)

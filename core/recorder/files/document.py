@@ -1,0 +1,260 @@
+"""A file of schema attn-tui/qk-2: which tensors and metadata say what was recorded, and what fits."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ..layers.layer import Layer, Part, chosen_rows
+from ..layers.visibility import Visible, shared, visible_of
+
+SCHEMA = "attn-tui/qk-2"
+FEWEST_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is known of the recorded program."""
+
+    model: str = ""
+    config: str | None = None  # JSON
+    d_model: int | None = None
+    tokens: tuple[str, ...] | None = None
+    version: str = ""  # of attn-tui
+
+
+def layer_number(name: str) -> int | None:
+    """Return the number of the layer that a module's name contains, if it contains one."""
+    numbers = re.findall(r"(?:^|\.)(\d{1,6})(?=\.|$)", name)
+    return int(numbers[0]) if numbers else None
+
+
+def contents(
+    layers: Sequence[Layer], program: Program, step: int | None, remarks: Sequence[str] = ()
+) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Return the tensors and metadata of a file."""
+    numbers = [layer_number(layer.site.name) for layer in layers]
+    own = all(number is not None for number in numbers) and len(set(numbers)) == len(numbers)
+    tensors: dict[str, torch.Tensor] = {}
+    entries: list[dict[str, Any]] = []
+    for place, layer in enumerate(layers):
+        index = numbers[place] if own else place
+        entry, held = layer_contents(layer)
+        entries.append({"index": index, **entry})
+        tensors.update({f"layers.{index}.attn.{name}": tensor for name, tensor in held.items()})
+    metadata = {
+        "schema": SCHEMA,
+        "model": program.model,
+        "axes": "batch,head,token,d_k",
+        "layers": json.dumps(entries),
+        "versions": json.dumps(_versions(program.version)),
+    }
+    if program.config is not None:
+        metadata["config"] = program.config
+    if program.d_model is not None:
+        metadata["d_model"] = str(program.d_model)
+    if program.tokens is not None:
+        metadata["tokens"] = json.dumps(program.tokens)
+    if step is not None:
+        metadata["step"] = str(step)
+    if remarks:
+        metadata["notes"] = "; ".join(remarks)
+    return tensors, metadata
+
+
+def layer_contents(layer: Layer) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Return a layer's metadata and its tensors by their last name."""
+    part = joined(layer)
+    k = torch.cat(layer.k, dim=2)
+    tensors = {"q": part.q, "k": k}
+    optional = {"lse": part.lse, "o": part.o, "bias": part.bias, "mask": part.visible.mask, "sinks": layer.sinks}
+    tensors.update({name: tensor for name, tensor in optional.items() if tensor is not None})
+    if layer.v:
+        tensors["v"] = torch.cat(layer.v, dim=2)
+    entry: dict[str, Any] = {
+        "name": layer.site.name,
+        "heads": part.q.shape[1],
+        "kv_heads": k.shape[1],
+        "d_k": k.shape[-1],
+    }
+    if layer.head_scales is None:
+        entry["scale"] = layer.scale
+    else:
+        entry["head_scales"] = [layer.scale * own for own in layer.head_scales.tolist()]
+    if layer.prescaled != (1.0, 1.0) and None not in layer.prescaled:
+        entry["prescaled"] = list(layer.prescaled)
+    entry["causal"] = part.visible.offset is not None
+    if part.visible.offset is not None:
+        entry["alignment"] = "bottom-right" if part.visible.offset == part.keys - part.queries else "top-left"
+    if part.visible.window is not None:
+        entry["window"] = part.visible.window
+    if layer.softcap is not None:
+        entry["softcap"] = layer.softcap
+    entry["scores"] = layer.scores
+    entry["notes"] = "; ".join([*layer.notes, *_self_check(layer)])
+    if len(part.rows) < part.queries:
+        shift = part.keys - part.queries if entry.get("alignment") == "bottom-right" else 0
+        tensors["rows"] = part.rows + shift
+    return entry, tensors
+
+
+def _self_check(layer: Layer) -> list[str]:
+    if not layer.checked:
+        return ["not verified: neither logits nor their log-sum-exp were seen"]
+    sure = "to rounding" if layer.exact else "NOT to rounding"
+    what = "logits" if layer.checked == "logits" else "the kernel's log-sum-exp"
+    return [f"verified {sure}: {what} − (scale · q·k …) at most {layer.residual:.2g}"]
+
+
+def joined(layer: Layer) -> Part:
+    """Return the queries of all calls as one part: their rows are positions among the final keys."""
+    if len(layer.parts) == 1:
+        return layer.parts[0]
+    parts, keys = layer.parts, layer.keys
+    rows = torch.cat([part.rows + (part.keys - part.queries) for part in parts])
+    first = parts[0].keys - parts[0].queries
+    pairs = [_wide(part.visible.pairs(part.rows, part.keys), len(part.rows), keys) for part in parts]
+    shape = [max(pair.shape[axis] for pair in pairs) for axis in (0, 1)]
+    visible = visible_of(
+        torch.cat([pair.expand(*shape, *pair.shape[2:]) for pair in pairs], dim=2), rows - first, keys - first
+    )
+    biases = [part.bias for part in parts]
+    bias = None
+    if any(each is not None for each in biases):
+        wide = [
+            torch.zeros(1, 1, len(part.rows), keys) if part.bias is None
+            else _wide(part.bias.float(), len(part.rows), keys) for part in parts
+        ]  # fmt: skip
+        size = [max(each.shape[axis] for each in wide) for axis in (0, 1)]
+        bias = shared(torch.cat([each.expand(*size, *each.shape[2:]) for each in wide], dim=2))
+    lses = [part.lse for part in parts if part.lse is not None]
+    outputs = [part.o for part in parts if part.o is not None]
+    return Part(
+        torch.cat([part.q for part in parts], dim=2),
+        torch.cat(lses, dim=2) if len(lses) == len(parts) else None,
+        rows - first,
+        keys - first,
+        keys,
+        visible,
+        bias,
+        torch.cat(outputs, dim=2) if len(outputs) == len(parts) else None,
+    )
+
+
+def _wide(tensor: torch.Tensor, rows: int, keys: int) -> torch.Tensor:
+    """Return [batch, heads, rows, keys] with zeros for the keys that did not exist yet."""
+    tensor = tensor.expand(*tensor.shape[:2], rows, tensor.shape[-1])
+    return torch.nn.functional.pad(tensor, (0, keys - tensor.shape[-1]))
+
+
+def thinned(layer: Layer, rows: int) -> Layer:
+    """Return the layer with at most this many of its kept rows in each call."""
+    parts = [_thin(part, rows) for part in layer.parts]
+    return replace(layer, parts=parts)
+
+
+def _thin(part: Part, most: int) -> Part:
+    if len(part.rows) <= most:
+        return part
+    some = chosen_rows(len(part.rows), most)
+
+    def cut(tensor: torch.Tensor | None) -> torch.Tensor | None:
+        if tensor is None or tensor.shape[2] == 1:
+            return tensor
+        return tensor[:, :, some].contiguous()
+
+    mask = cut(part.visible.mask)
+    visible = Visible(part.visible.offset, part.visible.window, mask)
+    q = part.q[:, :, some].contiguous()
+    return replace(
+        part, q=q, lse=cut(part.lse), rows=part.rows[some], visible=visible, bias=cut(part.bias), o=cut(part.o)
+    )
+
+
+def one_text(layer: Layer) -> Layer:
+    """Return the layer with its first text only."""
+
+    def cut(tensor: torch.Tensor | None) -> torch.Tensor | None:
+        return None if tensor is None else tensor[:1].contiguous()
+
+    parts = [
+        replace(
+            part,
+            q=part.q[:1].contiguous(),
+            lse=cut(part.lse),
+            bias=cut(part.bias),
+            o=cut(part.o),
+            visible=replace(part.visible, mask=cut(part.visible.mask)),
+        )
+        for part in layer.parts
+    ]
+    return replace(
+        layer, parts=parts, k=[k[:1].contiguous() for k in layer.k], v=[v[:1].contiguous() for v in layer.v]
+    )
+
+
+@dataclass
+class Budget:
+    """Keeps layers within a number of bytes: first fewer rows, then one text, then fewer layers, but never none."""
+
+    most: int
+    rows: int
+    stride: int = 1  # every how many layers are kept
+    one_text: bool = False
+    seen: int = 0
+
+    def add(self, layers: list[Layer], layer: Layer) -> None:
+        """Append a layer to the list, and shorten the list until it fits."""
+        self.seen += 1
+        if (self.seen - 1) % self.stride:
+            return
+        layers.append(self._cut(layer))
+        self.fit(layers)
+
+    def fit(self, layers: list[Layer]) -> None:
+        """Shorten the list until it fits."""
+        while sum(layer.nbytes for layer in layers) > self.most:
+            if self.rows > FEWEST_ROWS:
+                self.rows = max(FEWEST_ROWS, self.rows // 2)
+            elif not self.one_text:
+                self.one_text = True
+            elif len(layers) > 1:
+                self.stride *= 2
+                del layers[1::2]
+                continue
+            elif self.rows > 1:
+                self.rows = 1
+            else:
+                return
+            layers[:] = [self._cut(layer) for layer in layers]
+
+    def _cut(self, layer: Layer) -> Layer:
+        layer = thinned(layer, self.rows)
+        return one_text(layer) if self.one_text else layer
+
+    def remarks(self, asked: int) -> list[str]:
+        """Return what was left out to stay within the limit."""
+        said: list[str] = []
+        if self.rows < asked:
+            said.append(f"at most {self.rows} rows of a layer")
+        if self.one_text:
+            said.append("one text")
+        if self.stride > 1:
+            said.append(f"1 of {self.stride} layers")
+        return [f"to stay below {self.most:,} bytes, only {', '.join(said)}"] if said else []
+
+
+def _versions(own: str) -> dict[str, str]:
+    found = {"torch": torch.__version__, "python": platform.python_version()}
+    for name in ("transformers", "flash_attn", "lightning", "accelerate", "diffusers"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            found[name] = version
+    return {**found, "attn-tui": own} if own else found

@@ -1,0 +1,75 @@
+"""Where files go: one file or a folder of steps, one process or several ranks, and which old files are removed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from ..options import Options
+from .safetensors import write
+
+_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
+
+
+def rank_and_size() -> tuple[int, int]:
+    """Return this process's rank and the number of processes in a distributed run; (0, 1) outside one."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return _variable(_RANK_VARIABLES, 0), _variable(_SIZE_VARIABLES, 1)
+
+
+def _variable(names: tuple[str, ...], default: int) -> int:
+    texts = (os.environ.get(name, "") for name in names)
+    return next((int(text) for text in texts if text.isdigit()), default)
+
+
+class Folder:
+    """Writes the files of one process."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.written: list[Path] = []
+        self._only: Path | None = None  # the one file, once its name is settled
+
+    def write(self, step: int | None, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> Path:
+        """Write the file of a step; return its path."""
+        path = self._one_file() if self.options.one_file or step is None else self._step_file(step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, tensors, metadata)
+        if path not in self.written:
+            self.written.append(path)
+        self._rotate()
+        return path
+
+    def _one_file(self) -> Path:
+        """Return the path of the one file: beside that of another process of this run, if there is one."""
+        if self._only is None:
+            path = Path(self.options.path)
+            rank, size = rank_and_size()
+            if self.options.ranks == "all" and size > 1:
+                path = path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
+            with contextlib.suppress(OSError):
+                if self.options.process and path.stat().st_mtime >= self.options.since:
+                    path = path.with_name(f"{path.stem}.process{os.getpid()}{path.suffix}")
+            self._only = path
+        return self._only
+
+    def _step_file(self, step: int) -> Path:
+        folder = Path(self.options.path)
+        rank, size = rank_and_size()
+        if self.options.ranks == "all" and size > 1:
+            folder = folder / f"rank{rank}"
+        return folder / f"step-{step:06d}.safetensors"
+
+    def _rotate(self) -> None:
+        """Remove the oldest files of this run beyond those to keep."""
+        while self.options.keep is not None and len(self.written) > self.options.keep:
+            with contextlib.suppress(OSError):
+                self.written[0].unlink()
+            del self.written[0]

@@ -1,0 +1,51 @@
+"""Wait for the import of a module, without PyTorch."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+
+def after_import(name: str, call: Callable[[], None]) -> None:
+    """Call a function once, as soon as the module of this name was imported."""
+    sys.meta_path.insert(0, _Waiting(name, call))
+
+
+class _Waiting:
+    """A finder that finds one module as the others do, and has its loader call a function at the end."""
+
+    def __init__(self, name: str, call: Callable[[], None]) -> None:
+        self._name = name
+        self._call = call
+        self._searching = False
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find the module that is waited for; None for any other."""
+        if name != self._name or self._searching:
+            return None
+        self._searching = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._searching = False
+        if spec is not None and spec.loader is not None:
+            self._follow(spec.loader)
+        return spec
+
+    def _follow(self, loader: Any) -> None:
+        run = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module  # the instance's, which hides the class's
+            run(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            self._call()
+
+        loader.exec_module = exec_module

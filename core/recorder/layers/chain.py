@@ -1,0 +1,135 @@
+"""What happened to scores between the product and softmax: multiplier, soft-cap, bias, hidden keys, sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from .scores import Step
+
+Pick = Callable[
+    [torch.Tensor], torch.Tensor
+]  # from a step's operand to the kept [batch or 1, heads or 1, rows, keys]
+
+_NEVER = 9_000.0  # an added or filled value below minus this hides keys (BERT adds -10,000) …
+_SURELY = 32_000.0  # … if it is the smallest; below minus this in any case (half of float16's -65,504)
+
+
+@dataclass
+class Reading:
+    """The steps in the terms of the mathematics: logit = softcap(scale · q·k) + bias, where not hidden."""
+
+    scale: float = 1.0
+    head_scales: torch.Tensor | None = None  # [heads], multiplied onto `scale`
+    softcap: float | None = None
+    bias: torch.Tensor | None = None
+    bias_dtype: torch.dtype | None = None  # the operand's, if its values were added as they are
+    hidden: torch.Tensor | None = None
+    sinks: torch.Tensor | None = None  # [heads]
+    shift: torch.Tensor | None = None  # [batch or 1, heads or 1, rows, 1], added to whole rows: softmax ignores it
+    problems: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def read(steps: Sequence[Step], pick: Pick, pick_sinks: Pick) -> Reading:
+    """Return the reading of these steps. What it cannot express is a problem: the logits' own values must be kept."""
+    reading = Reading()
+    for step in steps:
+        _READERS[step.kind](reading, step, pick_sinks if step.kind == "sink" else pick)
+    return reading
+
+
+def _mul(reading: Reading, step: Step, pick: Pick) -> None:
+    if step.operand is not None:
+        _mul_heads(reading, step, pick(step.operand).double())
+        return
+    reading.scale *= step.number
+    if reading.softcap is not None:
+        reading.softcap *= step.number
+    if reading.bias is not None and step.number != 1:
+        reading.bias = reading.bias * step.number
+        reading.bias_dtype = None
+    if reading.shift is not None:
+        reading.shift = reading.shift * step.number
+
+
+def _mul_heads(reading: Reading, step: Step, factors: torch.Tensor) -> None:
+    """Multiply each head by its own factor."""
+    by_head = factors[:1, :, :1, :1]
+    if reading.bias is not None or reading.softcap is not None or not bool((factors == by_head).all()):
+        reading.scale *= float(factors.mean())
+        reading.problems.append("scores are multiplied by a tensor that does not depend on the head alone")
+        return
+    own = by_head.reshape(-1)
+    if len(own) == 1:
+        reading.scale *= float(own)
+    else:
+        reading.head_scales = own if reading.head_scales is None else reading.head_scales * own
+
+
+def _tanh(reading: Reading, _: Step, __: Pick) -> None:
+    if reading.bias is not None or reading.softcap is not None:
+        reading.problems.append("tanh after a bias")
+        return
+    reading.softcap = 1.0
+
+
+def _add(reading: Reading, step: Step, pick: Pick) -> None:
+    assert step.operand is not None
+    raw = pick(step.operand)
+    values = raw.double() * step.number
+    hidden = (values <= -_SURELY) | ((values <= -_NEVER) & (values == values.min()))
+    if bool(hidden.any()):
+        _hide(reading, hidden)
+        values = values.masked_fill(hidden, 0.0)
+    if not bool(values.any()):
+        return
+    alone = reading.bias is None and step.number == 1
+    reading.bias = values if reading.bias is None else reading.bias + values
+    reading.bias_dtype = raw.dtype if alone else None
+
+
+def _hide(reading: Reading, hidden: torch.Tensor) -> None:
+    reading.hidden = hidden if reading.hidden is None else reading.hidden | hidden
+
+
+def _shift(reading: Reading, step: Step, pick: Pick) -> None:
+    assert step.operand is not None
+    values = pick(step.operand)[..., :1].double() * step.number
+    reading.shift = values if reading.shift is None else reading.shift + values
+
+
+def _fill(reading: Reading, step: Step, pick: Pick) -> None:
+    assert step.operand is not None
+    filled = pick(step.operand) != 0
+    if step.number <= -_NEVER:
+        _hide(reading, filled)
+    elif bool(filled.any()):
+        reading.problems.append(f"scores are replaced by {step.number:g}")
+
+
+def _clamp(reading: Reading, step: Step, _: Pick) -> None:
+    reading.notes.append(f"scores are clamped to [{step.number:g}, {step.upper:g}]")
+
+
+def _sink(reading: Reading, step: Step, pick_sinks: Pick) -> None:
+    assert step.operand is not None
+    values = pick_sinks(step.operand).double()  # [batch or 1, heads or 1, rows, sinks]
+    own = values[:1, :, :1, :]
+    if values.shape[-1] != 1 or not bool((values == own).all()):
+        reading.problems.append("columns of no key that differ from row to row")
+        return
+    reading.sinks = own.reshape(-1)
+
+
+_READERS: dict[str, Callable[[Reading, Step, Pick], None]] = {
+    "mul": _mul,
+    "tanh": _tanh,
+    "add": _add,
+    "shift": _shift,
+    "fill": _fill,
+    "clamp": _clamp,
+    "sink": _sink,
+}

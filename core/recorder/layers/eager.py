@@ -1,0 +1,101 @@
+"""Attention written as product, softmax, product: from what is known of the scores to a layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from .chain import read
+from .layer import Layer, Site, chosen_rows, kept, make_layer
+from .layout import Layout, layout_of
+from .scores import Scores
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How much of each call is kept."""
+
+    rows: int = 256
+    batch: int = 2
+    values: bool = False
+
+
+@dataclass
+class Pending:
+    """A layer whose weights have not met the values yet."""
+
+    layer: Layer | None = None
+    done: bool = False
+    batched: bool = False  # a product of stacked matrices: not the logits of a classifier
+    layout: Layout | None = None
+    keys: int = 0
+    rows: torch.Tensor | None = None
+    batch: int = 0
+    shift: torch.Tensor | None = None  # added to whole rows before softmax
+
+    def normalise(self, sums: torch.Tensor) -> None:
+        """Take the log-sum-exp from what exponentials were divided by, with canonical dimensions."""
+        if self.layer is None or self.layout is None or self.rows is None:
+            return
+        picked = self.layout.arrange(sums, self.layout.queries, 1)[: self.batch, :, self.rows.to(sums.device), 0]
+        lse = picked.double().log()
+        if self.shift is not None:
+            lse = lse - self.shift[..., 0].to(lse)
+        part = self.layer.parts[0]
+        self.layer.parts[0] = replace(part, lse=kept(lse.float()))
+
+    def add_values(self, v: torch.Tensor, o: torch.Tensor) -> None:
+        """Keep values [N, keys, d_v], and outputs [N, queries, d_v] of the kept rows."""
+        if self.layer is None or self.layout is None or self.rows is None:
+            return
+        width = v.shape[-1]
+        values = self.layout.arrange(v, self.keys, width)
+        outputs = self.layout.arrange(o, self.layout.queries, width)[: self.batch, :, self.rows.to(o.device)]
+        add_values(self.layer, values[: self.batch], outputs)
+
+
+def add_values(layer: Layer, v: torch.Tensor, o: torch.Tensor) -> None:
+    """Keep values [batch, heads or kv_heads, keys, d_v] and outputs [batch, heads, rows, d_v]."""
+    values, heads = kept(v), layer.k[0].shape[1]
+    if values.shape[1] != heads:
+        group = values.shape[1] // heads
+        groups = values.unflatten(1, (heads, group)) if group and values.shape[1] % heads == 0 else None
+        if groups is not None and bool((groups == groups[:, :, :1]).all()):
+            values = groups[:, :, 0].contiguous()
+        elif groups is not None:  # keys are shared by heads whose values are not
+            layer.k[0] = layer.k[0].repeat_interleave(group, 1)
+        else:
+            layer.notes.append("values are not kept: they have other heads than keys")
+            return
+    layer.v.append(values)
+    layer.parts[0] = replace(layer.parts[0], o=kept(o))
+
+
+def capture(pending: Pending, scores: Scores, x: torch.Tensor, site: Site, recipe: Recipe) -> Layer:
+    """Return the layer of scores whose softmax is taken of x, with canonical dimensions."""
+    product = scores.product
+    stacked, d_k = product.q.shape[0], product.d_k
+    keys = product.k.shape[1]
+    layout = layout_of(tuple(x.shape[:-1]), product.q.shape[1], site.head_counts)
+    batch = min(layout.batch, recipe.batch)
+    rows = chosen_rows(layout.queries, recipe.rows)
+    place = rows.to(x.device)
+
+    def pick(operand: torch.Tensor) -> torch.Tensor:
+        return layout.arrange(operand, layout.queries, operand.shape[-1])[:batch].index_select(2, place)
+
+    q = layout.arrange(product.q, layout.queries, d_k)[:batch].index_select(2, place)
+    k = layout.arrange(product.k, keys, d_k)[:batch]
+    if product.width is not None and not bool(k[..., product.width :].any()):
+        q, k = q[..., : product.width], k[..., : product.width]
+    reading = read(scores.steps, lambda operand: pick(operand)[..., :keys], pick)
+    if layout.assumed:
+        reading.notes.append(f"{stacked} stacked matrices are taken for {layout.heads} heads of one text")
+    layer = make_layer(
+        site, q, k, rows, layout.queries, reading, logits=pick(x), factors=product.factors, scores=scores.dtype
+    )
+    pending.shift = reading.shift
+    pending.batched = stacked > 1 or x.dim() > 2
+    pending.layout, pending.keys, pending.rows, pending.batch = layout, keys, rows, batch
+    return layer

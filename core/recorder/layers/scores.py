@@ -1,0 +1,56 @@
+"""Scores on their way from the product of queries and keys to softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from .geometry import Geometry
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation on scores. The operand has the canonical dimensions of the scores at that time."""
+
+    kind: str  # mul, tanh, add, shift, fill, clamp, sink
+    number: float = 1.0
+    operand: torch.Tensor | None = None
+    upper: float = float("inf")
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A batched product of what may be queries and keys: [N, rows, d] and [N, keys, d]."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    factors: tuple[float | None, float | None]
+    width: int | None
+    d_k: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores on their way to softmax."""
+
+    product: Product
+    geometry: Geometry
+    dtype: torch.dtype  # the narrowest format they were in
+    steps: tuple[Step, ...] = ()
+    sinks: int = 0  # columns of no key at the end
+    lost: str = ""  # the operation that is not understood
+
+    def then(self, step: Step) -> Scores:
+        """Return the scores after one more step."""
+        return replace(self, steps=(*self.steps, step))
+
+    def turned(self) -> Scores:
+        """Return the scores with queries and keys exchanged: softmax runs over the product's rows."""
+        product = replace(self.product, q=self.product.k, k=self.product.q, factors=self.product.factors[::-1])
+        steps = (
+            step if step.operand is None else replace(step, operand=step.operand.transpose(-1, -2))
+            for step in self.steps
+        )
+        return replace(self, product=product, steps=tuple(steps))

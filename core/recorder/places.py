@@ -1,0 +1,94 @@
+"""Where the program is: the modules whose forward pass is running, their names and what they say of their heads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import torch
+
+from .files.document import Program
+from .layers.layer import Site
+from .options import Options
+
+_HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "num_head", "nheads")
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim")
+
+
+def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
+    """Return the module inside the wrappers of torch.compile, DistributedDataParallel and the like."""
+    for _ in range(8):
+        inner = module.__dict__.get("_modules", {})
+        only = inner.get("_orig_mod") or (inner.get("module") if len(inner) == 1 else None)
+        if only is None:
+            return module
+        module = only
+    return module
+
+
+class Places:
+    """The modules around an operation, the outermost first."""
+
+    def __init__(self) -> None:
+        self.stack: list[torch.nn.Module] = []
+        self._names: dict[int, str] = {}
+
+    def enter(self, module: torch.nn.Module) -> None:
+        """Note that a module's forward pass begins; the first one names the others."""
+        if not self.stack:
+            self._names = {id(each): name for name, each in unwrapped(module).named_modules()}
+        self.stack.append(module)
+
+    def leave(self, module: torch.nn.Module) -> bool:
+        """Note that a module's forward pass ended; return whether it was the outermost."""
+        while self.stack:
+            if self.stack.pop() is module:
+                break
+        return not self.stack
+
+    def site(self) -> Site:
+        """Return where the program is."""
+        name = next((found for found in map(self._name, reversed(self.stack)) if found), "")
+        return Site(name or self._outermost(), tuple(dict.fromkeys(self._head_counts())))
+
+    def _name(self, module: torch.nn.Module) -> str:
+        return self._names.get(id(module), "")
+
+    def _outermost(self) -> str:
+        return type(unwrapped(self.stack[0])).__name__ if self.stack else "attention"
+
+    def _head_counts(self) -> Iterator[int]:
+        for module in reversed(self.stack):
+            for holder in (module, getattr(module, "config", None)):
+                for name in _HEADS:
+                    count = getattr(holder, name, None)
+                    if type(count) is int and count > 0:
+                        yield count
+
+
+def program_of(module: torch.nn.Module | None, options: Options) -> Program:
+    """Return what the outermost module says of the model."""
+    if module is None:
+        return Program(tokens=options.tokens, version=options.version)
+    model = unwrapped(module)
+    config = _config(model)
+    kind = type(model).__name__
+    source = config.get("_name_or_path")
+    width = next((config[name] for name in _WIDTHS if type(config.get(name)) is int), None)
+    text = json.dumps(config, default=str) if config else None
+    return Program(f"{source} ({kind})" if source else kind, text, width, options.tokens, options.version)
+
+
+def _config(model: torch.nn.Module) -> dict[str, Any]:
+    """Return the model's config as plain values; empty if there is none."""
+    config: Any = getattr(model, "config", None)
+    to_dict: Any = getattr(config, "to_dict", None)
+    found: Any = config
+    if callable(to_dict):
+        found = to_dict()
+    elif not isinstance(config, (type, torch.nn.Module, Mapping)):
+        found = cast(Any, getattr(config, "__dict__", None))
+    if not isinstance(found, Mapping):
+        return {}
+    return {str(key): value for key, value in cast("Mapping[Any, Any]", found).items()}

@@ -1,0 +1,298 @@
+"""The recorder: waits for forward passes through hooks, decides which are recorded, and takes its hooks out again.
+
+A step is a step of an optimizer, once one was made; until then, it ends when a module is called again. Modules called
+one after another belong to the same step, and so do the passes of a generation whose cache of keys grows.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from inspect import currentframe
+from typing import Any
+
+import torch
+from torch.nn.modules import module as modules
+
+from .files.folder import rank_and_size
+from .options import Options
+from .session import Session
+from .summary import summary
+from .switches import Switches, after_optimizer_steps, why_not
+
+_PATIENCE = 100  # steps without attention after which one file is given up
+
+
+class Recorder:
+    """Records a program, or one model of it. As a context manager, it stops at the end of the block."""
+
+    def __init__(
+        self,
+        options: Options,
+        model: torch.nn.Module | None = None,
+        report: Callable[[Recorder], None] | None = None,
+    ) -> None:
+        self.options = options
+        self.session = Session(options, self._advance)
+        self.skipped: Counter[str] = Counter()  # passes that could not be recorded, by reason
+        self._model = model
+        self._report = report
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._thread: int | None = None  # that records
+        self._frame: Any = None  # of the outermost call
+        self._hooks: list[Any] = []
+        self._counting: list[Any] = []  # hooks of the outermost module between recorded steps
+        self._optimizers: Counter[int] = Counter()
+        self._optimizer_hook: Any = None
+        self._switches = Switches()
+        self._newest = -1  # step that was recorded
+        self._closed = False
+
+    # beginning and end
+
+    def start(self) -> Recorder:
+        """Wait for the first pass."""
+        self._register()
+        self._optimizer_hook = after_optimizer_steps(self._optimizer_stepped)
+        self._arm()
+        return self
+
+    def start_here(self) -> Recorder:
+        """Record everything that this thread computes from now on."""
+        self._register()
+        self._switches.force_eager()
+        self._lock.acquire()
+        self._begin(None, None)
+        return self
+
+    def _register(self) -> None:
+        atexit.register(self.close)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """In a forked process, start anew; if a recording is in progress, leave it to the parent."""
+        self._lock = threading.Lock()
+        if self.session.layers or self.session.recording:
+            self._closed = True
+        else:
+            self._process = os.getpid()
+
+    def close(self) -> None:
+        """Stop, write what is not written yet, and report."""
+        if self._closed or os.getpid() != self._process:
+            return
+        self._closed = True
+        try:
+            if self.session.recording:
+                self._end()
+            self.session.finish_step()
+        except BaseException as error:  # the program goes on, or ends in its own way
+            self.session.failed(error)
+        self._disarm()
+        if self._optimizer_hook is not None:
+            self._optimizer_hook.remove()
+        atexit.unregister(self.close)
+        if self._report is not None:
+            self._report(self)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def files(self) -> list[str]:
+        """The files written, the oldest first."""
+        return [str(path) for path in self.session.folder.written]
+
+    @property
+    def complete(self) -> bool:
+        """Whether something was recorded and nothing missed."""
+        return bool(self.session.folder.written) and not self.session.missed and not self.skipped
+
+    @property
+    def summary(self) -> str:
+        """What was seen and what was missed, one line each."""
+        return summary(self.session, self.skipped)
+
+    # hooks
+
+    def _arm(self) -> None:
+        """Wait for a pass."""
+        self._stop_counting()
+        if not self._hooks:
+            self._hooks = [
+                modules.register_module_forward_pre_hook(self._before),
+                modules.register_module_forward_hook(self._after, always_call=True),
+            ]
+        self._switches.force_eager()
+
+    def _disarm(self) -> None:
+        """Let the program run as if there were no recorder."""
+        self._stop_counting()
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        self._switches.restore()
+
+    def _stop_counting(self) -> None:
+        for hook in self._counting:
+            hook.remove()
+        self._counting.clear()
+
+    def _before(self, module: torch.nn.Module, _: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        own = currentframe()
+        try:
+            self._enter(module, own and own.f_back)
+        except Exception as error:
+            self.session.failed(error)
+
+    def _after(self, module: torch.nn.Module, _: Any, __: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        try:
+            if self._thread == threading.get_ident() and self.session.places.leave(module):
+                self._end()
+        except Exception as error:
+            self.session.failed(error)
+
+    # passes
+
+    def _enter(self, module: torch.nn.Module, frame: Any) -> None:
+        if self._closed:
+            return
+        if self._thread == threading.get_ident():
+            if self._is_running(frame):
+                self.session.places.enter(module)
+                return
+            self._end()  # an exception that hooks do not see ended the pass, such as Ctrl-C
+        if self._model is not None and module is not self._model:
+            return
+        reason = why_not()
+        if reason is not None:
+            self.skipped[reason] += 1
+            return
+        if not self._lock.acquire(blocking=False):
+            return  # another thread records
+        try:
+            if self._is_asked_for(module):
+                self._begin(module, frame)
+        finally:
+            if not self.session.recording and self._lock.locked():
+                self._lock.release()
+
+    def _is_running(self, frame: Any) -> bool:
+        """Return whether the outermost call is on the stack above this frame."""
+        if self._frame is None:
+            return True
+        while frame is not None and frame is not self._frame:
+            frame = frame.f_back
+        return frame is not None
+
+    def _is_asked_for(self, module: torch.nn.Module) -> bool:
+        """Return whether to record the pass that begins; it may end the step in progress."""
+        session = self.session
+        if self.options.ranks != "all" and rank_and_size()[0] != 0:
+            self._report = None
+            self.close()
+            return False
+        if not session.repeats(module):
+            return True
+        if session.layers and not torch.is_grad_enabled():
+            return True  # it may continue a generation; its first layer tells
+        if self._optimizers and session.layers:
+            self._disarm()  # a further micro-batch; the optimizer ends the step
+            return False
+        return self._advance(session.step + 1)
+
+    def _begin(self, module: torch.nn.Module | None, frame: Any) -> None:
+        self._thread = threading.get_ident()
+        self._frame = frame
+        self._newest = max(self._newest, self.session.step)
+        self._switches.slow_paths()
+        self.session.begin_pass(module)
+
+    def _end(self) -> None:
+        """End the pass that is recorded."""
+        self._thread = None
+        self._frame = None
+        try:
+            self.session.end_pass()
+        finally:
+            self._switches.fast_paths()
+            if self._lock.locked():
+                self._lock.release()
+        if self.session.deaf:
+            self._after_step()
+            self._count()
+
+    # steps
+
+    def _advance(self, step: int) -> bool:
+        """End the step in progress and begin another one; return whether that is recorded."""
+        session = self.session
+        session.finish_step()
+        if self._is_finished():
+            self._after_step()
+            return False
+        session.new_step(step)
+        if self.options.one_file and step > _PATIENCE:
+            self.close()
+            return False
+        asked = self.options.one_file or self._is_due(step)
+        if not asked:
+            self._after_step()
+        return asked
+
+    def _after_step(self) -> None:
+        """Go to rest after a step that was recorded. In the middle of a pass, wait for its end."""
+        if self.session.recording:
+            self.session.stop_listening()
+            return
+        if self._is_finished():
+            self.close()
+            return
+        self._disarm()
+        root = self.session.root
+        if root is not None and not self._optimizers:
+            self._counting.append(root.register_forward_hook(self._count))
+
+    def _is_finished(self) -> bool:
+        files = len(self.session.steps_written)
+        return files >= (1 if self.options.one_file else self.options.max_steps or files + 1)
+
+    def _is_due(self, step: int) -> bool:
+        every = self.options.every
+        return every is not None and step % every == 0 and step > self._newest
+
+    def _count(self, *_: Any) -> None:
+        """Between recorded steps, note that a pass ended; arm if the next one is asked for."""
+        if torch.compiler.is_compiling() or torch._C._current_graph_task_id() != -1 or not self._counting:
+            return
+        step = self.session.step + 1
+        if self._is_due(step):
+            self.session.new_step(step)
+            self._arm()
+        else:
+            self.session.step = step
+
+    def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
+        """From the first step of an optimizer on, steps are counted instead of passes."""
+        if torch.compiler.is_compiling() or self._closed or self.session.recording:
+            return
+        try:
+            self._optimizers[id(optimizer)] += 1
+            step = max(self._optimizers.values())
+            if step == self.session.step:  # another optimizer made this step
+                return
+            if self._advance(step):
+                self._arm()
+        except Exception as error:
+            self.session.failed(error)

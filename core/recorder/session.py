@@ -1,0 +1,221 @@
+"""A recording: the layers of a step, and when its file is written."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from traceback import extract_tb
+from typing import Any
+
+import torch
+
+from .files.document import Budget, contents, layer_number
+from .files.folder import Folder
+from .layers.eager import Recipe
+from .layers.layer import Layer, Site, grown
+from .options import Options, wanted_layer
+from .places import Places, program_of
+from .trace.mode import RecordingMode
+from .trace.tracer import Listener, Tracer
+
+_SHARE = 10  # writing a file again and again takes at most one tenth of the time
+_PATIENCE = 2.0  # seconds into a pass after which a first part of it is written
+
+
+class Session:
+    """Collects the layers of a step and writes its file. Only one thread uses it at a time.
+
+    `advance` ends the step when a pass turns out not to continue it, and says whether the next one is recorded.
+    """
+
+    def __init__(self, options: Options, advance: Callable[[int], bool]) -> None:
+        self.options = options
+        self.folder = Folder(options)
+        self.places = Places()
+        self.passes = 0
+        self.operations = 0
+        self.calls = 0  # of attention, in this step
+        self.seen = self.recorded = 0  # calls in the step of the newest file, and those in the file
+        self.missed: Counter[str] = Counter()
+        self.layers: list[Layer] = []
+        self.step = 0
+        self.steps_written: set[int] = set()
+        self.root: torch.nn.Module | None = None  # the first outermost module of the step
+        self._advance = advance
+        self._roots: list[int] = []
+        recipe = Recipe(options.rows, options.batch, options.values)
+        self._tracer = Tracer(recipe, Listener(self.places.site, self._wanted, self._take, self._miss))
+        self._mode: RecordingMode | None = None
+        self.deaf = False  # whether the rest of this pass is not recorded
+        self._budget = Budget(options.max_bytes, options.rows)
+        self._in_pass: list[str] = []  # names of the calls of this pass
+        self._names: set[str] = set()  # of the calls of this step
+        self._turn = 0  # of calls in this pass
+        self._continues = False  # this pass may continue the last one with a longer cache
+        self._changed = False  # since the file was written
+        self._began = self._wrote = -1e9
+        self._writing_took = 0.0
+
+    # passes
+
+    @property
+    def recording(self) -> bool:
+        """Whether a pass is being recorded."""
+        return self._mode is not None
+
+    def repeats(self, module: torch.nn.Module) -> bool:
+        """Return whether this outermost module was already called in this step."""
+        return id(module) in self._roots
+
+    def begin_pass(self, module: torch.nn.Module | None) -> None:
+        """Record the pass of an outermost module; None: of whatever comes."""
+        self.passes += 1
+        self._in_pass.clear()
+        self._turn = 0
+        self.deaf = False
+        self._began = time.monotonic()
+        if module is not None:
+            if not self._roots:
+                self.root = module
+            self._continues = id(module) in self._roots
+            self._roots.append(id(module))
+            self.places.enter(module)
+        self._tracer.start([] if module is None else module.parameters())
+        self._mode = RecordingMode(self._tracer, self.failed)
+        self._mode.__enter__()
+
+    def end_pass(self) -> None:
+        """Stop recording, and write what was recorded, unless writing takes too long to do it every time."""
+        mode, self._mode = self._mode, None
+        if mode is not None:
+            _remove_mode(mode)
+            self.operations += mode.operations
+        self.places.stack.clear()
+        if not self.deaf:
+            self._guarded(self._tracer.stop)
+        self._continues = False
+        if self._changed and (self.step not in self.steps_written or self._may_write()):
+            self.write()
+
+    def stop_listening(self) -> None:
+        """Record nothing more in this pass."""
+        self.deaf = True
+        if self._mode is not None:
+            self._mode.deaf = True
+
+    # layers
+
+    def _wanted(self, site: Site) -> bool:
+        """Return whether a call is recorded, and count it."""
+        self.calls += not self._continues
+        self._turn += 1
+        number = layer_number(site.name)
+        return wanted_layer(self.options.layers, self._turn - 1 if number is None else number, site.name)
+
+    def _take(self, layer: Layer) -> None:
+        if self.deaf:
+            return
+        name = layer.site.name
+        turn = self._in_pass.count(name)
+        self._in_pass.append(name)
+        if self._continues:
+            if self._grow(layer, turn):
+                return
+            self._continues = False
+            root = self.root
+            if not self._advance(self.step + 1) or len(self._in_pass) > 1:
+                self.stop_listening()
+                return
+            self.root, self._roots, self.calls = root, [id(root)], 1
+        self._names.add(name)
+        self._budget.add(self.layers, layer)
+        self._changed = True
+        if time.monotonic() - max(self._began, self._wrote) > _PATIENCE and self._may_write():
+            self.write()
+
+    def _grow(self, layer: Layer, turn: int) -> bool:
+        """Add the layer to the same one of the passes before; return whether it continues that."""
+        name = layer.site.name
+        same = [each for each in self.layers if each.site.name == name]
+        if turn >= len(same):
+            return name in self._names  # it did not fit into the file
+        rows = sum(len(part.rows) for part in same[turn].parts)
+        if rows >= 2 * self.options.rows or not grown(same[turn], layer):
+            return False
+        self._changed = True
+        return True
+
+    def _miss(self, site: Site, why: str) -> None:
+        self.calls += not self._continues
+        self.missed[f"{why} ({site.name})"] += 1
+
+    # steps and files
+
+    def new_step(self, step: int) -> None:
+        """Begin another step."""
+        self.step = step
+        self._roots = []
+        self.layers = []
+        self._names = set()
+        self.calls = 0
+        self._budget = Budget(self.options.max_bytes, self.options.rows)
+
+    def finish_step(self) -> None:
+        """Write what is not written yet."""
+        if self._changed:
+            self.write()
+
+    def _may_write(self) -> bool:
+        return time.monotonic() - self._wrote >= _SHARE * self._writing_took
+
+    def write(self) -> None:
+        """Write the file of this step, complete as of now."""
+        began = time.monotonic()
+        self._guarded(self._write)
+        self._changed = False
+        self._wrote = time.monotonic()
+        self._writing_took = self._wrote - began
+
+    def _write(self) -> None:
+        if not self.layers:
+            return
+        self._budget.fit(self.layers)
+        remarks = self._budget.remarks(self.options.rows)
+        step = None if self.options.one_file else self.step
+        tensors, metadata = contents(self.layers, program_of(self.root, self.options), step, remarks)
+        self.folder.write(step, tensors, metadata)
+        self.steps_written.add(self.step)
+        self.seen, self.recorded = self.calls, len(self.layers)
+
+    # errors
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        try:
+            with torch.no_grad():
+                call()
+        except Exception as error:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        """Keep an error of the recorder from the program, and report it at the end."""
+        frames = extract_tb(error.__traceback__)
+        place = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
+        self.missed[f"{type(error).__name__}: {str(error)[:200]}{place}"] += 1
+
+
+def _remove_mode(mode: RecordingMode) -> None:
+    """Take the mode off the stack, wherever an exception left it."""
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
+
+    stack = list(_get_current_dispatch_mode_stack())
+    if mode not in stack:
+        return
+    if stack[-1] is mode:
+        mode.__exit__(None, None, None)
+        return
+    above: list[Any] = []
+    while (top := _pop_mode()) is not mode:
+        above.append(top)
+    for each in reversed(above):
+        _push_mode(each)

@@ -1,0 +1,65 @@
+"""What was seen and what was missed, in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def summary(session: Session, skipped: Mapping[str, int]) -> str:
+    """Return what a recording saw and missed, one line each."""
+    lines = [_recorded(session) if session.folder.written else _nothing(session)]
+    lines += [f"not recorded: {_times(count, 'call')}: {why}" for why, count in session.missed.items()]
+    lines += [f"not recorded: {_times(count, 'pass', 'passes')} {why}" for why, count in skipped.items()]
+    doubtful = [layer.site.name for layer in session.layers if not layer.exact]
+    if doubtful:
+        lines.append(f"not explained to rounding by scale · q·k: {_some(doubtful)}")
+    return "\n".join(lines)
+
+
+def _recorded(session: Session) -> str:
+    written = session.folder.written
+    size = sum(_size(path) for path in written)
+    layers = session.recorded
+    what = f"{_times(session.seen, 'attention call')} seen, {layers} recorded"
+    if len(written) == 1:
+        return f"{written[0]}: {what}, {_bytes(size)}"
+    return f"{written[0].parent}: {len(written)} files, {_bytes(size)}; in the newest step {what}"
+
+
+def _nothing(session: Session) -> str:
+    if not session.passes:
+        return "nothing recorded: no forward pass of a module was seen"
+    if session.calls:
+        return f"nothing recorded: {_times(session.calls, 'attention call')} seen, none of the layers asked for"
+    return (
+        f"nothing recorded: {_times(session.passes, 'forward pass', 'forward passes')} seen, with "
+        f"{_times(session.operations, 'operation')}, and no softmax of a product among them"
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _bytes(size: int) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size = size / 1000  # type: ignore[assignment]
+    return f"{size:.3g} GB"
+
+
+def _times(count: int, one: str, several: str = "") -> str:
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

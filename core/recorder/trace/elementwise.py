@@ -1,0 +1,350 @@
+"""What elementwise operations and copies do to scores, weights, and tensors that may become queries or keys.
+
+Each rule gets the notes, the arguments of the operation by name, and its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+
+from ..layers.geometry import canonical_order, geometry_of
+from ..layers.scores import Scores, Step
+from .notes import Notebook, Vectors, Weights
+
+Arguments = dict[str, Any]
+Rule = Callable[[Notebook, Arguments, Any], None]
+
+
+def copied(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Pass everything on to a copy: another format, device or memory order."""
+    source = next(iter(given.values()))
+    note = notes.find(source)
+    if note is None or not isinstance(out, torch.Tensor):
+        return
+    if isinstance(note, Vectors):
+        notes.put(out, replace(note, factor=notes.factor(source), parts=()))
+    else:
+        pass_on(notes, source, out, note)
+
+
+def pass_on(
+    notes: Notebook, source: torch.Tensor, out: torch.Tensor, note: Scores | Weights, step: Step | None = None
+) -> None:
+    """Pass scores or weights on to a result that may have more dimensions than the source."""
+    order = canonical_order(source, note.geometry, note.sinks if isinstance(note, Weights) else 0)
+    more = out.dim() - source.dim()
+    if order is None or more < 0 or out.shape[more:] != source.shape or any(n != 1 for n in out.shape[:more]):
+        if isinstance(note, Scores):
+            notes.put(out, replace(note, lost=note.lost or "a reshaped or broadcast operation"))
+        return
+    order = (*range(more), *(axis + more for axis in order))
+    note = replace(note, geometry=geometry_of(out, order))
+    if isinstance(note, Scores):
+        note = replace(note, dtype=_narrower(note.dtype, out.dtype))
+        if step is not None:
+            if step.operand is not None:
+                step = replace(step, operand=step.operand.expand(out.shape).permute(order))
+            note = note.then(step)
+    notes.put(out, note)
+
+
+def moved(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Pass a factor on to the result of moving elements: gather, repeat, roll."""
+    source = next(iter(given.values()))
+    _set_factor(notes, out, notes.factor(source))
+    lose(notes, "a rearrangement", given.values(), out)
+
+
+def _set_factor(notes: Notebook, out: Any, factor: float | None, width: int | None = None) -> None:
+    if isinstance(out, torch.Tensor) and (factor != 1.0 or width is not None):
+        notes.put(out, Vectors(factor, width=width))
+
+
+def negated(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Change the sign of scores; of vectors, it does not matter."""
+    note = notes.find(given["self"])
+    if isinstance(note, Scores):
+        pass_on(notes, given["self"], out, note, Step("mul", -1.0))
+    else:
+        _set_factor(notes, out, notes.factor(given["self"]))
+
+
+def written(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Pass a factor on to the tensor that others are written into, such as a cache."""
+    target, source = given["self"], given.get("source", given.get("values", given.get("src")))
+    note = notes.find(source)
+    whole = isinstance(source, torch.Tensor) and source.shape == target.shape and target.numel() == _elements(target)
+    if isinstance(note, (Scores, Weights)) and isinstance(source, torch.Tensor) and whole:
+        pass_on(notes, source, target, note)
+        return
+    part_of_vector = target.dim() > 1 and target.shape[-1] < target.stride(-2)
+    factor = notes.factor(source)
+    if part_of_vector and factor != notes.factor(target):
+        factor = None
+    notes.drop(target)
+    _set_factor(notes, target, factor)
+    if isinstance(out, torch.Tensor) and out is not target:
+        _set_factor(notes, out, factor)
+
+
+def joined(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Join vectors that have the same factor, or columns of no key to scores."""
+    tensors = [tensor for tensor in given["tensors"] if tensor.numel()]
+    for place, tensor in enumerate(tensors):
+        note = notes.find(tensor)
+        if isinstance(note, Scores):
+            _join_sinks(notes, note, tensors, place, given.get("dim", 0), out)
+            return
+    factors = {notes.factor(tensor) for tensor in tensors}
+    widths = {notes.vectors(tensor).width for tensor in tensors}
+    if factors:
+        width = widths.pop() if len(widths) == 1 else None
+        _set_factor(notes, out, factors.pop() if len(factors) == 1 else None, width)
+
+
+def _join_sinks(
+    notes: Notebook, note: Scores, tensors: list[torch.Tensor], place: int, dim: int, out: torch.Tensor
+) -> None:
+    """Columns joined to scores behind the last key are logits of no key."""
+    scores = tensors[place]
+    order = canonical_order(scores, note.geometry)
+    if order is None or len(tensors) != 2 or place != 0 or dim % scores.dim() != order[-1]:
+        notes.put(out, replace(note, lost="cat"))
+        return
+    columns = tensors[1]
+    step = Step("sink", operand=columns.permute(order))
+    notes.put(out, replace(note.then(step), geometry=geometry_of(out, order), sinks=columns.shape[order[-1]]))
+
+
+def padded(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Remember the width of queries and keys that a kernel wants wider."""
+    source, pad = given["self"], given["pad"]
+    note = notes.find(source)
+    if isinstance(note, (Scores, Weights)):
+        lose(notes, "constant_pad_nd", given.values(), out)
+    elif len(pad) == 2 and pad[0] == 0 and pad[1] > 0 and not given.get("value", 0):
+        _set_factor(notes, out, notes.factor(source), source.shape[-1])
+    else:
+        _set_factor(notes, out, notes.factor(source))
+
+
+def multiplied(notes: Notebook, given: Arguments, out: Any, divide: bool = False) -> None:
+    """Multiply or divide scores, weights or vectors."""
+    a, b = given["self"], given["other"]
+    if not divide and isinstance(b, torch.Tensor) and out is not a:
+        known = isinstance(notes.find(b), (Scores, Weights))
+        if known or (a.numel() == 1 and b.numel() > 1):
+            a, b = b, a
+    note, number = notes.find(a), number_of(b)
+    if isinstance(note, Scores):
+        if number is not None:
+            step = Step("mul", 1 / number if divide else number)
+        elif isinstance(b, torch.Tensor) and not isinstance(notes.find(b), Scores):
+            step = Step("mul", operand=1 / b if divide else b)
+        else:
+            lose(notes, "mul", given.values(), out)
+            return
+        pass_on(notes, a, out, note, step)
+    elif isinstance(note, Weights):
+        if note.raw and divide and isinstance(b, torch.Tensor):
+            note = _normalised(note, a, b)
+        else:
+            note = replace(note, changed=(*note.changed, "div" if divide else "mul"))
+        pass_on(notes, a, out, note)
+    else:
+        _scaled(notes, a, b, number, divide, out)
+
+
+def _normalised(note: Weights, raw: torch.Tensor, sums: torch.Tensor) -> Weights:
+    """Exponentials are divided by what should be their sum: its logarithm is what softmax would have returned."""
+    order = canonical_order(raw, note.geometry)
+    if order is None or _size_along(sums, order[-1] - raw.dim()) != 1:
+        return replace(note, changed=(*note.changed, "div"))
+    note.layer.normalise(sums.expand(*raw.shape).permute(order)[..., :1])
+    return replace(note, raw=False)
+
+
+def _scaled(notes: Notebook, a: torch.Tensor, b: Any, number: float | None, divide: bool, out: torch.Tensor) -> None:
+    """Multiply the factor of possible queries or keys; what is normalised over the last dimension loses it."""
+    factor: float | None = notes.factor(a)
+    if number is not None:
+        factor = None if factor is None or number == 0 else factor / number if divide else factor * number
+    elif isinstance(b, torch.Tensor) and b.dim() and a.dim() and a.shape[-1] == b.shape[-1] != 1 and not divide:
+        other = notes.factor(b)
+        factor = None if factor is None or other is None else factor * other
+    else:
+        factor = 1.0
+    if out is a and out.numel() < _elements(out):
+        note = notes.vectors(out)
+        parts = dict(note.parts)
+        parts[out.storage_offset()] = factor if factor is not None else 1.0
+        notes.put(out, replace(note, parts=tuple(parts.items())))
+    elif out is a and factor == 1.0:
+        notes.drop(out)
+    else:
+        _set_factor(notes, out, factor, notes.vectors(a).width)
+
+
+def divided(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Divide scores, weights or vectors."""
+    if given.get("rounding_mode") is not None:
+        lose(notes, "div", given.values(), out)
+    else:
+        multiplied(notes, given, out, divide=True)
+
+
+def added(notes: Notebook, given: Arguments, out: Any, sign: float = 1.0) -> None:
+    """Add to scores, or join the halves of a rotation."""
+    a, b = given["self"], given["other"]
+    number = sign * float(given.get("alpha", 1))
+    if isinstance(notes.find(b), Scores) and not isinstance(notes.find(a), Scores):
+        if sign < 0 or number != 1:
+            lose(notes, "sub", given.values(), out)
+            return
+        a, b = b, a
+    note = notes.find(a)
+    if isinstance(note, Scores):
+        _added_to_scores(notes, a, b, number, note, out)
+    elif isinstance(note, Weights):
+        pass_on(notes, a, out, replace(note, changed=(*note.changed, "add")))
+    elif isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        factors = (notes.factor(a), notes.factor(b))
+        same = factors[0] == factors[1] and a.shape[-1:] == b.shape[-1:]
+        if out is a and not same:
+            notes.drop(out)
+        elif same:
+            _set_factor(notes, out, factors[0])
+
+
+def _added_to_scores(
+    notes: Notebook, a: torch.Tensor, b: Any, number: float, note: Scores, out: torch.Tensor
+) -> None:
+    value = number_of(b)
+    operand = b if value is None else torch.full((1,) * a.dim(), float(value), device=a.device)
+    order = canonical_order(a, note.geometry)
+    constant = order is not None and _size_along(operand, order[-1] - a.dim()) == 1 and a.shape[order[-1]] > 1
+    step = Step("shift" if constant else "add", number, operand)
+    pass_on(notes, a, out, note, step)
+
+
+def subtracted(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Subtract from scores."""
+    added(notes, given, out, -1.0)
+
+
+def filled(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Replace values where a mask is True."""
+    source = given["self"]
+    note, number = notes.find(source), number_of(given["value"])
+    if isinstance(note, Scores) and number is not None:
+        pass_on(notes, source, out, note, Step("fill", number, given["mask"]))
+    elif isinstance(note, Weights):
+        pass_on(notes, source, out, replace(note, changed=(*note.changed, "masked_fill")))
+    elif out is not source:
+        _set_factor(notes, out, notes.factor(source))
+
+
+def chosen(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Take values where a condition is True, others where it is False."""
+    condition, a, b = given["condition"], given["self"], given["other"]
+    mask = condition == 0
+    if isinstance(notes.find(b), (Scores, Weights)):
+        a, b, mask = b, a, condition
+    note, number = notes.find(a), number_of(b)
+    if isinstance(note, Scores):
+        if number is None and isinstance(b, torch.Tensor) and b.numel() and bool((b == b.reshape(-1)[0]).all()):
+            number = float(b.reshape(-1)[0])
+        if number is None:
+            lose(notes, "where", given.values(), out)
+        else:
+            pass_on(notes, a, out, note, Step("fill", number, mask))
+    elif isinstance(note, Weights):
+        pass_on(notes, a, out, replace(note, changed=(*note.changed, "where")))
+
+
+def bent(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Bend scores by tanh, as a soft-cap does."""
+    note = notes.find(given["self"])
+    if isinstance(note, Scores):
+        pass_on(notes, given["self"], out, note, Step("tanh"))
+
+
+def clamped(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Limit scores."""
+    note = notes.find(given["self"])
+    low, high = number_of(given.get("min")), number_of(given.get("max"))
+    if isinstance(note, Scores):
+        step = Step("clamp", -float("inf") if low is None else low, upper=float("inf") if high is None else high)
+        pass_on(notes, given["self"], out, note, step)
+
+
+def dropped(notes: Notebook, given: Arguments, out: Any) -> None:
+    """Pass weights on through dropout."""
+    source = next(iter(given.values()))
+    note = notes.find(source)
+    result = cast(Any, out[0] if isinstance(out, tuple) else out)
+    if isinstance(note, Weights):
+        probability = given.get("p", 0.0)
+        changed = (*note.changed, f"dropout {probability:g}") if probability else note.changed
+        pass_on(notes, source, result, replace(note, changed=changed))
+
+
+def lose(notes: Notebook, name: str, values: Iterable[Any], out: Any) -> None:
+    """An operation without a rule: its result is not understood."""
+    if not isinstance(out, torch.Tensor):
+        return
+    for value in values:
+        note = notes.find(value)
+        if isinstance(note, Scores) and out.shape == value.shape and not _same_storage(value, out):
+            notes.put(out, replace(note, lost=name))
+            return
+
+
+def number_of(value: Any) -> float | None:
+    """Return a number, or the value of a tensor with one element; None for anything else."""
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.numel() == 1 and not value.is_complex() else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _narrower(a: torch.dtype, b: torch.dtype) -> torch.dtype:
+    """Return the format with fewer digits."""
+    return b if b.is_floating_point and torch.finfo(b).eps > torch.finfo(a).eps else a
+
+
+def _size_along(tensor: torch.Tensor, axis: int) -> int:
+    """Return the size of a dimension counted from the end; 1 if the tensor has fewer."""
+    return tensor.shape[axis] if -axis <= tensor.dim() else 1
+
+
+def _elements(tensor: torch.Tensor) -> int:
+    """Return how many elements the tensor's storage has room for."""
+    return tensor.untyped_storage().nbytes() // max(1, tensor.element_size())
+
+
+def _same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
+_NAMES: tuple[tuple[Rule, str], ...] = (
+    (copied, "_to_copy clone copy contiguous lift_fresh_copy view_copy _reshape_copy"),
+    (moved, "index index_select repeat roll flip gather repeat_interleave take_along_dim tile"),
+    (negated, "neg neg_"),
+    (written, "copy_ index_copy_ index_copy index_put_ index_put slice_scatter select_scatter scatter_"),
+    (joined, "cat stack concat"),
+    (padded, "constant_pad_nd"),
+    (multiplied, "mul mul_"),
+    (divided, "div div_"),
+    (added, "add add_"),
+    (subtracted, "sub sub_"),
+    (filled, "masked_fill masked_fill_"),
+    (chosen, "where"),
+    (bent, "tanh tanh_"),
+    (clamped, "clamp clamp_ clamp_min clamp_min_ clamp_max clamp_max_"),
+    (dropped, "native_dropout dropout nan_to_num nan_to_num_"),
+)
+RULES = {f"aten::{name}": rule for rule, names in _NAMES for name in names.split()}

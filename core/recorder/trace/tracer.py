@@ -1,0 +1,210 @@
+"""The rules: what each ATen operation does to scores, weights, and tensors that may become queries or keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ..layers.eager import Pending, Recipe, capture
+from ..layers.geometry import canonical_order, geometry_of
+from ..layers.layer import Layer, Site
+from ..layers.scores import Product, Scores, Step
+from .elementwise import RULES, Arguments, lose
+from .flex import is_flex, record_flex
+from .fused import call_of, is_fused, lacks_lse, record_call
+from .notes import Notebook, Vectors, Weights
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told what was seen."""
+
+    site: Callable[[], Site]  # where the program is
+    wanted: Callable[[Site], bool]  # whether a call there is recorded
+    take: Callable[[Layer], None]
+    miss: Callable[[Site, str], None]  # attention was seen that could not be recorded, and why
+
+
+class Tracer:
+    """Follows one forward pass, operation by operation."""
+
+    def __init__(self, recipe: Recipe, listener: Listener) -> None:
+        self.recipe = recipe
+        self.listener = listener
+        self.notes = Notebook()
+        self._pending: list[Pending] = []
+
+    def start(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Begin a pass. Products with these parameters are not attention."""
+        parameter = Vectors(parameter=True)
+        for tensor in parameters:
+            self.notes.put(tensor, parameter)
+
+    def stop(self) -> None:
+        """End a pass: take the layers whose weights met no values, and forget everything."""
+        for pending in self._pending:
+            if not pending.done and pending.batched and pending.layer is not None:
+                pending.layer.notes.append("the weights met no values")
+                self.listener.take(pending.layer)
+        self._pending.clear()
+        self.notes.clear()
+
+    def saw(self, func: Any, args: Sequence[Any], kwargs: Arguments, out: Any) -> None:
+        """Learn from an operation that has just run."""
+        if not isinstance(func, torch._ops.OpOverload):
+            if is_flex(func):
+                self._flex(args, out)
+            return
+        name = func._schema.name
+        if (rule := RULES.get(name)) is not None:
+            rule(self.notes, bound(func, args, kwargs), out)
+        elif (product := _PRODUCTS.get(name)) is not None:
+            product(self, bound(func, args, kwargs), out)
+        elif _fused(func):
+            self._fused_call(func, bound(func, args, kwargs), out)
+        elif func._schema.is_mutable:
+            for name, value in bound(func, args, kwargs).items():
+                if _is_written(func, name):
+                    self.notes.drop(value)
+        else:
+            lose(self.notes, name, args, out)
+
+    def product(self, given: Arguments, out: Any) -> None:
+        """A product of matrices: maybe of queries and keys, maybe of weights and values."""
+        self._multiply(given["self"], given["mat2"], out)
+
+    def product_added(self, given: Arguments, out: Any) -> None:
+        """baddbmm and addmm: beta · self + alpha · batch1 @ batch2."""
+        a, b = (given["batch1"], given["batch2"]) if "batch1" in given else (given["mat1"], given["mat2"])
+        steps: list[Step] = []
+        alpha, beta = float(given.get("alpha", 1)), float(given.get("beta", 1))
+        if alpha != 1:
+            steps.append(Step("mul", alpha))
+        if beta != 0:
+            steps.append(Step("add", beta, given["self"].expand(out.shape)))
+        self._multiply(a, b, out, tuple(steps))
+
+    def _multiply(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, steps: tuple[Step, ...] = ()) -> None:
+        for weights, values, turned in ((a, b, False), (b.transpose(-1, -2), a.transpose(-1, -2), True)):
+            note = self.notes.find(weights)
+            if isinstance(note, Weights):
+                self._weigh(note, weights, values, out.transpose(-1, -2) if turned else out)
+                return
+        notes = self.notes.vectors(a), self.notes.vectors(b)
+        single = a.dim() == 2 or a.shape[0] == 1
+        linear = any(note.parameter for note in notes) and (single or (notes[1].parameter and b.stride(0) == 0))
+        if linear or not a.is_floating_point() or 0 in (*a.shape, *out.shape):
+            return
+        q, k = (a, b.transpose(-1, -2)) if a.dim() == 3 else (a[None], b.t()[None])
+        width = notes[0].width if notes[0].width == notes[1].width else None
+        product = Product(q, k, (self.notes.factor(a), self.notes.factor(b)), width, q.shape[-1])
+        batched = out if out.dim() == 3 else out[None]
+        self.notes.put(out, Scores(product, geometry_of(batched), out.dtype, steps))
+
+    def _weigh(self, note: Weights, weights: torch.Tensor, values: torch.Tensor, out: torch.Tensor) -> None:
+        """Attention weights meet the values: the layer is complete."""
+        pending: Pending = note.layer
+        if pending.done:
+            return
+        pending.done = True
+        layer = pending.layer
+        if layer is None:
+            return
+        order = canonical_order(weights, note.geometry, note.sinks)
+        if order is None or order[-1] != weights.dim() - 1:
+            layer.notes.append("the weights were not multiplied by values along the keys")
+        else:
+            if note.changed:
+                layer.notes.append(f"between softmax and the values: {', '.join(dict.fromkeys(note.changed))}")
+            if note.raw:
+                layer.notes.append("the weights are not divided by their sum before they meet the values")
+            elif self.recipe.values and order == tuple(range(weights.dim())):
+                pending.add_values(values, out)
+        self.listener.take(layer)
+
+    def softmax(self, given: Arguments, out: Any) -> None:
+        """Scores become weights: what is known of them is recorded."""
+        self._weights(given, out)
+
+    def exponential(self, given: Arguments, out: Any) -> None:
+        """Scores become weights that are still to be divided by their sum."""
+        self._weights(given, out, raw=True)
+
+    def _weights(self, given: Arguments, out: Any, raw: bool = False) -> None:
+        x = given["self"]
+        note = self.notes.find(x)
+        if not isinstance(note, Scores):
+            return
+        site, order = self.listener.site(), canonical_order(x, note.geometry)
+        if note.lost or order is None:
+            self.listener.miss(site, f"scores went through {note.lost or 'a view'} that is not understood")
+            return
+        dim = order[-1] if raw else given["dim"] % x.dim()
+        if dim != order[-1]:
+            if dim != order[-2] or x.shape[dim] != note.product.q.shape[1]:
+                self.listener.miss(site, "softmax runs over neither keys nor queries")
+                return
+            order, note = (*order[:-2], order[-1], dim), note.turned()
+        pending = Pending()
+        self._pending.append(pending)
+        self.notes.put(out, Weights(pending, geometry_of(out, order), note.sinks, raw))
+        if self.listener.wanted(site):
+            pending.layer = capture(pending, note, x.permute(order), site, self.recipe)
+
+    def _fused_call(self, func: Any, given: Arguments, out: Any) -> None:
+        if lacks_lse(given):  # ask the same kernel again, on the same numbers
+            out = func(**{**given, "compute_log_sumexp": True})
+        site, call = self.listener.site(), call_of(func, given, out)
+        if isinstance(call, str):
+            self.listener.miss(site, f"{func._schema.name}: {call}")
+        elif self.listener.wanted(site):
+            factors = self.notes.factor(call.q), self.notes.factor(call.k)
+            self.listener.take(record_call(replace(call, factors=factors), site, self.recipe))
+
+    def _flex(self, args: Sequence[Any], out: Any) -> None:
+        site = self.listener.site()
+        if self.listener.wanted(site):
+            factors = self.notes.factor(args[0]), self.notes.factor(args[1])
+            self.listener.take(record_flex(args, out, factors, site, self.recipe))
+
+
+def bound(func: Any, args: Sequence[Any], kwargs: Arguments) -> Arguments:
+    """Return the arguments of an operation by name; those left at their default are missing."""
+    names = _NAMES.get(func)
+    if names is None:
+        names = _NAMES[func] = tuple(argument.name for argument in func._schema.arguments)
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+_NAMES: dict[Any, tuple[str, ...]] = {}
+_FUSED: dict[Any, bool] = {}
+
+
+def _fused(func: Any) -> bool:
+    """Return whether an operation is a fused attention kernel."""
+    found = _FUSED.get(func)
+    if found is None:
+        names = [argument.name for argument in func._schema.arguments]
+        found = _FUSED[func] = is_fused(func._schema.name, names)
+    return found
+
+
+def _is_written(func: Any, name: str) -> bool:
+    infos = {argument.name: argument.alias_info for argument in func._schema.arguments}
+    info = infos.get(name)
+    return info is not None and info.is_write
+
+
+_PRODUCTS: dict[str, Callable[[Tracer, Arguments, Any], None]] = {
+    "aten::bmm": Tracer.product,
+    "aten::mm": Tracer.product,
+    "aten::baddbmm": Tracer.product_added,
+    "aten::addmm": Tracer.product_added,
+    "aten::_softmax": Tracer.softmax,
+    "aten::_safe_softmax": Tracer.softmax,
+    "aten::exp": Tracer.exponential,
+    "aten::exp_": Tracer.exponential,
+}

@@ -1,0 +1,48 @@
+"""Models of many architectures, eager and with SDPA: outputs unchanged, multipliers right, attention explained."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import attn_tui
+import pytest
+from architectures import ARCHITECTURES, Architecture, build, run
+from pytorch import torch
+from replay import load, replay
+
+pytest.importorskip("transformers", reason="needs transformers: make test-torch")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+CASES = [
+    pytest.param(each, implementation, id=f"{each.model}-{implementation}")
+    for each in ARCHITECTURES
+    for implementation in ("eager", "sdpa")
+    if implementation == "eager" or each.sdpa
+]
+
+
+@pytest.mark.parametrize(("architecture", "implementation"), CASES)
+def test_an_architecture(architecture: Architecture, implementation: str, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = build(architecture, implementation)
+        expected = run(model, architecture.inputs)
+        with attn_tui.record(model, tmp_path / "a.safetensors", values=True) as recorder:
+            found = run(model, architecture.inputs)
+    assert torch.equal(expected, found)
+    assert recorder.complete, recorder.summary
+    held, metadata = load(tmp_path / "a.safetensors")
+    assert len(metadata["layers"]) == architecture.calls
+    for layer in metadata["layers"]:
+        factors = layer.get("prescaled", [1, 1])
+        if architecture.scale is not None:
+            assert layer["scale"] * factors[0] * factors[1] == pytest.approx(architecture.scale, rel=1e-5)
+        assert "NOT" not in layer["notes"]
+        prefix = f"layers.{layer['index']}.attn"
+        lse, o = replay(layer, held)
+        some = torch.isfinite(lse)
+        assert o is not None
+        assert torch.allclose(lse[some].float(), held[f"{prefix}.lse"][some], rtol=2e-6, atol=2e-6)
+        size = held[f"{prefix}.o"].abs().max()
+        assert (o[some] - held[f"{prefix}.o"][some]).abs().max() < 2e-6 * size

@@ -1,0 +1,96 @@
+"""Recorded files are valid, and what reads captures finds nothing wrong with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attn_tui
+import pytest
+from architectures import ARCHITECTURES, build, run
+from attn_tui.core.recorder.files.safetensors import write
+from attn_tui.tui.cli.main import main
+from pytorch import torch
+from replay import load
+from written import N, recorded, vectors
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+HEALTHY = (
+    "Llama",
+    "Mistral",
+    "Gemma2",
+    "OPT",
+    "Bloom",
+    "T5",
+    "Bert",
+    "DeepseekV3",
+    "GptOss",
+    "Whisper",
+    "Llama4ForCausalLM",
+)
+
+
+def test_files_are_what_the_safetensors_library_reads(tmp_path: Path) -> None:
+    types = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool)
+    tensors = {f"t{i}": (torch.arange(6).reshape(2, 3) > 2).to(dtype) for i, dtype in enumerate(types)}
+    tensors["turned"] = torch.arange(6.0).reshape(2, 3).t()
+    tensors["none"] = torch.zeros(0, 4)
+    write(tmp_path / "a.safetensors", tensors, {"layers": "[]", "text": 'ä "\n'})
+    held, metadata = load(tmp_path / "a.safetensors")
+    assert metadata["text"] == 'ä "\n'
+    assert held.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert held[name].dtype == tensor.dtype
+        assert torch.equal(held[name], tensor)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.safetensors").mkdir()
+    with pytest.raises(OSError, match=r"a\.safetensors"):
+        write(tmp_path / "a.safetensors", {"t": torch.zeros(2)}, {})
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_rows_and_texts_are_limited(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    q, k, v = vectors(n=N, m=N)
+    _, layer, held, _ = recorded(tmp_path, function, q, k, v, rows=5, batch=1)
+    rows = held["layers.0.attn.rows"]
+    assert rows.tolist() == [0, 3, 6, 8, 11]
+    assert torch.equal(held["layers.0.attn.q"], q[:1, :, rows])
+    assert torch.equal(held["layers.0.attn.k"], k[:1])
+    assert layer["causal"] is True
+
+
+def test_layers_are_chosen_by_number_or_name(tmp_path: Path) -> None:
+    llama = next(each for each in ARCHITECTURES if each.model == "Llama")
+    pytest.importorskip("transformers", reason="needs transformers: make test-torch")
+    model = build(llama, "sdpa")
+    for layers in ("1", r"layers\.1\."):
+        with attn_tui.record(model, tmp_path / "a.safetensors", layers=layers):
+            run(model, "ids")
+        found = load(tmp_path / "a.safetensors")[1]["layers"]
+        assert [(layer["index"], layer["name"]) for layer in found] == [(1, "layers.1.self_attn")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_recorded_model_is_not_accused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers", reason="needs transformers: make test-torch")
+    architecture = next(each for each in ARCHITECTURES if each.model == name)
+    model = build(architecture, "eager")
+    path = tmp_path / "a.safetensors"
+    with attn_tui.record(model, path, values=True):
+        run(model, architecture.inputs)
+    capsys.readouterr()
+    assert main(["diagnose", str(path), "--format", "json"]) == 0
+    out, _ = capsys.readouterr()
+    heads = json.loads(out)["heads"]
+    assert len(heads) == sum(layer["heads"] for layer in load(path)[1]["layers"])
+    assert {head["verdict"] for head in heads} <= {"healthy", "undecided"}
+    assert main(["inspect", str(path)]) == 0

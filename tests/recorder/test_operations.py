@@ -1,0 +1,284 @@
+"""Every way of writing attention is seen, with the right multiplier, and explains what was computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attn_tui
+import pytest
+from pytorch import torch
+from replay import replay
+from written import B, D, H, M, N, assert_explained, causal_of, recorded, vectors
+
+F: Any = torch.nn.functional
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def matmul(q: Any, k: Any, v: Any) -> Any:
+    return torch.softmax(q @ k.transpose(-1, -2) * 0.3, -1) @ v
+
+
+def divided(q: Any, k: Any, v: Any) -> Any:
+    return torch.softmax(torch.matmul(q, k.transpose(2, 3)) / D**0.5, dim=-1) @ v
+
+
+def einsum(q: Any, k: Any, v: Any) -> Any:
+    return torch.einsum("bhij,bhjd->bhid", (torch.einsum("bhid,bhjd->bhij", q, k) * 0.3).softmax(-1), v)
+
+
+def tokens_first(q: Any, k: Any, v: Any) -> Any:
+    """As many write it: [batch, tokens, heads, d]."""
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    weights = torch.softmax(torch.einsum("bqhd,bkhd->bhqk", q, k) * 0.3, dim=-1)
+    return torch.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def heads_between(q: Any, k: Any, v: Any) -> Any:
+    """Scores as [batch, queries, heads, keys]."""
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    weights = torch.softmax(torch.einsum("bqhd,bkhd->bqhk", q, k) * 0.3, dim=-1)
+    return torch.einsum("bqhk,bkhd->bqhd", weights, v)
+
+
+def stacked(q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+    return torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)).mul_(0.3), -1), v)
+
+
+def keys_first(q: Any, k: Any, v: Any) -> Any:
+    """Scores as [batch, heads, keys, queries]; softmax runs over the keys all the same."""
+    weights = torch.softmax(k @ q.transpose(-1, -2) * 0.3, dim=-2)
+    return weights.transpose(-1, -2) @ v
+
+
+def values_first(q: Any, k: Any, v: Any) -> Any:
+    """Values times transposed weights, as in convolutional attention blocks."""
+    weights = torch.softmax(q @ k.transpose(-1, -2) * 0.3, -1)
+    return v.transpose(-1, -2) @ weights.transpose(-1, -2)
+
+
+def with_baddbmm(q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+    bias = torch.linspace(-1, 1, M).expand(B * H, N, M)
+    return torch.bmm(torch.softmax(torch.baddbmm(bias, q, k.transpose(1, 2), beta=1.0, alpha=0.3), -1), v)
+
+
+def prescaled(q: Any, k: Any, v: Any) -> Any:
+    return torch.softmax((q * 0.5) @ (k * 0.6).transpose(-1, -2), -1) @ v
+
+
+def softcapped(q: Any, k: Any, v: Any) -> Any:
+    return torch.softmax(torch.tanh(q @ k.transpose(-1, -2) * 0.3 / 5.0) * 5.0, -1) @ v
+
+
+def shifted(q: Any, k: Any, v: Any) -> Any:
+    scores = q @ k.transpose(-1, -2) * 0.3
+    return torch.softmax(scores - scores.max(-1, keepdim=True).values, -1) @ v
+
+
+def dropped(q: Any, k: Any, v: Any) -> Any:
+    return F.dropout(torch.softmax(q @ k.transpose(-1, -2) * 0.3, -1), 0.0, training=True) @ v
+
+
+def in_place(q: Any, k: Any, v: Any) -> Any:
+    scores = torch.empty(B, H, N, M)
+    scores.copy_(q @ k.transpose(-1, -2))
+    scores *= 0.3
+    scores += torch.linspace(-1, 1, M)
+    return scores.softmax(-1) @ v
+
+
+def normalised_by_hand(q: Any, k: Any, v: Any) -> Any:
+    scores = q @ k.transpose(-1, -2) * 0.3
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+@pytest.mark.parametrize(
+    "function",
+    [matmul, einsum, tokens_first, heads_between, stacked, keys_first, values_first, with_baddbmm, prescaled,
+     softcapped, shifted, dropped, in_place, normalised_by_hand],
+)  # fmt: skip
+def test_a_product_softmax_and_a_product(function: Callable[..., Any], tmp_path: Path) -> None:
+    q, k, v = vectors()
+    _, layer, held, _ = recorded(tmp_path, function, q, k, v)
+    assert (layer["heads"], layer["kv_heads"], layer["d_k"]) == (H, H, D)
+    factors = layer.get("prescaled", [1, 1])
+    assert layer["scale"] * factors[0] * factors[1] == pytest.approx(0.3)
+    prefix = f"layers.{layer['index']}.attn"
+    assert torch.equal(held[f"{prefix}.q"], q * factors[0])
+    assert torch.equal(held[f"{prefix}.k"], k * factors[1])
+    assert_explained(layer, held)
+
+
+def test_a_division_and_its_number_format(tmp_path: Path) -> None:
+    q, k, v = (x.bfloat16() for x in vectors())
+    _, layer, held, _ = recorded(tmp_path, divided, q, k, v)
+    assert layer["scale"] == 0.25
+    assert layer["scores"] == "bfloat16"
+    assert held["layers.0.attn.q"].dtype == torch.bfloat16
+    assert_explained(layer, held, 3e-2)
+
+
+def test_scores_of_bfloat16_that_softmax_takes_in_float32(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(q @ k.transpose(-1, -2) * 0.25, -1, dtype=torch.float32).to(q.dtype) @ v
+
+    _, layer, held, _ = recorded(tmp_path, function, *(x.bfloat16() for x in vectors()))
+    assert layer["scores"] == "bfloat16"
+    assert_explained(layer, held, 3e-2)
+
+
+def test_a_bias_in_bfloat16_is_the_one_that_was_added(tmp_path: Path) -> None:
+    bias = torch.randn(1, H, N, M, generator=torch.Generator().manual_seed(5)).bfloat16()
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(q @ k.transpose(-1, -2) * 0.25 + bias, -1) @ v
+
+    _, _, held, _ = recorded(tmp_path, function, *(x.bfloat16() for x in vectors()))
+    assert torch.equal(held["layers.0.attn.bias"], bias)
+
+
+def test_head_scales(tmp_path: Path) -> None:
+    own = torch.tensor([0.1, 0.2, 0.3, 0.4])
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(q @ k.transpose(-1, -2) * own[:, None, None], -1) @ v
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    assert layer["head_scales"] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert_explained(layer, held)
+
+
+def test_what_is_not_one_multiplier_is_kept_as_a_bias(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(q @ k.transpose(-1, -2) * torch.linspace(0.1, 0.4, N)[:, None], -1) @ v
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    assert "does not depend on the head alone" in layer["notes"]
+    assert_explained(layer, held)
+
+
+def test_a_norm_over_the_width_takes_no_factor_with_it(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        q = q * 7.0
+        q = q * torch.rsqrt(q.square().mean(-1, keepdim=True)) * torch.linspace(0.5, 1.5, D)
+        return torch.softmax(q @ k.transpose(-1, -2) * 0.25, -1) @ v
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    assert "prescaled" not in layer
+    assert_explained(layer, held)
+
+
+HIDDEN = ~causal_of(N, M, M - N)
+LEAST = torch.finfo(torch.float32).min
+
+
+def masked(kind: str, scores: Any) -> Any:
+    if kind == "added -inf":
+        return scores + torch.zeros(N, M).masked_fill(HIDDEN, -torch.inf)
+    if kind == "added finfo.min":
+        return scores + torch.zeros(N, M).masked_fill(HIDDEN, LEAST)
+    if kind == "added -10000":
+        return scores + HIDDEN.float() * -10000.0
+    if kind == "masked_fill":
+        return scores.masked_fill(HIDDEN, -1e9)
+    return torch.where(HIDDEN, torch.tensor(LEAST), scores)
+
+
+@pytest.mark.parametrize("mask", ["added -inf", "added finfo.min", "added -10000", "masked_fill", "where"])
+def test_masks_are_read_off_what_enters_softmax(mask: str, tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(masked(mask, q @ k.transpose(-1, -2) * 0.25), -1) @ v
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    assert layer["causal"] is True
+    assert layer["alignment"] == "bottom-right"
+    assert set(held) == {f"layers.0.attn.{name}" for name in ("q", "k", "v", "o", "lse")}
+    assert_explained(layer, held)
+
+
+def test_a_top_left_mask_of_a_rectangle(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors())
+    assert (layer["causal"], layer["alignment"], layer["scale"]) == (True, "top-left", 0.25)
+    assert_explained(layer, held)
+
+
+def test_a_window_and_padding(tmp_path: Path) -> None:
+    padding = torch.ones(B, 1, 1, N, dtype=torch.bool)
+    padding[1, ..., :3] = False
+    distance = torch.arange(N)[:, None] - torch.arange(N)
+    seen = (distance >= 0) & (distance < 5) & padding
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+    _, layer, held, _ = recorded(tmp_path, function, *vectors(m=N))
+    assert (layer["causal"], layer["window"]) == (True, 5)
+    assert torch.equal(held["layers.0.attn.mask"], padding)
+    prefix = "layers.0.attn."
+    lse, o = replay(layer, held)
+    some = torch.isfinite(lse)
+    assert o is not None
+    assert torch.allclose(o[some].float(), held[prefix + "o"][some], atol=2e-6)
+    assert not some[1, :, :3].any()
+
+
+def test_repeated_keys_are_stored_once(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return matmul(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1))
+
+    q, k, v = vectors(2)
+    _, layer, held, _ = recorded(tmp_path, function, q, k, v)
+    assert layer["kv_heads"] == 2
+    assert torch.equal(held["layers.0.attn.k"], k)
+    assert torch.equal(held["layers.0.attn.v"], v)
+    assert_explained(layer, held)
+
+
+@pytest.mark.parametrize("rows", ["groups as heads", "groups as rows"])
+def test_grouped_queries_without_repeated_keys(rows: str, tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        if rows == "groups as heads":
+            weights = torch.softmax(q.unflatten(1, (2, 2)) @ k[:, :, None].transpose(-1, -2) * 0.3, -1)
+            return weights @ v[:, :, None]
+        scores = (q.unflatten(1, (2, 2)).flatten(2, 3) @ k.transpose(-1, -2) * 0.3).unflatten(2, (2, N))
+        return torch.softmax(scores, -1).flatten(2, 3) @ v
+
+    q, k, v = vectors(2)
+    _, layer, held, _ = recorded(tmp_path, function, q, k, v)
+    assert (layer["heads"], layer["kv_heads"]) == (4, 2)
+    assert torch.equal(held["layers.0.attn.q"], q)
+    assert_explained(layer, held)
+
+
+def test_softmax_over_the_wrong_axis_is_said(tmp_path: Path) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return torch.softmax(q @ k.transpose(-1, -2) * 0.3, dim=-2) @ v
+
+    _, layer, _, _ = recorded(tmp_path, function, *vectors())
+    assert "not multiplied by values along the keys" in layer["notes"]
+
+
+def test_a_router_and_a_classifier_are_no_attention(tmp_path: Path) -> None:
+    class Router(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = torch.nn.Linear(D, 4)
+            self.experts = torch.nn.Linear(D, D)
+
+        def forward(self, x: Any) -> Any:
+            return torch.softmax(self.gate(x), -1) @ torch.ones(4, D) + self.experts(x)
+
+    model = Router()
+    with (
+        pytest.warns(RuntimeWarning, match="no softmax of a product"),
+        attn_tui.record(model, tmp_path / "a.safetensors"),
+    ):
+        model(torch.randn(2, 5, D))
+    assert not (tmp_path / "a.safetensors").exists()

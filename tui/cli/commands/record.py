@@ -1,0 +1,189 @@
+"""attn-tui record: run a program and record its attention."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ....core.export.formats import version
+from ....core.recorder import options as recorder
+from ....core.recorder.options import ENDING, VARIABLE, Options
+from ...files import FileError, check_file
+from ...settings.parse import UsageError, no_effect
+from ..command import Command, Given
+from ..output import Output
+from ..parser import Parser
+
+_DEFAULT = Options("")
+_NUMBERS = ("rows", "batch", "every", "max_steps", "keep")
+
+
+@dataclass(frozen=True)
+class RecordRequest:
+    """The program to run, and how much of it to record."""
+
+    command: tuple[str, ...]
+    options: Options
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    where, what = "files", "what is recorded"
+    parser.add("program", "command", metavar="COMMAND", nargs="...", help="the program and its arguments, after --")
+    parser.add(
+        where,
+        "-o",
+        "--output",
+        dest="recording",
+        metavar="FILE",
+        required=True,
+        help=f"a {ENDING} file; with --every, a folder with a file for each recorded step",
+    )
+    parser.add(
+        where,
+        "--every",
+        metavar="N",
+        help="record every Nth step: steps of an optimizer if there is one, else forward passes",
+    )
+    parser.add(where, "--max-steps", metavar="N", help="stop recording after N files")
+    parser.add(where, "--keep", metavar="N", help="keep the newest N files; older ones of this run are removed")
+    parser.add(
+        where,
+        "--max-bytes",
+        metavar="SIZE",
+        help="size of a file, such as 500k, 256M (default) or 2G; if it is too small, fewer rows and then fewer "
+        "layers are kept",
+    )
+    parser.add(
+        what,
+        "--layers",
+        metavar="LIST",
+        help="numbers and ranges (0,4,8-11) or a regular expression for module names",
+    )
+    parser.add(what, "--rows", metavar="N", help=f"queries kept of each layer; default {_DEFAULT.rows}")
+    parser.add(what, "--batch", metavar="N", help=f"texts kept; default {_DEFAULT.batch}")
+    parser.add(what, "--values", action="store_true", default=None, help="keep values and outputs, too")
+    parser.add(
+        what,
+        "--ranks",
+        metavar="RANKS",
+        choices=("0", "all"),
+        help="processes of a distributed run: 0 (default) or all",
+    )
+    parser.add_common("other")
+
+
+def _request(given: Given) -> RecordRequest:
+    command = [str(word) for word in given.get("command", ())]
+    if command[:1] == ["--"]:
+        del command[0]
+    if not command:
+        raise UsageError("missing command: attn-tui record -o FILE -- COMMAND, such as python train.py")
+    numbers: dict[str, Any] = {name: _number(name, given[name]) for name in _NUMBERS if name in given}
+    options = Options(
+        os.path.abspath(given["recording"]) + ("/" if given["recording"].endswith("/") else ""),
+        layers=given.get("layers"),
+        values=bool(given.get("values")),
+        ranks=given.get("ranks", _DEFAULT.ranks),
+        max_bytes=_size(given["max_bytes"]) if "max_bytes" in given else _DEFAULT.max_bytes,
+        version=version(),
+        **numbers,
+    )
+    wrong = recorder.problem(options)
+    if wrong is not None:
+        name, accepted = wrong
+        option = "-o" if name == "path" else _option(name)
+        shown = given["recording"] + ": " if name == "path" else ""
+        raise UsageError(f"{option}: {shown}{accepted.replace('with every', 'with --every N')}")
+    _check_place(Path(given["recording"]), options)
+    idle = [_option(name) for name in ("max_steps", "keep") if name in given and options.every is None]
+    return RecordRequest(tuple(command), options, tuple(no_effect(option) for option in idle))
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
+        raise UsageError(f"{_option(name)}: must be a whole number from 1 up, not {text!r}")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    try:
+        return recorder.size_in_bytes(text)
+    except ValueError:
+        raise UsageError(f"--max-bytes: must be a size such as 500k, 256M or 2G, not {text!r}") from None
+
+
+def _check_place(path: Path, options: Options) -> None:
+    """Raise FileError if the recording cannot be written."""
+    if options.one_file:
+        check_file(path)
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be made: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise FileError(f"{path}: is not writable")
+
+
+def run(request: RecordRequest, output: Output) -> int:
+    """Become the program, with the recorder waiting in it; return only by raising UsageError if it cannot run."""
+    program = _program(request.command[0])
+    options = replace(request.options, process=os.getpid(), since=time.time())
+    for name in ("SIGPIPE", "SIGXFSZ"):  # which Python ignores
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        os.execve(program, request.command, environment(os.environ, options))
+    except OSError as error:
+        raise UsageError(f"{request.command[0]}: cannot be run: {error.strerror}") from error
+
+
+def _program(name: str) -> str:
+    """Return the path of a program; raise UsageError if it is not one."""
+    found = shutil.which(name)
+    if found is not None:
+        return found
+    if not Path(name).exists():
+        raise UsageError(f"{name}: no such command")
+    hint = f"; try python {name}" if name.endswith(".py") else ""
+    raise UsageError(f"{name}: is not a program{hint}")
+
+
+def environment(variables: Mapping[str, str], options: Options) -> dict[str, str]:
+    """Return the variables for a program that is recorded."""
+    folder = Path(recorder.__file__).resolve().parent / "program"
+    before: Sequence[str] = [variables["PYTHONPATH"]] if variables.get("PYTHONPATH") else []
+    return {**variables, "PYTHONPATH": os.pathsep.join([str(folder), *before]), VARIABLE: options.to_json()}
+
+
+COMMAND = Command(
+    usage="""attn-tui record -o FILE [--layers LIST] [--rows N] [--batch N] [--values]
+                       [--every N] [--max-steps N] [--keep N] [--max-bytes SIZE]
+                       [--ranks RANKS] -- COMMAND""",
+    description="""\
+Run a program and record the queries and keys of its attention. The program
+needs PyTorch, but neither attn-tui nor any change: whatever it uses to compute
+attention is seen as it runs, in every Python process that it starts. Output,
+exit status and signals are the program's own. At the end, stderr says what was
+seen and what was missed.""",
+    examples="""\
+examples:
+  attn-tui record -o heads.safetensors -- python generate.py
+  attn-tui record -o heads.safetensors --layers 0,8-11 --values -- python run.py
+  attn-tui record -o run/ --every 100 --keep 20 -- torchrun train.py
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)
