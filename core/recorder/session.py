@@ -54,6 +54,7 @@ class Session:
         self._turn = 0  # of calls in this pass
         self._continues = False  # this pass may continue the last one with a longer cache
         self._changed = False  # since the file was written
+        self._in_part = False  # the file lacks layers of this pass
         self._began = self._wrote = -1e9
         self._writing_took = 0.0
 
@@ -95,8 +96,10 @@ class Session:
         if not self.deaf:
             self._guarded(self._tracer.stop)
         self._continues = False
-        if self._changed and (self.step not in self.steps_written or self._may_write()):
+        unwritten = self.step not in self.steps_written or self._in_part
+        if self._changed and (unwritten or self._may_write()):
             self.write()
+        self._in_part = False
 
     def stop_listening(self) -> None:
         """Record nothing more in this pass."""
@@ -133,6 +136,7 @@ class Session:
         self._changed = True
         if time.monotonic() - max(self._began, self._wrote) > _PATIENCE and self._may_write():
             self.write()
+            self._in_part = True
 
     def _grow(self, layer: Layer, turn: int) -> bool:
         """Add the layer to the same one of the passes before; return whether it continues that."""
