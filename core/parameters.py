@@ -42,6 +42,8 @@ class Parameters:
     layer: int = 11
     position: int = 32_767
     context_factor: float = 8.0
+    temperature: float = 20.0
+    norm_gain: float = 1.0
     mask: MaskName = "none"
     mechanism: MechanismName = "dot_product"
     gain: float = 1.0
@@ -63,7 +65,15 @@ class Parameters:
     @property
     def setting(self) -> Setting:
         """The parameters that a scale rule's multiplier may depend on."""
-        return Setting(self.d_k, self.n_keys, self.multiplier, self.layer, self.position, self.context_factor)
+        return Setting(
+            self.d_k,
+            self.n_keys,
+            self.multiplier,
+            self.layer,
+            self.position,
+            self.context_factor,
+            self.temperature,
+        )
 
     def with_value(self, name: str, value: Value) -> Parameters:
         """Return these parameters with one value replaced; raise ParameterError if it is not accepted."""
@@ -239,6 +249,18 @@ FIELDS: tuple[Field, ...] = (
         f"How many times longer the context was made after training; used by {_users('context_factor')}.",
         "real", 1, 1_024, step="double", group="attention",
         applies=_needed("context_factor"),
+    ),
+    Field(
+        "temperature", "temperature", "t",
+        f"The learned factor of a cosine: scores are this times cos(q, k); used by {_users('temperature')}.",
+        "real", 1e-3, 1_000, step=5, group="attention", applies=_needed("temperature"),
+    ),
+    Field(
+        "norm_gain", "norm gain", "g",
+        "The learned gain of QK-norm under scale rules that normalise q and k: every normalised query and key is "
+        "multiplied by it, so scores are by g². It starts at 1; trained heads have one for each component.",
+        "real", 1e-3, 100, step=0.1, group="attention",
+        applies=lambda p: SCALE_RULES[p.scale].normalise != "none",
     ),
     Field(
         "mask", "mask", "M",

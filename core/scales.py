@@ -1,7 +1,8 @@
 """Scale rules: the number that scores are multiplied by before softmax, and how q and k are normalised first.
 
-Always the multiplier, never the divisor: "÷ √d_k" and "× 1/√d_k" are the same rule. Learned factors (a temperature,
-the gain of a norm) have the value they are initialised with. To add a rule, add a row: nothing else lists them.
+Always the multiplier, never the divisor: "÷ √d_k" and "× 1/√d_k" are the same rule. Learned factors have the value
+they are initialised with, except for the temperature of `cosine_learned`; the gain of a norm is no part of the
+multiplier, but a parameter. To add a rule, add a row: nothing else lists them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Setting:
     layer: int = 11  # from 0
     position: int = 32_767  # of the query, from 0
     context_factor: float = 8.0  # how many times longer the context was made, at least 1
+    temperature: float = 20.0  # the learned factor of cosines
 
 
 _LABELS = {"n_keys": "keys", "context_factor": "context factor"}  # as in FIELDS
@@ -305,6 +307,13 @@ _NORMALISED = (
         "Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py",
         normalise="l2",
         short="100·cos",
+    ),
+    ScaleRule(
+        "cosine_learned", "t·cos(q, k)", lambda s: s.temperature, ("temperature",),
+        "Swin Transformer v2, where t is e^logit_scale, and Query-Key Normalization, each after training",
+        "Liu et al. 2022, arXiv 2111.09883; transformers, modeling_swinv2.py; Henry et al. 2020, arXiv 2010.04245",
+        normalise="l2",
+        note="Every head learns its own t, the temperature: a multiplier here, as in the code, not a divisor",
     ),
     ScaleRule(
         "cosine_log2_n", "log₂(n² − n)·cos(q, k)", lambda s: math.log2(s.n_keys**2 - s.n_keys), ("n_keys",),

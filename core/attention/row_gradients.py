@@ -112,18 +112,20 @@ def query_gradient_norms(
     mechanism: Mechanism = "dot_product",
     weights: Weights = None,
     normalise: Normalise = "none",
+    gain: float = 1.0,
 ) -> FloatArray:
-    """Return ‖∂L/∂q‖ (rows,) in float64, for scores = multiplier · mechanism(normalised(q), k).
+    """Return ‖∂L/∂q‖ (rows,) in float64, for scores = multiplier · mechanism(gain · normalised(q), k).
 
-    k (…, n, d) are the normalised keys, q (…, m, d) the queries before normalisation, needed by all but the plain dot
-    product. `multiplier` may have one value per row.
+    k (…, n, d) are the normalised keys with their gain, q (…, m, d) the queries before normalisation, needed by all
+    but the plain dot product. `multiplier` may have one value per row. Without normalisation there is no gain.
     """
     entries = gradients.entries.reshape(*k.shape[:-2], -1, k.shape[-2])
     if q is None:
         d_q = entries @ k
     else:
-        d_q = query_gradients(entries, normalised(q, normalise), k, mechanism, weights)
-        d_q = normalised_backward(d_q, q, normalise)
+        factor = q.dtype.type(1.0 if normalise == "none" else gain)
+        d_q = query_gradients(entries, factor * normalised(q, normalise), k, mechanism, weights)
+        d_q = normalised_backward(factor * d_q, q, normalise)
     d_q = d_q.reshape(len(gradients.factor), -1)
     return np.sqrt(np.vecdot(d_q, d_q).astype(np.float64)) * gradients.factor * multiplier
 

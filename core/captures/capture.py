@@ -61,6 +61,7 @@ class Told:
     context_factor: float | None = None  # how many times longer the context was made
     position: int | None = None  # of the last query
     layer: int | None = None  # its number
+    temperature: float | None = None  # that the head learned, the factor of cosines
 
 
 NOTHING = Told()

@@ -66,13 +66,18 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
         )
     if "layer" in needs and not layer.numbered and told.layer is None:
         raise InputError(f"scale {name}: the file does not say the number of the layer; give --layer-index")
+    if "temperature" in needs and told.temperature is None:
+        raise InputError(
+            f"scale {name}: the file does not say the temperature that the head learned; give --temperature"
+        )
     square = layer.queries == layer.keys
     if "position" in needs and told.position is None and not (square or layer.causal or layer.rows):
         raise InputError(f"scale {name}: the file does not say where queries stand; give --position")
     from_start = layer.causal != "bottom_right" and layer.rows is None
     last = (layer.queries if from_start else layer.keys) - 1 if told.position is None else told.position
     number = layer.index if layer.numbered or told.layer is None else told.layer
-    setting = Setting(layer.d_k, layer.keys, custom, layer=number, position=last, context_factor=factor or 1.0)
+    temperature = told.temperature or Setting.temperature
+    setting = Setting(layer.d_k, layer.keys, custom, number, last, factor or 1.0, temperature)
     return Rule(name, multiplier(name, setting), setting if rule.by_row else None, told.position)
 
 

@@ -13,14 +13,13 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..attention.formats import number_format
-from ..attention.normalise import normalised
 from ..attention.precision import losses, product_inputs, product_scores, stored_weights
 from ..attention.scores import Weights, scores
 from ..parameters import ROUNDED, Parameters
 from ..scales import SCALE_RULES, Normalise
 from ..statistics.measurement import Estimate
 from .sampling import Draws
-from .scoring import factors_of_rows, kept_draws, rows_of, sampled_rows, sides, sink_of, vectors_of
+from .scoring import factors_of_rows, kept_draws, rows_of, sampled_rows, sides, sink_of, vectors_of, with_norm
 
 # The sample: at most ENTRIES scores, in whole rows spread evenly over each of at most DRAWS draws.
 ENTRIES = 1 << 15
@@ -75,7 +74,7 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tupl
         how = SCALE_RULES[name].normalise
         factors = rows_of(factors_of_rows(p, name, c), chosen)
         if how not in made:
-            queries, keys = (normalised(side, how) for side in (q, k))
+            queries, keys = (with_norm(p, side, how) for side in (q, k))
             exact = scores(queries[:, few].astype(np.float64), keys.astype(np.float64), p.mechanism, weights)
             low_q, low_k = product_inputs(queries, keys, p.precision, p.mechanism, low_weights)
             made[how] = exact, product_scores(low_q[:, few], low_k, p.precision, p.arithmetic, low_weights)

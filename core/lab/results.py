@@ -19,7 +19,8 @@ MEASURED = (
     "logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "freezing_ratio", "score_overflow",
 )  # fmt: skip
 SORTABLE = ("rule", "multiplier", *MEASURED)
-SETTINGS = ("layer", "position", "context_factor", "multiplier")  # the parameters that only some rules depend on
+# The parameters that only some rules depend on.
+SETTINGS = ("layer", "position", "context_factor", "multiplier", "temperature", "norm_gain")
 # The parameters that the comparison of mechanisms ignores.
 NOT_OF_MECHANISMS = ("d_k", "mechanism", "scale", *SETTINGS, "softcap", "d_v")
 

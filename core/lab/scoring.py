@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..attention.normalise import normalised
 from ..attention.precision import stored_weights
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
 from ..parameters import ROUNDED, Parameters, rows_differ
-from ..scales import SCALE_RULES, multiplier, row_multiplier
+from ..scales import SCALE_RULES, Normalise, multiplier, row_multiplier
 from ..statistics import tally
 from ..statistics.histogram import Axis
 from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
@@ -188,6 +189,12 @@ def vectors_of(p: Parameters, raw: list[FloatArray]) -> tuple[FloatArray, FloatA
     q, k = _correlated(p, raw)
     q, k = _placed(q, p.mean_q, p.std_q), _placed(k, p.mean_k, p.std_k)
     return q.mT, k.mT
+
+
+def with_norm(p: Parameters, vectors: FloatArray, how: Normalise) -> FloatArray:
+    """Return queries or keys (…, d) as a rule normalises them, with the learned gain of the norm."""
+    found = normalised(vectors, how)
+    return found if how == "none" or p.norm_gain == 1 else found * found.dtype.type(p.norm_gain)
 
 
 def _placed(side: FloatArray, mean: float, std: float) -> FloatArray:

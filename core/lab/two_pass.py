@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import FloatArray
-from ..attention.normalise import normalised
 from ..attention.precision import logits_of, nan_rows, product_inputs, product_scores, row_weights, stored
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, scores
@@ -35,6 +34,7 @@ from .scoring import (
     sides,
     sink_of,
     vectors_of,
+    with_norm,
 )
 
 # The most logits kept from the first pass to the second.
@@ -182,7 +182,7 @@ def raw_scores(p: Parameters, q: FloatArray, k: FloatArray, how: Normalise, weig
     """Return scores (draws, m, n) of q (draws, m, d) and k (draws, n, d): normalise → score, in the number format."""
     if p.precision in ROUNDED:
         return product_scores(*inputs_of(p, q, k, how, weights), p.precision, p.arithmetic, weights)
-    q, k = (normalised(side, how) for side in (q, k))
+    q, k = (with_norm(p, side, how) for side in (q, k))
     return scores(q, k, p.mechanism, weights)
 
 
@@ -190,7 +190,7 @@ def inputs_of(
     p: Parameters, q: FloatArray, k: FloatArray, how: Normalise, weights: Weights
 ) -> tuple[FloatArray, FloatArray]:
     """Return the vectors that are multiplied, normalised and as stored in a rounded format."""
-    return product_inputs(normalised(q, how), normalised(k, how), p.precision, p.mechanism, weights)
+    return product_inputs(with_norm(p, q, how), with_norm(p, k, how), p.precision, p.mechanism, weights)
 
 
 def _backward(
@@ -199,7 +199,7 @@ def _backward(
     """Return the backward pass to some queries of a group, through the rounded keys; rounding passes gradients on."""
     v, g = group.loss
     how = column.normalisation
-    q, k = group.q[:, rows], group.inputs[how][1] if p.precision in ROUNDED else normalised(group.k, how)
+    q, k = group.q[:, rows], group.inputs[how][1] if p.precision in ROUNDED else with_norm(p, group.k, how)
     slopes = None
     if p.softcap:
         slopes = np.maximum(1 - np.square(logits / logits.dtype.type(p.softcap)), 0)
@@ -207,7 +207,7 @@ def _backward(
     def norms(found: LogitGradients, _: int, d: slice, r: slice) -> FloatArray:
         if slopes is not None:
             np.multiply(found.entries, slopes[d, r].reshape(found.entries.shape), out=found.entries)
-        norms = query_gradient_norms(found, 1.0, k[d], q[d, r], p.mechanism, weights, how)
+        norms = query_gradient_norms(found, 1.0, k[d], q[d, r], p.mechanism, weights, how, p.norm_gain)
         of_block = rows_of(column.factors, rows)
         return norms * np.broadcast_to(rows_of(of_block, r).T, q[d, r].shape[:2]).ravel()
 

@@ -106,10 +106,13 @@ def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Pat
     for told, multiplier in (
         (["--scale", "yarn", "--context-factor", "4"], (1 + 0.1 * np.log(4)) ** 2 / 2),
         (["--scale", "inverse_layer", "--layer-index", "4"], 0.1),
+        (["--scale", "cosine_learned", "--temperature", "31.5"], 31.5),
     ):
         assert main(["inspect", file, *told, "--format", "json"]) == 0
         [first, _] = json.loads(capsys.readouterr().out)["heads"]
         assert first["scale"]["multiplier"] == pytest.approx(multiplier)
+    assert main(["inspect", file, "--scale", "cosine_learned"]) == 2
+    assert "does not say the temperature that the head learned; give --temperature" in capsys.readouterr().err
     assert main(["inspect", file, "--scale", "llama4_position", "--position", "-1"]) == 2
     assert "--position: must be a whole number from 0" in capsys.readouterr().err
     assert main(["inspect", file, "--position", "7"]) == 0

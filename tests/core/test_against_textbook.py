@@ -26,12 +26,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "soft-cap": {"softcap": 2.0},
     "sink": {"sink": "logit", "sink_logit": 1.0},
     "causal": {"mask": "causal"},
-    "all": {"softcap": 1.5, "sink": "logit", "sink_logit": -1.0, "mask": "causal", "gain": 3.0},
+    "all": {"softcap": 1.5, "sink": "logit", "sink_logit": -1.0, "mask": "causal", "gain": 3.0, "norm_gain": 0.8},
 }
 OTHERS: dict[str, dict[str, Any]] = {
     "wider than a chunk": {"d_k": 70, "d_v": 66, "scale": "rms_sqrt_d_k"},
     "one component": {"d_k": 1, "mechanism": "additive"},
     "three components": {"d_k": 3, "scale": "layer_norm_sqrt_d_k", "mean_q": 2.0},
+    "a gain of the norm": {"scale": "rms_sqrt_d_k", "norm_gain": 2.3},
+    "a gain below 1 and a mechanism": {"scale": "cosine_learned", "norm_gain": 0.4, "mechanism": "additive"},
+    "a gain without a norm": {"norm_gain": 5.0},
     "means": {"mean_q": 1.5, "std_q": 0.5, "mean_k": -0.7, "std_k": 2.0, "scale": "cosine_10"},
     "sizes and means of one product": {"mean_q": 1.5, "std_q": 0.5, "mean_k": -0.7, "std_k": 2.0},
     "means and a sink": {"mean_q": 1.5, "mean_k": -0.7, "std_k": 2.0, "sink": "logit", "sink_logit": -3.0},
@@ -185,6 +188,7 @@ def test_histograms(change: dict[str, Any]) -> None:
 FEW_BITS: dict[str, dict[str, Any]] = {
     "moderate": {},
     "with a norm and a sink": {"scale": "cosine_10", "sink": "logit", "sink_logit": 0.3, "mechanism": "additive"},
+    "with a gain": {"scale": "rms_sqrt_d_k", "norm_gain": 1.7},
     "with a soft-cap": {"scale": "rms_none", "softcap": 4.0, "mask": "causal", "mechanism": "bilinear"},
     "with overflow": {"std_q": 90.0, "std_k": 90.0, "mask": "causal", "batch": 10},
     "with a small multiplier": {"std_q": 20.0, "std_k": 20.0, "scale": "granite_8b"},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attn_tui.core.errors import InputError, ParameterError
 from attn_tui.core.parameters import FIELD, FIELDS, Field, Parameters
-from attn_tui.core.scales import Setting
+from attn_tui.core.scales import SCALE_RULES, Setting
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -169,7 +169,9 @@ def test_options_are_named_after_parameters() -> None:
 def test_parameters_without_effect_are_known() -> None:
     idle = {field.name for field in FIELDS if not field.applies(Parameters())}
     of_rules = {field.name for field in fields(Setting)} - {"d_k", "n_keys"}
-    assert idle == of_rules | {"degrees_of_freedom", "gain", "sink_logit", "arithmetic"}
+    assert idle == of_rules | {"degrees_of_freedom", "gain", "norm_gain", "sink_logit", "arithmetic"}
+    for rule in SCALE_RULES.values():
+        assert FIELD["norm_gain"].applies(Parameters(scale=rule.name)) == (rule.normalise != "none")
     assert FIELD["multiplier"].applies(Parameters(scale="custom"))
     assert FIELD["degrees_of_freedom"].applies(Parameters(components="student_t"))
     assert FIELD["arithmetic"].applies(Parameters(precision="bfloat16"))

@@ -53,6 +53,7 @@ FIGURES: list[tuple[str, dict[str, float], float]] = [
     ("cosine_sqrt_d_k", {"d_k": 96}, 9.797958971133),
     ("cosine_10", {"d_k": 32}, 10),
     ("cosine_100", {"d_k": 32}, 100),
+    ("cosine_learned", {"temperature": 31.5}, 31.5),
     ("cosine_log2_n", {"n_keys": 72}, 12.319672120947),  # the paper's English to Vietnamese: log₂ 5112
     ("cosine_log2_n", {"n_keys": 2}, 1),
     ("custom", {"d_k": 64, "multiplier": 0.3}, 0.3),

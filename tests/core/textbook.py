@@ -27,6 +27,7 @@ RULES: dict[str, tuple[str, Callable[[int, int], float]]] = {
     "layer_norm_sqrt_d_k": ("layer_norm", lambda d, n: d**-0.5),
     "cosine_sqrt_d_k": ("l2", lambda d, n: d**0.5),
     "cosine_10": ("l2", lambda d, n: 10.0),
+    "cosine_learned": ("l2", lambda d, n: 20.0),  # by default
     "cosine_log2_n": ("l2", lambda d, n: math.log2(n * n - n)),
 }
 OF_N = ("ssmax",)  # n is the number of keys that a row sees
@@ -64,6 +65,13 @@ def inputs(p: Parameters) -> tuple[Array, Array, Array, Array]:
     q = p.mean_q + p.std_q * (own * drawn("query", p.d_k) + common * shared)
     k = p.mean_k + p.std_k * (own * drawn("key", p.d_k) + common * sign * shared)
     return q, k, drawn("value", p.d_v), drawn("upstream", p.d_v)
+
+
+def normal(x: Array, how: str, p: Parameters) -> tuple[Array, Array]:
+    """x (…, d) normalised and times the gain of the norm, if there is a norm, and the Jacobian of that."""
+    y, jacobian = unit(x, how)
+    gain = 1.0 if how == "none" else p.norm_gain
+    return gain * y, gain * jacobian
 
 
 def unit(x: Array, how: str) -> tuple[Array, Array]:
@@ -167,7 +175,7 @@ def losses(p: Parameters, rule: str) -> dict[str, Array]:
     """The losses of each row (B, m) to the number format, by the names of the catalogue; NaN in NaN rows."""
     q, k, _, _ = inputs(p)
     how = RULES[rule][0]
-    c, a, b = multipliers(p, rule), unit(q, how)[0], unit(k, how)[0]
+    c, a, b = multipliers(p, rule), normal(q, how, p)[0], normal(k, how, p)[0]
     _, raw, z, low, _ = in_few_bits(a, b, p, c)
     exact = c * mechanism(a, b, p, weights(p))[0]
     exact = p.softcap * np.tanh(exact / p.softcap) if p.softcap else exact
@@ -192,7 +200,7 @@ def attention(p: Parameters, rule: str, given: tuple[Array, Array, Array, Array]
     """
     q, k, v, g = given or inputs(p)
     how, c = RULES[rule][0], multipliers(p, rule)
-    (a, normalise), (b, _) = unit(q, how), unit(k, how)
+    (a, normalise), (b, _) = normal(q, how, p), normal(k, how, p)
     seen = visible_to(p)
     if p.precision in LARGEST:
         b, raw, z, shares, of_sink = in_few_bits(a, b, p, c)

@@ -44,6 +44,7 @@ def test_only_fields_that_have_an_effect_are_shown() -> None:
     assert "multiplier" not in {field.name for field in applicable(DEFAULT)}
     assert "degrees_of_freedom" not in {field.name for field in applicable(DEFAULT)}
     of_other_rules = {"layer", "position", "context_factor", "gain", "sink_logit", "arithmetic"}
+    of_other_rules |= {"temperature", "norm_gain"}
     assert {field.name for field in FIELDS} - {field.name for field in applicable(LONGEST)} == of_other_rules
     for scale, name in {"inverse_layer": "layer", "llama4_position": "position", "yarn": "context_factor"}.items():
         assert FIELD[name] in applicable(replace(LONGEST, scale=scale))

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from ...arrays import BoolArray, FloatArray
 from ...attention import weightings
-from ...attention.normalise import normalised
 from ...attention.weightings import Weighted
 from ...parameters import Parameters
 from ...scales import SCALE_RULES, multiplier
@@ -23,7 +22,7 @@ from ...statistics.catalogue import ONE_HOT
 from ...statistics.measurement import Estimate
 from ..results import Step, fault_of
 from ..sampling import CHUNK, chunks
-from ..scoring import factors_of_rows, one_draw, rows_of, sampled_rows, sides, vectors_of
+from ..scoring import factors_of_rows, one_draw, rows_of, sampled_rows, sides, vectors_of, with_norm
 from .results import CLIP, GATE, MEASURES, NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 
 # The sample: at most ENTRIES logits, of draws with at most COMPONENTS components, but of two draws at least.
@@ -103,7 +102,7 @@ def _logits(p: Parameters, draw: int, chosen: npt.NDArray[np.intp], unseen: Bool
 def _scaled(p: Parameters, q: FloatArray, k: FloatArray, chosen: npt.NDArray[np.intp]) -> FloatArray:
     """Return scaled logits (m, n) of the chosen queries q (m, d_k) and k (n, d_k), normalised as the rule says."""
     how = SCALE_RULES[p.scale].normalise
-    scores = normalised(q, how) @ normalised(k, how).T
+    scores = with_norm(p, q, how) @ with_norm(p, k, how).T
     factors = factors_of_rows(p, p.scale, multiplier(p.scale, p.setting))
     return rows_of(factors, chosen) * scores.astype(np.float64)
 

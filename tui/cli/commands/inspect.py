@@ -72,6 +72,15 @@ def add_mask_true(parser: Parser) -> None:
     )
 
 
+# Options for what a file may not say, and the fields of Told.
+_TOLD = (
+    ("context_factor", "context_factor"),
+    ("position", "position"),
+    ("layer_index", "layer"),
+    ("temperature", "temperature"),
+)
+
+
 def _add_options(parser: Parser) -> None:
     title = "heads and scale"
     add_file(parser)
@@ -116,6 +125,12 @@ def _add_options(parser: Parser) -> None:
         metavar="N",
         help=f"the number of the layer, from 0, if the file does not say it; used by {_users('layer')}",
     )
+    parser.add(
+        title,
+        "--temperature",
+        metavar="X",
+        help=f"the factor of cosines that the head learned; used by {_users('temperature')}",
+    )
     parser.add_output()
     parser.add_rules(SCALE_RULES)
 
@@ -137,7 +152,7 @@ def _request(given: Given) -> InspectRequest:
     if "rules" in given and scale is not None:
         raise UsageError("--rules all replays every rule; leave out --scale")
     remarks = [no_effect("--multiplier")] if "multiplier" in texts and scale != "custom" else []
-    for option, name in (("context_factor", "context_factor"), ("position", "position"), ("layer_index", "layer")):
+    for option, name in _TOLD:
         if option in given:
             words = f"--{option.replace('_', '-')}"
             told[name] = value_of(FIELD[name], given[option], words)
