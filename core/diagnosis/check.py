@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from statistics import median
 
-import numpy as np
-
-from ..arrays import FloatArray
 from ..captures.capture import Capture, Layer
 from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import measure_head
 from ..captures.rules import file_rule
 from .configuration import Configuration
+from .heads.traits import variety
 from .reading import read_subject
 from .subject import Facts
 from .verdict import Verdict, diagnose, not_finite
@@ -94,22 +92,13 @@ def measure(
         head,
         largest_logit=None if low is None or high is None else max(-low, high),
         spread=None if variance is None else math.sqrt(max(variance, 0.0)),
-        token_spread=min(_token_spread(data.q), _token_spread(data.k)),
+        token_spread=min(variety(data.q), variety(data.k)),
         entropy=value["entropy"],
         entropy_fraction=value["entropy_fraction"],
         one_hot_rows=value["one_hot_rows"],
         first_key_weight=value["first_key_weight"],
         verdict=diagnose(read_subject(capture, layer, head, own, given), given),
     )
-
-
-def _token_spread(vectors: FloatArray) -> float:
-    """Return the root mean square of what differs between tokens over that of all, [texts, tokens, d_k]."""
-    size = float(np.sum(np.square(vectors, dtype=np.float64)))
-    if vectors.shape[1] == 1 or size == 0:
-        return 1.0 if size else 0.0
-    away = vectors - vectors.mean(axis=1, keepdims=True)
-    return math.sqrt(float(np.sum(np.square(away, dtype=np.float64))) / size)
 
 
 def findings(heads: Sequence[Figures], limits: Limits) -> list[Finding]:

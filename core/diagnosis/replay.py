@@ -13,18 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
-from ..attention.normalise import normalised
+from ..arrays import FloatArray
 from ..captures.capture import NOTHING, Layer, Told
-from ..captures.head import CaptureFile, Head, read_head
-from ..captures.rules import Rule, file_rule, multipliers, named_rule, shown_multiplier
+from ..captures.head import CaptureFile, read_head
+from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
 from ..scales import SCALE_RULES, Normalise
 from .fitting.model import dot, softmax
-from .subject import Indices
+from .heads.rows import Rows, logits, scores, some_rows, variance
 
 ROWS = 64  # of a head that are replayed
-_MOST_TEXTS = 4
 _ONE_HOT = 0.95
 _FROZEN, _HEALTHY = 1.0, math.sqrt(0.5)  # σ of a row's logits over √(2 ln n)
 
@@ -61,33 +59,20 @@ class Replay:
         return min(able, key=lambda each: each.divergence, default=None)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Some rows of a head, [texts, rows, …], and what their logits consist of beside scaled scores."""
-
-    q: FloatArray
-    k: FloatArray
-    seen: BoolArray | None
-    bias: FloatArray | None
-    counts: Indices  # visible keys, [texts, rows]
-    used: BoolArray  # rows that see a key
-    at: slice
-
-
 def replay(capture: CaptureFile, layer: Layer, head: int, told: Told = NOTHING, rows: int = ROWS) -> Replay:
     """Replay every rule of SCALE_RULES on some rows of a head; raise CaptureError if it cannot be read."""
     data = read_head(capture, layer, head)
-    part = _rows(data, layer, rows)
+    part = some_rows(data, layer, rows)
     rules, left_out = _rules(layer, told)
-    scores: dict[Normalise, FloatArray] = {}
-    seen = np.ones((1, 1, 1), np.bool_) if part.seen is None else part.seen
+    products: dict[Normalise, FloatArray] = {}
+    seen = part.visible
     original: tuple[FloatArray, FloatArray, FloatArray] | None = None
     found: dict[tuple[float, ...], Replayed] = {}
     for rule in rules:
         how = rule.normalise
-        if how not in scores:
-            scores[how] = normalised(part.q, how) @ normalised(part.k, how).mT
-        z = _logits(scores[how], rule, layer, data, part)
+        if how not in products:
+            products[how] = scores(part, how)
+        z = logits(part, rule, products[how])
         soft = softmax(z, part.seen, data.sink)
         lse = soft.lse[..., 0]
         if original is None:
@@ -112,7 +97,7 @@ def replay(capture: CaptureFile, layer: Layer, head: int, told: Told = NOTHING, 
             entropy=entropy,
             entropy_change=0.0 if first is None else entropy - first.entropy,
             one_hot_rows=int(np.count_nonzero(soft.p.max(axis=-1)[used] > _ONE_HOT)) / max(int(used.sum()), 1),
-            freezing_ratio=_freezing(z, part, seen),
+            freezing_ratio=_freezing(z, part),
         )
     return Replay(layer, head, tuple(found.values()), left_out)
 
@@ -130,43 +115,12 @@ def _rules(layer: Layer, told: Told) -> tuple[list[Rule], tuple[str, ...]]:
     return found, tuple(left_out)
 
 
-def _rows(data: Head, layer: Layer, rows: int) -> _Rows:
-    texts = slice(0, min(layer.batch, _MOST_TEXTS))
-    step = max(1, -(-layer.queries // rows))
-    at = slice((layer.queries - 1) % step, layer.queries, step)
-    q, k = data.q[texts, at].astype(np.float64), data.k[texts].astype(np.float64)
-    shape = (q.shape[0], q.shape[1], k.shape[1])
-    seen = None
-    if data.visibility is not None:
-        seen = np.broadcast_to(~data.visibility.hidden(texts, at), shape)
-    counts: Indices = np.full(shape[:2], shape[2], np.intp)
-    if seen is not None:
-        counts = np.asarray(np.count_nonzero(seen, axis=-1), np.intp)
-    bias = None
-    if data.biases:
-        bias = np.broadcast_to(sum(each.of(texts, at).astype(np.float64) for each in data.biases), shape)
-    return _Rows(q, k, seen, bias, counts, counts > 0, at)
-
-
-def _logits(scores: FloatArray, rule: Rule, layer: Layer, data: Head, part: _Rows) -> FloatArray:
-    by = multipliers(rule, layer, data)
-    factors = by(part.counts, part.at)[..., np.newaxis] if callable(by) else np.float64(by)
-    z: FloatArray = np.multiply(scores, factors)
-    if layer.softcap is not None:
-        z = layer.softcap * np.tanh(z / layer.softcap)
-    return z if part.bias is None else np.add(z, part.bias)
-
-
-def _freezing(z: FloatArray, part: _Rows, seen: BoolArray) -> float | None:
+def _freezing(z: FloatArray, part: Rows) -> float | None:
     """Return the mean of σ/√(2 ln n) over rows that see at least two keys."""
     wide = part.counts > 1
     if not wide.any():
         return None
-    shown = np.where(seen, z, 0)
-    mean = shown.sum(axis=-1) / np.maximum(part.counts, 1)
-    away = np.where(seen, z - mean[..., np.newaxis], 0)
-    deviation = np.sqrt(dot(away, away)[wide] / part.counts[wide])
-    return float(np.mean(deviation / np.sqrt(2 * np.log(part.counts[wide]))))
+    return float(np.mean(np.sqrt(variance(z, part)[wide]) / np.sqrt(2 * np.log(part.counts[wide]))))
 
 
 def average(replays: Sequence[Replay]) -> list[tuple[str, float, float, float]]:

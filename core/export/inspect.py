@@ -19,8 +19,10 @@ HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
 _INSPECT = "attn-tui/inspect-1"
 
 
-def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
-    """Return one JSON object with an entry for each head and scale."""
+def inspect_json(
+    capture: Capture, heads: Sequence[HeadMeasurement], because: Sequence[tuple[str, ...]] | None = None
+) -> str:
+    """Return one JSON object with an entry for each head and scale; `because` has the reasons of each head."""
     return json_text(
         {
             "schema": _INSPECT,
@@ -41,8 +43,9 @@ def inspect_json(capture: Capture, heads: Sequence[HeadMeasurement]) -> str:
                     "d_k": head.subject.layer.d_k,
                     **column_json(column),
                     "status": status(column.measured),
+                    **({} if because is None else {"because": list(because[number])}),
                 }
-                for head in heads
+                for number, head in enumerate(heads)
                 for column in head.columns
             ],
         }
@@ -72,8 +75,9 @@ def heads_markdown(
     heads: Sequence[HeadMeasurement],
     shown: Sequence[str],
     say: Say = str,
+    because: Sequence[tuple[str, ...]] | None = None,
 ) -> str:
-    """Return a table with a line for each head: the statistics named in `shown`, and its status."""
+    """Return a table with a line for each head: the statistics named in `shown`, its status, and `because`."""
     statistics = [STATISTIC[name] for name in shown]
     header = [
         "layer",
@@ -82,14 +86,17 @@ def heads_markdown(
         "multiplier",
         *(statistic_name(statistic) for statistic in statistics),
         "status",
+        *([] if because is None else ["because"]),
     ]
     lines: list[list[str]] = []
-    for head in heads:
+    for number, head in enumerate(heads):
         layer = head.subject.layer
         for column in head.columns:
             cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
             numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), digits(column.multiplier)]
             lines.append([*numbers, *cells, status(column.measured) or NONE])
+            if because is not None:
+                lines[-1].append("; ".join(because[number]))
     return f"{_file_line(capture, say)}\n\n{markdown_table(header, lines, say)}"
 
 

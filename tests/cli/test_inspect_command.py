@@ -158,3 +158,40 @@ def test_every_rule_is_replayed(capsys: Captured) -> None:
     assert whole.startswith("rule")
     assert "mean KL" in whole
     assert "leave out --scale" in refusal([*words, "--scale", "none"], capsys)
+
+
+def test_worst_ranks_heads_and_tells_why(capsys: Captured) -> None:
+    words = ["inspect", SAMPLE, "--worst", "5"]
+    heads = json.loads(printed([*words, "--format", "json"], capsys))["heads"]
+    ratios = [head["measured"]["freezing_ratio"]["value"] for head in heads]
+    assert len(heads) == 5
+    assert ratios == sorted(ratios, reverse=True)
+    assert (heads[0]["layer"], heads[0]["head"], heads[0]["status"]) == (0, 2, "one-hot")
+    assert heads[0]["because"][0] == "|q| is 3.5 × the layer's median"
+    table, markdown = printed(words, capsys), printed([*words, "--format", "markdown"], capsys)
+    for head in heads:
+        reasons = "; ".join(head["because"])
+        [line] = [line for line in table.splitlines() if line.startswith(f" {head['layer']}/{head['head']} ")]
+        assert f"{head['measured']['freezing_ratio']['value']:.2f}" in line
+        assert head["status"] in line
+        assert line.endswith(reasons)
+        assert reasons.replace("|", "\\|") in markdown
+    rows = list(csv.DictReader(io.StringIO(printed([*words, "--format", "csv"], capsys))))
+    assert list(dict.fromkeys((row["layer"], row["head"]) for row in rows)) == [
+        (str(head["layer"]), str(head["head"])) for head in heads
+    ]
+    one = printed(["inspect", SAMPLE, "--layer", "0", "--head", "2", "--worst", "1"], capsys)
+    assert "|q| is 3.5 × the layer's median" in one, "compared with the other heads of the layer"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--worst", "0"], "--worst: must be a whole number from 1 up, not '0'"),
+        (["--worst", "many"], "--worst: must be a whole number from 1 up, not 'many'"),
+        (["--worst", "3", "--scale", "none"], "--worst ranks heads at the file's scale"),
+        (["--worst", "3", "--rules", "all"], "--worst ranks heads at the file's scale"),
+    ],
+)
+def test_what_worst_cannot_do_is_refused(words: list[str], said: str, capsys: Captured) -> None:
+    assert said in refusal(["inspect", SAMPLE, *words], capsys)

@@ -41,6 +41,7 @@ class InspectRequest:
     mask_true: Meaning | None = None
     told: Told = NOTHING  # what the file may not say
     every_rule: bool = False  # replay every scale rule instead
+    worst: int | None = None  # only this many heads, worst first, with reasons
     remarks: tuple[str, ...] = ()
 
 
@@ -107,6 +108,13 @@ def _add_options(parser: Parser) -> None:
     )
     parser.add(
         title,
+        "--worst",
+        metavar="N",
+        help="only the N heads most worth a look, worst first, each with the reason for its status: those whose "
+        "scale the evidence contradicts, the others by σ / √(2 ln n), healthy ones last",
+    )
+    parser.add(
+        title,
         "--context-factor",
         metavar="X",
         help=f"how many times longer the context was made after training, if the file lacks the model's "
@@ -151,6 +159,8 @@ def _request(given: Given) -> InspectRequest:
     told: dict[str, Any] = {}
     if "rules" in given and scale is not None:
         raise UsageError("--rules all replays every rule; leave out --scale")
+    if "worst" in given and (scale is not None or "rules" in given):
+        raise UsageError("--worst ranks heads at the file's scale; leave out --scale and --rules")
     remarks = [no_effect("--multiplier")] if "multiplier" in texts and scale != "custom" else []
     for option, name in _TOLD:
         if option in given:
@@ -167,8 +177,16 @@ def _request(given: Given) -> InspectRequest:
         given.get("mask_true"),
         Told(**told),
         "rules" in given,
+        _count(given["worst"]) if "worst" in given else None,
         tuple(remarks),
     )
+
+
+def _count(text: str) -> int:
+    """Return the number of heads to rank; raise UsageError if it is not one."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise UsageError(f"--worst: must be a whole number from 1 up, not {text!r}")
+    return int(text)
 
 
 def head_number(text: str) -> int:
@@ -200,28 +218,34 @@ def run(request: InspectRequest, output: Output) -> int:
         from ..replaying import print_replay
 
         return print_replay(capture, chosen, request.told, output)
-    one = len(chosen) == 1
+    one = len(chosen) == 1 and request.worst is None
     other = request.scale or "file"
     names = ("none" if other == "file" else other, "file") if one else (other,)
     heads, refusal = _measure_heads(capture, chosen, names, request.multiplier, request.told)
+    left_out = len(chosen) - len(heads)
+    because: list[tuple[str, ...]] | None = None
+    if request.worst is not None:
+        heads, because = _worst(capture, heads, request.worst)
     spell = output.glyphs.say
     output.emit(
         {
-            "json": lambda: inspect_json(capture, heads),
+            "json": lambda: inspect_json(capture, heads, because),
             "csv": lambda: inspect_csv(heads),
             "markdown": lambda: (
-                head_markdown(capture, heads[0], spell) if one else heads_markdown(capture, heads, SHOWN, spell)
+                head_markdown(capture, heads[0], spell)
+                if one
+                else heads_markdown(capture, heads, SHOWN, spell, because)
             ),
             "table": lambda: (
                 whole_table(_head_title(capture, heads[0]), Contents(heads[0].columns), output)
                 if one
-                else _list_table(capture, heads, output)
+                else _list_table(capture, heads, output, because)
             ),
         }
     )
     if refusal is None:
         return 0
-    say(f"{refusal} ({len(chosen) - len(heads)} of {len(chosen)} heads are left out)", messages)
+    say(f"{refusal} ({left_out} of {len(chosen)} heads are left out)", messages)
     return 2
 
 
@@ -266,6 +290,22 @@ def _measure_heads(
     return heads, refusal
 
 
+def _worst(
+    capture: CaptureFile, heads: Sequence[Measurement[HeadSubject]], count: int
+) -> tuple[list[Measurement[HeadSubject]], list[tuple[str, ...]]]:
+    """Return the heads most worth a look, worst first, and why."""
+    from ....core.blas import one_blas_thread
+    from ....core.diagnosis.heads.ranking import rank
+    from ....core.diagnosis.reading import file_configuration
+
+    with ProgressLine(f"explaining {len(heads)} heads") as progress, one_blas_thread():
+        for fraction, ranked in rank(capture, heads, file_configuration(capture)):
+            progress.show(fraction)
+            if ranked is not None:
+                return [head for head, _ in ranked[:count]], [each.because for _, each in ranked[:count]]
+    raise AssertionError("ranking ends with its result")
+
+
 def _head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
     layer = head.subject.layer
     return [*_file_words(capture, [layer]), f"layer {layer.index}", f"head {head.subject.head}"]
@@ -300,21 +340,36 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
 
 
-def _list_table(capture: Capture, heads: Sequence[Measurement[HeadSubject]], output: Output) -> str:
-    """Return a title and a table with one line per head."""
+def _list_table(
+    capture: Capture,
+    heads: Sequence[Measurement[HeadSubject]],
+    output: Output,
+    because: Sequence[tuple[str, ...]] | None,
+) -> str:
+    """Return a title and a table with one line per head; with reasons, they end the lines."""
     from rich.text import Text
 
+    from ....core.statistics.catalogue import STATISTIC
     from ...panes.capture.head_list import head_list
+    from ...panes.capture.ranked import RankedHead, ranked_lines
+    from ...views.lines import as_text
     from ..printing import printed, title_lines
 
-    glyphs = output.glyphs
+    glyphs, width = output.glyphs, output.width if output.on_screen else None
     words = [*_file_words(capture, [head.subject.layer for head in heads]), _scale_words(heads, glyphs)]
-    table = head_list(heads, output.width if output.on_screen else None, glyphs)
-    return printed([title_lines(words, output.text_width, glyphs), Text(), table], output)
+    title = title_lines(words, output.text_width, glyphs)
+    if because is None:
+        return printed([title, Text(), head_list(heads, width, glyphs)], output)
+    ranked = [
+        RankedHead(head.subject.layer.index, head.subject.head, head.columns[0].measured, reasons)
+        for head, reasons in zip(heads, because, strict=True)
+    ]
+    lines = ranked_lines(ranked, STATISTIC["freezing_ratio"], width, glyphs)
+    return printed([title, Text(), as_text(lines)], output)
 
 
 COMMAND = Command(
-    usage="""attn-tui inspect FILE [--layer I] [--head H] [--scale RULE]
+    usage="""attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [--worst N]
                         [--axes AXES] [--format FORMAT] [-o FILE]""",
     description="""\
 Read captured queries and keys and print the statistics of their attention: one
@@ -330,6 +385,7 @@ status is the first of these words that applies:
 examples:
   attn-tui inspect heads.npz                              every head
   attn-tui inspect heads.npz --layer 3 --head 5           one head in full
+  attn-tui inspect heads.npz --worst 10                   where to look first
   attn-tui inspect heads.npz --scale 0.125                another multiplier
   attn-tui inspect heads.npz --axes batch,token,head,d_k  which axis is which
   attn-tui inspect heads.npz --format csv | grep one_hot_rows

@@ -1,0 +1,209 @@
+"""Why a head is frozen, uniform or a sink, in a few words, and which heads to look at first.
+
+This module does not need NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...statistics.catalogue import SINK
+from ...statistics.measurement import Estimate
+from ...statistics.status import FREEZING, Status, status
+
+if TYPE_CHECKING:
+    from ..verdict import Verdict
+
+_NOTABLE = 1.5  # a factor from which it is a reason
+_LONGER = 3.0  # a key this many times longer than the median one is named
+_MORE = 0.1  # a cosine this much larger than the average one is a reason
+_ALIKE = 0.05  # vectors whose tokens differ by less than this share of their length are alike
+_OFF = 0.01  # a multiplier this far from the expected one, relative to it, is told as a ratio
+_MOST = 2  # reasons of a head
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What spreads the logits of a head, from some of its rows, at the file's scale."""
+
+    scale: float  # c √d_k, of q·k without factors that are stored in q and k; root mean square if rows differ
+    query_size: float  # over √d_k
+    key_spread: float  # about the mean of visible keys, over √d_k
+    alignment: float
+    dimensions: int  # of the scores that hold 90 % of their variance
+    cosine: (
+        float | None
+    )  # of a query and the key that it scores highest, mean over rows; None if no row sees two keys
+    first_key_size: float | None  # its length over the median length of keys
+    first_key_cosine: float | None  # of queries and the first key they see
+    other_cosine: float | None  # of queries and all keys they see
+    longest_key: int  # its position among the keys
+    longest_key_size: float  # over the median length of keys
+    query_variety: float  # the length of what differs between queries over their length, root mean squares
+    key_variety: float
+    bias_spread: float | None  # standard deviation within rows of what is added to the logits; None: nothing is
+
+    @property
+    def spread(self) -> float:
+        """The root mean square over rows of their logits' standard deviation, before soft-cap and bias."""
+        return self.scale * self.query_size * self.key_spread * math.sqrt(self.alignment)
+
+
+class Judged(NamedTuple):
+    """What a verdict says of a head, without what needs NumPy."""
+
+    verdict: str
+    cause: str | None
+    also: tuple[str, ...]
+    multiplier: float | None
+    expected: float
+    expected_words: str
+    assumed: bool  # whether the expected multiplier is an assumption
+    evidence: str | None
+    misfit: float | None
+    says: str
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the evidence contradicts what the file says."""
+        return self.verdict in ("cause", "unexplained")
+
+    @property
+    def ratio(self) -> float | None:
+        """The multiplier over the expected one; None if the evidence does not tell it."""
+        return None if self.multiplier is None else self.multiplier / self.expected
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Why a head is as it is."""
+
+    because: tuple[str, ...]  # the strongest reason first; empty for a healthy head
+    verdict: Judged | None  # None without evidence
+
+
+def judged(verdict: Verdict) -> Judged:
+    """Return what a verdict says."""
+    expected = verdict.expected
+    return Judged(
+        verdict.verdict,
+        verdict.cause,
+        verdict.also,
+        verdict.multiplier,
+        expected.multiplier,
+        expected.words,
+        expected.assumed,
+        verdict.evidence,
+        verdict.misfit,
+        verdict.says,
+    )
+
+
+def severity(measured: Mapping[str, Estimate] | None, verdict: Judged | None = None) -> tuple[int, float]:
+    """Return a key that sorts heads worst first: unreadable, wrong by the evidence, not healthy, healthy.
+
+    Among alike ones, those with the larger spread of logits over the freezing point come first.
+    """
+    word = None if measured is None else status(measured)
+    ratio = None if measured is None else measured["freezing_ratio"].value
+    by_ratio = -(ratio if ratio is not None and math.isfinite(ratio) else -1.0)
+    if measured is None or word == "NaN" or (verdict is not None and verdict.cause == "not-finite"):
+        return 0, by_ratio
+    if verdict is not None and verdict.is_wrong:
+        return 1, by_ratio
+    return (3 if word in ("healthy", None) else 2), by_ratio
+
+
+def reasons(
+    measured: Mapping[str, Estimate], traits: Traits | None, layer: Sequence[Traits], verdict: Judged | None = None
+) -> tuple[str, ...]:
+    """Return why a head has its status, the strongest reason first; nothing for a healthy one.
+
+    `layer` has the traits of all heads of its layer.
+    """
+    found = [] if verdict is None or not verdict.is_wrong else [_of_verdict(verdict)]
+    word = status(measured)
+    if traits is None or word in (None, "healthy"):
+        return tuple(found)
+    if word == "NaN":
+        return (*found, "some rows are NaN")
+    if word == "sink":
+        found += _of_sink(measured, traits)
+        if not found or (measured["freezing_ratio"].value or 0) >= FREEZING:
+            found += _of_spread(traits, layer, word)
+    else:
+        found += _of_spread(traits, layer, word)
+    return tuple(found[: _MOST + (verdict is not None and verdict.is_wrong)])
+
+
+def _of_verdict(verdict: Judged) -> str:
+    ratio = verdict.ratio
+    if ratio is not None and abs(ratio - 1) > _OFF:
+        name = "" if verdict.cause is None else f" ({verdict.cause})"
+        return f"multiplier is {ratio:.3g} × expected{name}"
+    return verdict.says if verdict.cause is None else f"{verdict.cause}: {verdict.says.rpartition(': ')[2]}"
+
+
+def _of_sink(measured: Mapping[str, Estimate], traits: Traits) -> list[str]:
+    sink = measured["sink_weight"].value if "sink_weight" in measured else None
+    if sink is not None and sink > SINK:
+        return [f"the sink logit takes {100 * sink:.0f} % of the weight"]
+    size, cosine, others = traits.first_key_size, traits.first_key_cosine, traits.other_cosine
+    if size is not None and cosine is not None and size >= _NOTABLE and cosine > 0:
+        return [f"|k₀| is {_number(size)} × the median key"]
+    if cosine is not None and others is not None and cosine > others + _MORE:
+        return [f"cos(q, k₀) {cosine:.2f}; {others:.2f} on average"]
+    return []
+
+
+def _of_spread(traits: Traits, layer: Sequence[Traits], word: Status) -> list[str]:
+    """Return the factors that make the spread of logits large, or, of uniform rows, small."""
+    sign = -1 if word == "uniform" else 1
+    candidates: list[tuple[float, str]] = []
+
+    def add(factor: float, words: str) -> None:
+        if factor > 0:
+            candidates.append((sign * math.log(factor), words))
+
+    add(traits.scale, f"the scale is {_number(traits.scale)} × 1/√d_k")
+    add(traits.query_size, _beside("|q| is", traits.query_size, [each.query_size for each in layer], sign))
+    if sign > 0 and traits.longest_key_size >= _LONGER:
+        longest = f"key {traits.longest_key} is {_number(traits.longest_key_size)} × as long as the median key"
+        add(traits.key_spread, longest)
+    else:
+        words = _beside("keys spread", traits.key_spread, [each.key_spread for each in layer], sign)
+        add(traits.key_spread, words)
+    add(math.sqrt(traits.alignment), _directions(traits))
+    if traits.bias_spread is not None and traits.bias_spread > traits.spread > 0:
+        words = f"the bias spreads logits by σ {_number(traits.bias_spread)}, scores by {_number(traits.spread)}"
+        candidates.append((sign * math.log(1 + traits.bias_spread / traits.spread), words))
+    if sign < 0:
+        for name, variety in (("queries", traits.query_variety), ("keys", traits.key_variety)):
+            if variety < _ALIKE:
+                return [f"all {name} are alike: they differ by {100 * variety:.2g} % of their length"]
+    candidates.sort(key=lambda each: -each[0])
+    notable = [words for strength, words in candidates if strength >= math.log(_NOTABLE)]
+    return notable[:_MOST] or [words for _, words in candidates[:1]]
+
+
+def _beside(what: str, own: float, layer: Sequence[float], sign: int) -> str:
+    """Compare a size with that of the layer's other heads if it stands out, otherwise with √d_k."""
+    typical = median(layer) if layer else 0.0
+    if typical > 0 and (own / typical) ** sign >= _NOTABLE:
+        return f"{what} {_number(own / typical)} × the layer's median"
+    return f"{what} {_number(own)} × √d_k"
+
+
+def _directions(traits: Traits) -> str:
+    near = "" if traits.cosine is None else f"cos(q, k) {traits.cosine:.2f} at the largest score; "
+    one = "1 dimension holds" if traits.dimensions == 1 else f"{traits.dimensions} dimensions hold"
+    return f"{near}{one} 90 %"
+
+
+def _number(value: float) -> str:
+    """Return two digits, or all digits of a larger number."""
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.2g}"

@@ -1,0 +1,93 @@
+"""Some rows of a captured head, and their logits under a scale rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...arrays import BoolArray, FloatArray
+from ...attention.normalise import normalised
+from ...captures.capture import Layer
+from ...captures.head import Head
+from ...captures.rules import Rule, multipliers
+from ...scales import Normalise
+from ..subject import Indices
+
+_MOST_TEXTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a head, [texts, rows, …], and what their logits consist of beside scaled scores."""
+
+    data: Head
+    layer: Layer
+    q: FloatArray  # float64
+    k: FloatArray
+    seen: BoolArray | None  # None: all keys
+    bias: FloatArray | None
+    counts: Indices  # visible keys, [texts, rows]
+    used: BoolArray  # rows that see a key
+    at: slice
+
+    @property
+    def visible(self) -> BoolArray:
+        """The visible keys, which broadcast to [texts, rows, keys]."""
+        return np.ones((1, 1, 1), np.bool_) if self.seen is None else self.seen
+
+
+def spread(count: int, most: int) -> slice:
+    """Return at most `most` of the rows below `count`, evenly spread, the last included."""
+    step = max(1, -(-count // most))
+    return slice((count - 1) % step, count, step)
+
+
+def some_rows(data: Head, layer: Layer, rows: int) -> Rows:
+    """Return at most `rows` rows of each of the first texts, evenly spread."""
+    return rows_at(data, layer, slice(0, min(layer.batch, _MOST_TEXTS)), spread(layer.queries, rows))
+
+
+def rows_at(data: Head, layer: Layer, texts: slice, at: slice) -> Rows:
+    """Return the rows `at` of some texts."""
+    q, k = data.q[texts, at].astype(np.float64), data.k[texts].astype(np.float64)
+    shape = (q.shape[0], q.shape[1], k.shape[1])
+    seen = None
+    if data.visibility is not None:
+        seen = np.broadcast_to(~data.visibility.hidden(texts, at), shape)
+    counts: Indices = np.full(shape[:2], shape[2], np.intp)
+    if seen is not None:
+        counts = np.asarray(np.count_nonzero(seen, axis=-1), np.intp)
+    bias = None
+    if data.biases:
+        bias = np.broadcast_to(sum(each.of(texts, at).astype(np.float64) for each in data.biases), shape)
+    return Rows(data, layer, q, k, seen, bias, counts, counts > 0, at)
+
+
+def scores(rows: Rows, how: Normalise) -> FloatArray:
+    """Return the scores q·k as stored, [texts, rows, keys], of q and k normalised in this way."""
+    return normalised(rows.q, how) @ normalised(rows.k, how).mT
+
+
+def factors(rows: Rows, rule: Rule) -> FloatArray:
+    """Return what a rule multiplies the scores as stored by; broadcasts to [texts, rows, keys]."""
+    by = multipliers(rule, rows.layer, rows.data)
+    return by(rows.counts, rows.at)[..., np.newaxis] if callable(by) else np.float64(by).reshape(1, 1, 1)
+
+
+def logits(rows: Rows, rule: Rule, of: FloatArray | None = None) -> FloatArray:
+    """Return the logits of these rows under a rule, hidden ones included; `of` are their scores, if known."""
+    found = scores(rows, rule.normalise) if of is None else of
+    z: FloatArray = np.multiply(found, factors(rows, rule))
+    if rows.layer.softcap is not None:
+        z = rows.layer.softcap * np.tanh(z / rows.layer.softcap)
+    return z if rows.bias is None else np.add(z, rows.bias)
+
+
+def variance(z: FloatArray, rows: Rows) -> FloatArray:
+    """Return the variance of each row's visible numbers, [texts, rows]; 0 for a row that sees no key."""
+    seen, count = rows.visible, np.maximum(rows.counts, 1)
+    shown = np.where(seen, z, 0)
+    mean = np.sum(shown, axis=-1) / count
+    away = np.where(seen, z - mean[..., np.newaxis], 0)
+    return np.sum(away * away, axis=-1) / count

@@ -1,0 +1,208 @@
+"""Why a head is frozen, uniform or a sink: what spreads its logits, the words for it, and the order of heads."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from attn_tui.core.captures.heads import file_rule, measure_head
+from attn_tui.core.captures.reader import CaptureFile, open_capture, sample_path
+from attn_tui.core.diagnosis.heads.reasons import Judged, Traits, judged, reasons, severity
+from attn_tui.core.diagnosis.heads.traits import traits
+from attn_tui.core.diagnosis.reading import read_subject
+from attn_tui.core.diagnosis.verdict import diagnose
+from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.core.statistics.status import status
+from capture_files import opened
+
+Array = npt.NDArray[Any]
+QK2 = {"schema": "attn-tui/qk-2"}
+
+
+def normal(heads: int = 4, tokens: int = 40, d_k: int = 16, seed: int = 0, batch: int = 1) -> tuple[Array, Array]:
+    """Independent standard normal q and k, [batch, heads, tokens, d_k]."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(batch, heads, tokens, d_k)), rng.normal(size=(batch, heads, tokens, d_k))
+
+
+def capture_of(folder: Path, q: Array, k: Array, scale: float | None = None, **more: object) -> CaptureFile:
+    layer: dict[str, object] = {"name": "0", "index": 0, "heads": q.shape[1], "kv_heads": k.shape[1], **more}
+    layer |= {"d_k": q.shape[-1]} | ({} if scale is None else {"scale": scale})
+    return opened(folder, {"layers.0.attn.q": q, "layers.0.attn.k": k}, **QK2, layers=[layer])
+
+
+def found(capture: CaptureFile, head: int = 0, rows: int = 10_000) -> Traits:
+    one = traits(capture, capture.layers[0], head, rows)
+    assert one is not None
+    return one
+
+
+def measured(capture: CaptureFile, head: int = 0) -> dict[str, Estimate]:
+    layer = capture.layers[0]
+    return dict(measure_head(capture, layer, head, [file_rule(layer)]).columns[0].measured)
+
+
+def why(capture: CaptureFile, head: int = 0, verdict: Judged | None = None) -> tuple[str, ...]:
+    layer = [found(capture, each) for each in range(capture.layers[0].heads)]
+    return reasons(measured(capture, head), layer[head], layer, verdict)
+
+
+@pytest.mark.parametrize("causal", [None, "bottom-right"])
+@pytest.mark.parametrize("prescaled", [[1.0, 1.0], [0.5, 2.0]])
+def test_the_factors_multiply_to_the_variance_of_logits_within_rows(
+    causal: str | None, prescaled: list[float], tmp_path: Path
+) -> None:
+    q, k = normal(heads=4, batch=2)
+    f_q, f_k = prescaled
+    more: dict[str, object] = {"prescaled": prescaled, "causal": causal is not None}
+    if causal is not None:
+        more["alignment"] = causal
+    capture = capture_of(tmp_path, 3 * f_q * q + 0.5, f_k * k[:, :2], scale=0.7, **more)
+    for head in range(4):
+        one = found(capture, head)
+        variance = measured(capture, head)["logit_variance_within_row"].value
+        assert one.spread**2 == pytest.approx(variance, rel=1e-9)
+        assert one.scale == pytest.approx(0.7 * f_q * f_k * math.sqrt(16), rel=1e-9)
+
+
+def test_they_are_near_one_for_independent_normal_components_under_the_usual_scale(tmp_path: Path) -> None:
+    q, k = normal(heads=1, tokens=2000, d_k=64)
+    one = found(capture_of(tmp_path, q, k, 0.125))
+    for value in (one.scale, one.query_size, one.key_spread, one.alignment):
+        assert value == pytest.approx(1, abs=0.03)  # of 128,000 components
+    assert one.other_cosine == pytest.approx(0, abs=4 / math.sqrt(64 * 2000))
+    assert one.query_variety == pytest.approx(1, abs=0.01)
+
+
+def test_dimensions_and_cosines_are_those_of_all_pairs(tmp_path: Path) -> None:
+    q, k = normal(heads=3, tokens=30)
+    k[:, :, 0] *= 5
+    capture = capture_of(tmp_path, q, k, 0.25)
+    for head in range(3):
+        one = found(capture, head)
+        scores = q[0, head] @ k[0, head].T
+        shares = np.linalg.svd(scores - scores.mean(axis=1, keepdims=True), compute_uv=False) ** 2
+        held = np.cumsum(shares) / shares.sum()
+        assert held[one.dimensions - 1] >= 0.9
+        assert one.dimensions == 1 or held[one.dimensions - 2] < 0.9
+        lengths = np.linalg.norm(k[0, head], axis=1)
+        cosines = scores / np.linalg.norm(q[0, head], axis=1)[:, np.newaxis] / lengths
+        assert one.cosine == pytest.approx(cosines[np.arange(30), scores.argmax(axis=1)].mean())
+        assert one.first_key_cosine == pytest.approx(cosines[:, 0].mean())
+        assert one.other_cosine == pytest.approx(cosines.mean())
+        assert one.first_key_size == pytest.approx(lengths[0] / np.median(lengths))
+        assert (one.longest_key, one.longest_key_size) == (0, pytest.approx(lengths[0] / np.median(lengths)))
+
+
+def test_cosines_are_of_visible_pairs_alone(tmp_path: Path) -> None:
+    q, k = normal(heads=1, tokens=12)
+    one = found(capture_of(tmp_path, q, k, 0.25, causal=True))
+    pairs = q[0, 0] @ k[0, 0].T / np.linalg.norm(q[0, 0], axis=1)[:, np.newaxis] / np.linalg.norm(k[0, 0], axis=1)
+    assert one.other_cosine == pytest.approx(np.mean([pairs[row, : row + 1].mean() for row in range(1, 12)]))
+
+
+def test_a_long_first_key_is_the_reason_of_a_sink(tmp_path: Path) -> None:
+    q, k = normal(tokens=60)
+    k[0, 0, 0] *= 7 * np.median(np.linalg.norm(k[0, 0], axis=1)) / np.linalg.norm(k[0, 0, 0])
+    q[0, 0] += 0.2 * k[0, 0, 0]
+    capture = capture_of(tmp_path, q, k, 0.25)
+    assert status(measured(capture)) == "sink"
+    assert why(capture)[0] == "|k₀| is 7 × the median key"
+
+
+def test_a_first_key_that_queries_point_to_is_the_reason_of_a_sink(tmp_path: Path) -> None:
+    q, k = normal(tokens=60)
+    q[0, 0] += 3 * k[0, 0, 0]
+    capture = capture_of(tmp_path, q, k, 0.25)
+    assert status(measured(capture)) == "sink"
+    one = found(capture)
+    assert why(capture)[0] == f"cos(q, k₀) {one.first_key_cosine:.2f}; {one.other_cosine:.2f} on average"
+
+
+def test_long_queries_are_compared_with_the_heads_of_their_layer(tmp_path: Path) -> None:
+    q, k = normal(heads=5, tokens=60)
+    sizes = np.sqrt(np.mean(np.square(q[0]), axis=(1, 2)))
+    q[0, 2] *= 3 * np.median(sizes[[0, 1, 3, 4]]) / sizes[2]
+    assert why(capture_of(tmp_path, q, k, 0.25), 2)[0] == "|q| is 3 × the layer's median"
+
+
+def test_few_dimensions_are_the_reason_where_directions_agree(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    plane: Array = np.linalg.qr(rng.normal(size=(64, 2))).Q.T
+    k = rng.normal(size=(1, 1, 80, 2)) @ plane * math.sqrt(32)
+    capture = capture_of(tmp_path, k[:, :, ::-1].copy(), k, 0.125)
+    one = found(capture)
+    assert (one.dimensions, one.alignment) == (2, pytest.approx(32, rel=0.1))
+    assert why(capture)[0] == f"cos(q, k) {one.cosine:.2f} at the largest score; 2 dimensions hold 90 %"
+
+
+def test_a_missing_scale_a_long_key_and_a_bias_are_named(tmp_path: Path) -> None:
+    q, k = normal(heads=1, tokens=60, d_k=64)
+    assert why(capture_of(tmp_path, q, k, 1.0))[0] == "the scale is 8 × 1/√d_k"
+    longer = k.copy()
+    longer[0, 0, 17] *= 90
+    assert "key 17 is 9" in why(capture_of(tmp_path, q, longer, 0.125))[0]
+    bias = np.random.default_rng(5).normal(size=(1, 1, 60, 60)) * 5
+    layers = [{"name": "0", "index": 0, "heads": 1, "kv_heads": 1, "d_k": 64, "scale": 0.125}]
+    tensors = {"layers.0.attn.q": q, "layers.0.attn.k": k, "layers.0.attn.bias": bias}
+    with_bias = opened(tmp_path, tensors, **QK2, layers=layers)
+    one = found(with_bias)
+    assert one.bias_spread == pytest.approx(np.sqrt(bias.var(axis=-1).mean()))
+    assert why(with_bias)[0].startswith(f"the bias spreads logits by σ {one.bias_spread:.2g}, scores by ")
+
+
+def test_a_small_scale_and_equal_tokens_are_the_reasons_of_uniform_rows(tmp_path: Path) -> None:
+    q, k = normal(heads=1, tokens=60, d_k=64)
+    assert why(capture_of(tmp_path, q, k, 1 / 64))[0] == "the scale is 0.12 × 1/√d_k"
+    alike = np.broadcast_to(k[:, :, :1], k.shape) + 0.001 * k
+    capture = capture_of(tmp_path, q, alike, 0.125)
+    assert found(capture).key_variety == pytest.approx(0.001, rel=0.2)
+    assert why(capture) == (
+        f"all keys are alike: they differ by {100 * found(capture).key_variety:.2g} % of their length",
+    )
+
+
+def test_a_multiplier_that_evidence_contradicts_comes_first(tmp_path: Path) -> None:
+    q, k = normal(heads=1, tokens=40, d_k=64)
+    z = q @ k.transpose(0, 1, 3, 2) * 0.125 * 2.83
+    p = np.exp(z - z.max(axis=-1, keepdims=True))
+    tensors = {"layers.0.attn.q": q, "layers.0.attn.k": k, "layers.0.attn.weights": p / p.sum(-1, keepdims=True)}
+    layers = [{"name": "0", "index": 0, "heads": 1, "kv_heads": 1, "d_k": 64, "scale": 0.125}]
+    capture = opened(tmp_path, tensors, **QK2, layers=layers)
+    verdict = judged(diagnose(read_subject(capture, capture.layers[0], 0, None, None)))
+    assert verdict.ratio == pytest.approx(2.83, rel=1e-6)
+    [told] = why(capture, verdict=verdict)
+    assert told.startswith("multiplier is 2.83 × expected")
+    assert severity(measured(capture), verdict) < severity(measured(capture))
+
+
+def test_healthy_heads_have_no_reasons_and_come_last_the_others_by_their_spread() -> None:
+    capture = open_capture(sample_path())
+    rows: list[tuple[tuple[int, float], str | None, float, tuple[str, ...]]] = []
+    for layer in capture.layers:
+        of_layer = [found(replace(capture, layers=(layer,)), head) for head in range(layer.heads)]
+        for head in range(layer.heads):
+            values = measure_head(capture, layer, head, [file_rule(layer)]).columns[0].measured
+            ratio = values["freezing_ratio"].value
+            assert ratio is not None
+            rows.append((severity(values), status(values), ratio, reasons(values, of_layer[head], of_layer)))
+    rows.sort(key=lambda row: row[0])
+    words = [word for _, word, _, _ in rows]
+    first = words.index("healthy")
+    assert set(words[first:]) == {"healthy"}
+    for part in (rows[:first], rows[first:]):
+        ratios = [ratio for _, _, ratio, _ in part]
+        assert ratios == sorted(ratios, reverse=True)
+    assert all(bool(told) == (word != "healthy") for _, word, _, told in rows)
+    assert severity(None) < rows[0][0], "an unreadable head comes first"
+
+
+def test_few_rows_are_near_all_rows() -> None:
+    capture = open_capture(sample_path())
+    for head in range(12):
+        some, every = found(capture, head, rows=24), found(capture, head)
+        assert some.spread == pytest.approx(every.spread, rel=0.25)
+        assert some.longest_key == every.longest_key

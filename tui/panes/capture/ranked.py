@@ -1,0 +1,113 @@
+"""The heads of a capture ranked, one line each: a statistic with a bar, a status word, and the reason for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ....core.statistics.catalogue import STATISTIC, Statistic
+from ....core.statistics.measurement import Estimate
+from ....core.statistics.status import status
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted, line_width
+from ...views.numbers import short
+
+_PLACE, _VALUE, _SHARE, _STATUS = 7, 7, 6, 9  # cells
+_BAR = 10
+_ROOM = 20  # cells that reasons need before bars and shares are shown
+_FULL = 3.0  # the freezing ratio of a full bar, if one is larger
+
+
+@dataclass(frozen=True)
+class RankedHead:
+    """One head of the list."""
+
+    layer: int  # its number in the model
+    head: int
+    measured: Mapping[str, Estimate] | None  # None: unreadable
+    because: tuple[str, ...]
+    rough: bool = False  # whether it was measured on some rows only
+
+    @property
+    def place(self) -> str:
+        """The head as `18/7`."""
+        return f"{self.layer}/{self.head}"
+
+
+def ranked_lines(
+    heads: Sequence[RankedHead], statistic: Statistic, width: int | None, glyphs: Glyphs, chosen: int | None = None
+) -> list[Line]:
+    """Return a line for each head; the list is sorted already, `statistic` is what its bars show.
+
+    Lines are `width` cells long, or, if it is None, as long as they need to be.
+    """
+    shapes = [(True, True), (False, True), (False, False)]
+    fixed = _PLACE + _VALUE + _STATUS + 2
+    bars, shares = next(
+        (each for each in shapes if fixed + each[0] * (_BAR + 1) + each[1] * 2 * _SHARE + _ROOM <= (width or 1000)),
+        shapes[-1],
+    )
+    values = [_value(each.measured, statistic.name) for each in heads]
+    most = max((value for value in values if value is not None), default=0.0)
+    full = min(most, _FULL) if statistic.name == "freezing_ratio" else most
+    lines: list[Line] = []
+    for number, (each, value) in enumerate(zip(heads, values, strict=True)):
+        here = number == chosen
+        word = "unreadable" if each.measured is None else status(each.measured) or ""
+        place: Span = (f"{glyphs.cursor if here else ' '}{each.place}".ljust(_PLACE), "accent" if here else "label")
+        certain: Role = "dim" if each.rough else "text"
+        spans: list[Span] = [place, (_number(value, statistic, glyphs).rjust(_VALUE - 1) + " ", certain)]
+        if bars:
+            spans.append((_bar(value, full, glyphs) + " ", "scaled"))
+        if shares:
+            for name in ("max_weight", "first_key_weight"):
+                share = _number(_value(each.measured, name), STATISTIC[name], glyphs)
+                spans.append((share.rjust(_SHARE - 1) + " ", certain))
+        role: Role = "heading" if word == "healthy" else "alert"
+        rough = glyphs.say("≈") if each.rough else " "
+        spans.append((rough + word.ljust(_STATUS), role))
+        spans.append((" " + glyphs.say("; ".join(each.because)), "text"))
+        lines.append(_cut(tuple(spans), width, glyphs))
+    return [_cut(_header(statistic, bars, shares, glyphs), width, glyphs), *lines]
+
+
+def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> Line:
+    label = "σ / freezing" if statistic.name == "freezing_ratio" else statistic.short_label
+    room = _VALUE + bars * (_BAR + 1) - 1
+    shown = glyphs.say(label)[:room]
+    text = " L/H".ljust(_PLACE) + (shown.ljust(room) if bars else shown.rjust(room))
+    text += " " + ("  top".rjust(_SHARE - 1) + " " + "first".rjust(_SHARE - 1) + " ") * shares
+    return ((text + " status".ljust(_STATUS + 2) + "because", "dim"),)
+
+
+def _cut(line: Line, width: int | None, glyphs: Glyphs) -> Line:
+    """Return the line in `width` cells, marked at its end if it is cut."""
+    if width is None or line_width(line) <= width:
+        return line if width is None else fitted(line, width)
+    sign = glyphs.say("…")
+    return (*fitted(line, max(width - len(sign), 0)), (sign, "dim"))
+
+
+def _value(measured: Mapping[str, Estimate] | None, name: str) -> float | None:
+    value = measured[name].value if measured is not None and name in measured else None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _number(value: float | None, statistic: Statistic, glyphs: Glyphs) -> str:
+    if value is None:
+        return glyphs.say("—")
+    if statistic.unit == "share":
+        return f"{100 * value:.0f} %"
+    return f"{value:.2f}" if 0.01 <= abs(value) < 100 else short(value, glyphs)
+
+
+def _bar(value: float | None, full: float, glyphs: Glyphs) -> str:
+    """Return a bar of _BAR cells; one that is longer ends with a sign."""
+    part = 0.0 if value is None or full <= 0 else max(value / full, 0.0)
+    if part > 1 + 1e-9:
+        return glyphs.lengths[-1] * (_BAR - 1) + glyphs.right
+    steps = len(glyphs.lengths) - 1
+    eighths = round(min(part, 1.0) * _BAR * steps)
+    whole, rest = divmod(eighths, steps)
+    return (glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else "")).ljust(_BAR)
