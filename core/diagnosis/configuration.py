@@ -147,6 +147,8 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
         return None
 
     def count(*keys: str) -> int | None:
+        if any(_is_list_of_numbers(values.get(key)) for key in keys):
+            return None  # one for each stage, as in Swin: the width of a head is then that of the capture
         value = number(*keys)
         if value is None:
             return None
@@ -191,6 +193,10 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
 
 def _object(value: object) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _is_list_of_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) in (int, float) for each in cast("list[object]", value))
 
 
 def _number(value: object, key: str, where: str, zero: bool = False) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 
 import attn_tui
 import pytest
 from architectures import ARCHITECTURES, Architecture, build, run
+from attn_tui.tui.cli.main import main
 from pytorch import torch
 from replay import load, replay
 
@@ -23,7 +25,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("architecture", "implementation"), CASES)
-def test_an_architecture(architecture: Architecture, implementation: str, tmp_path: Path) -> None:
+def test_an_architecture(
+    architecture: Architecture, implementation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = build(architecture, implementation)
@@ -46,3 +50,6 @@ def test_an_architecture(architecture: Architecture, implementation: str, tmp_pa
         assert torch.allclose(lse[some].float(), held[f"{prefix}.lse"][some], rtol=2e-6, atol=2e-6)
         size = held[f"{prefix}.o"].abs().max()
         assert (o[some] - held[f"{prefix}.o"][some]).abs().max() < 2e-6 * size
+    capsys.readouterr()
+    assert main(["diagnose", str(tmp_path / "a.safetensors"), "--format", "json"]) == 0
+    assert {head["verdict"] for head in json.loads(capsys.readouterr().out)["heads"]} == {"healthy"}
