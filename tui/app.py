@@ -22,7 +22,6 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import Widget
 
-from ..core.errors import InputError
 from ..core.parameters import Parameters
 from . import tuning
 from .compute.engine import Engine, EngineError, Notification
@@ -72,6 +71,7 @@ class AttnApp(PacedApp[int]):
     TITLE = "attn-tui"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
+    CLICK_CHAIN_TIME_THRESHOLD = -1  # a double click is two clicks: Textual would select everything in the widget
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions}
     BINDINGS: ClassVar[list[BindingType]] = [*APP_BINDINGS]
 
@@ -141,7 +141,7 @@ class AttnApp(PacedApp[int]):
         self.top.panes = tuple(PANES)
         self.keys = KeyBar()
         self.too_small = Paragraph(id="too-small")
-        self.notice = Notice()
+        self.notice = self._notice_on_top = Notice()
         yield self.top
         yield self._opened(self.active)
         yield self.keys
@@ -306,21 +306,30 @@ class AttnApp(PacedApp[int]):
         self.push_screen(ExportScreen(self.pane), lambda written: self.say(written) if written else None)
 
     def action_copy(self) -> None:
-        """Copy the command for what is on screen, and show it, because a terminal may not permit the copy."""
-        from .views.notice import copied_lines
+        """Copy the command for what is on screen."""
+        from .copying import copy_command
 
-        try:
-            command = self.pane.command()
-        except InputError as error:
-            self.say(str(error))
-        else:
-            self.copy_to_clipboard(command)
-            self.notice.show(lambda width: copied_lines(command, width, self.glyphs))
+        copy_command(self)
+
+    def on_text_selected(self) -> None:
+        """Copy the text that was selected with the mouse."""
+        if self.screen.selections:
+            from .copying import copy_selection
+
+            copy_selection(self)
 
     def say(self, text: str) -> None:
         """Show a message at the bottom of the screen until the next key."""
         margin: Line = ((" ", "text"),)
-        self.notice.show(lambda width: [margin + line for line in wrapped(self.glyphs.say(text), width - 1)])
+        self.show_notice(lambda width: [margin + line for line in wrapped(self.glyphs.say(text), width - 1)])
+
+    def show_notice(self, write: Callable[[int], Sequence[Line]]) -> None:
+        """Show a message over the pane, or over the screen that covers it."""
+        self._notice_on_top = self.notice
+        if len(self.screen_stack) > 1:  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+            self._notice_on_top = Notice()
+            self.screen.mount(self._notice_on_top)
+        self._notice_on_top.show(write)
 
     async def on_event(self, event: events.Event) -> None:
         """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""
@@ -329,7 +338,11 @@ class AttnApp(PacedApp[int]):
         if isinstance(event, (events.Key, events.Paste, events.MouseDown)) and not event.is_forwarded:
             self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
             self.greeting = False
-            self.notice.hide()
+            self._notice_on_top.hide()
+            if not (isinstance(event, events.Key) and event.key == "ctrl+c"):
+                self.screen.clear_selection()
+        if isinstance(event, events.MouseUp) and not event.is_forwarded and self.screen.selections:
+            self.screen.suppress_click()  # what was dragged over is copied, and nothing else
         if isinstance(event, (events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)):
             self.note(type(event).__name__)
         await super().on_event(event)

@@ -34,6 +34,16 @@ async def test_digits_type_d_k_or_nothing_and_never_change_panes(
         assert stage.asked.d_k == 330
 
 
+@pytest.mark.parametrize("pane", ["Lab", "Sweep", "Rules"])
+@played()
+async def test_a_refused_number_leaves_nothing_of_itself_in_the_settings(stage: Stage, pane: str) -> None:
+    stage.app.action_pane(pane)
+    await stage.press("right", *"99999")  # 99999 is refused, and 9999 is only its beginning
+    assert stage.app.lasting()["parameters"]["d_k"] == 65
+    await stage.press(">")
+    assert stage.app.lasting()["parameters"]["d_k"] == 65
+
+
 @played()
 async def test_panes_are_switched_with_angle_brackets_and_alt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckClaims, "work", untested_claims)

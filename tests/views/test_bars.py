@@ -6,10 +6,11 @@ import pytest
 from attn_tui.core.model_widths import MODEL_WIDTHS
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.catalogue import PANES as PANE_ROWS
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.lab.pane import LabPane
 from attn_tui.tui.views.bars import key_line, parameters_status, progress_status, top_line
-from attn_tui.tui.views.glyphs import ASCII, UNICODE
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
 
@@ -91,12 +92,15 @@ def test_keys_fill_the_line_in_order_without_being_cut() -> None:
             assert text == " " + "   ".join(shown)
 
 
-def test_help_and_quit_are_shown_at_80_columns() -> None:
-    for keys in (LabPane.KEYS, CapturePane.KEYS):
-        for glyphs in (UNICODE, ASCII):
-            text = text_of(key_line(keys, 80, glyphs))
-            assert "? help" in text
-            assert "q quit" in text
+@pytest.mark.parametrize("pane", PANE_ROWS)
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_from_80_columns_every_pane_ends_its_own_keys_with_help_quit_and_next_pane(pane: str, glyphs: Glyphs) -> None:
+    keys = PANE_ROWS[pane].load().KEYS
+    for width in (80, 100, 120, 200):
+        text = text_of(key_line(keys, width, glyphs))
+        first, does = keys[0]
+        assert text.startswith(f" {glyphs.say(first)} {glyphs.say(does)}   ")
+        assert "   ? help   q quit   > next pane " in text
 
 
 @pytest.mark.parametrize("width", range(40, 80, 3))

@@ -2,11 +2,12 @@
 
 import pytest
 from attn_tui.tui.views.draft import Draft
-from attn_tui.tui.views.export import KINDS, Form, Kind, form_lines
+from attn_tui.tui.views.export import KINDS, Form, Kind, clicked, form_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 ROOMS = [(72, 14), (36, 10), (36, 6)]
 
@@ -93,3 +94,46 @@ def test_a_question_replaces_the_keys_and_the_cursor() -> None:
     assert "y replace" in texts(lines)[-1]
     assert "Enter" not in texts(lines)[-1]
     assert "cursor" not in {role for line in lines for _, role in line}
+
+
+def at(found: Form, room: tuple[int, int], x: int, y: int, glyphs: Glyphs = UNICODE) -> Form | str | None:
+    return clicked(found, "", *room, glyphs, x, y)
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_a_click_chooses_a_kind_or_presses_a_key(room: tuple[int, int]) -> None:
+    found = form("lab.svg")
+    lines = texts(form_lines(found, "", *room, UNICODE))
+    y = next(y for y, line in enumerate(lines) if "[SVG]" in line)
+    for kind, (label, ending, _) in KINDS.items():
+        for x in range(lines[y].index(label), lines[y].index(label) + len(label)):
+            assert at(found, room, x, y) == form(f"lab{ending}", kind)
+    for words, key in (("Enter", "Enter"), ("write", "Enter"), ("Tab", "Tab"), ("format", "Tab")):
+        assert at(found, room, lines[-1].index(words), room[1] - 1) == key
+    assert at(found, room, 0, 0) is None
+    asking = form("lab.svg", question="Replace it?")
+    assert [at(asking, room, x, y) for y in range(room[1] - 1) for x in range(room[0])] == [None] * (
+        room[1] - 1
+    ) * room[0]
+    assert at(asking, room, texts(form_lines(asking, "", *room, UNICODE))[-1].index("keep"), room[1] - 1) == "n"
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("path", ["lab.svg", "ä/漢字.json", "x" * 300 + ".csv"], ids=["short", "wide", "long"])
+def test_a_click_on_a_character_of_the_path_moves_the_cursor_to_it(
+    path: str, room: tuple[int, int], glyphs: Glyphs
+) -> None:
+    for start in (0, len(path) // 2, len(path)):
+        found = form(path, at=start)
+        lines = form_lines(found, "", *room, glyphs)
+        y, line = next((y, line) for y, line in enumerate(lines) if any(role == "cursor" for _, role in line))
+        x = sum(cell_len(text) for text, _ in line[: [role for _, role in line].index("cursor")])
+        assert at(found, room, x, y, glyphs) == found
+        moved = at(found, room, 0, y, glyphs)
+        assert isinstance(moved, Form)
+        shown = form_lines(moved, "", *room, glyphs)
+        assert any(line and line[0][1] == "cursor" for line in shown)
+        past = at(found, room, room[0] - 1, y, glyphs)
+        assert isinstance(past, Form)
+        assert past.path.at >= start

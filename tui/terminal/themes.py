@@ -70,6 +70,7 @@ LOOKS: dict[Role, tuple[str, float, Style]] = {
     "thin_scaled": ("accent", 0.6, Style()),
     "accent": ("primary", 1.0, Style(bold=True)),
     "cursor": ("primary", 1.0, Style(bold=True, reverse=True)),
+    "selected": ("foreground", 1.0, Style(reverse=True)),
     "alert": ("error", 1.0, Style()),
     "key": ("foreground", 1.0, Style(bold=True)),
 }

@@ -95,8 +95,11 @@ def _bar(fraction: float, cells: int, glyphs: Glyphs) -> Line:
 
 
 def key_line(keys: Sequence[Key], width: int, glyphs: Glyphs) -> Line:
-    """Return as many keys as fit, in order; help is always included, on a narrow screen the view key too."""
-    always = ("help", "view") if width < NARROW else ("help",)
+    """Return as many keys as fit, in order; always help, and how to quit and to change the pane.
+
+    On a narrow screen, where the top bar says how to change the pane, help and the key of the other view.
+    """
+    always = ("help", "view") if width < NARROW else ("help", "quit", "next pane")
     shown = [key for key in keys if key[1] in always]
     for key in keys:
         if key in shown:

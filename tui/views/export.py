@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from rich.cells import cell_len
 
-from .bars import Key, key_line
+from .bars import Key, key_at, key_line, span_at
 from .draft import Draft
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, fitted, wrapped
@@ -58,25 +58,57 @@ def form_lines(form: Form, place: str, width: int, height: int, glyphs: Glyphs) 
     If lines are short, blank lines are dropped first, then explanations; of a path that is still too long, the part
     with the cursor is shown.
     """
+    parts = _parts(form, place, width, height, glyphs)
+    lines = [line for part in parts for line in part][: height - 1]
+    keys = key_line(_keys(form), width + 2, glyphs)[1:]  # in the last line
+    return [fitted(line, width) for line in (*lines, *[()] * (height - 1 - len(lines)), keys)]
+
+
+def clicked(form: Form, place: str, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> Form | str | None:
+    """Return the form after a click on one of its cells, or the clicked key, as `key_word` writes it.
+
+    While a question is asked, only the keys that answer it can be clicked.
+    """
+    if y == height - 1:
+        return key_at(_keys(form), width + 2, glyphs, x + 1)
+    top, kinds, path, _ = _parts(form, place, width, height, glyphs)
+    if form.question:
+        return None
+    if y == len(top):
+        found = span_at(kinds[0], x)
+        return form.turned(found[0] - [*KINDS].index(form.kind)) if found else None
+    if len(top) + len(kinds) <= y < len(top) + len(kinds) + len(path):
+        rows = _path_rows(form.path, width, glyphs)
+        row = rows[_first_row(form.path, rows, len(path)) + y - len(top) - len(kinds)]
+        cells = [at for at, piece in row for _ in range(cell_len(piece))]
+        return replace(form, path=form.path.moved(cells[x] if x < len(cells) else row[-1][0] + 1))
+    return None
+
+
+def _parts(
+    form: Form, place: str, width: int, height: int, glyphs: Glyphs
+) -> tuple[list[Line], list[Line], list[Line], list[Line]]:
+    """Return the parts of the form above its keys: the title, the kinds, the path and what is said about it."""
     top: list[Line] = [((glyphs.say(f"Export the {form.pane} pane"), "heading"),), ()]
-    middle: list[Line] = [_kinds(form.kind), ((glyphs.say(KINDS[form.kind][2]), "dim"),), ()]
-    path = _path(form.path, width, glyphs, asking=bool(form.question))
+    kinds: list[Line] = [_kinds(form.kind), ((glyphs.say(KINDS[form.kind][2]), "dim"),), ()]
+    rows = _path_rows(form.path, width, glyphs)
     below: list[Line] = [*wrapped(glyphs.say(place), width, "dim"), ()]
     if form.question:
         below += wrapped(glyphs.say(form.question), width, "accent")
     elif form.objection:
         below += wrapped(glyphs.say(form.objection), width, "alert")
-    keys = key_line(_keys(form), width + 2, glyphs)[1:]
-    parts = [top, middle, path, below]
     room = height - 1  # the last line is for the keys
-    if sum(map(len, parts)) > room:
-        parts = [top[:1], middle[:2], path, [line for line in below if line]]
-    if sum(map(len, parts)) > room:
-        parts = [top[:1], middle[:1], path, [line for line in below if line and line[0][1] != "dim"]]
-    if (over := sum(map(len, parts)) - room) > 0:
-        parts[2] = _window(path, max(len(path) - over, 1))
-    lines = [line for part in parts for line in part][:room]
-    return [fitted(line, width) for line in (*lines, *[()] * (room - len(lines)), keys)]
+    if len(top) + len(kinds) + len(rows) + len(below) > room:
+        top, kinds, below = top[:1], kinds[:2], [line for line in below if line]
+    if len(top) + len(kinds) + len(rows) + len(below) > room:
+        kinds, below = kinds[:1], [line for line in below if line[0][1] != "dim"]
+    shown = min(len(rows), max(room - len(top) - len(kinds) - len(below), 1))
+    first = _first_row(form.path, rows, shown)
+    cursor = None if form.question else form.path.at
+    path = [
+        tuple[Span, ...]((piece, _path_role(at, cursor)) for at, piece in row) for row in rows[first : first + shown]
+    ]
+    return top, kinds, path, below
 
 
 def _keys(form: Form) -> Sequence[Key]:
@@ -94,24 +126,25 @@ def _kinds(chosen: Kind) -> Line:
     return tuple(spans)
 
 
-def _path(draft: Draft, width: int, glyphs: Glyphs, asking: bool) -> list[Line]:
-    """Return the whole path with its cursor, on as many lines as it needs."""
-    lines: list[Line] = []
-    row: list[Span] = []
+def _path_rows(draft: Draft, width: int, glyphs: Glyphs) -> list[list[tuple[int, str]]]:
+    """Return the whole path on as many lines as it needs: the position and text of each piece, then a blank."""
+    rows: list[list[tuple[int, str]]] = [[]]
     left = width
     for at, character in enumerate(draft.text + " "):
-        role: Role = "cursor" if at == draft.at and not asking else "key"
         for piece in glyphs.say(character):
             if cell_len(piece) > left:
-                lines.append(tuple(row))
-                row, left = [], width
-            row.append((piece, role))
+                rows.append([])
+                left = width
+            rows[-1].append((at, piece))
             left -= cell_len(piece)
-    return [*lines, tuple(row)]
+    return rows
 
 
-def _window(lines: list[Line], room: int) -> list[Line]:
-    """Return at most `room` of the path's lines, including the one with the cursor."""
-    at = next((n for n, line in enumerate(lines) if any(role == "cursor" for _, role in line)), len(lines) - 1)
-    first = max(0, at - room + 1)
-    return lines[first : first + room]
+def _first_row(draft: Draft, rows: Sequence[Sequence[tuple[int, str]]], room: int) -> int:
+    """Return the first line of the path to show, so that the one with the cursor is among `room` lines."""
+    cursor = next((y for y, row in enumerate(rows) if any(at == draft.at for at, _ in row)), len(rows) - 1)
+    return max(0, cursor - room + 1)
+
+
+def _path_role(at: int, cursor: int | None) -> Role:
+    return "cursor" if at == cursor else "key"

@@ -28,6 +28,7 @@ Role: TypeAlias = Literal[
     "thin_scaled",
     "accent",  # what has the focus
     "cursor",  # the cursor of a map
+    "selected",  # text selected with the mouse
     "alert",  # errors and warnings
     "key",  # a key to press
 ]
@@ -49,6 +50,7 @@ PRINTED: dict[Role, Style] = {
     "thin_scaled": Style(color="cyan", dim=True),
     "accent": Style(bold=True),
     "cursor": Style(reverse=True),
+    "selected": Style(reverse=True),
     "alert": Style(color="red"),
     "key": Style(bold=True),
 }
@@ -76,6 +78,19 @@ def fitted(line: Line, width: int) -> Line:
         result.append((text, role))
         left -= cells
     return tuple(result)
+
+
+def marked(line: Line, start: int, end: int, role: Role = "selected") -> Line:
+    """Return a line whose characters from `start` up to `end` have another role; -1 is the end of the line."""
+    spans: list[Span] = []
+    at = 0
+    for text, before in line:
+        first = min(max(start - at, 0), len(text))
+        last = len(text) if end < 0 else min(max(end - at, first), len(text))
+        pieces: Line = (text[:first], before), (text[first:last], role), (text[last:], before)
+        spans += [piece for piece in pieces if piece[0]]
+        at += len(text)
+    return tuple(spans)
 
 
 def ends(left: Line, right: Line, width: int) -> Line:

@@ -28,6 +28,15 @@ def copied_lines(command: str, width: int, glyphs: Glyphs) -> list[Line]:
     return [line[:1], *(((part, "key"),) for part in continued(command, width))]
 
 
+def selected_line(text: str, width: int, glyphs: Glyphs) -> Line:
+    """Return the message that the selected text is copied, with the text if it is a single line that fits."""
+    count = len(text.splitlines())
+    forms = [(f" {words} ", text if count == 1 else f"{count} lines") for words in (*_COPIED, "Copied:")]
+    lines: list[Line] = [((words, "dim"), (glyphs.say(what), "key")) for words, what in forms]
+    cut: Line = ((" Copied: ", "dim"), (f"{len(text)} characters", "key"))
+    return next((line for line in lines if line_width(line) <= width), cut)
+
+
 def continued(command: str, width: int) -> list[str]:
     """Split the command into lines that a shell reads as one, so that it can be copied from the screen.
 

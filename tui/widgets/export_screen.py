@@ -10,14 +10,16 @@ from typing import Any, ClassVar, Protocol
 
 from textual import events
 from textual.app import ComposeResult
+from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from ...core.errors import InputError
 from ..files import FileError, check_file, write_text
 from ..terminal.picture import picture
 from ..views.draft import LONGEST_PATH, Draft, edited
-from ..views.export import KINDS, Form, form_lines
+from ..views.export import KINDS, Form, clicked, form_lines
 from ..views.glyphs import Glyphs
+from ..views.keys import pressed_name
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
 from .modal import Modal
@@ -33,6 +35,22 @@ class FormText(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         lines = form_lines(self.form, _place(self.form.path.text), width - 4, height - 2, self.glyphs)
         return [fitted((("  ", "text"), *line), width) for line in ((), *lines, ())]
+
+    class Clicked(Message):
+        """A field or a key of the form was clicked."""
+
+        def __init__(self, meaning: Form | str) -> None:
+            super().__init__()
+            self.meaning = meaning
+
+    def on_click(self, event: events.Click) -> None:
+        width, height = self.size
+        place = _place(self.form.path.text)
+        x, y = event.x - self.gutter.left - 2, event.y - self.gutter.top - 1
+        if 0 <= x < width - 4 and 0 <= y < height - 2:
+            meaning = clicked(self.form, place, width - 4, height - 2, self.glyphs, x, y)
+            if meaning is not None:
+                self.post_message(self.Clicked(meaning))
 
 
 class Exported(Protocol):
@@ -93,6 +111,13 @@ class ExportScreen(Modal, ModalScreen[str]):
             self._show(self.form.with_path(path))
         elif event.character is not None and event.is_printable:
             self._type(event.character)
+
+    def on_form_text_clicked(self, event: FormText.Clicked) -> None:
+        event.stop()
+        if isinstance(event.meaning, Form):
+            self._show(event.meaning)
+        elif self.on_top:
+            self.app.simulate_key(pressed_name(event.meaning))  # pyright: ignore[reportUnknownMemberType]
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()

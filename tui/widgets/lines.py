@@ -9,12 +9,13 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.geometry import Region, Size
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ..terminal.themes import look
 from ..views.glyphs import UNICODE, Glyphs
-from ..views.lines import Line, Role
+from ..views.lines import Line, Role, fitted, marked
 
 _CACHED = 512  # painted lines of a widget
 
@@ -55,6 +56,7 @@ class LinesWidget(Widget):
         if changed:
             self.refresh(*changed)
 
+    _selected: Selection | None = None  # the part of the text that is selected with the mouse
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
@@ -93,8 +95,36 @@ class LinesWidget(Widget):
             self._strips, self._outer, self._across = {}, outer, (gutter.left, size.width, gutter.right)
         lines, top = self._lines, self.gutter.top
         shown = (lines[y - top] if 0 <= y - top < len(lines) else () for y in crop.line_range)
+        if self._selected is not None:
+            shown = map(self._with_selection, shown, (y - top for y in crop.line_range))
         strips: list[Strip] = [self._strip(line) for line in shown]
         return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
+
+    # Selecting text with the mouse
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        if selection != self._selected:
+            self._selected = selection
+            self.refresh()
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """Return the selected text, without the blanks that fill its lines, and what separates it from the next."""
+        texts: list[str] = []
+        for y, line in enumerate(self._lines):
+            span = selection.get_span(y)
+            if span is not None:
+                start, end = span
+                texts.append("".join(text for text, _ in line)[start : None if end < 0 else end].rstrip())
+        return "\n".join(texts), "\n"
+
+    def render_line(self, y: int) -> Strip:
+        """Return a line with the offsets of its characters; Textual asks for it where text is selected."""
+        line = fitted(self._lines[y] if 0 <= y < len(self._lines) else (), self.size.width)
+        return Strip([Segment(text) for text, _ in line]).apply_offsets(0, y)
+
+    def _with_selection(self, line: Line, y: int) -> Line:
+        selected = self._selected.get_span(y) if self._selected is not None else None
+        return line if selected is None else marked(line, *selected)
 
     def _strip(self, line: Line) -> Strip:
         """Return a painted line with its padding; cached, because many lines come again."""
@@ -114,7 +144,7 @@ class LinesWidget(Widget):
 
     def _style(self, role: Role) -> Style:
         """Return the style of a role in this theme; cached, because looking it up walks all ancestors."""
-        if self.dimmed and role not in self.undimmed:
+        if self.dimmed and role not in self.undimmed and role != "selected":
             role = "dim"
         if role not in self._styles:
             variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]

@@ -16,7 +16,12 @@ from .lines import LinesWidget
 
 
 class StatisticsTable(LinesWidget, can_focus=True):
-    """Shows the columns of a measurement; the cursor scrolls, and the last line counts the rows left."""
+    """Shows the columns of a measurement; the cursor scrolls, and the last line counts the rows left.
+
+    A click gives it the focus when it ends: with the focus other rows are shown, which would move under a drag.
+    """
+
+    FOCUS_ON_CLICK = False
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "row up", show=False),
@@ -38,7 +43,6 @@ class StatisticsTable(LinesWidget, can_focus=True):
     _cursor = 0  # index among the rows that are statistics
     _top = 0
     _shown: Sequence[TableRow] = ()
-    _shown_before_focus: Sequence[TableRow] = ()
 
     def show(self, contents: Contents) -> None:
         """Show these columns and their theory."""
@@ -96,10 +100,11 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.redraw()
         self.post_message(self.Described(self.statistic))
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Select the row; the focus that comes with the click may show other rows by the time it ends."""
-        rows, at = self._shown_before_focus or self._shown, event.y - 1
-        clicked = rows[at].statistic if 0 <= at < len(rows) else None
+    def on_click(self, event: events.Click) -> None:
+        """Select the row."""
+        at = event.y - 1
+        clicked = self._shown[at].statistic if 0 <= at < len(self._shown) else None
+        self.focus()
         if clicked is not None:
             chosen = [row.statistic for row in self._rows(focused=True) if row.statistic]
             self._cursor = chosen.index(clicked)
@@ -110,14 +115,8 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.leave()
 
     def focus_changed(self) -> None:
-        if self.has_focus:
-            self._shown_before_focus = self._shown
-            self.call_after_refresh(self._forget_rows)
         super().focus_changed()
         self.post_message(self.Described(self.statistic))
-
-    def _forget_rows(self) -> None:
-        self._shown_before_focus = ()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._scroll(3)

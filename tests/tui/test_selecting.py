@@ -1,0 +1,139 @@
+"""Text that the mouse selects: it is marked, copied and reported, and nothing under it is clicked."""
+
+import base64
+import re
+
+import pytest
+from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.rules.pane import RulesPane
+from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
+from attn_tui.tui.widgets.notice import Notice
+from stage import Stage, driver_of, play, played, untested_claims
+from textual import events
+from textual.geometry import Offset
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+
+
+def copies(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that receives everything copied to the clipboard from now on."""
+    found: list[str] = []
+
+    def write(data: str) -> None:
+        parts = re.findall("\x1b\\]52;c;(.*?)\a", data)
+        found.extend(base64.b64decode(part, validate=True).decode() for part in parts)
+
+    monkeypatch.setattr(driver_of(stage.app), "write", write)
+    return found
+
+
+async def mouse(stage: Stage, kind: type[events.MouseEvent], place: tuple[int, int]) -> None:
+    x, y = place
+    stage.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
+    await stage.answered()
+
+
+async def drag(stage: Stage, start: tuple[int, int], end: tuple[int, int]) -> None:
+    await mouse(stage, events.MouseDown, start)
+    await mouse(stage, events.MouseMove, end)
+    await mouse(stage, events.MouseUp, end)
+
+
+def selected_cells(stage: Stage) -> str:
+    """Return the text that is painted as selected: all that is in reverse, but theory over bars."""
+    found = (segment for segment in stage.segments(stage.app.screen) if segment.style and segment.style.reverse)
+    return "".join(segment.text for segment in found).replace("•", "")
+
+
+def place_of(stage: Stage, words: str) -> Offset:
+    y = next(y for y, line in enumerate(stage.lines) if words in line)
+    return Offset(stage.lines[y].index(words), y)
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
+@played(settled=True)
+async def test_dragging_over_words_marks_and_copies_them(
+    stage: Stage, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = copies(stage, monkeypatch)
+    for words in ("entropy", "Lab"):
+        start = place_of(stage, words)
+        await drag(stage, start, Offset(start.x + len(words) - 1, start.y))
+        await stage.still()
+        assert copied.pop() == words
+        assert not copied
+        assert selected_cells(stage) == words
+        assert stage.app.notice.display
+        assert "Copied" in stage.words(stage.app.notice)
+        assert words in stage.words(stage.app.notice)
+        await stage.press("s", "S")
+        await stage.still()
+        assert selected_cells(stage) == ""
+        assert not stage.app.notice.display
+
+
+@played(settled=True)
+async def test_lines_are_copied_without_the_blanks_that_fill_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = copies(stage, monkeypatch)
+    table = stage.table.region
+    await drag(stage, (table.right - 1, table.y + 3), (table.x, table.y + 1))  # backwards
+    (text,) = copied
+    assert text.split("\n")[1] == stage.part(stage.table)[2].rstrip()
+    assert len(text.split("\n")) == 3
+    await stage.still()
+    assert "3 lines" in stage.words(stage.app.notice)
+
+
+@played(settled=True)
+async def test_selecting_clicks_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied, pane = copies(stage, monkeypatch), await stage.complete(RulesPane)
+    cursor, table = pane.cursor, pane.table.region
+    await drag(stage, (table.x + 2, table.y + 8), (table.x + 9, table.y + 8))
+    assert len(copied) == 1
+    assert pane.cursor == cursor
+    for _ in range(2):  # a double click is two clicks, and selects no text
+        for kind in (events.MouseDown, events.MouseUp):
+            await mouse(stage, kind, (table.x + 2, table.y + 8))
+    assert pane.cursor != cursor
+    assert len(copied) == 1
+    await stage.still()
+    assert selected_cells(stage) == ""
+
+
+@played(settled=True)
+async def test_text_of_the_help_can_be_copied(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = copies(stage, monkeypatch)
+    await stage.press("?")
+    await stage.until(lambda: isinstance(stage.app.screen, HelpScreen))
+    await stage.still()
+    text = stage.app.screen.query_one(HelpText)
+    y, line = next((y, line) for y, line in enumerate(stage.part(text)) if line.strip())
+    words = line.split()[0]
+    start = Offset(text.region.x + line.index(words), text.region.y + y)
+    await drag(stage, start, Offset(start.x + len(words) - 1, start.y))
+    await stage.still()
+    assert copied == [words]
+    assert "Copied" in stage.words(stage.app.screen.query_one(Notice))
+
+
+@pytest.mark.parametrize("pane", PANES)
+def test_a_drag_over_everything_copies_what_the_screen_shows(pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+
+    async def script(stage: Stage) -> None:
+        stage.app.action_pane(pane)
+        await stage.at_rest()
+        copied = copies(stage, monkeypatch)
+        shown = stage.text
+        await drag(stage, (0, 0), (stage.app.size.width - 1, stage.app.size.height - 1))
+        (text,) = copied
+        assert pane in text
+        for word in text.split():
+            assert word in shown
+        words = len(shown.split())
+        assert len(text.split()) > 0.9 * words
+
+    play(script)
