@@ -60,19 +60,28 @@ class Trial:
 
 def attempt(whole: Subject, evidence: Evidence, expected: float) -> Trial:
     """Explain one kind of evidence of a head; `expected` is the multiplier that it should have."""
-    only = replace(whole, evidence=(evidence,))
-    rows = max(16, _MOST // only.k.shape[1] // only.q.shape[0])
-    subject = some_rows(only, spread_rows(only.q.shape[1], rows))
-    observed = observe(subject, subject.evidence[0], expected)
-    model = as_stored(subject)
-    stored = _fitted(observed, None, model, np.array([expected]))
+    only, subject, observed, stored = _as_said(whole, evidence, expected)
     if stored.misfit > EXPLAINED:
         quick, glimpse = _glimpse(subject, expected)
-        other = _fitted(observed, None, model, search(glimpse, as_stored(quick), np.array([expected]), ()))
+        other = _fitted(observed, None, stored.model, search(glimpse, as_stored(quick), np.array([expected]), ()))
         stored = min(stored, other, key=lambda found: found.fit.distance)
     if stored.misfit > EXPLAINED or _is_something_lost(subject, observed, stored):
         return _chosen(observed, stored, _finalists(only, subject, observed, stored, expected), expected)
     return Trial(observed, stored, ())
+
+
+def may_fit(whole: Subject, expected: float) -> bool:
+    """Return whether what the file says explains all evidence of a head, with some multiplier."""
+    return all(_as_said(whole, each, expected)[-1].misfit <= TOLERATED for each in whole.evidence)
+
+
+def _as_said(whole: Subject, evidence: Evidence, expected: float) -> tuple[Subject, Subject, Observed, Found]:
+    """Fit what the file says; return the head with this evidence, some of its rows, their evidence, and the fit."""
+    only = replace(whole, evidence=(evidence,))
+    rows = max(16, _MOST // only.k.shape[1] // only.q.shape[0])
+    subject = some_rows(only, spread_rows(only.q.shape[1], rows))
+    observed = observe(subject, subject.evidence[0], expected)
+    return only, subject, observed, _fitted(observed, None, as_stored(subject), np.array([expected]))
 
 
 def _is_something_lost(subject: Subject, observed: Observed, stored: Found) -> bool:

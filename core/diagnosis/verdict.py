@@ -40,22 +40,35 @@ class Verdict:
     consequence: Consequence | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """A verdict and the explanation behind it; None if nothing could be fitted."""
+
+    verdict: Verdict
+    trial: Trial | None
+
+
 def diagnose(subject: Subject, given: Configuration | None = None) -> Verdict:
-    """Return the verdict on a head. `given` is the user's configuration; the file's own is in the subject's facts.
+    """Return the verdict on a head. `given` is the user's configuration; the file's own is in the subject's facts."""
+    return examine(subject, given).verdict
+
+
+def examine(subject: Subject, given: Configuration | None = None) -> Examined:
+    """Return the verdict on a head with its explanation.
 
     Every kind of evidence is used; the first one that shows a cause decides.
     """
     expected = expected_multiplier(subject.facts, given)
     if not subject.evidence:
         says = "q and k alone cannot tell which scale was used"
-        return Verdict("no-evidence", None, (), None, None, expected, None, None, says)
+        return Examined(Verdict("no-evidence", None, (), None, None, expected, None, None, says), None)
     if wrong := _not_finite_inputs(subject):
-        return not_finite(subject.facts, f"{wrong} has values that are NaN or infinite")
-    verdicts = [_of_evidence(subject, evidence, expected) for evidence in subject.evidence]
-    if any(verdict.verdict == "healthy" for verdict in verdicts):
+        return Examined(not_finite(subject.facts, f"{wrong} has values that are NaN or infinite"), None)
+    found = [_of_evidence(subject, evidence, expected) for evidence in subject.evidence]
+    if any(each.verdict.verdict == "healthy" for each in found):
         # A log-sum-exp without the sink is renormalised by σ(lse − sink): the output and the weights have it.
-        verdicts = [each for each in verdicts if (each.evidence, each.cause) != ("lse", "sink-missing")]
-    return min(verdicts, key=lambda verdict: _ORDER.index(verdict.verdict))
+        found = [each for each in found if (each.verdict.evidence, each.verdict.cause) != ("lse", "sink-missing")]
+    return min(found, key=lambda each: _ORDER.index(each.verdict.verdict))
 
 
 def not_finite(facts: Facts, says: str) -> Verdict:
@@ -67,20 +80,21 @@ def _not_finite_inputs(subject: Subject) -> str | None:
     return next((name for name, x in (("q", subject.q), ("k", subject.k)) if not np.isfinite(x).all()), None)
 
 
-def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Verdict:
+def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Examined:
     values = evidence.values[subject.used]
     wrong = ~np.isfinite(values)
     rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
     says = f"{evidence.kind} has values that are NaN or infinite in {rows} of {len(values)} rows"
     broken = Verdict("cause", "not-finite", (), None, None, expected, evidence.kind, None, says)
     if rows > len(values) // 4:
-        return broken
-    found = _judged(subject, attempt(subject, evidence, expected.multiplier), expected)
-    if not rows:
-        return found
-    if found.verdict == "cause":  # a mask that hides all keys of a row explains that row
-        return replace(found, also=tuple(dict.fromkeys([*found.also, "not-finite"])))
-    return broken
+        return Examined(broken, None)
+    trial = attempt(subject, evidence, expected.multiplier)
+    found = _judged(subject, trial, expected)
+    if rows and found.verdict == "cause":  # a mask that hides all keys of a row explains that row
+        found = replace(found, also=tuple(dict.fromkeys([*found.also, "not-finite"])))
+    elif rows:
+        found, trial = broken, None
+    return Examined(found, trial)
 
 
 def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:

@@ -48,7 +48,7 @@ def test_the_shell_accepts_the_script(shell: str, script: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        (["com"], ["completion"]),
+        (["com"], ["compare", "completion"]),
         (["report", "--prec"], ["--precision"]),
         (["sweep", "--mask", "c"], ["causal"]),
         (["report", "--precision", ""], FIELD["precision"].choices),

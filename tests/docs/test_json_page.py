@@ -9,7 +9,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 import pytest
@@ -52,6 +52,14 @@ RUNS = {
     ],
     "replay-1": [f"inspect --rules all {SAMPLE} --layer 0", "inspect --rules all {one}"],
     "diagnosis-1": [f"diagnose {WRONG}", "diagnose {bare}"],
+    "compare-1": [
+        f"compare {SAMPLE} {WRONG} --head 0",
+        f"compare {SAMPLE} {PADDED} --head 1",
+        "compare {broken} {square}",
+        "compare {bare} {bare}",
+        f"compare {SAMPLE} {{square}}",
+        "compare {whole} {whole}",
+    ],
     "check-1": [f"check {WRONG} --min-file-entropy 1", f"check {SAMPLE} --baseline {WRONG}", "check {broken}"],
     "claims-1": ["claims"],
     "cost-1": ["cost", "cost --preset llama-3-8b", "cost --preset gemma-2-27b"],
@@ -86,6 +94,23 @@ def broken(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def square(tmp_path: Path) -> str:
+    """A capture of three tokens."""
+    np.savez(tmp_path / "square.npz", q=np.eye(3), k=np.eye(3))
+    return str(tmp_path / "square.npz")
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> str:
+    """A capture with everything that attention returns."""
+    x = np.random.default_rng(0).normal(size=(1, 1, 4, 4))
+    named: dict[str, Any] = {f"layers.0.attn.{name}": x for name in ("q", "k", "v", "o", "weights")}
+    named["layers.0.attn.lse"] = x[..., 0]
+    np.savez(tmp_path / "whole.npz", **named)
+    return str(tmp_path / "whole.npz")
+
+
+@pytest.fixture
 def one(tmp_path: Path) -> str:
     """A capture of a single key."""
     np.savez(tmp_path / "one.npz", q=np.ones((1, 3)), k=np.ones((1, 3)))
@@ -93,8 +118,8 @@ def one(tmp_path: Path) -> str:
 
 
 def printed(command: str, capsys: Captured) -> str:
-    """What a command prints on stdout; a check may have findings."""
-    assert main(shlex.split(command)) in ((0, 1) if command.startswith("check") else (0,))
+    """What a command prints on stdout; a check may have findings, and captures may differ."""
+    assert main(shlex.split(command)) in ((0, 1) if command.startswith(("check", "compare")) else (0,))
     return capsys.readouterr().out
 
 
@@ -139,20 +164,20 @@ def test_every_schema_has_a_section() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("schema", RUNS)
 def test_the_fields_that_are_printed_are_those_that_are_documented(
-    schema: str, bare: str, broken: str, one: str, capsys: Captured
+    schema: str, bare: str, broken: str, one: str, square: str, whole: str, capsys: Captured
 ) -> None:
     table = {path.strip("`"): set(re.split(", | or ", types)) for path, types, *_ in rows(SECTIONS[schema])}
     found: dict[str, set[str]] = defaultdict(set)
     for command in RUNS[schema]:
-        command = command.format(bare=bare, broken=broken, one=one)
+        command = command.format(bare=bare, broken=broken, one=one, square=square, whole=whole)
         printed_object = cast("dict[str, Json]", output(command, capsys))
         assert printed_object["schema"] == f"attn-tui/{schema}"
         for path, kind in fields(printed_object):
             written = documented(path, table)
             assert written or kind in ("object", "array"), f"{path} is not documented"
             if written:
-                whole = kind == "integer" and "integer" not in table[written]
-                found[written].add("number" if whole else kind)
+                integral = kind == "integer" and "integer" not in table[written]
+                found[written].add("number" if integral else kind)
     assert found == table
 
 

@@ -20,7 +20,7 @@ def print_replay(capture: CaptureFile, chosen: Sequence[tuple[Layer, int]], told
     from ...core.blas import one_blas_thread
     from ...core.captures.files import CaptureError
     from ...core.diagnosis.replay import replay
-    from ...core.export.replay import replay_csv, replay_json, replay_markdown
+    from ...core.export.diagnosing.replay import replay_csv, replay_json, replay_markdown
 
     heads: list[Replay] = []
     refusal: InputError | None = None
@@ -50,7 +50,7 @@ def print_replay(capture: CaptureFile, chosen: Sequence[tuple[Layer, int]], told
 
 def _table(heads: Sequence[Replay], output: Output) -> str:
     """Return a table with a line for each rule, and what is said below it."""
-    from ...core.export.replay import replay_table, thawing_lines
+    from ...core.export.diagnosing.replay import replay_table, thawing_lines
 
     header, lines = replay_table(heads)
     widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header))]

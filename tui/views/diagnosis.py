@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...core.export.formats import digits
 
 if TYPE_CHECKING:
-    from ...core.export.diagnosis import Diagnosed
+    from ...core.export.diagnosing.diagnosis import Diagnosed
 
 _WORDS = 12  # cells of the widest verdict, and a space
 

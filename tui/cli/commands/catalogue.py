@@ -32,6 +32,7 @@ COMMANDS = {
         CommandRow("rules", "compare all scale rules, or mechanisms over d_k"),
         CommandRow("inspect", "print what the heads of a captured model do"),
         CommandRow("diagnose", "find out which scale the heads of a captured model really used"),
+        CommandRow("compare", "name the first stage at which two captures differ"),
         CommandRow("check", "fail if captured heads are beyond limits or wrongly scaled"),
         CommandRow("record", "record the attention of any PyTorch program", tuned=False),
         CommandRow("claims", "test claims of study notes about √d_k"),

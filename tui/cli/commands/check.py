@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.check import Figures
     from ....core.diagnosis.configuration import Configuration
-    from ....core.export.check import Checked
+    from ....core.export.diagnosing.check import Checked
 
 _FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown", "junit", "github")
 _FOUND = 1  # the exit code if there are findings
@@ -130,7 +130,14 @@ def run(request: CheckRequest, output: Output) -> int:
     """Check a capture and print the findings; return the exit code: 0 without findings, else 1."""
     from ....core.captures.reader import open_capture
     from ....core.diagnosis.check import Limits, drift, findings, same_text
-    from ....core.export.check import Checked, check_csv, check_github, check_json, check_junit, check_markdown
+    from ....core.export.diagnosing.check import (
+        Checked,
+        check_csv,
+        check_github,
+        check_json,
+        check_junit,
+        check_markdown,
+    )
 
     given = read_configuration(request.config)
     capture = open_capture(request.file, request.axes, request.mask_true)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ....core.captures.capture import Capture
     from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.configuration import Configuration
-    from ....core.export.diagnosis import Diagnosed
+    from ....core.export.diagnosing.diagnosis import Diagnosed
 
 
 _LARGEST = 1 << 23  # bytes of a configuration
@@ -88,7 +88,7 @@ def read_configuration(path: Path | None) -> Configuration | None:
 def run(request: DiagnoseRequest, output: Output) -> int:
     """Diagnose heads of a capture and print the verdicts; return the exit code, 2 if some heads cannot be read."""
     from ....core.captures.reader import open_capture
-    from ....core.export.diagnosis import diagnosis_csv, diagnosis_json, diagnosis_markdown
+    from ....core.export.diagnosing.diagnosis import diagnosis_csv, diagnosis_json, diagnosis_markdown
 
     given = read_configuration(request.config)
     capture = open_capture(request.file, request.axes, request.mask_true)
@@ -120,7 +120,7 @@ def diagnose_heads(
     from ....core.diagnosis.reading import file_configuration, read_subject
     from ....core.diagnosis.subject import Facts
     from ....core.diagnosis.verdict import diagnose, not_finite
-    from ....core.export.diagnosis import Diagnosed
+    from ....core.export.diagnosing.diagnosis import Diagnosed
 
     chosen = chosen_heads(capture, request.layer, request.head)
     own = file_configuration(capture)
@@ -146,7 +146,7 @@ def _table(capture: Capture, heads: Sequence[Diagnosed], output: Output) -> str:
     from rich.text import Text
 
     from ....core.captures.files import plain
-    from ....core.export.diagnosis import summary
+    from ....core.export.diagnosing.diagnosis import summary
     from ...views.diagnosis import diagnosis_lines
     from ...views.lines import as_text
     from ..printing import printed, title_lines

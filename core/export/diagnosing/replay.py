@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .formats import Say, csv_text, digits, existing, json_text, markdown_table, version
+from ..formats import Say, csv_text, digits, existing, json_text, markdown_table, version
 
 if TYPE_CHECKING:
-    from ..captures.capture import Capture
-    from ..diagnosis.replay import Replay, Replayed
+    from ...captures.capture import Capture
+    from ...diagnosis.replay import Replay, Replayed
 
 _REPLAY = "attn-tui/replay-1"
 _COLUMNS = (
@@ -71,7 +71,7 @@ def replay_table(heads: Sequence[Replay]) -> tuple[list[str], list[list[str]]]:
             ]
             for found in heads[0].replayed
         ]
-    from ..diagnosis.replay import average
+    from ...diagnosis.replay import average
 
     return ["rule", "mean KL", "entropy change", "one-hot %"], [
         [name, digits(divergence), f"{change:+.3f}", f"{100 * one_hot:.1f}"]

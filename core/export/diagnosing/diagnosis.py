@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
+from ..formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
 
 if TYPE_CHECKING:
-    from ..captures.capture import Capture, Layer
-    from ..diagnosis.verdict import Verdict
+    from ...captures.capture import Capture, Layer
+    from ...diagnosis.verdict import Verdict
 
 _DIAGNOSIS = "attn-tui/diagnosis-1"
 

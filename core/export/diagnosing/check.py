@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
+from ..formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
 
 if TYPE_CHECKING:
-    from ..captures.capture import Capture
-    from ..diagnosis.check import Figures, Finding
+    from ...captures.capture import Capture
+    from ...diagnosis.check import Figures, Finding
 
 _CHECK = "attn-tui/check-1"
 

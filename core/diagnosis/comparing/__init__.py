@@ -1,0 +1,1 @@
+"""Compare two captures, stage by stage."""

@@ -1,0 +1,269 @@
+"""Compare two captures stage by stage: which stage of attention is the first that differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import numpy as np
+
+from ...arrays import BoolArray
+from ...captures.files import NotFiniteError
+from ...captures.head import CaptureFile
+from ..fitting.evidence import is_short, spacing, unit
+from ..reading import file_configuration, read_subject
+from ..subject import Evidence, Subject
+from .figures import divergence, figures, sampled, weights_of
+from .pairing import Common, aligned, common_tokens, plan
+from .processing import Processing, compare_processing
+from .results import ORDER, STAGES, Comparison, Figures, HeadComparison, Pair, Stage, StageName
+from .score_change import ScoreChange, limit, product_change, score_change
+
+_APPROXIMATE = 1e-5  # of a log-sum-exp: kernels on 16-bit inputs may use an approximate exponential
+_SINGLE = 2.0**-24
+_MADE: tuple[StageName, ...] = ("multiplier", "softcap", "bias", "mask", "sink")  # what is done to scores
+_BEFORE_VALUES: tuple[Literal["lse", "weights"], ...] = ("lse", "weights")
+
+
+def compare(reference: CaptureFile, test: CaptureFile) -> Comparison:
+    """Compare all heads; raise InputError if a file cannot be read."""
+    whole = plan(reference, test)
+    heads = tuple(compare_heads(reference, test, pair) for pair in whole.pairs)
+    return Comparison(heads, whole.missing, whole.notes)
+
+
+def stream_comparison(reference: CaptureFile, test: CaptureFile) -> Iterator[tuple[float, Comparison]]:
+    """Yield the finished fraction, 0 to 1, and the comparison of the heads so far."""
+    whole = plan(reference, test)
+    heads: list[HeadComparison] = []
+    for number, pair in enumerate(whole.pairs, start=1):
+        heads.append(compare_heads(reference, test, pair))
+        yield number / len(whole.pairs), Comparison(tuple(heads), whole.missing, whole.notes)
+    if not whole.pairs:
+        yield 1.0, Comparison((), whole.missing, whole.notes)
+
+
+def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> HeadComparison:
+    """Compare one head of each capture; raise CaptureError if one cannot be read.
+
+    Numbers that are not finite are a difference, unless both heads have them.
+    """
+    subjects: list[Subject | None] = []
+    faults: list[str] = []
+    for capture, layer, head in ((reference, pair.layer, pair.head), (test, pair.test_layer, pair.test_head)):
+        try:
+            subjects.append(read_subject(capture, layer, head, file_configuration(capture), None))
+        except NotFiniteError as error:
+            subjects.append(None)
+            faults.append(str(error))
+    one, other = subjects
+    if one is None or other is None:
+        both = one is None and other is None
+        says = "both heads have numbers that are not finite" if both else faults[0]
+        first = Stage("qk", "not-compared" if both else "differs", says, None if both else math.inf)
+        rest = [Stage(name, "not-compared", "numbers are not finite") for name in ORDER[1:]]
+        return _result(pair, (first, *rest))
+    common = common_tokens(reference, test, pair.layer, pair.test_layer)
+    return compare_subjects(one, other, pair, common)
+
+
+def compare_subjects(one: Subject, other: Subject, pair: Pair, common: Common) -> HeadComparison:
+    """Compare two heads that have been read."""
+    layers = (pair.layer, pair.test_layer)
+    both = aligned(one, other, layers, common)
+    if both is None:
+        return _of_other_text(one, other, pair, common)
+    one, other = both
+    most = limit(first=pair.layer.position == 0)
+    scores = score_change(one, other, most)
+    process = compare_processing(one, other, layers, scores.factor, comparable=True)
+    found: dict[StageName, Stage] = {"qk": _scores_stage(scores, most, process, one, other)}
+    for name in _MADE:
+        found[name] = _processing_stage(name, process, one, other)
+    for kind in _BEFORE_VALUES:
+        found[kind] = _evidence_stage(kind, one, other, scores, process, most, found)
+    found["v"] = _values_stage(one, other, most)
+    found["o"] = _evidence_stage("o", one, other, scores, process, most, found)
+    some, others = sampled(one), sampled(other)
+    p, z = weights_of(some, process.reference, process.multipliers[0])
+    r, y = weights_of(others, process.test, process.multipliers[1])
+    return _result(
+        pair,
+        tuple(found[name] for name in ORDER),
+        figures(some, p, z, process.multipliers[0]),
+        figures(others, r, y, process.multipliers[1]),
+        divergence(some, others, p, r),
+    )
+
+
+def _result(
+    pair: Pair,
+    stages: tuple[Stage, ...],
+    reference: Figures | None = None,
+    test: Figures | None = None,
+    moved: tuple[float, float] | None = None,
+) -> HeadComparison:
+    kl, rows = moved or (None, None)
+    return HeadComparison(pair.layer, pair.head, pair.test_layer, pair.test_head, stages, reference, test, kl, rows)
+
+
+def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Subject, other: Subject) -> Stage:
+    known = process.differences.get("qk")
+    factor = "" if scores.factor == 1 else f", × {scores.factor:.4g}"
+    if scores.change > most:
+        says = (
+            f"differ by {_percent(scores.relative)} of their spread within rows, correlation {scores.correlation:.3f}"
+        )
+        if scores.correlation < 0.5:
+            says += ": other queries and keys, or another text"
+        return Stage("qk", "differs", says, scores.change)
+    if known is not None:
+        return Stage("qk", "differs", known.says, scores.change)
+    if scores.by_rows:
+        bent = any(each.facts.softcap is not None or each.facts.sink is not None for each in (one, other))
+        says = f"differ by a constant in each row{factor}"
+        if bent:
+            return Stage("qk", "differs", f"{says}, which a soft-cap or sink does not ignore", scores.change)
+        return Stage("qk", "same", f"{says}, which softmax ignores", scores.change)
+    exact = "the same numbers" if scores.change == 0 else f"the same to within {scores.change:.2g} × rounding"
+    note = process.notes.get("qk")
+    return Stage("qk", "same", f"{exact}{factor}" + (f"; {note}" if note else ""), scores.change)
+
+
+def _processing_stage(name: StageName, process: Processing, one: Subject, other: Subject) -> Stage:
+    known = process.differences.get(name)
+    if known is not None:
+        return Stage(name, "differs", known.says, known.change)
+    if note := process.notes.get(name):
+        return Stage(name, "same", note)
+    a, b = process.multipliers
+    facts = one.facts
+    fitted = any(each.verdict.evidence is not None for each in (process.reference, process.test))
+    says = {
+        "multiplier": f"× {b:.6g} in both" if f"{a:.6g}" == f"{b:.6g}" else f"× {b:.6g}, × {a:.6g} in the reference",
+        "softcap": "none" if facts.softcap is None else f"{facts.softcap:g}",
+        "sink": "none" if facts.sink is None else f"{facts.sink:.4g}",
+        "bias": "none" if one.bias is None else "the same numbers",
+        "mask": "all keys are visible" if one.seen is None and other.seen is None else "the same pairs",
+    }[name]
+    return Stage(name, "same", f"{says}{'' if fitted else ', as the files say'}")
+
+
+def _evidence_stage(
+    kind: Literal["lse", "weights", "o"],
+    one: Subject,
+    other: Subject,
+    scores: ScoreChange,
+    process: Processing,
+    most: float,
+    before: Mapping[StageName, Stage],
+) -> Stage:
+    """Compare what attention returned; `before` are the stages so far."""
+    a, b = (next((each for each in subject.evidence if each.kind == kind), None) for subject in (one, other))
+    if a is None or b is None:
+        where = "neither file" if a is b else "only the reference" if b is None else "only the other capture"
+        known = process.differences.get(kind)
+        if known is not None:
+            return Stage(kind, "differs", known.says, known.change)
+        return Stage(kind, "not-compared", f"{where} has {'it' if kind != 'weights' else 'them'}")
+    change = _evidence_change(a, b, one, other, scores, process)
+    known = process.differences.get(kind)
+    if known is not None:
+        return Stage(kind, "differs", known.says, change)
+    if change <= 1.5:
+        return Stage(kind, "same", "the same numbers" if change == 0 else f"{change:.2g} × rounding", change)
+    cause: StageName | None = next((each.name for each in before.values() if each.state == "differs"), None)
+    if cause is not None:
+        return Stage(kind, "follows", f"{change:.2g} × rounding, as {STAGES[cause]} differ before", change)
+    if all(each.verdict.verdict in ("healthy", "cause") for each in (process.reference, process.test)):
+        return Stage(kind, "same", f"{change:.2g} × rounding, as the noise of q·kᵀ explains", change)
+    if change <= most:
+        return Stage(kind, "same", f"{change:.2g} × rounding", change)
+    return Stage(kind, "differs", f"{change:.2g} × rounding, and no stage before explains it", change)
+
+
+def _evidence_change(
+    a: Evidence, b: Evidence, one: Subject, other: Subject, scores: ScoreChange, process: Processing
+) -> float:
+    """Return the root mean square of a difference over that of rounding, given the noise of the scores."""
+    rows = one.used & other.used
+    values = a.values, b.values
+    if values[0].shape != values[1].shape and a.kind != "o":
+        return math.inf
+    bad = [~np.isfinite(each[rows]) for each in values]
+    if any(each.any() for each in bad):
+        same = values[0].shape == values[1].shape and np.array_equal(values[0], values[1], equal_nan=True)
+        return 0.0 if same else math.inf
+    steps = [max(unit(each.format), _SINGLE) for each in (a, b)]
+    noise = abs(process.multipliers[0]) * scores.noise
+    if a.kind == "o":
+        return _output_change(a, b, rows, noise)
+    x, y = values[0][rows], values[1][rows]
+    left = float(np.sqrt(np.mean(np.square(y - x))))
+    if left == 0:
+        return 0.0
+    if a.kind == "lse":
+        short = any(is_short(each.format) for each in (one, other))
+        rounding = (_APPROXIMATE if short else 0.0) + 2 * _SINGLE * (1 + float(np.sqrt(np.mean(x * x)))) + noise
+        return left / rounding
+    steps_of = [spacing(np.where(each > 0, each, 1.0), e.format) * (each > 0) for each, e in ((x, a), (y, b))]
+    stored = sum(float(np.mean(np.square(each))) for each in steps_of) / 12
+    size = float(np.mean(x * x))
+    return left / math.sqrt(stored + size * (noise * noise + sum(step * step for step in steps)) + 1e-300)
+
+
+def _output_change(a: Evidence, b: Evidence, rows: BoolArray, noise: float) -> float:
+    """Compare outputs: o·vᵀ where both have values, which does not depend on a basis that they share."""
+    if a.values.shape == b.values.shape and np.array_equal(a.values, b.values):
+        return 0.0
+    assert a.v is not None
+    assert b.v is not None
+    x, y = (np.where(rows[..., np.newaxis], each.values, 0) for each in (a, b))
+    worst = max((a, b), key=lambda each: unit(each.format))
+    plain = product_change((x, a.v), (y, b.v), worst.format)
+    typical = float(np.sqrt(np.mean(np.square(x))))
+    spread = float(np.sqrt(np.mean(np.square(a.v))))
+    # What noise of the logits does to an output: at most this much of its size.
+    carried = noise * spread / (max(unit(worst.format), _SINGLE) * (typical + 1e-300))
+    return plain / math.hypot(1, carried)
+
+
+def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
+    found = [next((each for each in subject.evidence if each.v is not None), None) for subject in (one, other)]
+    a, b = found
+    if a is None or b is None or a.v is None or b.v is None:
+        where = "neither file" if a is b else "only the reference" if b is None else "only the other capture"
+        return Stage("v", "not-compared", f"{where} has v and o")
+    worst = max((a, b), key=lambda each: unit(each.v_format))
+    change = product_change((a.v, a.v), (b.v, b.v), worst.v_format)
+    if change <= most:
+        return Stage("v", "same", "the same numbers" if change == 0 else f"{change:.2g} × rounding", change)
+    return Stage("v", "differs", f"v·vᵀ differ by {change:.3g} × rounding", change)
+
+
+def _of_other_text(one: Subject, other: Subject, pair: Pair, common: Common) -> HeadComparison:
+    """Compare what does not depend on the text."""
+    layers = (pair.layer, pair.test_layer)
+    process = compare_processing(one, other, layers, 1.0, comparable=False)
+    why = common.note.split(":", 1)[0] if common.note else "no row is in both captures"
+    found: list[Stage] = []
+    for name in ORDER:
+        if name in process.differences or name in ("multiplier", "softcap", "sink", "mask"):
+            found.append(_processing_stage(name, process, one, other) if name in _MADE else _differs(name, process))
+        else:
+            found.append(Stage(name, "not-compared", why))
+    some, others = sampled(one), sampled(other)
+    p, z = weights_of(some, process.reference, process.multipliers[0])
+    r, y = weights_of(others, process.test, process.multipliers[1])
+    before, after = process.multipliers
+    return _result(pair, tuple(found), figures(some, p, z, before), figures(others, r, y, after))
+
+
+def _differs(name: StageName, process: Processing) -> Stage:
+    known = process.differences[name]
+    return Stage(name, "differs", known.says, known.change)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if math.isfinite(share) else "all"

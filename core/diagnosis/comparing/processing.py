@@ -1,0 +1,322 @@
+"""Compare what was done to the scores of two heads: what their files say, and what their evidence shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...arrays import FloatArray
+from ...captures.capture import Layer
+from ..fitting.evidence import is_short, unit
+from ..multipliers import expected_multiplier
+from ..subject import Subject
+from ..trial import may_fit
+from ..verdict import Examined, Verdict, examine
+from .results import StageName
+from .score_change import half_unit
+
+_EXACT = 1e-5  # relative: multipliers that two files say are the same if they are as close as this
+_UNSURE = 0.05  # relative standard error above which a fitted multiplier is not compared
+_STAGES: dict[str, StageName] = {
+    "scale": "multiplier",
+    "softcap": "softcap",
+    "bias": "bias",
+    "causal": "mask",
+    "own": "mask",
+    "future": "mask",
+    "padding": "mask",
+    "window": "mask",
+    "sink": "sink",
+    "gqa": "qk",
+    "rope": "qk",
+    "qk": "qk",
+    "softmax": "weights",
+    "dropout": "weights",
+}  # by the first word of a cause
+_OF_THE_OTHER = "in the other capture"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs at a stage, and by how much where that is a number: 1 is the least that counts."""
+
+    says: str
+    change: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Processing:
+    """How the processing of the scores of two heads differs."""
+
+    differences: dict[StageName, Difference]
+    notes: dict[StageName, str]  # of stages that do not differ
+    reference: Examined
+    test: Examined
+    multipliers: tuple[float, float]  # of q·k as stored
+
+
+def compare_processing(
+    one: Subject, other: Subject, layers: tuple[Layer, Layer], factor: float, comparable: bool
+) -> Processing:
+    """Compare two heads; the other's scores are `factor` times those of the reference.
+
+    `comparable` says whether both have the same rows and keys.
+    """
+    said = _declared(one, other, layers, factor, comparable)
+    notes: dict[StageName, str] = {}
+    first = examine(one)
+    second = first if not said and comparable and _are_identical(one, other) else examine(other)
+    if said and comparable and other.evidence:
+        restated = _restated(other, one, factor)
+        as_first = examine(restated) if _may_fit(restated) or not _fits(second) else None
+        if as_first is not None and _fits(as_first):
+            notes |= {name: f"{each.says} in the files; the evidence fits both" for name, each in said.items()}
+            said, second = {}, as_first
+        elif as_first is not None and not _fits(second):
+            second = as_first
+    if said and comparable and one.evidence and not _fits(first) and _fits(second):
+        restated = _restated(one, other, 1 / factor)
+        as_second = examine(restated) if _may_fit(restated) else None
+        if as_second is not None and _fits(as_second):
+            notes |= {name: f"{each.says} in the files; the evidence fits both" for name, each in said.items()}
+            said, first = {}, as_second
+    found = Processing(dict(said), notes, first, second, (_used(first), _used(second)))
+    _add_multipliers(found, one, other, factor)
+    _add_causes(found)
+    return found
+
+
+def _are_identical(one: Subject, other: Subject) -> bool:
+    """Return whether q, k and the evidence of two heads are the same numbers."""
+    pairs = [(one.q, other.q), (one.k, other.k)]
+    if [each.kind for each in one.evidence] != [each.kind for each in other.evidence]:
+        return False
+    for a, b in zip(one.evidence, other.evidence, strict=True):
+        pairs.append((a.values, b.values))
+        if a.v is not None and b.v is not None:
+            pairs.append((a.v, b.v))
+        if (a.format, a.v_format) != (b.format, b.v_format):
+            return False
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def _fits(found: Examined) -> bool:
+    return found.verdict.verdict in ("healthy", "undecided")
+
+
+def _may_fit(subject: Subject) -> bool:
+    return may_fit(subject, expected_multiplier(subject.facts, None).multiplier)
+
+
+def _used(found: Examined) -> float:
+    verdict = found.verdict
+    return verdict.multiplier if verdict.multiplier and _is_sure(verdict) else verdict.expected.multiplier
+
+
+def _is_sure(verdict: Verdict) -> bool:
+    """Return whether the fitted multiplier is known."""
+    if verdict.multiplier is None or verdict.multiplier_error is None or verdict.verdict == "unexplained":
+        return False
+    return verdict.multiplier_error <= _UNSURE * abs(verdict.multiplier)
+
+
+def stage_of(found: Examined) -> StageName | None:
+    """Return the stage at which the cause of a verdict acts; None if there is no cause."""
+    cause = found.verdict.cause
+    if cause is None:
+        return None
+    if cause == "not-finite":
+        return _finite_stage(found.verdict.evidence)
+    if cause == "scale-base2" and found.trial is not None and found.trial.best.model.lse_factor != 1:
+        return "lse"
+    return _STAGES[cause.split("-", 1)[0]]
+
+
+def _finite_stage(evidence: str | None) -> StageName:
+    return evidence if evidence in ("lse", "weights", "o") else "qk"
+
+
+def _add_causes(found: Processing) -> None:
+    """Add the stages at which a cause acts on one head and not on the other."""
+    first, second = found.reference.verdict, found.test.verdict
+    if first.cause is not None and second.cause in (first.cause, *first.also):
+        stage = stage_of(found.reference)
+        if stage is not None and stage not in found.differences:
+            found.notes[stage] = f"{first.cause} in both: {first.says}"
+        return
+    for each, where in ((found.reference, "in the reference"), (found.test, _OF_THE_OTHER)):
+        stage = stage_of(each)
+        if stage is None:
+            continue
+        says = f"{each.verdict.cause} {where}: {each.verdict.says}"
+        known = found.differences.get(stage)
+        if known is not None:
+            found.differences[stage] = replace(known, says=f"{known.says}; {says}")
+        elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
+            found.differences[stage] = Difference(says)
+
+
+def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: float) -> None:
+    """Compare fitted multipliers, or a fitted one with what the other file says."""
+    verdicts = (found.reference.verdict, found.test.verdict)
+    sure = [_is_sure(verdict) for verdict in verdicts]
+    if not any(sure) or any(stage_of(each) in ("qk", "weights") for each in (found.reference, found.test)):
+        return
+    if not all(sure) and verdicts[sure.index(False)].expected.assumed:
+        return
+    before, after = found.multipliers
+    ratio = after * factor / before
+    tolerance = _proportion(one, other, factor)
+    for verdict, subject, known in zip(verdicts, (one, other), sure, strict=True):
+        if known:
+            assert verdict.multiplier
+            assert verdict.multiplier_error is not None
+            tolerance = max(
+                tolerance, 5 * verdict.multiplier_error / abs(verdict.multiplier), _floor(subject, verdict)
+            )
+    if abs(ratio - 1) <= tolerance:
+        found.differences.pop("multiplier", None)
+        if factor != 1:
+            found.notes["multiplier"] = f"× {after:.4g} of scores that are × {factor:.4g}: the same product"
+        return
+    sources = ["evidence" if known else "file" for known in sure]
+    says = f"× {after:.4g} ({sources[1]}), × {before:.4g} in the reference ({sources[0]})"
+    if factor != 1:
+        says += f", of scores that are × {factor:.4g}"
+    found.differences["multiplier"] = Difference(f"{says}: {ratio:.4g} times as much", abs(ratio - 1) / tolerance)
+
+
+def _floor(subject: Subject, verdict: Verdict) -> float:
+    """Return the least relative tolerance of a multiplier: it may itself be rounded."""
+    if verdict.evidence == "lse":
+        return 3e-5 if is_short(subject.format) else 3e-6
+    format = next((each.format for each in subject.evidence if each.kind == verdict.evidence), subject.format)
+    return 2 * unit(format) if is_short(format) else 3e-5 if is_short(subject.format) else 3e-6
+
+
+def _proportion(one: Subject, other: Subject, factor: float) -> float:
+    """Return how precisely a product with the factor of the scores is known, relative."""
+    return _EXACT if factor == 1 else max(1e-3, 4 * half_unit(one.format), 4 * half_unit(other.format))
+
+
+def _declared(
+    one: Subject, other: Subject, layers: tuple[Layer, Layer], factor: float, comparable: bool
+) -> dict[StageName, Difference]:
+    """Return what the two files say differently."""
+    found: dict[StageName, Difference] = {}
+    a, b = one.facts, other.facts
+    before, after = expected_multiplier(a, None), expected_multiplier(b, None)
+    ratio = after.multiplier * factor / before.multiplier
+    if abs(ratio - 1) > _proportion(one, other, factor):
+        words = [" (assumed)" if each.assumed else "" for each in (before, after)]
+        says = f"× {after.multiplier:.4g}{words[1]}, × {before.multiplier:.4g}{words[0]} in the reference"
+        if factor != 1:
+            says += f", of scores that are × {factor:.4g}: {ratio:.4g} times as much"
+        found["multiplier"] = Difference(says, abs(ratio - 1) / _EXACT)
+    elif comparable and _arrays_differ(one.row_scales, other.row_scales, 1.0):
+        found["multiplier"] = Difference("rows have other multipliers than in the reference")
+    numbers: tuple[tuple[StageName, float | None, float | None], ...] = (
+        ("softcap", a.softcap, b.softcap),
+        ("sink", a.sink, b.sink),
+    )
+    for stage, x, y in numbers:
+        if _numbers_differ(x, y, one, other):
+            found[stage] = Difference(f"{_or_none(y)}, {_or_none(x)} in the reference")
+    if comparable:
+        if _arrays_differ(one.bias, other.bias, 0.0, one, other):
+            words = {(True, False): "no bias, one in the reference", (False, True): "a bias, none in the reference"}
+            found["bias"] = Difference(
+                words.get((one.bias is not None, other.bias is not None), "other numbers than in the reference")
+            )
+        if (mask := _masks(one, other)) is not None:
+            found["mask"] = Difference(f"{mask}{_kinds(layers)}")
+    elif kinds := _kinds(layers):
+        found["mask"] = Difference(kinds.lstrip(": "))
+    return found
+
+
+def _numbers_differ(x: float | None, y: float | None, one: Subject, other: Subject) -> bool:
+    if x is None or y is None:
+        return x is not y
+    step = 2 * max(unit(one.format), unit(other.format))
+    return abs(x - y) > step * max(abs(x), abs(y))
+
+
+def _arrays_differ(
+    x: FloatArray | None,
+    y: FloatArray | None,
+    absent: float,
+    one: Subject | None = None,
+    other: Subject | None = None,
+) -> bool:
+    """Return whether two arrays differ by more than rounding; a missing one is `absent` everywhere."""
+    if x is None and y is None:
+        return False
+    a = np.float64(absent) if x is None else x
+    b = np.float64(absent) if y is None else y
+    step = max(_EXACT, *(2 * unit(each.format) for each in (one, other) if each is not None), 0.0)
+    away = np.abs(np.subtract(b, a))
+    for subject in (one, other):  # what is added to hidden pairs has no effect
+        if subject is not None and subject.seen is not None:
+            away = np.where(subject.seen, away, 0)
+    size = max(float(np.max(np.abs(a))), float(np.max(np.abs(b))))
+    return bool(np.max(away) > step * size)
+
+
+def _or_none(number: float | None) -> str:
+    return "none" if number is None else f"{number:.4g}"
+
+
+def _masks(one: Subject, other: Subject) -> str | None:
+    """Return how the visible pairs of two heads differ."""
+    if one.seen is None and other.seen is None:
+        return None
+    a = np.True_ if one.seen is None else one.seen
+    b = np.True_ if other.seen is None else other.seen
+    rows = (one.used & other.used)[..., np.newaxis]
+    more, less = int(np.count_nonzero(b & ~a & rows)), int(np.count_nonzero(a & ~b & rows))
+    if not more and not less:
+        return None
+    size = int(np.count_nonzero(np.broadcast_to(rows, one.scores.shape)))
+    parts = [
+        f"{_share(count / size)} of pairs are {word}" for count, word in ((more, "shown"), (less, "hidden")) if count
+    ]
+    return f"{' and '.join(parts)} that the reference does not"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _kinds(layers: tuple[Layer, Layer]) -> str:
+    """Return how the kinds of masks differ that two files name, after a colon; or empty."""
+    kinds = [_kind(layer) for layer in layers]
+    return "" if kinds[0] == kinds[1] else f": {kinds[1]}, {kinds[0]} in the reference"
+
+
+def _kind(layer: Layer) -> str:
+    square = layer.queries == layer.keys
+    words = {None: "not causal", "top_left": "causal, top-left", "bottom_right": "causal, bottom-right"}[layer.causal]
+    parts = ["causal" if layer.causal is not None and square else words]
+    if layer.window is not None:
+        before = layer.window[0]
+        parts.append("no window" if before is None else f"window of {before + 1} keys")
+    return ", ".join([*parts, *([f"chunks of {layer.chunk} keys"] if layer.chunk is not None else [])])
+
+
+def _restated(subject: Subject, source: Subject, factor: float) -> Subject:
+    """Return a head whose file says what that of `source` does; its scores are `factor` times those of `source`."""
+    said = source.facts
+    scale = expected_multiplier(said, None).multiplier / factor
+    facts = replace(subject.facts, scale=scale, softcap=said.softcap, sink=said.sink, window=said.window)
+    return replace(
+        subject,
+        facts=facts,
+        positions=source.positions,
+        seen=source.seen,
+        present=source.present,
+        bias=source.bias,
+        row_scales=source.row_scales,
+        shift=source.shift,
+    )

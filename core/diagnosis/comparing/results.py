@@ -1,0 +1,165 @@
+"""The results of comparing two captures, as plain values; this module does not need NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ...captures.capture import Layer
+
+StageName: TypeAlias = Literal[
+    "qk", "multiplier", "softcap", "bias", "mask", "sink", "lse", "weights", "v", "o"
+]  # fmt: skip
+State: TypeAlias = Literal["same", "differs", "follows", "not-compared"]
+
+# What attention does, in this order, and the words for it.
+STAGES: dict[StageName, str] = {
+    "qk": "q·kᵀ",
+    "multiplier": "multiplier",
+    "softcap": "soft-cap",
+    "bias": "bias",
+    "mask": "mask",
+    "sink": "sink",
+    "lse": "log-sum-exp",
+    "weights": "weights",
+    "v": "values",
+    "o": "output",
+}
+ORDER: tuple[StageName, ...] = tuple(STAGES)
+
+# The statistics of a head that are compared, and their labels.
+FIGURES: dict[str, str] = {
+    "multiplier": "multiplier",
+    "spread": "σ in row",
+    "entropy": "entropy",
+    "entropy_fraction": "entropy / ln n",
+    "max_weight": "max weight",
+    "one_hot_rows": "one-hot rows",
+    "first_key_weight": "weight on first key",
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of one head in both captures."""
+
+    name: StageName
+    state: State
+    says: str
+    change: float | None = None  # the difference over what rounding makes; None where it is not a number
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Means over rows of one head; None if no row sees two keys."""
+
+    multiplier: float  # of q·k as stored: fitted to evidence where it determines it, else what the file says
+    spread: float  # standard deviation of logits within a row
+    entropy: float  # nats
+    entropy_fraction: float | None
+    max_weight: float
+    one_hot_rows: float | None  # share
+    first_key_weight: float
+
+
+@dataclass(frozen=True)
+class HeadComparison:
+    """A head of the reference and the head of the other capture that it is compared with."""
+
+    layer: Layer
+    head: int
+    test_layer: Layer
+    test_head: int
+    stages: tuple[Stage, ...]  # one of each of STAGES, in this order
+    reference: Figures | None
+    test: Figures | None
+    divergence: float | None  # KL(reference ‖ test) of the weights in nats; None for different texts
+    changed_rows: float | None  # share of rows whose largest weight is on another key
+
+    @property
+    def first(self) -> Stage | None:
+        """The first stage that differs."""
+        return next((each for each in self.stages if each.state == "differs"), None)
+
+    @property
+    def change(self) -> float:
+        """How much attention changed: the divergence, else the change of entropy / ln n."""
+        if self.divergence is not None:
+            return self.divergence
+        if self.reference is None or self.test is None:
+            return 0.0
+        before, after = self.reference.entropy_fraction, self.test.entropy_fraction
+        return 0.0 if before is None or after is None else abs(after - before)
+
+    def difference(self, figure: str) -> float | None:
+        """Return test less reference of one of FIGURES, or their ratio for the multiplier."""
+        if self.reference is None or self.test is None:
+            return None
+        before: float | None = getattr(self.reference, figure)
+        after: float | None = getattr(self.test, figure)
+        if before is None or after is None:
+            return None
+        return after / before if figure == "multiplier" else after - before
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two heads to compare."""
+
+    layer: Layer
+    head: int
+    test_layer: Layer
+    test_head: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which heads of two captures are compared, and what is not."""
+
+    pairs: tuple[Pair, ...]
+    missing: tuple[str, ...]  # a sentence for what is in one capture only
+    notes: tuple[str, ...]  # everything that was assumed or left out
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All heads of two captures."""
+
+    heads: tuple[HeadComparison, ...]
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.missing) or any(each.first is not None for each in self.heads)
+
+    @property
+    def first(self) -> tuple[Stage, tuple[HeadComparison, ...]] | None:
+        """The first stage that differs in the first layer with a difference, and the heads in which it does."""
+        places = [
+            (each.layer.position, ORDER.index(stage.name)) for each in self.heads if (stage := each.first) is not None
+        ]
+        if not places:
+            return None
+        position, order = min(places)
+        heads = tuple(
+            each for each in self.heads if each.layer.position == position and each.stages[order].state == "differs"
+        )
+        return heads[0].stages[order], heads
+
+    @property
+    def by_change(self) -> tuple[HeadComparison, ...]:
+        """The heads, the most changed first."""
+        return tuple(sorted(self.heads, key=lambda each: -each.change))
+
+
+def heads_in_words(heads: Sequence[int]) -> str:
+    """Return `head 3`, `heads 0 to 5`, or `heads 0, 2, 7`."""
+    found = sorted(set(heads))
+    if len(found) == 1:
+        return f"head {found[0]}"
+    if found[-1] - found[0] == len(found) - 1 and len(found) > 2:
+        return f"heads {found[0]} to {found[-1]}"
+    return "heads " + ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")

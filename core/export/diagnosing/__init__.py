@@ -1,0 +1,1 @@
+"""Export what is found out about captured heads: verdicts, differences, findings, replayed rules."""

@@ -1,0 +1,168 @@
+"""attn-tui compare: the first stage of attention at which two captures differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ....core.captures.capture import Meaning
+from ...views.lines import Line, wrapped
+from ..command import Command, Given
+from ..output import Output, say, screen_glyphs
+from ..parser import Parser
+from ..progress import ProgressLine
+from .inspect import add_axes, add_mask_true, head_number
+
+if TYPE_CHECKING:
+    from ....core.captures.capture import Capture
+    from ....core.captures.reader import CaptureFile
+    from ....core.diagnosis.comparing.results import Comparison, HeadComparison
+
+_DIFFERENT = 1  # the exit code
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """The two files; without layer and head, every head of the reference is compared."""
+
+    reference: Path
+    test: Path
+    layer: str | None = None
+    head: int | None = None
+    axes: str | None = None
+    mask_true: Meaning | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    title = "heads"
+    parser.add("files", "reference", metavar="REF", help="the capture to compare with")
+    parser.add("files", "test", metavar="TEST", help="the capture to compare")
+    add_axes(parser)
+    add_mask_true(parser)
+    parser.add(title, "--layer", metavar="I", help="only this layer of the reference, by number or name")
+    parser.add(title, "--head", metavar="H", help="only this head of the reference; the first is 0")
+    parser.add_output()
+
+
+def _request(given: Given) -> CompareRequest:
+    return CompareRequest(
+        Path(given["reference"]),
+        Path(given["test"]),
+        given.get("layer"),
+        head_number(given["head"]) if "head" in given else None,
+        given.get("axes"),
+        given.get("mask_true"),
+    )
+
+
+def run(request: CompareRequest, output: Output) -> int:
+    """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
+    from ....core.captures.reader import open_capture
+    from ....core.export.diagnosing.compare import compare_csv, compare_json, compare_markdown
+
+    reference = open_capture(request.reference, request.axes, request.mask_true)
+    test = open_capture(request.test, request.axes, request.mask_true)
+    output.check((request.reference, request.test, *reference.files, *test.files))
+    messages = screen_glyphs(output.ascii_only)
+    for capture in (reference, test):
+        for note in capture.notes:
+            say(f"note: {capture.path.name}: {note}", messages)
+    found = compare_captures(reference, test, request.layer, request.head)
+    for note in found.notes:
+        say(f"note: {note}", messages)
+    output.emit(
+        {
+            "json": lambda: compare_json(reference, test, found),
+            "csv": lambda: compare_csv(found),
+            "markdown": lambda: compare_markdown(found, output.glyphs.say),
+            "table": lambda: _table(reference, test, found, output),
+        }
+    )
+    return _DIFFERENT if found.differs else 0
+
+
+def compare_captures(
+    reference: CaptureFile, test: CaptureFile, layer: str | None = None, head: int | None = None
+) -> Comparison:
+    """Compare heads of two captures; raise InputError if one cannot be read or nothing can be compared."""
+    from ....core.blas import one_blas_thread
+    from ....core.captures.files import CaptureError, plain
+    from ....core.diagnosis.comparing.compare import compare_heads, plan
+    from ....core.diagnosis.comparing.results import Comparison
+    from .inspect import chosen_heads
+
+    chosen = {(each.position, number) for each, number in chosen_heads(reference, layer, head)}
+    with ProgressLine("comparing") as progress, one_blas_thread():
+        whole = plan(reference, test)
+        pairs = [each for each in whole.pairs if (each.layer.position, each.head) in chosen]
+        if not pairs:
+            raise CaptureError(f"{plain(reference.path)} and {plain(test.path)}: no head is in both")
+        heads: list[HeadComparison] = []
+        for number, pair in enumerate(pairs):
+            progress.show(number / len(pairs))
+            heads.append(compare_heads(reference, test, pair))
+    found = Comparison(tuple(heads), whole.missing, whole.notes)
+    return found if layer is None and head is None else replace(found, missing=())
+
+
+def _table(reference: Capture, test: Capture, found: Comparison, output: Output) -> str:
+    from rich.text import Text
+
+    from ....core.captures.files import plain
+    from ...views.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
+    from ...views.lines import as_text
+    from ..printing import printed, title_lines
+
+    glyphs, width = output.glyphs, output.text_width
+    names = [plain(each.path.name) for each in (reference, test)]
+    words = [f"{names[0]} and {names[1]}", *(text for text in (test.model,) if text)]
+
+    def text(indent: int, sentence: str) -> list[Line]:
+        pad = " " * indent
+        return [((pad, "text"), *line) for line in wrapped(glyphs.say(sentence), width - indent)]
+
+    blank: Line = ()
+    lines: list[Line] = []
+    for sentence in sentences(found):
+        lines += text(0, sentence)
+    lines += [blank, *_said(stage_lines(found), glyphs.say)]
+    lines.append(((glyphs.say(LEGEND), "dim"),))
+    for number, (heading, explanation) in enumerate(reasons(found)):
+        lines += [] if number else [blank]
+        lines.append(((glyphs.say(heading), "text"),))
+        lines += text(4, explanation)
+    if most := change_lines(found):
+        lines += [blank, *_said(most, glyphs.say)]
+    return printed([title_lines(words, width, glyphs), Text(), as_text(lines)], output)
+
+
+def _said(lines: list[Line], say: Callable[[str], str]) -> list[Line]:
+    return [tuple((say(text), role) for text, role in line) for line in lines]
+
+
+COMMAND = Command(
+    usage="""attn-tui compare REF TEST [--layer I] [--head H] [--axes AXES]
+                        [--mask-true WORD] [--format FORMAT] [-o FILE]""",
+    description="""\
+Compare two captures of a model and name the first stage at which they differ,
+by layer and head: q·kᵀ, multiplier, soft-cap, bias, mask, sink, log-sum-exp,
+weights, values, output. q and k may be in another basis (rotated, permuted)
+and heads in another order: only their products count. Differences are judged
+against the rounding of the number formats. Where files have weights, lse or o
+and v, what was really done is compared; otherwise, what the files say. Of
+different texts, only what does not depend on them is compared. The exit status
+is 0 if nothing differs, 1 if something does, and 2 if a file cannot be read.
+docs/diagnose.md explains the stages.""",
+    examples="""\
+examples:
+  attn-tui compare reference.safetensors test.safetensors
+  attn-tui compare fp32.safetensors bf16.safetensors --layer 3
+  attn-tui compare old.npz new.npz --format json
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

@@ -1,0 +1,99 @@
+"""The comparison of two captures, as lines: what differs first, where, and which heads changed most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ...core.diagnosis.comparing.results import ORDER, STAGES, heads_in_words
+from ...core.export.diagnosing.compare import changed, shown, verdict
+from .lines import Line, line_width
+
+if TYPE_CHECKING:
+    from ...core.diagnosis.comparing.results import Comparison, HeadComparison, StageName
+
+_MOST = 10  # heads that are listed
+_FIGURES = ("multiplier", "spread", "entropy", "first_key_weight")
+_TITLES = ("σ in row", "entropy", "first key")
+
+
+def sentences(found: Comparison) -> list[str]:
+    """Return the verdict and everything that is in one capture only."""
+    return [*verdict(found), *found.missing]
+
+
+def stage_lines(found: Comparison) -> list[Line]:
+    """Return a table of layers and stages: how many heads differ, or ~ and how many follow from a difference."""
+    header = ["layer", *STAGES.values(), "median KL"]
+    lines: list[list[str]] = []
+    for heads in _layers(found):
+        cells = [_cell([each.stages[number].state for each in heads]) for number in range(len(ORDER))]
+        known = sorted(each.divergence for each in heads if each.divergence is not None)
+        lines.append([str(heads[0].layer.index), *cells, shown(known[len(known) // 2] if known else None)])
+    return _table(header, lines)
+
+
+LEGEND = "number: heads that differ   ~: heads that differ as a stage before does   =: same   blank: not compared"
+
+
+def reasons(found: Comparison) -> list[tuple[str, str]]:
+    """Return each first difference of a layer: the heads and the stage, and what differs there."""
+    result: list[tuple[str, str]] = []
+    for heads in _layers(found):
+        by_stage: dict[StageName, list[HeadComparison]] = {}
+        for each in heads:
+            if each.first is not None:
+                by_stage.setdefault(each.first.name, []).append(each)
+        for name in ORDER:
+            if name not in by_stage:
+                continue
+            alike = by_stage[name]
+            place = f"layer {alike[0].layer.index}, {heads_in_words([each.head for each in alike])}"
+            worst = max(alike, key=lambda each: each.change)
+            assert worst.first is not None
+            whose = "" if len(alike) == 1 else f"head {worst.head}: "
+            result.append((f"{place}  {STAGES[name]}", f"{whose}{worst.first.says}"))
+    return result
+
+
+def change_lines(found: Comparison) -> list[Line]:
+    """Return the heads that changed most; empty if none changed."""
+    most = [each for each in found.by_change if each.change > 0 or each.first is not None][:_MOST]
+    if not most:
+        return []
+    header = ["layer", "head", "first difference", "KL, nats", "other top key", "multiplier", *_TITLES]
+    lines: list[list[str]] = []
+    for each in most:
+        head = str(each.head) if each.head == each.test_head else f"{each.head} / {each.test_head}"
+        rows = "—" if each.changed_rows is None else f"{100 * each.changed_rows:.0f} % of rows"
+        first = "—" if each.first is None else STAGES[each.first.name]
+        cells = [str(each.layer.index), head, first, shown(each.divergence), rows, *changed(each, _FIGURES)]
+        lines.append(cells)
+    return _table(header, lines)
+
+
+def _layers(found: Comparison) -> list[list[HeadComparison]]:
+    by_layer: dict[int, list[HeadComparison]] = {}
+    for each in found.heads:
+        by_layer.setdefault(each.layer.position, []).append(each)
+    return [by_layer[position] for position in sorted(by_layer)]
+
+
+def _cell(states: list[str]) -> str:
+    count = Counter(states)
+    if count["differs"]:
+        return str(count["differs"])
+    if count["follows"]:
+        return f"~{count['follows']}"
+    return "=" if count["same"] else ""
+
+
+def _table(header: list[str], lines: list[list[str]]) -> list[Line]:
+    """Return lines with right-aligned columns."""
+    widths = [max(line_width(((row[i], "text"),)) for row in (header, *lines)) for i in range(len(header))]
+
+    def padded(cells: list[str]) -> str:
+        padding = [" " * (wide - line_width(((cell, "text"),))) for cell, wide in zip(cells, widths, strict=True)]
+        return "  ".join(pad + cell for pad, cell in zip(padding, cells, strict=True)).rstrip()
+
+    return [((padded(header), "label"),), *(((padded(line), "text"),) for line in lines)]
