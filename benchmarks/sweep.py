@@ -27,7 +27,7 @@ from attn_tui.core.arrays import FloatArray
 from attn_tui.core.grid import parse_grid
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.growing_scores import GrowingScores
-from attn_tui.core.lab.scoring import empty_tally
+from attn_tui.core.lab.scoring import columns_of, empty_tally
 from attn_tui.core.lab.sweep import regions, sweep
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
@@ -166,7 +166,7 @@ def statistics(p: Parameters, d_ks: Sequence[int]) -> None:
     drawn = np.random.default_rng(p.seed).standard_normal((p.batch, p.n_queries, p.n_keys), np.float32)
     scores = np.empty_like(drawn)
     for d_k in d_ks:
-        counts = empty_tally(replace(p, d_k=d_k))
+        counts = empty_tally(replace(p, d_k=d_k), columns_of(replace(p, d_k=d_k)))
         np.multiply(drawn, np.float32(math.sqrt(d_k)), out=scores)
         tally.add(counts, slice(0, p.batch), slice(0, p.n_queries), scores)
         tally.columns(counts, p.batch, unbiased=True)

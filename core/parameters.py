@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
 from .errors import ParameterError
-from .scales import SCALE_RULES, ScaleName, Setting, rules_that_need
+from .scales import SCALE_RULES, UNSCALED_RULES, ScaleName, Setting, rules_that_need
+from .setting_text import UNSCALED, Value, changes_in, text_of
 
-Value: TypeAlias = int | float | str
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
 MaskName = Literal["none", "causal"]
 MechanismName = Literal["dot_product", "additive", "cosine", "bilinear"]
@@ -38,6 +38,7 @@ class Parameters:
     std_k: float = 1.0
     correlation: float = 0.0
     scale: ScaleName = "sqrt_d_k"
+    against: str = UNSCALED
     multiplier: float = 1.0
     layer: int = 11
     position: int = 32_767
@@ -61,6 +62,8 @@ class Parameters:
         if self.arithmetic == "eager" and self.precision in FUSED_ONLY:
             word = choice_word(self.precision)
             raise ParameterError(f"arithmetic: must be fused with format {word}; no kernel rounds scores to it")
+        if self.against != UNSCALED:
+            setting_a(self)  # or raise
 
     @property
     def setting(self) -> Setting:
@@ -88,7 +91,7 @@ class Field:
     label: str  # in the parameter panel
     symbol: str  # in formulas
     help: str  # a sentence or two
-    kind: Literal["integer", "real", "choice"]
+    kind: Literal["integer", "real", "choice", "setting"]
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
@@ -107,6 +110,8 @@ class Field:
         """The accepted values, in words."""
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
+        if self.kind == "setting":
+            return "unscaled, a scale rule, a number, parameters as name=value, or these joined by commas"
         number = "a whole number" if self.kind == "integer" else "a number"
         if math.isinf(self.low):
             return number
@@ -117,6 +122,8 @@ class Field:
         """Raise ParameterError unless this value is accepted."""
         if self.kind == "choice":
             accepted = value in self.choices
+        elif self.kind == "setting":
+            accepted = value == UNSCALED or (isinstance(value, str) and bool(changes(value)))
         elif isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
             accepted = False
         else:
@@ -127,6 +134,8 @@ class Field:
     def parse(self, text: str) -> Value:
         """Return the value of typed text; raise ParameterError if it is not accepted."""
         text = text.strip()
+        if self.kind == "setting":
+            return text_of(changes(text), FIELDS)
         value: Value
         try:
             if self.kind == "integer":
@@ -164,6 +173,22 @@ class Field:
         return int(number) if self.kind == "integer" else number
 
 
+def changes(against: str) -> dict[str, Value]:
+    """Return the parameters in which A differs from B, by name; raise ParameterError if the text is not accepted."""
+    return {"scale": UNSCALED} if against == UNSCALED else changes_in(against, FIELDS)
+
+
+def setting_a(p: Parameters) -> Parameters:
+    """Return A's parameters; raise ParameterError if they contradict each other."""
+    found = changes(p.against)
+    if found.get("scale") == UNSCALED:
+        found["scale"] = UNSCALED_RULES[SCALE_RULES[p.scale].normalise]
+    try:
+        return replace(p, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
+    except ParameterError as error:
+        raise ParameterError(f"against: {error}") from None
+
+
 def rows_differ(p: Parameters, rule: ScaleName) -> bool:
     """Return whether each row has its own multiplier under a rule: it is of the keys it sees, and these differ."""
     return p.mask == "causal" and "n_keys" in SCALE_RULES[rule].by_row
@@ -182,8 +207,21 @@ def next_power_of_two(number: float, direction: Literal[-1, 1]) -> float:
 
 
 def _needed(name: str) -> Callable[[Parameters], bool]:
-    """Return whether the scale rule of the parameters depends on this field."""
-    return lambda p: p.scale in rules_that_need(name)
+    """Return whether the scale rule of A or B depends on this field of B."""
+
+    def needs(p: Parameters) -> bool:
+        rules = rules_that_need(name)
+        if p.scale in rules or p.against == UNSCALED:
+            return p.scale in rules
+        found = changes(p.against)
+        return name not in found and found.get("scale") in rules
+
+    return needs
+
+
+def _either_normalises(p: Parameters) -> bool:
+    """Return whether the scale rule of A or B normalises q and k."""
+    return any(SCALE_RULES[each.scale].normalise != "none" for each in (p, setting_a(p)))
 
 
 def _users(name: str) -> str:
@@ -225,8 +263,14 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "scale", "scale", "c",
-        "The rule for the multiplier of the scaled column. The unscaled column always has multiplier 1.",
+        "The rule for the multiplier of column B.",
         "choice", choices=tuple(SCALE_RULES), group="attention",
+    ),
+    Field(
+        "against", "against", "A",
+        "What column A is: B with another scale rule, other parameters, or both, such as none, components=laplace or "
+        "d_k,precision=bfloat16. unscaled is multiplier 1, with q and k normalised as B's rule does.",
+        "setting", group="attention",
     ),
     Field(
         "multiplier", "multiplier", "c",
@@ -260,7 +304,7 @@ FIELDS: tuple[Field, ...] = (
         "The learned gain of QK-norm under scale rules that normalise q and k: every normalised query and key is "
         "multiplied by it, so scores are by g². It starts at 1; trained heads have one for each component.",
         "real", 1e-3, 100, step=0.1, group="attention",
-        applies=lambda p: SCALE_RULES[p.scale].normalise != "none",
+        applies=_either_normalises,
     ),
     Field(
         "mask", "mask", "M",

@@ -287,12 +287,26 @@ _NORMALISED = (
         short="LN 1/√d_k",
     ),
     ScaleRule(
+        "layer_norm_none", "1, LayerNorm", lambda s: 1.0, (),
+        "no known model; what the rule above does without its multiplier",
+        "Dehghani et al. 2023, arXiv 2302.05442, without the scale",
+        normalise="layer_norm",
+        short="LN × 1",
+    ),
+    ScaleRule(
         "cosine_sqrt_d_k", "√d_k·cos(q, k)", lambda s: math.sqrt(s.d_k), ("d_k",),
         "nGPT, with a learned gain for each component",
         "Loshchilov et al. 2024, arXiv 2410.01131; NVIDIA/ngpt, model.py",
         normalise="l2",
         note="The same as 1/√d_k with rms of q, k, apart from learned gains",
         short="√d_k·cos",
+    ),
+    ScaleRule(
+        "cosine_1", "cos(q, k)", lambda s: 1.0, (),
+        "Neural Turing Machines, whose heads address memory by cosine, at key strength 1",
+        "Graves et al. 2014, arXiv 1410.5401, section 3.3.1",
+        normalise="l2",
+        note="Logits between −1 and 1 leave attention nearly uniform",
     ),
     ScaleRule(
         "cosine_10", "10·cos(q, k)", lambda s: 10.0, (),
@@ -332,3 +346,7 @@ _CUSTOM = ScaleRule(
 SCALE_RULES: dict[str, ScaleRule] = {
     rule.name: rule for rule in (*_OF_D_K, *_FIXED, *_OF_CONTEXT, *_NORMALISED, _CUSTOM)
 }
+# The rule with multiplier 1 for each way to normalise q and k.
+UNSCALED_RULES: dict[Normalise, ScaleName] = {
+    "none": "none", "rms": "rms_none", "layer_norm": "layer_norm_none", "l2": "cosine_1",
+}  # fmt: skip

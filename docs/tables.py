@@ -11,7 +11,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import MEANINGS
 
 PAGE = Path(__file__).with_name("json.md")
-TYPES = {"integer": "integer", "real": "number", "choice": "string"}
+TYPES = {"integer": "integer", "real": "number", "choice": "string", "setting": "string"}
 
 
 def renewed(page: str) -> str:

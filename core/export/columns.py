@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..against import words
 from ..scales import SCALE_RULES
 from ..statistics.catalogue import STATISTICS, Statistic
+from ..statistics.column_names import is_unscaled
 from ..statistics.measurement import Column, Estimate
 from ..theory.prediction import status_given
 from .formats import NONE, Say, digits, escaped, existing, marked_table
@@ -14,6 +16,7 @@ from .formats import NONE, Say, digits, escaped, existing, marked_table
 if TYPE_CHECKING:
     from ..theory.prediction import Freezing, PredictedColumn
 
+OF_ALL_COLUMNS = ("scale", "multiplier", "against")  # parameters that are not cells of a CSV line: COLUMN says them
 COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")  # CSV headers for one value of a column
 # CSV headers for its exact value, and in JSON, the arithmetic of theory: exact, whatever the number format.
 THEORY = ("theory", "theory_arithmetic")
@@ -21,8 +24,9 @@ THEORY_ARITHMETIC = "exact"
 
 
 def column_json(column: Column) -> dict[str, Any]:
-    """Return the scale and the measured values."""
+    """Return the scale, the parameters that other columns do not share, and the measured values."""
     return {
+        **({"apart": dict(column.apart)} if column.apart else {}),
         "scale": {"rule": column.rule, "multiplier": column.multiplier},
         "measured": {name: estimate_json(estimate) for name, estimate in column.measured.items()},
     }
@@ -93,11 +97,12 @@ def _line_of_words(label: str, words: Sequence[str | None], theory: bool, say: S
 
 
 def _title(column: Column) -> str:
-    """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k)` or `the file's × 0.1768`."""
-    word = {"none": "unscaled", "file": "the file's"}.get(column.rule, "scaled")
+    """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k), bfloat16` or `the file's × 0.1768`."""
+    word = "the file's" if column.rule == "file" else "unscaled" if is_unscaled(column) else "scaled"
     title = f"{word} × {digits(column.multiplier)}"
     named = column.rule not in ("none", "file", "custom")
-    return f"{title} ({SCALE_RULES[column.rule].label})" if named else title
+    title = f"{title} ({SCALE_RULES[column.rule].label})" if named else title
+    return f"{title}, {words(column.apart)}" if words(column.apart) else title
 
 
 def statistic_name(statistic: Statistic) -> str:

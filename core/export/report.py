@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..against import settings
 from ..parameters import FIELDS, Parameters
 from ..statistics.measurement import Measurement
 from ..theory.prediction import status_given
-from .columns import COLUMN, THEORY, THEORY_ARITHMETIC, column_json, freezing_json, statistics_table, values
+from .columns import (
+    COLUMN,
+    OF_ALL_COLUMNS,
+    THEORY,
+    THEORY_ARITHMETIC,
+    column_json,
+    freezing_json,
+    statistics_table,
+    values,
+)
 from .formats import Say, csv_text, escaped, existing, json_text, version
 from .words import parameter_words, theory_title
 
@@ -40,12 +50,12 @@ def report_json(measurement: Measurement[Parameters], prediction: Prediction) ->
 
 
 def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> str:
-    """Return a line for each value. Every line contains the parameters, so files can be concatenated."""
-    p = measurement.subject
-    asked = {field.name: getattr(p, field.name) for field in FIELDS if field.name not in ("scale", "multiplier")}
+    """Return a line for each value. Every line contains its column's parameters, so files can be concatenated."""
+    sides = settings(measurement.subject)
+    asked = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
     lines: list[list[Any]] = []
-    for column, exact in zip(measurement.columns, prediction.columns, strict=True):
-        place = [*asked.values(), column.rule, column.multiplier]
+    for p, column, exact in zip(sides, measurement.columns, prediction.columns, strict=True):
+        place = [*(getattr(p, name) for name in asked), column.rule, column.multiplier]
         lines += [[*place, *value, existing(exact.values[value[0]]), THEORY_ARITHMETIC] for value in values(column)]
     return csv_text([*asked, *COLUMN, *THEORY], lines)
 
@@ -53,5 +63,7 @@ def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> 
 def report_markdown(measurement: Measurement[Parameters], prediction: Prediction, say: Say = str) -> str:
     """Return the parameters and a table with theory beside every column."""
     words = ", ".join(parameter_words(measurement.subject))
-    table = statistics_table(measurement.columns, say, prediction.columns, theory_title([measurement.subject]))
+    table = statistics_table(
+        measurement.columns, say, prediction.columns, theory_title(settings(measurement.subject))
+    )
     return f"Parameters: {escaped(words, say)}\n\n{table}"

@@ -15,7 +15,7 @@ from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
 from ..statistics.status import Status
 from ..theory.prediction import status_given
-from .columns import cell, estimate_json, existing_pair, freezing_json
+from .columns import OF_ALL_COLUMNS, cell, estimate_json, existing_pair, freezing_json
 from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_page, version
 from .words import notable_words
 
@@ -98,9 +98,7 @@ def rules_json(rules: RulesResult) -> str:
 def rules_csv(rules: RulesResult) -> str:
     """Return a line for each rule: the parameters, multiplier, each value with its standard error, and the curve."""
     asked = {
-        field.name: getattr(rules.parameters, field.name)
-        for field in FIELDS
-        if field.name not in ("scale", "multiplier")
+        field.name: getattr(rules.parameters, field.name) for field in FIELDS if field.name not in OF_ALL_COLUMNS
     }
     header = [*asked, "rule", "multiplier"]
     for name in MEASURED:
@@ -131,7 +129,7 @@ def rules_markdown(rules: RulesResult, say: Say = str) -> str:
 
 def rules_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str]:
     """Return `d_k 64`, …: the parameters that all rules share, if in `always` or not at their default."""
-    return notable_words(p, [name for name in FIELD if name not in (*SETTINGS, "scale")], always)
+    return notable_words(p, [name for name in FIELD if name not in (*SETTINGS, "scale", "against")], always)
 
 
 def remarks(rules: RulesResult) -> list[str]:

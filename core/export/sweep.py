@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..against import settings
 from ..parameters import FIELD, FIELDS, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
+from ..statistics.column_names import column_names
 from ..statistics.measurement import Column, Estimate
 from ..theory.prediction import status_given
-from .columns import COLUMN, THEORY, THEORY_ARITHMETIC, cell, column_json, existing_pair, freezing_json
+from .columns import (
+    COLUMN,
+    OF_ALL_COLUMNS,
+    THEORY,
+    THEORY_ARITHMETIC,
+    cell,
+    column_json,
+    existing_pair,
+    freezing_json,
+)
 from .formats import Say, csv_text, existing, json_text, markdown_page, version
 from .words import notable_words, parameter_word, theory_title
 
@@ -64,6 +75,12 @@ class SweepResult:
         return self.statistics or [s.name for s in STATISTICS if not s.optional or s.name in self.shown]
 
     @property
+    def names(self) -> Sequence[str]:
+        """The short names of both columns; A and B if they change from point to point."""
+        each = {tuple(column_names(point.measurement.columns)) for point, _ in self.points}
+        return next(iter(each)) if len(each) == 1 else ("A", "B")
+
+    @property
     def fixed(self) -> Mapping[str, Value]:
         """The parameters that are the same at every point; with a target, `batch` is the draws of one batch."""
         swept = {"d_k"} | ({self.vary[0]} if self.vary else set[str]())
@@ -115,12 +132,13 @@ def sweep_csv(sweep: SweepResult) -> str:
     `batch` is the number of draws of the point.
     """
     names = sweep.written
-    asked = [field.name for field in FIELDS if field.name not in ("scale", "multiplier")]
+    asked = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
     lines: list[list[Any]] = []
     for point, prediction in sweep.points:
         reached = None if sweep.target is None else point.reached
-        place = [getattr(point.parameters, name) for name in asked]
-        for column, exact in zip(point.measurement.columns, prediction.columns, strict=True):
+        sides = settings(point.parameters)
+        for p, column, exact in zip(sides, point.measurement.columns, prediction.columns, strict=True):
+            place = [getattr(p, name) for name in asked]
             for name in names:
                 numbers = [*existing_pair(column.measured[name]), existing(exact.values[name])]
                 lines.append([*place, column.rule, column.multiplier, name, *numbers, THEORY_ARITHMETIC, reached])
@@ -130,8 +148,9 @@ def sweep_csv(sweep: SweepResult) -> str:
 def sweep_markdown(sweep: SweepResult, say: Say = str) -> str:
     """Return a page with a line for each point."""
     statistics = [STATISTIC[name] for name in sweep.shown]
-    theory = theory_title(point.parameters for point, _ in sweep.points)
-    columns = ("unscaled", theory, "scaled", theory)
+    theory = theory_title(each for point, _ in sweep.points for each in settings(point.parameters))
+    names = sweep.names
+    columns = (names[0], theory, names[1], theory)
     header = [*place_titles(sweep), *(f"{s.label}, {c}" for s in statistics for c in columns)]
     lines: list[list[str]] = []
     for point, prediction in sweep.points:
@@ -180,4 +199,4 @@ def remarks(sweep: SweepResult) -> list[str]:
 
 def _only(column: Column, names: Sequence[str]) -> Column:
     """Return the column with only these statistics."""
-    return Column(column.rule, column.multiplier, {name: column.measured[name] for name in names}, column.histograms)
+    return replace(column, measured={name: column.measured[name] for name in names})

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ..parameters import FIELD, FIELDS, ROUNDED, Field, Parameters, choice_word
+from ..against import against_word
+from ..parameters import FIELD, FIELDS, ROUNDED, UNSCALED, Field, Parameters, choice_word
 from ..scales import SCALE_RULES
 
 
 def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) -> list[str]:
     """Return `d_k 64`, `keys 128`, … for the given fields that have an effect."""
-    return [f"{field.label} {parameter_word(field, parameters)}" for field in fields if field.applies(parameters)]
+    shown = [
+        f for f in fields if f.applies(parameters) and not (f.name == "against" and parameters.against == UNSCALED)
+    ]
+    return [f"{field.label} {parameter_word(field, parameters)}" for field in shown]
 
 
 def notable_words(parameters: Parameters, names: Iterable[str], always: Collection[str]) -> list[str]:
@@ -30,4 +34,6 @@ def parameter_word(field: Field, parameters: Parameters) -> str:
     value = getattr(parameters, field.name)
     if field.name == "scale":
         return SCALE_RULES[value].label
+    if field.name == "against":
+        return against_word(parameters)
     return choice_word(value) if field.kind == "choice" else field.format(value)

@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..parameters import Parameters
+from ..against import apart, settings, share_scores
+from ..parameters import Parameters, ScaleName, Value
 from ..statistics import tally
 from ..statistics.measurement import Column, Measurement
 from . import one_pass, two_pass
 from .numerics import Numerics, numerics
 from .rare_draws import with_rough_errors
-from .sampling import Draws
-from .scoring import empty_tally, fits, grow, is_one_pass, rules_of, weights_of
+from .sampling import Draws, drawn_from
+from .scoring import RuleColumn, columns_of, columns_under, empty_tally, fits, grow, is_one_pass, sides, weights_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +24,28 @@ class RunStep:
     """The progress of a run and its result so far."""
 
     fraction: float  # of the work done, 0 to 1
-    parameters: Parameters
+    parameters: Parameters  # of the columns being measured
     tallies: Sequence[tally.Tally]  # one for all columns, or one for each
     multipliers: Sequence[float]  # of the columns
     draws: float  # draws done; a fraction means that one is done in part
     numerics: Numerics | None  # None if the components are too large to keep
+    earlier: tuple[Column, ...] = ()  # columns that are complete
+    later: bool = False  # whether columns are still missing
+    subject: Parameters | None = None  # of the whole measurement, if it is not `parameters`
+    apart: Sequence[Mapping[str, Value]] = ()  # of each column of the result, what it does not share with the others
 
     def measurement(self) -> Measurement[Parameters] | None:
         """Return the result so far; None during a draw, and before the second: one draw has no standard error."""
         draws = int(self.draws)
-        if draws < 2 or draws != self.draws:
+        if draws < 2 or draws != self.draws or self.later:
             return None
+        columns, p = self.columns(draws), self.subject or self.parameters
+        if self.apart:
+            columns = tuple(replace(column, apart=own) for column, own in zip(columns, self.apart, strict=True))
+        return Measurement(p, draws, p.batch, columns)
+
+    def columns(self, draws: int) -> tuple[Column, ...]:
+        """Return the columns after this many draws, the complete ones first."""
         found = [column for kept in self.tallies for column in tally.columns(kept, draws, unbiased=True)]
         columns: list[Column] = []
         for index, (column, c) in enumerate(zip(found, self.multipliers, strict=True)):
@@ -42,11 +54,11 @@ class RunStep:
                 measured |= self.numerics.estimates(index, draws)
             column = replace(column, multiplier=c, measured=measured)
             columns.append(with_rough_errors(self.parameters, column, draws))
-        return Measurement(self.parameters, draws, self.parameters.batch, tuple(columns))
+        return (*self.earlier, *columns)
 
 
 def run(parameters: Parameters, draws: Draws | None = None, full: bool = True) -> Measurement[Parameters]:
-    """Return the complete measurement; raise ParameterError if the scale rule has no multiplier at this d_k."""
+    """Return the complete measurement; raise ParameterError if a scale rule has no multiplier at this d_k."""
     for step in stream(parameters, draws, full):
         if step.fraction == 1:
             result = step.measurement()
@@ -56,28 +68,51 @@ def run(parameters: Parameters, draws: Draws | None = None, full: bool = True) -
 
 
 def stream(
-    parameters: Parameters, draws: Draws | None = None, full: bool = True, names: Sequence[str] = ()
+    parameters: Parameters, draws: Draws | None = None, full: bool = True, names: Sequence[ScaleName] = ()
 ) -> Iterator[RunStep]:
     """Yield the steps of a run, all of them short; the last has fraction 1.
 
     `draws` keeps components from one run to the next. Without `full`, the statistics of gradients and of the number
-    format are left out, which halves the time. `names` are the rules of the columns, by default unscaled and the
-    chosen one; a column does not depend on the others. Raise ParameterError as `run` does.
+    format are left out, which halves the time. `names` are the rules of the columns; by default they are A and B. A
+    column does not depend on the others, except that all have the same draws where their laws and numbers of keys are
+    the same. Raise ParameterError as `run` does.
     """
     p, draws = parameters, draws or Draws()
-    rules = rules_of(p, names)
-    multipliers = [c for _, c in rules]
+    if names:
+        return _together(p, draws, full, columns_under(p, names))
+    steps = _together(p, draws, full, columns_of(p)) if share_scores(p) else _in_turn(p, draws, full)
+    own = apart(p)
+    return (replace(step, apart=own) for step in steps) if any(own) else steps
+
+
+def _in_turn(p: Parameters, draws: Draws, full: bool) -> Iterator[RunStep]:
+    """Yield the steps of A, then those of B."""
+    a, b = settings(p)
+    columns = [columns_under(each, [each.scale]) for each in (a, b)]
+    same = drawn_from(a, sides(a)) == drawn_from(b, sides(b))
+    done: tuple[Column, ...] = ()
+    for step in _together(a, draws if same else draws.other, full, columns[0]):
+        yield replace(step, fraction=step.fraction / 2, later=True, subject=p)
+        if step.fraction == 1:
+            done = step.columns(p.batch)
+    for step in _together(b, draws, full, columns[1]):
+        yield replace(step, fraction=(1 + step.fraction) / 2, earlier=done, subject=p)
+
+
+def _together(p: Parameters, draws: Draws, full: bool, columns: Sequence[RuleColumn]) -> Iterator[RunStep]:
+    """Yield the steps of columns that share their scores."""
+    multipliers = [column.multiplier for column in columns]
     made, rough = 0.0, None
     if fits(p):
         made = 0.5
         for fraction in grow(p, draws, full):
             yield RunStep(made * fraction, p, (), multipliers, 0, None)
-        rough = numerics(p, draws, weights_of(p), rules) if full else None
-    if is_one_pass(p, names):
-        kept = empty_tally(p, names)
+        rough = numerics(p, draws, weights_of(p), columns) if full else None
+    if is_one_pass(p, [column.rule for column in columns]):
+        kept = empty_tally(p, columns)
         work = one_pass.from_cache(p, draws, kept, full) if made else one_pass.draw_by_draw(p, kept, full)
         for fraction, done in work:
             yield RunStep(made + (1 - made) * fraction, p, (kept,), multipliers, done, rough)
     else:
-        for fraction, done, tallies in two_pass.stream(p, draws, full, rules):
+        for fraction, done, tallies in two_pass.stream(p, draws, full, columns):
             yield RunStep(made + (1 - made) * fraction, p, tallies, multipliers, done, rough)

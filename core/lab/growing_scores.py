@@ -14,7 +14,7 @@ from ..arrays import FloatArray
 from ..parameters import Parameters
 from ..statistics import tally
 from .sampling import CHUNK, Side, chunks, components
-from .scoring import empty_tally, factors_of, hidden
+from .scoring import columns_of, empty_tally, factors_of, hidden
 
 # Fewer new columns than this are not stored in the scores, but added again at the next point: that costs no more, and
 # saves writing the scores back.
@@ -124,7 +124,7 @@ def advance(part: GrowingScores, d_k: int, wanted: bool) -> tuple[GrowingScores,
         part.grow(d_k)
         return part, None
     p = replace(part.parameters, d_k=d_k)
-    kept = empty_tally(p)
+    kept = empty_tally(p, columns_of(p))
     for piece in part.at(d_k):
         tally.add(kept, piece.draws, piece.rows, piece.scores, hidden(p, piece.rows), piece.of_query)
     kept.scratch.clear()

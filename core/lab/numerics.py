@@ -19,7 +19,17 @@ from ..parameters import ROUNDED, Parameters
 from ..scales import SCALE_RULES, Normalise
 from ..statistics.measurement import Estimate
 from .sampling import Draws
-from .scoring import factors_of_rows, kept_draws, rows_of, sampled_rows, sides, sink_of, vectors_of, with_norm
+from .scoring import (
+    RuleColumn,
+    factors_of_rows,
+    kept_draws,
+    rows_of,
+    sampled_rows,
+    sides,
+    sink_of,
+    vectors_of,
+    with_norm,
+)
 
 # The sample: at most ENTRIES scores, in whole rows spread evenly over each of at most DRAWS draws.
 ENTRIES = 1 << 15
@@ -51,8 +61,8 @@ def _estimate(values: FloatArray) -> Estimate:
     return Estimate(float(values.mean()), stderr)
 
 
-def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tuple[str, float]]) -> Numerics:
-    """Compare each column, a rule and its multiplier, in the chosen format with the same in float64.
+def numerics(p: Parameters, draws: Draws, weights: Weights, columns: Sequence[RuleColumn]) -> Numerics:
+    """Compare each column in the chosen format with the same in float64.
 
     `draws` must hold all components.
     """
@@ -68,11 +78,11 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, rules: Sequence[tupl
         few = chosen
     q, k = vectors_of(p, [q, *others])
     visible = p.n_keys if unseen is None else np.count_nonzero(~unseen, axis=-1)
-    found = np.empty((len(rules), len(names), count))
+    found = np.empty((len(columns), len(names), count))
     made: dict[Normalise, tuple[FloatArray, FloatArray]] = {}  # unscaled scores in float64 and in the format
-    for number, (name, c) in enumerate(rules):
-        how = SCALE_RULES[name].normalise
-        factors = rows_of(factors_of_rows(p, name, c), chosen)
+    for number, column in enumerate(columns):
+        how = SCALE_RULES[column.rule].normalise
+        factors = rows_of(factors_of_rows(p, column), chosen)
         if how not in made:
             queries, keys = (with_norm(p, side, how) for side in (q, k))
             exact = scores(queries[:, few].astype(np.float64), keys.astype(np.float64), p.mechanism, weights)

@@ -22,7 +22,7 @@ SORTABLE = ("rule", "multiplier", *MEASURED)
 # The parameters that only some rules depend on.
 SETTINGS = ("layer", "position", "context_factor", "multiplier", "temperature", "norm_gain")
 # The parameters that the comparison of mechanisms ignores.
-NOT_OF_MECHANISMS = ("d_k", "mechanism", "scale", *SETTINGS, "softcap", "d_v")
+NOT_OF_MECHANISMS = ("d_k", "mechanism", "scale", "against", *SETTINGS, "softcap", "d_v")
 
 
 Found = TypeVar("Found", covariant=True)

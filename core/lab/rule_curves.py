@@ -29,7 +29,17 @@ from ..parameters import ROUNDED, Parameters, rows_differ
 from ..scales import SCALE_RULES, Normalise, multiplier
 from .results import RULES, RuleCurves, Step, fault_of
 from .sampling import chunks, components
-from .scoring import dtype_of, factors_of_rows, learned_weights, rows_of, sampled_rows, sides, sink_of, vectors_of
+from .scoring import (
+    RuleColumn,
+    dtype_of,
+    factors_of_rows,
+    learned_weights,
+    rows_of,
+    sampled_rows,
+    sides,
+    sink_of,
+    vectors_of,
+)
 from .two_pass import raw_scores
 
 # The sample: at most ENTRIES scores at each d_k, of at most DRAWS draws with at most COMPONENTS components.
@@ -94,7 +104,7 @@ def _entropies(
         if fault_of(p, rule):
             continue
         how, c = SCALE_RULES[rule].normalise, multiplier(rule, p.setting)
-        factors = rows_of(factors_of_rows(p, rule, c), chosen)
+        factors = rows_of(factors_of_rows(p, RuleColumn(rule, c, p.setting)), chosen)
         if how not in made:
             made[how] = raw_scores(p, q, k, how, weights)[0]
             if not p.softcap and p.precision not in ROUNDED:

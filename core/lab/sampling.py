@@ -104,6 +104,11 @@ class Draws:
         """The values and upstream gradients drawn so far: they are d_v wide, not d_k."""
         return Draws()
 
+    @cached_property
+    def other(self) -> Draws:
+        """The components of a second setting, whose law or number of keys differs."""
+        return Draws()
+
     def grow(self, p: Parameters, sides: tuple[Side, ...]) -> Iterator[float]:
         """Draw the missing ones of d_k components, yielding the finished fraction after each piece of work."""
         key = drawn_from(p, sides)

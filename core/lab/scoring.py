@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,8 @@ from ..attention.normalise import normalised
 from ..attention.precision import stored_weights
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
-from ..parameters import ROUNDED, Parameters, rows_differ
-from ..scales import SCALE_RULES, Normalise, multiplier, row_multiplier
+from ..parameters import ROUNDED, Parameters, rows_differ, setting_a
+from ..scales import SCALE_RULES, Normalise, ScaleName, Setting, multiplier, row_multiplier
 from ..statistics import tally
 from ..statistics.histogram import Axis
 from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
@@ -29,13 +30,30 @@ _AXIS = 8
 LOSS: tuple[Side, ...] = ("value", "upstream")
 
 
-def columns_of(p: Parameters) -> tuple[str, ...]:
-    """Return the default rules of the columns: unscaled, and the chosen one."""
-    return ("none", p.scale)
+class RuleColumn(NamedTuple):
+    """A column: a scale rule, its multiplier, and the setting that the multiplier depends on."""
+
+    rule: ScaleName
+    multiplier: float
+    setting: Setting
 
 
-def is_one_pass(p: Parameters, names: Sequence[str] = ()) -> bool:
-    """Return whether logits are multiples of one dot product under these rules, by default those of `columns_of`.
+def columns_of(p: Parameters) -> list[RuleColumn]:
+    """Return the columns of A and B, which share their scores; raise ParameterError if a rule has no multiplier."""
+    return [_column(each.scale, each.setting) for each in (setting_a(p), p)]
+
+
+def columns_under(p: Parameters, names: Sequence[ScaleName]) -> list[RuleColumn]:
+    """Return a column for each of these rules; raise ParameterError if a rule has no multiplier."""
+    return [_column(name, p.setting) for name in names]
+
+
+def _column(rule: ScaleName, setting: Setting) -> RuleColumn:
+    return RuleColumn(rule, multiplier(rule, setting), setting)
+
+
+def is_one_pass(p: Parameters, names: Sequence[ScaleName]) -> bool:
+    """Return whether logits are multiples of one dot product under these rules.
 
     Its moments are known before anything is drawn.
     """
@@ -43,21 +61,16 @@ def is_one_pass(p: Parameters, names: Sequence[str] = ()) -> bool:
         p.mechanism == "dot_product"
         and p.softcap == 0
         and p.precision not in ROUNDED
-        and all(SCALE_RULES[name].normalise == "none" and not rows_differ(p, name) for name in names or columns_of(p))
+        and all(SCALE_RULES[name].normalise == "none" and not rows_differ(p, name) for name in names)
     )
 
 
-def rules_of(p: Parameters, names: Sequence[str] = ()) -> list[tuple[str, float]]:
-    """Return the columns as pairs of a rule's name and its multiplier; raise ParameterError if a rule has none."""
-    return [(name, multiplier(name, p.setting)) for name in names or columns_of(p)]
-
-
-def factors_of_rows(p: Parameters, name: str, c: float) -> FloatArray:
-    """Return the multipliers (queries or 1, 1) of the rows under a rule whose multiplier for all keys is c."""
-    if not rows_differ(p, name):
-        return np.array([[c]])
+def factors_of_rows(p: Parameters, column: RuleColumn) -> FloatArray:
+    """Return the multipliers (queries or 1, 1) of the rows of a column."""
+    if not rows_differ(p, column.rule):
+        return np.array([[column.multiplier]])
     seen = np.minimum(np.arange(p.n_queries) + 1, p.n_keys)
-    own = {n: row_multiplier(name, replace(p.setting, n_keys=n)) for n in sorted({*seen.tolist()})}
+    own = {n: row_multiplier(column.rule, replace(column.setting, n_keys=n)) for n in sorted({*seen.tolist()})}
     return np.array([[own[n]] for n in seen.tolist()])
 
 
@@ -66,9 +79,10 @@ def rows_of(factors: FloatArray, rows: slice | npt.NDArray[np.intp]) -> FloatArr
     return factors if len(factors) == 1 else factors[rows]
 
 
-def empty_tally(p: Parameters, names: Sequence[str] = ()) -> tally.Tally:
-    """Return an empty tally for a one-pass measurement; raise ParameterError as `rules_of` does."""
-    rules, reach = rules_of(p, names), _AXIS * score_reach(p) or 1.0
+def empty_tally(p: Parameters, columns: Sequence[RuleColumn]) -> tally.Tally:
+    """Return an empty tally for a one-pass measurement of these columns."""
+    reach = _AXIS * score_reach(p) or 1.0
+    rules = [(column.rule, column.multiplier) for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
     return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024), sink_of(p))
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
+from ..against import settings, share_scores
 from ..blas import one_blas_thread
 from ..errors import InputError
 from ..parameters import FIELD, Parameters, Value
@@ -105,12 +106,14 @@ def _check(grid: list[int], questions: list[Parameters]) -> None:
     for d_k in grid:
         FIELD["d_k"].check(d_k)
         for p in questions:
-            multiplier(p.scale, replace(p.setting, d_k=d_k))
+            for each in settings(replace(p, d_k=d_k)):
+                multiplier(each.scale, each.setting)
 
 
 def nests(parameters: Parameters) -> bool:
     """Return whether scores can grow from one d_k to the next; otherwise every point is a separate run."""
-    return is_one_pass(parameters) and parameters.precision == "float32"
+    p = parameters
+    return share_scores(p) and is_one_pass(p, [each.scale for each in settings(p)]) and p.precision == "float32"
 
 
 def _stream(

@@ -23,6 +23,7 @@ from ..statistics.survey import Survey
 from .sampling import Draws
 from .scoring import (
     LOSS,
+    RuleColumn,
     factors_of_rows,
     fits,
     hidden,
@@ -64,13 +65,13 @@ class Group:
 
 
 def stream(
-    p: Parameters, draws: Draws, gradients: bool, rules: Sequence[tuple[str, float]]
+    p: Parameters, draws: Draws, gradients: bool, asked: Sequence[RuleColumn]
 ) -> Iterator[tuple[float, float, Sequence[tally.Tally]]]:
     """Yield the finished fraction, the draws done and, in the second pass, the tally of each column.
 
-    `rules` are the columns, each with its multiplier. If all components fit, `draws` must hold them.
+    `asked` are the columns. If all components fit, `draws` must hold them.
     """
-    columns = [Column(name, factors_of_rows(p, name, c), SCALE_RULES[name].normalise) for name, c in rules]
+    columns = [Column(each.rule, factors_of_rows(p, each), SCALE_RULES[each.rule].normalise) for each in asked]
     weights = learned_weights(p)
     how: list[Normalise] = [column.normalisation for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)

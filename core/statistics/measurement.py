@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+from ..parameters import Value
 
 if TYPE_CHECKING:  # views import these types before NumPy is loaded
     from .histogram import Histogram
@@ -40,6 +42,9 @@ class Column:
     multiplier: float
     measured: Mapping[str, Estimate]  # by name, in the order of STATISTICS
     histograms: Mapping[HistogramName, Histogram]  # "gradient" if gradients are measured
+    # The values of the parameters in which columns differ, other than those of the scale rule; and `normalise`, if
+    # an unscaled column leaves q and k as they are drawn beside one whose rule normalises them.
+    apart: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from ..against import settings
 from ..parameters import ROUNDED, Parameters
 from ..statistics.measurement import Column, Measurement
-from .predict import predict, score_curve
+from .predict import predict, score_curves
 from .prediction import PredictedColumn, Prediction, Theory
 
 
 def theory_of(measurement: Measurement[Parameters]) -> Theory:
     """Return the theory for a measurement's parameters, and the measurement's deviations from it."""
     prediction = predict(measurement.subject)
-    return Theory(prediction, deviations(measurement, prediction), score_curve(measurement.subject))
+    return Theory(prediction, deviations(measurement, prediction), score_curves(measurement.subject))
 
 
 def deviations(
@@ -26,10 +27,10 @@ def deviations(
     deviate of the same probability. None means that no comparison is possible. In formats below 32 bits that applies
     to all statistics: theory assumes exact arithmetic.
     """
-    p = measurement.subject
+    subject = measurement.subject
     return tuple(
         {name: _deviation(name, measured, predicted, p, measurement.draws) for name in measured.measured}
-        for measured, predicted in zip(measurement.columns, prediction.columns, strict=True)
+        for measured, predicted, p in zip(measurement.columns, prediction.columns, settings(subject), strict=True)
     )
 
 

@@ -14,8 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..against import settings, share_scores
 from ..arrays import FloatArray
-from ..parameters import MaskName, Parameters, ScaleName
+from ..parameters import MaskName, Parameters
 from ..scales import multiplier
 from ..statistics.catalogue import DEAD, STATISTICS
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
@@ -32,27 +33,49 @@ def predict(parameters: Parameters) -> Prediction:
     The prediction assumes exact arithmetic, whatever number format is measured. It takes a millisecond; the first one
     for a number of keys outside KEPT_CURVES takes a tenth of a second.
     """
-    p = parameters
-    moments, within = score_moments(p), share_within(p, 3)
-    rows = _rows(p)
-    rules: tuple[ScaleName, ...] = ("none", p.scale)
-    multipliers = [multiplier(rule, p.setting) for rule in rules]
-    columns = tuple(
-        PredictedColumn(
-            rule,
-            c,
-            _values(c, p, moments, within, rows) if is_plain(p, rule) else _complete(_of_equals(p, rows)),
-            freezing(p, rule),
-        )
-        for rule, c in zip(rules, multipliers, strict=True)
-    )
-    return Prediction(p, columns)
+    a, b = settings(parameters)
+    laws = _Laws.of(b)
+    of_a = laws if share_scores(parameters) else _Laws.of(a)
+    return Prediction(parameters, (_column(a, of_a), _column(b, laws)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Laws:
+    """What is known of scores, whatever their scale rule."""
+
+    moments: ScoreMoments
+    within: float | None  # the share within three standard deviations
+    rows: _Rows
+
+    @classmethod
+    def of(cls, p: Parameters) -> _Laws:
+        """Return the laws of the scores with these parameters."""
+        return cls(score_moments(p), share_within(p, 3), _rows(p))
+
+
+def _column(p: Parameters, laws: _Laws) -> PredictedColumn:
+    """Return the column of one setting; raise ParameterError as `predict` does."""
+    c = multiplier(p.scale, p.setting)
+    if is_plain(p, p.scale):
+        values = _values(c, p, laws.moments, laws.within, laws.rows)
+    else:
+        values = _complete(_of_equals(p, laws.rows))
+    return PredictedColumn(p.scale, c, values, freezing(p, p.scale))
+
+
+def score_curves(parameters: Parameters) -> tuple[ScoreCurve | None, ...]:
+    """Return the law of an unscaled score in each column; None where it is not known."""
+    a, b = settings(parameters)
+    curve = score_curve(b)
+    if share_scores(parameters) and is_plain(a, a.scale) == is_plain(b, b.scale):
+        return curve, curve
+    return score_curve(a), curve
 
 
 def score_curve(parameters: Parameters) -> ScoreCurve | None:
     """Return the law of a score over eight standard deviations to either side; None if it is not known."""
     moments = score_moments(parameters)
-    if not moments.variance or not (is_plain(parameters, "none") and is_plain(parameters, parameters.scale)):
+    if not moments.variance or not is_plain(parameters, parameters.scale):
         return None
     # An even number of points avoids the middle, where a density may be infinite.
     away = 8 * math.sqrt(moments.variance) * np.linspace(-1, 1, 512)

@@ -76,7 +76,7 @@ class Prediction:
     """The predictions for some parameters, to compare with their Measurement."""
 
     parameters: Parameters
-    columns: tuple[PredictedColumn, ...]  # unscaled first, then the chosen rule
+    columns: tuple[PredictedColumn, ...]  # of A and B
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,4 +85,4 @@ class Theory:
 
     prediction: Prediction
     deviations: Sequence[Mapping[str, float | None]]  # of each column, in standard errors
-    curve: ScoreCurve | None
+    curves: Sequence[ScoreCurve | None]  # of each column's scores

@@ -9,6 +9,7 @@ import pytest
 from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import ComponentLaw, MaskName, Parameters
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Estimate
 from hypothesis import example, given, settings
@@ -25,7 +26,9 @@ def test_columns_are_the_unscaled_one_and_the_chosen_rule() -> None:
         assert measurement.subject == p
         assert measurement.complete
         assert measurement.draws == p.batch
-        assert [column.rule for column in measurement.columns] == ["none", scale]
+        unscaled, scaled = measurement.columns
+        how = [SCALE_RULES[column.rule].normalise for column in measurement.columns]
+        assert (unscaled.multiplier, scaled.rule, how[0]) == (1, scale, how[1])
         for column in measurement.columns:
             assert list(column.measured) == [statistic.name for statistic in STATISTICS]
             assert list(column.histograms) == [*HISTOGRAMS, "gradient"]

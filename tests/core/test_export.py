@@ -50,7 +50,7 @@ def with_estimates(estimate: Estimate) -> tuple[Measurement[Parameters], Predict
     """A measurement and a theory with the same value everywhere."""
     column = Column("none", 1.0, dict.fromkeys(NAMES, estimate), {})
     exact = PredictedColumn("none", 1.0, dict.fromkeys(NAMES, estimate.value), freezing(ODD, "none"))
-    return Measurement(ODD, 2, 2, (column,)), Prediction(ODD, (exact,))
+    return Measurement(ODD, 2, 2, (column, column)), Prediction(ODD, (exact, exact))
 
 
 def strict(text: str) -> Any:
@@ -132,8 +132,8 @@ def test_missing_values_are_absent_in_every_format(number: float | None) -> None
 def test_a_value_without_standard_error_is_shown_alone() -> None:
     result = with_estimates(Estimate(0.5, None))
     values = {row[0]: row[1:] for row in cells(report_markdown(*result))[1:]}
-    assert values["entropy"] == ["0.5", "0.5"]
-    assert values["max weight"] == ["50 %", "50 %"]
+    assert values["entropy"] == ["0.5", "0.5"] * 2
+    assert values["max weight"] == ["50 %", "50 %"] * 2
     row = next(csv.DictReader(io.StringIO(report_csv(*result))))
     assert (row["value"], row["stderr"]) == ("0.5", "")
 

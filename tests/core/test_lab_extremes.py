@@ -57,6 +57,8 @@ def extremes(field: Field) -> st.SearchStrategy[Any]:
     """The default, the bounds and, if any, the smallest size."""
     if field.kind == "choice":
         return st.sampled_from(field.choices)
+    if field.kind == "setting":
+        return st.sampled_from(["unscaled", "none", "components=student_t,degrees-of-freedom=3,std-q=100"])
     kind = int if field.kind == "integer" else float
     bounds = {getattr(Parameters(), field.name), kind(field.low), kind(field.high)}
     return st.sampled_from(sorted(bounds | ({field.least, 0.0} if field.least else set())))

@@ -25,6 +25,8 @@ RULES: dict[str, tuple[str, Callable[[int, int], float]]] = {
     "rms_sqrt_d_k": ("rms", lambda d, n: d**-0.5),
     "rms_none": ("rms", lambda d, n: 1.0),
     "layer_norm_sqrt_d_k": ("layer_norm", lambda d, n: d**-0.5),
+    "layer_norm_none": ("layer_norm", lambda d, n: 1.0),
+    "cosine_1": ("l2", lambda d, n: 1.0),
     "cosine_sqrt_d_k": ("l2", lambda d, n: d**0.5),
     "cosine_10": ("l2", lambda d, n: 10.0),
     "cosine_learned": ("l2", lambda d, n: 20.0),  # by default

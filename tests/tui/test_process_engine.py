@@ -107,8 +107,9 @@ def check(answer: Answer, parameters: Parameters) -> None:
     assert numbers(answer.measurement) == numbers(expected)
     assert answer.theory.prediction == theory.prediction
     assert answer.theory.deviations == theory.deviations
-    assert answer.theory.curve is not None
-    assert vars(answer.theory.curve) == vars(theory.curve)
+    for found, wanted in zip(answer.theory.curves, theory.curves, strict=True):
+        assert found is not None
+        assert vars(found) == vars(wanted)
 
 
 def test_answers_are_those_that_this_process_computes(engine: ProcessEngine) -> None:

@@ -33,6 +33,7 @@ from line_texts import text_of, texts_of
 ASKED = Parameters(d_k=64, n_keys=32, n_queries=16, batch=4)
 COLUMNS = run(ASKED).columns
 CURVE = score_curve(ASKED)
+CURVES = CURVE, CURVE
 LOGITS = [column.histograms["logits"] for column in COLUMNS]
 
 counts_lists = st.lists(st.just(0.0) | st.floats(0.5, 1e7), min_size=1, max_size=40)
@@ -172,7 +173,7 @@ def test_the_share_off_the_axis_is_shown_over_the_pair() -> None:
 @pytest.mark.parametrize("height", [1, 2, 6])
 def test_a_pair_is_a_title_bars_for_each_column_and_an_axis(name: HistogramName, height: int) -> None:
     for width in (27, 44, 90):
-        lines = pair_lines(COLUMNS, name, width, height, UNICODE, CURVE)
+        lines = pair_lines(COLUMNS, name, width, height, UNICODE, CURVES)
         assert len(lines) == 2 * height + 2
         assert {line_width(line) for line in lines} == {width}
         words = [text_of(line)[:NAME].strip() for line in lines[1:-1]]
@@ -199,7 +200,7 @@ def test_the_grid_has_exactly_the_width_and_at_most_the_height(law: ComponentLaw
     for width in (58, 71, 94, 175, 176, 200):
         for height in (0, 1, 4, 7, 8, 12, 14, 30, 60):
             for glyphs in (UNICODE, ASCII):
-                lines = grid_lines(columns, width, height, glyphs, curve)
+                lines = grid_lines(columns, width, height, glyphs, (curve, curve))
                 assert len(lines) <= height
                 assert {line_width(line) for line in lines} <= {width}
                 if glyphs.ascii:
@@ -228,7 +229,7 @@ def test_eight_lines_show_four_pairs_the_gradient_instead_of_the_jacobian() -> N
 def test_degenerate_scores_can_be_drawn(change: dict[str, float]) -> None:
     asked = replace(ASKED, **change)
     columns, curve = run(asked).columns, score_curve(asked)
-    lines = grid_lines(columns, 94, 20, UNICODE, curve)
+    lines = grid_lines(columns, 94, 20, UNICODE, (curve, curve))
     assert {line_width(line) for line in lines} == {94}
     assert "nan" not in "".join(text_of(line) for line in lines)
 
@@ -240,7 +241,7 @@ def test_the_exact_law_is_drawn_over_logits_only_and_only_over_tall_bars() -> No
     assert CURVE is not None
     for name in HISTOGRAMS:
         for height in (1, 3):
-            drawn = "".join(text_of(line) for line in pair_lines(COLUMNS, name, 60, height, UNICODE, CURVE))
+            drawn = "".join(text_of(line) for line in pair_lines(COLUMNS, name, 60, height, UNICODE, CURVES))
             assert ("•" in drawn) == (name == "logits" and height > 1)
     assert "•" not in "".join(text_of(line) for line in pair_lines(COLUMNS, "logits", 60, 3, UNICODE))
 

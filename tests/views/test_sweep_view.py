@@ -40,7 +40,7 @@ def test_the_plot_marks_where_softmax_freezes_and_thaws() -> None:
 
 def readings(p: Parameters, width: int = 160) -> list[str]:
     contents = Contents(run(p, full=False).columns, predict(p).columns, ({}, {}))
-    lines = reading_lines(p.d_k, contents, STATISTIC["entropy"], width, UNICODE)
+    lines = reading_lines(p, contents, STATISTIC["entropy"], width, UNICODE)
     return [text_of(line).rstrip() for line in lines]
 
 
@@ -66,7 +66,8 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen()
             {"scale": "log_d_k"},
             "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 2 and from 36 up.",
         ),
-        ({"scale": "cosine_10"}, "Unscaled, softmax is frozen from d_k 3 up."),
+        ({"scale": "cosine_10"}, None),
+        ({"scale": "cosine_10", "against": "none"}, "Unscaled, q and k as drawn, softmax is frozen from d_k 3 up."),
         ({"n_keys": 1}, None),
         ({"mechanism": "cosine"}, None),
     ],

@@ -14,7 +14,7 @@ from ..settings.parse import UsageError, did_you_mean, is_number
 from ..views.glyphs import Glyphs
 from .output import FORMATS, WIDEST, screen_width
 
-METAVARS = {"integer": "N", "real": "X", "choice": "NAME"}
+METAVARS = {"integer": "N", "real": "X", "choice": "NAME", "setting": "A"}
 _TITLES = {
     "shape": "shape",
     "attention": "attention",

@@ -22,7 +22,9 @@ _UNBOUNDED = 10_000  # cells: tables are as wide as they need to be, and a narro
 _HISTOGRAMS = 14  # lines for the four pairs of histograms
 
 
-def whole_table(title: Sequence[str], contents: Contents, output: Output, curve: ScoreCurve | None = None) -> str:
+def whole_table(
+    title: Sequence[str], contents: Contents, output: Output, curves: Sequence[ScoreCurve | None] = ()
+) -> str:
     """Return a title, a table, its summary and histograms; a narrow terminal gets the table without theory."""
     width, glyphs = output.text_width, output.glyphs
     table = rich_table(contents, glyphs)
@@ -35,7 +37,7 @@ def whole_table(title: Sequence[str], contents: Contents, output: Output, curve:
         Text(),
         as_text(wrapped(sentence(contents, glyphs), width)),
         Text(),
-        as_text(grid_lines(contents.columns, width, _HISTOGRAMS, glyphs, curve)),
+        as_text(grid_lines(contents.columns, width, _HISTOGRAMS, glyphs, curves)),
     ]
     return printed(parts, output)
 

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from ...core.against import idle_changes, settings
 from ...core.errors import InputError, ParameterError
 from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
 from ...core.scales import multiplier
@@ -36,9 +37,11 @@ def parameters_of(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]
     """Return the parameters in `given`, checked together, and a remark for each that has no effect."""
     values = parameter_values(given)
     parameters = Parameters(**cast(Any, values))
-    multiplier(parameters.scale, parameters.setting)
-    idle = [FIELD[name] for name in values if not FIELD[name].applies(parameters)]
-    return parameters, tuple(no_effect(field.option) for field in idle)
+    for each in settings(parameters):
+        multiplier(each.scale, each.setting)
+    idle = [FIELD[name].option for name in values if not FIELD[name].applies(parameters)]
+    idle += [f"--against {FIELD[name].option[2:]}" for name in idle_changes(parameters)]
+    return parameters, tuple(map(no_effect, idle))
 
 
 def with_scale(given: Mapping[str, Any], called: Callable[[Field], str] = lambda f: f.option) -> dict[str, str]:

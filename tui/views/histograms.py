@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core.statistics.column_names import column_names
 from ...core.statistics.measurement import Column, HistogramName
 from .axes import nice_range
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, ends, fitted, line_width
 from .numbers import percent, power, short
-from .table import COLUMN_ROLES, column_word
+from .table import COLUMN_ROLES
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ...core.statistics.histogram import Histogram
@@ -62,7 +63,7 @@ def grid_lines(
     width: int,
     height: int,
     glyphs: Glyphs,
-    curve: ScoreCurve | None = None,
+    curves: Sequence[ScoreCurve | None] = (),
     first: int = 0,
 ) -> list[Line]:
     """Return the pairs side by side, from `first` on, as many as fit in `height` lines.
@@ -80,7 +81,7 @@ def grid_lines(
     between: Span = (" " * gap, "text")
     lines: list[Line] = []
     for group in groups:
-        pairs = [pair_lines(columns, name, each, tall, glyphs, curve) for name in group]
+        pairs = [pair_lines(columns, name, each, tall, glyphs, curves) for name in group]
         rest: Span = (" " * (width - len(group) * (each + gap) + gap), "text")
         for first_part, *parts in zip(*pairs, strict=True):
             line = [*first_part]
@@ -103,7 +104,7 @@ def pair_lines(
     width: int,
     height: int,
     glyphs: Glyphs,
-    curve: ScoreCurve | None = None,
+    curves: Sequence[ScoreCurve | None] = (),
 ) -> list[Line]:
     """Return a title, bars of `height` lines for each column, and their shared axis: 2·height + 2 lines.
 
@@ -113,24 +114,33 @@ def pair_lines(
     span = axis_span(histograms, name, glyphs)
     cells = max(width - NAME, 4)
     edges = [span.low + (span.high - span.low) * cell / cells for cell in range(cells + 1)]
-    drawn = curve if name == "logits" and height > 1 else None
+    drawn = [*curves] if name == "logits" and height > 1 else []
+    drawn += [None] * (len(columns) - len(drawn))
+    words = short_names(columns, NAME - 1)
     title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
-    if drawn is not None:
+    if any(drawn):
         title.append((f"  {glyphs.dot} exact", "theory"))
     beyond = outside(histograms, span, width - line_width(tuple(title)) - 1)
     lines: list[Line] = [ends(tuple(title), beyond, width)]
-    for column, histogram, role in zip(columns, histograms, COLUMN_ROLES, strict=True):
+    for index, (column, histogram, role) in enumerate(zip(columns, histograms, COLUMN_ROLES, strict=True)):
         counts = histogram.onto(edges)
-        exact = drawn.onto([edge / column.multiplier for edge in edges]) if drawn else None
+        curve = drawn[index]
+        exact = curve.onto([edge / column.multiplier for edge in edges]) if curve else None
         rows = bars(counts, height, glyphs)
         dots = curve_rows([share * histogram.total for share in exact], counts, height, glyphs) if exact else {}
-        names = [*[""] * (height - 1), column_word(column.rule)]
+        names = [*[""] * (height - 1), glyphs.say(words[index])]
         for number, (label, row) in enumerate(zip(names, rows, strict=True)):
             lines.append(
                 _dotted(label.ljust(NAME) + row, [NAME + cell for cell in dots.get(number, ())], role, glyphs)
             )
     lines.append(((" " * NAME + axis_line(span, cells, glyphs), "dim"),))
     return lines if width == NAME + cells else [fitted(line, width) for line in lines]
+
+
+def short_names(columns: Sequence[Column], room: int) -> list[str]:
+    """Return the names of columns, or A and B if one does not fit."""
+    names = column_names(columns)
+    return names if all(len(name) <= room for name in names) else ["A", "B"]
 
 
 def curve_rows(exact: Sequence[float], counts: Sequence[float], height: int, glyphs: Glyphs) -> dict[int, list[int]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...core.lab.results import Order, Target
-from ...core.parameters import FIELD, FIELDS, Parameters
+from ...core.parameters import FIELD, FIELDS, UNSCALED, Parameters
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def rules_line(
 ) -> str:
     """Return `attn-tui rules --sort max_weight …`: the command that prints these rules, mechanisms or weightings."""
     words = ["--mechanisms"] if mechanisms else ["--weightings"] if weightings else []
-    words += parameter_options(parameters)
+    words += parameter_options(replace(parameters, against=UNSCALED))
     if order.column != "rule":
         words += ["--sort", order.column]
     words += ["--reverse"] if order.reverse else []

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from ...core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
+from ...core.statistics.column_names import column_names
 from ...core.statistics.measurement import Column
 from ...core.statistics.status import is_sink
 from .glyphs import Glyphs
 from .numbers import percent, short
-from .table import Contents, column_word, is_far, measured_text, theory_text
+from .table import Contents, is_far, measured_text, theory_text
 
 
 def sentence(contents: Contents, glyphs: Glyphs) -> str:
     """Return `Unscaled, logits spread to σ 8: 27 % of rows put everything on one key and 11 % pass no gradient. …`"""
-    first, *others = contents.columns
-    clauses = [_clause(first, None, glyphs), *(_clause(column, first, glyphs) for column in others)]
+    columns, names = contents.columns, column_names(contents.columns)
+    clauses = [
+        _clause(column, name, columns[0] if number else None, glyphs)
+        for number, (column, name) in enumerate(zip(columns, names, strict=True))
+    ]
     exact = ["Theory is that of exact arithmetic."] if contents.rounded and contents.theory else []
     return glyphs.say(" ".join([*_disagreements(contents), *clauses, *exact]))
 
@@ -21,11 +25,12 @@ def sentence(contents: Contents, glyphs: Glyphs) -> str:
 def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: bool) -> str:
     """Return the explanation of a row, with its values if `values` is set, for tables too narrow for them."""
     said: list[str] = []
+    names = column_names(contents.columns)
     for index, column in enumerate(contents.columns if values else ()):
         value, rest = (text.strip() for text in measured_text(column, statistic, glyphs))
         exact = theory_text(contents, index, statistic, glyphs)[1].strip() if contents.theory else ""
         known = f", exact {exact}" if exact.strip("—- ") else ""
-        said.append(f"{column_word(column.rule)} {' '.join((value + ' ' + rest).split())}{known}")
+        said.append(f"{names[index]} {' '.join((value + ' ' + rest).split())}{known}")
     numbers = f"{'; '.join(said)}. " if said else ""
     text = f"{statistic.label}: {numbers}{statistic.formula}. {statistic.definition} Source: {statistic.source}."
     return glyphs.say(text)
@@ -34,18 +39,26 @@ def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: 
 def _disagreements(contents: Contents) -> list[str]:
     """Return a sentence on the measured values that are far from theory, if there are any."""
     found = [
-        f"{column_word(column.rule)} {STATISTIC[name].label} by {abs(deviation):.1f} standard errors"
-        for column, deviations in zip(contents.columns, contents.deviations, strict=False)
+        f"{who} {STATISTIC[name].label} by {abs(deviation):.1f} standard errors"
+        for who, deviations in zip(column_names(contents.columns), contents.deviations, strict=False)
         for name, deviation in deviations.items()
         if deviation is not None and is_far(deviation)
     ]
     return [f"Differs from theory: {', '.join(found)}."] if found else []
 
 
-def _clause(column: Column, before: Column | None, glyphs: Glyphs) -> str:
+def _who(column: Column, name: str, glyphs: Glyphs) -> str:
+    """Return the subject of the sentence on a column with this name: `Unscaled`, `With × 0.125`, `With 1/d_k`."""
+    if name == "file":
+        return "With the file's scale"
+    if name == "scaled":
+        return f"With × {short(column.multiplier, glyphs)}"
+    return f"U{name[1:]}" if name.startswith("unscaled") else f"With {name}"
+
+
+def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) -> str:
     """Return the sentence on a column; shorter after the one on the column `before`."""
-    scaled = f"With × {short(column.multiplier, glyphs)}"
-    who = {"none": "Unscaled", "file": "With the file's scale"}.get(column.rule, scaled)
+    who = _who(column, name, glyphs)
     value = {name: estimate.value for name, estimate in column.measured.items()}
     failed, lost = value.get("nan_rows") or 0, value.get("weight_lost") or 0
     if failed == 1:

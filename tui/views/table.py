@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
+from ...core.against import settings, words
 from ...core.parameters import ROUNDED
 from ...core.scales import SCALE_RULES
 from ...core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
+from ...core.statistics.column_names import is_unscaled
 from ...core.statistics.measurement import Column, Estimate, Measurement
 from ...core.theory.prediction import status_given
 from .glyphs import Glyphs
@@ -69,7 +71,7 @@ class Contents(NamedTuple):
 
 def with_theory(measurement: Measurement[Any], theory: Theory) -> Contents:
     """Return a measurement with its theory."""
-    rounded = theory.prediction.parameters.precision in ROUNDED
+    rounded = any(each.precision in ROUNDED for each in settings(theory.prediction.parameters))
     return Contents(measurement.columns, theory.prediction.columns, theory.deviations, rounded)
 
 
@@ -170,24 +172,22 @@ def failures(columns: Sequence[Column]) -> list[str]:
 
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
-    """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k)` or `from the file, × 0.177`, in the longest form that fits."""
-    number = short(column.multiplier, glyphs)
+    """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k), bfloat16`, …, in the longest form that fits."""
+    number, other = short(column.multiplier, glyphs), words(column.apart)
+    rule = SCALE_RULES[column.rule].label if column.rule in SCALE_RULES else ""
     if column.rule == "none":
         titles = ["unscaled × 1", "unscaled"]
+    elif is_unscaled(column):
+        titles = [f"unscaled × 1 ({rule})", f"unscaled, {rule}", "unscaled"]
     elif column.rule == "file":
         titles = [f"from the file, × {number}", "from the file", "from file"]
     elif column.rule == "custom":
-        titles = [f"scaled × {number}", "scaled"]
+        titles = [f"scaled × {number}", f"× {number}"]
     else:
-        rule = SCALE_RULES[column.rule].label
-        titles = [f"scaled × {number} ({rule})", f"× {number} ({rule})", f"scaled × {number}", "scaled"]
-    said = [glyphs.say(title) for title in titles]
-    return _longest(said, width)
-
-
-def column_word(rule: str) -> str:
-    """Return the name of a column in a word: unscaled, file or scaled."""
-    return {"none": "unscaled", "file": "file"}.get(rule, "scaled")
+        titles = [f"scaled × {number} ({rule})", f"× {number} ({rule})", f"scaled × {number}", f"× {number}"]
+    if other:
+        titles = [*(f"{title}, {other}" for title in titles), other]
+    return _longest([glyphs.say(title) for title in titles], width)
 
 
 def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:
@@ -200,7 +200,7 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _
         if shape.beside:
             titles.append((_theory_title(contents, shape.cell - room, 6), "theory"))
         elif shape.instead:
-            titles[-1] = (f"  {glyphs.say(column_word(column.rule))}".ljust(VALUE), role)
+            titles[-1] = (f"  {column_title(column, glyphs, VALUE - 3)}".ljust(VALUE), role)
             titles.append((_theory_title(contents, shape.cell - VALUE, 4), "theory"))
     return fitted(tuple(titles), shape.width)
 

@@ -18,12 +18,12 @@ class Histograms(LinesWidget):
     """Shows the histograms of a measurement's columns; on small screens, in pages."""
 
     columns: Sequence[Column] = ()
-    curve: ScoreCurve | None = None
+    curves: Sequence[ScoreCurve | None] = ()
     first = 0  # index of the first pair shown
 
-    def show(self, columns: Sequence[Column], curve: ScoreCurve | None = None) -> None:
-        """Show these columns, with the exact law of a score over the histogram of logits."""
-        self.columns, self.curve = columns, curve
+    def show(self, columns: Sequence[Column], curves: Sequence[ScoreCurve | None] = ()) -> None:
+        """Show these columns, with the exact laws of their scores over the histogram of logits."""
+        self.columns, self.curves = columns, curves
         self.redraw()
 
     def next_page(self) -> bool:
@@ -42,7 +42,7 @@ class Histograms(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if not self.columns or not pair_names(self.columns):
             return ()
-        lines = grid_lines(self.columns, width, height, self.glyphs, self.curve, self.first)
+        lines = grid_lines(self.columns, width, height, self.glyphs, self.curves, self.first)
         later = self._later(width, height)
         if later and len(lines) < height:
             words = "v: " + ", ".join(self.glyphs.say(TITLES[name]) for name in later)

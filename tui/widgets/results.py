@@ -60,12 +60,12 @@ class Results(Container):
         """Why the numbers on screen are not current; empty if they are."""
         return self._remark if self._stale else ""
 
-    def show(self, contents: Contents, remark: str = "", curve: ScoreCurve | None = None) -> None:
+    def show(self, contents: Contents, remark: str = "", curves: Sequence[ScoreCurve | None] = ()) -> None:
         """Show a current measurement; the remark goes before the sentence that sums it up."""
         self._contents, self._remark = contents, remark
         self._mark(stale=False)
         self.table.show(contents)
-        self.histograms.show(contents.columns, curve)
+        self.histograms.show(contents.columns, curves)
         self._say()
 
     def show_stale(self, reason: str) -> None:

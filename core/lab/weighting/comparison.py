@@ -22,7 +22,7 @@ from ...statistics.catalogue import ONE_HOT
 from ...statistics.measurement import Estimate
 from ..results import Step, fault_of
 from ..sampling import CHUNK, chunks
-from ..scoring import factors_of_rows, one_draw, rows_of, sampled_rows, sides, vectors_of, with_norm
+from ..scoring import columns_under, factors_of_rows, one_draw, rows_of, sampled_rows, sides, vectors_of, with_norm
 from .results import CLIP, GATE, MEASURES, NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 
 # The sample: at most ENTRIES logits, of draws with at most COMPONENTS components, but of two draws at least.
@@ -103,7 +103,7 @@ def _scaled(p: Parameters, q: FloatArray, k: FloatArray, chosen: npt.NDArray[np.
     """Return scaled logits (m, n) of the chosen queries q (m, d_k) and k (n, d_k), normalised as the rule says."""
     how = SCALE_RULES[p.scale].normalise
     scores = with_norm(p, q, how) @ with_norm(p, k, how).T
-    factors = factors_of_rows(p, p.scale, multiplier(p.scale, p.setting))
+    factors = factors_of_rows(p, columns_under(p, [p.scale])[0])
     return rows_of(factors, chosen) * scores.astype(np.float64)
 
 

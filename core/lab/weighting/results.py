@@ -26,7 +26,17 @@ _SIGNED = ("weight_sum", "max_weight", "jacobian_norm")
 _SOFT = (*_SUMMED, "one_hot_rows")
 
 # The parameters that the comparison ignores: logits are dot products in float32 without a soft-cap.
-NOT_OF_WEIGHTINGS = ("mechanism", "gain", "softcap", "sink", "sink_logit", "precision", "arithmetic", "d_v")
+NOT_OF_WEIGHTINGS = (
+    "against",
+    "mechanism",
+    "gain",
+    "softcap",
+    "sink",
+    "sink_logit",
+    "precision",
+    "arithmetic",
+    "d_v",
+)
 
 
 @dataclass(frozen=True)

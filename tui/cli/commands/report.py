@@ -57,7 +57,7 @@ def run(request: ReportRequest, output: Output) -> int:
             "json": lambda: report_json(found, theory.prediction),
             "csv": lambda: report_csv(found, theory.prediction),
             "markdown": lambda: report_markdown(found, theory.prediction, say),
-            "table": lambda: whole_table(words, with_theory(found, theory), output, theory.curve),
+            "table": lambda: whole_table(words, with_theory(found, theory), output, theory.curves),
         }
     )
     return 0

@@ -81,7 +81,8 @@ def _request(given: Given) -> RulesRequest:
         idle = [FIELD[name].option for name in values if name in NOT_OF_MECHANISMS]
         idle += [option for option in ("--sort", "--reverse") if given.get(option[2:])]
         return RulesRequest(parameters, Order(), True, tuple(map(no_effect, idle)))
-    idle = [FIELD[n].option for n in values if n not in SETTINGS and not FIELD[n].applies(parameters)]
+    others = [name for name in values if name not in SETTINGS]
+    idle = [FIELD[n].option for n in others if n == "against" or not FIELD[n].applies(parameters)]
     return RulesRequest(parameters, Order(column, given["reverse"]), False, tuple(map(no_effect, idle)))
 
 

@@ -103,7 +103,7 @@ class LabPane(TwoParts, SteppingPane):
         self.answer = answer
         measured, theory = answer.measurement, answer.theory
         early = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws: "
-        self.results.show(with_theory(measured, theory), early, theory.curve)
+        self.results.show(with_theory(measured, theory), early, theory.curves)
         if self._objection:
             self._show_stale(self._objection)
         if measured.complete:

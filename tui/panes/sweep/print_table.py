@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ....core.against import settings
 from ....core.export.sweep import SweepResult, place_titles, place_words
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
@@ -142,9 +143,11 @@ def _column(
         if known:
             sign = "!" if is_far(deviations[at][index].get(statistic.name)) else " "
             line = (*line, (sign, "alert"), (texts[len(found) + at].rjust(len(_EXACT)), "theory"))
-        rows.append(fitted(line, max(line_width(line), len(role))))
+        rows.append(line)
+    name = glyphs.say(sweep.names[index])
+    rows = [fitted(row, max(line_width(row), len(name))) for row in rows]
     width = line_width(rows[0])
-    titles: list[Line] = [((" " * width, "text"),), ((role.ljust(width), role),)]
+    titles: list[Line] = [((" " * width, "text"),), ((name.ljust(width), role),)]
     return _Block([*titles, (((_EXACT if known else "").rjust(width), "theory"),)], rows)
 
 
@@ -156,7 +159,7 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
     for index, role in enumerate(COLUMN_ROLES):
         titles: list[Line] = [
             (((f"logits, {axis}" if index == 0 else "").ljust(cells), "heading"),),
-            ((role.ljust(cells), role),),
+            ((glyphs.say(sweep.names[index])[:cells].ljust(cells), role),),
             ((" " * cells, "text"),),
         ]
         histograms = [each[index].histograms["logits"] for each in columns]
@@ -168,12 +171,12 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
     sentences: list[str] = []
     columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
     known = [
-        f"{who} {'is ' * bool(column.freezing.frozen_at)}{column.freezing.words()[0]}"
-        for who, column in zip(("unscaled, softmax", "scaled, softmax"), columns, strict=False)
+        f"{who}, {subject} {'is ' * bool(column.freezing.frozen_at)}{column.freezing.words()[0]}"
+        for who, subject, column in zip(sweep.names, ("softmax", "it"), columns, strict=False)
         if column.freezing is not None
     ]
     if known:
-        sentence = "; ".join(known).replace("; scaled, softmax", "; scaled, it")
+        sentence = "; ".join(known)
         sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
     if any(is_far(column.get(name)) for point in deviations for column in point for name in sweep.shown):
         sentences.append(f"! marks values more than {FAR:g} standard errors from the exact value.")
@@ -184,6 +187,7 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
         for name in sweep.shown
         if column.values[name] is not None
     }
-    if shown and any(point.parameters.precision in ROUNDED for point, _ in sweep.points):
+    sides = [each for point, _ in sweep.points for each in settings(point.parameters)]
+    if shown and any(each.precision in ROUNDED for each in sides):
         sentences.append("Exact values are those of exact arithmetic, whatever the number format.")
     return sentences

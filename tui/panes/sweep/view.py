@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....core.parameters import Parameters, choice_word
 from ....core.statistics.catalogue import Statistic
+from ....core.statistics.column_names import setting_names
 from ....core.theory.prediction import status_given
 from ...views.axes import Axis, axis_over
 from ...views.glyphs import Glyphs
@@ -24,7 +25,6 @@ LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_r
 _DEEPEST = 1e-9  # the lower end of a logarithmic axis relative to its upper end, at least
 
 _THIN: tuple[Role, Role] = ("thin_unscaled", "thin_scaled")
-_WORDS = ("unscaled", "scaled")
 _D_K = 11  # cells of ` d_k 16384 `
 _TITLE = 24  # of `scaled × 0.125 (1/√d_k) `
 
@@ -98,12 +98,17 @@ def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
 
 def _marks(swept: Swept) -> Iterator[Mark]:
     """Yield marks where softmax freezes and where it thaws within the grid."""
-    for column, word in zip(next(iter(swept.exact.values()), ()), _WORDS, strict=False):
-        unscaled_again = word == "scaled" and column.rule == "none"
-        for first, last in column.freezing.frozen_at if column.freezing and not unscaled_again else ():
+    columns = [*next(iter(swept.exact.values()), ())]
+    for number, (column, word) in enumerate(zip(columns, setting_names(swept.parameters), strict=False)):
+        again = number > 0 and column.freezing == columns[0].freezing
+        for first, last in column.freezing.frozen_at if column.freezing and not again else ():
             for d_k, change in ((first, "freezes"), (last + 1, "thaws")):
                 if swept.d_ks[0] < d_k <= swept.d_ks[-1]:
-                    yield Mark(d_k, f"{word} softmax {change}", "dim")
+                    yield Mark(
+                        d_k,
+                        f"{word} softmax {change}" if word in ("unscaled", "scaled") else f"{word} {change}",
+                        "dim",
+                    )
 
 
 def title_line(swept: Swept, statistic: Statistic, logarithmic: bool, width: int, glyphs: Glyphs) -> Line:
@@ -123,14 +128,17 @@ def title_line(swept: Swept, statistic: Statistic, logarithmic: bool, width: int
     return fitted(left, width)
 
 
-def reading_lines(d_k: int, here: Contents | None, statistic: Statistic, width: int, glyphs: Glyphs) -> list[Line]:
+def reading_lines(
+    p: Parameters, here: Contents | None, statistic: Statistic, width: int, glyphs: Glyphs
+) -> list[Line]:
     """Return for each column its mark, its multiplier, and its value at the cursor, measured and exact."""
     lines: list[Line] = []
+    d_k, names = p.d_k, setting_names(p)
     for index, role in enumerate(COLUMN_ROLES):
         line: list[Span] = [(f" d_k {d_k}"[: _D_K * (index == 0)].ljust(_D_K), "accent")]
         line.append((glyphs.marks[index] + " ", role))
         if here is None:
-            line.extend([(_WORDS[index].ljust(_TITLE), role), ("     measuring", "dim")])
+            line.extend([(glyphs.say(names[index])[: _TITLE - 1].ljust(_TITLE), role), ("     measuring", "dim")])
         else:
             line += _reading(here, index, statistic, glyphs)
             room = width - line_width(tuple(line))

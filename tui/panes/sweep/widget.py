@@ -48,7 +48,7 @@ class SweepPlot(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         d_k, here = self.reading[0].d_k, self.reading[1]
         lines = [title_line(self.swept, self.statistic, self.logarithmic, width, self.glyphs)]
-        lines += reading_lines(d_k, here, self.statistic, width, self.glyphs)
+        lines += reading_lines(self.reading[0], here, self.statistic, width, self.glyphs)
         drawing = self._draw(width, height - _ABOVE)
         if drawing is None:
             return lines

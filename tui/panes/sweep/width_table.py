@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....core.model_widths import MODEL_WIDTHS, landmarks
+from ....core.parameters import Parameters
 from ....core.statistics.catalogue import Statistic
+from ....core.statistics.column_names import setting_names
 from ....core.statistics.measurement import HistogramName
 from ...views.axes import nice_range
 from ...views.glyphs import Glyphs
@@ -54,7 +56,7 @@ def landmark_lines(
     shape = _shape(width, bool(swept.exact))
     span = _span(swept, d_ks, HISTOGRAM[statistic.group], glyphs)
     rows = rows_in(d_ks, cursor, height)
-    lines = [_head(statistic, shape, span, width, glyphs)]
+    lines = [_head(swept.parameters, statistic, shape, span, width, glyphs)]
     lines += [_row(d_k, swept, statistic, shape, span, d_k == cursor, width, glyphs) for d_k in rows]
     hidden = len(d_ks) - len(rows)
     if hidden:
@@ -71,11 +73,17 @@ def rows_in(d_ks: Sequence[int], cursor: int, height: int) -> Sequence[int]:
     return d_ks[first : first + room]
 
 
-def _head(statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs) -> Line:
+def _head(
+    p: Parameters, statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs
+) -> Line:
     line: list[Span] = [("   d_k ", "heading")]
+    names = setting_names(p)
     for index, role in enumerate(COLUMN_ROLES):
-        title = f"  {glyphs.marks[index]} {('unscaled', 'scaled')[index]}"
-        line.append((title.ljust(CELL if shape.errors else VALUE), role))
+        room = CELL if shape.errors else VALUE
+        title = f"  {glyphs.marks[index]} {glyphs.say(names[index])}"
+        line.append(
+            (title.ljust(room) if len(title) < room else f"  {glyphs.marks[index]} {'AB'[index]}".ljust(room), role)
+        )
         if shape.theory:
             line.append(("   exact".ljust(THEORY), "theory"))
     if shape.spark:

@@ -1,0 +1,98 @@
+"""Settings A and B: two settings side by side. B is the parameters; `against` says in what A differs from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+from .errors import ParameterError
+from .parameters import FIELD, FIELDS, UNSCALED, Field, Parameters, Value, changes, choice_word, setting_a
+from .scales import SCALE_RULES, multiplier
+from .setting_text import text_of
+
+# The scale rule and what rules depend on: settings that differ in these only have the same scores.
+OF_RULE = ("scale", "multiplier", "layer", "position", "context_factor", "temperature")
+
+
+def settings(p: Parameters) -> tuple[Parameters, Parameters]:
+    """Return the parameters of A and of B."""
+    return setting_a(p), p
+
+
+def share_scores(p: Parameters) -> bool:
+    """Return whether A and B differ at most in their scale rule, so that one run measures both."""
+    return all(name in OF_RULE for name in changes(p.against))
+
+
+def fault_of_settings(p: Parameters) -> str:
+    """Return why the scale rule of A or B has no multiplier; empty if both have one."""
+    for each in settings(p):
+        try:
+            multiplier(each.scale, each.setting)
+        except ParameterError as error:
+            return str(error)
+    return ""
+
+
+def idle_changes(p: Parameters) -> list[str]:
+    """Return the names of parameters that are set for A and have no effect there."""
+    a = setting_a(p)
+    return [name for name in changes(p.against) if not FIELD[name].applies(a)]
+
+
+def apart(p: Parameters) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
+    """Return A's and B's values of the parameters that differ, without those of the scale rule.
+
+    An unscaled A with q and k as drawn, beside a rule that normalises them, differs in `normalise`.
+    """
+    a, b = settings(p)
+    names = [name for name in changes(p.against) if name not in OF_RULE and getattr(a, name) != getattr(b, name)]
+    of_a: dict[str, Value] = {name: getattr(a, name) for name in names}
+    of_b: dict[str, Value] = {name: getattr(b, name) for name in names}
+    how = SCALE_RULES[b.scale].normalise
+    if a.scale == "none" and how != "none":
+        return of_a | {"normalise": "none"}, of_b | {"normalise": how}
+    return of_a, of_b
+
+
+def words(values: Mapping[str, Value]) -> str:
+    """Return the values of `apart` in words: `bfloat16, mean of q 0.5`; also that q and k are not normalised."""
+    found = [_word(FIELD[name], value) for name, value in values.items() if name in FIELD]
+    return ", ".join([*found, *(["q and k as drawn"] if values.get("normalise") == "none" else [])])
+
+
+def against_word(p: Parameters) -> str:
+    """Return what A is: `unscaled`, `1/d_k`, `× 0.05` or `1/d_k, bfloat16`."""
+    found = changes(p.against)
+    first: list[str] = []
+    match found.get("scale"):
+        case None:
+            pass
+        case "none":
+            first = ["× 1"]
+        case "custom":
+            first = [f"× {found.get('multiplier', p.multiplier):.4g}"]
+        case scale:
+            first = [UNSCALED if scale == UNSCALED else SCALE_RULES[str(scale)].label]
+    rest = {name: value for name, value in found.items() if name not in ("scale", "multiplier")}
+    return ", ".join(filter(None, [*first, words(rest)]))
+
+
+def stepped(p: Parameters, direction: Literal[-1, 1]) -> Parameters:
+    """Return the parameters with the next or previous scale rule for A; what else A sets is kept."""
+    found = changes(p.against)
+    rules = (UNSCALED, *SCALE_RULES)
+    at = found.get("scale", p.scale)
+    found = {"scale": rules[(rules.index(str(at)) + direction) % len(rules)]} | {
+        name: value for name, value in found.items() if name != "scale"
+    }
+    return replace(p, against=text_of(found, FIELDS))
+
+
+def _word(field: Field, value: Value) -> str:
+    word = choice_word(str(value)) if field.kind == "choice" else field.format(value)
+    return word if field.name in _TELLING else f"{field.label} {word}"
+
+
+_TELLING = ("mechanism", "precision", "components")  # whose values tell alone what they are of

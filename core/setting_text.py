@@ -1,0 +1,124 @@
+"""The text that says in what setting A differs from B: a scale rule, other parameters as `name=value`, or both.
+
+`none`, `precision=bfloat16` and `d_k,components=laplace` are such texts. What a text does not name is as in B.
+`unscaled` is the multiplier 1 with q and k normalised as B's rule does; a number is the multiplier itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from .errors import ParameterError
+from .scales import SCALE_RULES
+
+UNSCALED = "unscaled"
+# Parameters that A and B share: they set the shape of the table and the draws, not the attention.
+SHARED = ("d_k", "n_queries", "batch", "d_v", "seed", "against")
+_ALIASES = {"rule": "scale", "law": "components"}
+
+Value: TypeAlias = int | float | str
+
+
+class TextField(Protocol):
+    """What texts need of a parameter's field."""
+
+    @property
+    def name(self) -> str:
+        """The name of the parameter."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """Its name on screen."""
+        ...
+
+    @property
+    def option(self) -> str:
+        """Its command-line option."""
+        ...
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The accepted values of a choice."""
+        ...
+
+    def parse(self, text: str) -> Value:
+        """Return the value of a text; raise ParameterError if it is not accepted."""
+        ...
+
+    def format(self, value: Value) -> str:
+        """Return the text of a value."""
+        ...
+
+
+def changes_in(against: str, fields: Sequence[TextField]) -> dict[str, Value]:
+    """Return the parameters that a text sets, by name; raise ParameterError if it is not accepted.
+
+    The value of `scale` may be UNSCALED.
+    """
+    found: dict[str, Value] = {}
+    for part in against.split(","):
+        name, equals, text = (word.strip() for word in part.partition("="))
+        if not equals:
+            name, text = "scale", name
+        field = _field(name, fields)
+        new = _of_scale(text, fields) if field.name == "scale" else {field.name: _parsed(field, text)}
+        for each in new:
+            if each in found:
+                raise ParameterError(f"against: {each.replace('_', ' ')} is given twice")
+        found |= new
+    return found
+
+
+def text_of(changes: Mapping[str, Value], fields: Sequence[TextField]) -> str:
+    """Return the shortest text of changes: the rule first, or the multiplier of the custom rule."""
+    rest, by_name = dict(changes), {field.name: field for field in fields}
+    first = [str(rest.pop("scale"))] if "scale" in rest else []
+    if first == ["custom"] and "multiplier" in rest:
+        first = [by_name["multiplier"].format(rest.pop("multiplier"))]
+    named = [f"{field.option[2:]}={field.format(rest[field.name])}" for field in fields if field.name in rest]
+    return ",".join([*first, *named])
+
+
+def _field(name: str, fields: Sequence[TextField]) -> TextField:
+    """Return the field of a name in a text; raise ParameterError if there is none or A cannot set it."""
+    names = {name: field for field in fields for name in (field.name, field.option[2:], field.label)}
+    field = names.get(_ALIASES.get(name, name))
+    if field is None:
+        accepted = ", ".join(each.option[2:] for each in fields if each.name not in SHARED)
+        raise ParameterError(
+            f"against: no parameter {name!r}{_meant(name, [*names, *_ALIASES])}; A may set {accepted}"
+        )
+    if field.name in SHARED:
+        raise ParameterError(f"against: {field.label} must be the same for A and B")
+    return field
+
+
+def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
+    """Return the changes of a scale rule, or of a number: the multiplier itself."""
+    if text == UNSCALED or text in SCALE_RULES:
+        return {"scale": text}
+    try:
+        float(text)
+    except ValueError:
+        meant = _meant(text, [UNSCALED, *SCALE_RULES])
+        raise ParameterError(
+            f"against: must be {UNSCALED}, a scale rule, a number or name=value, not {text!r}{meant}"
+        ) from None
+    field = next(field for field in fields if field.name == "multiplier")
+    return {"scale": "custom", "multiplier": _parsed(field, text)}
+
+
+def _parsed(field: TextField, text: str) -> Value:
+    try:
+        return field.parse(text)
+    except ParameterError as error:
+        raise ParameterError(f"against: {error}{_meant(text, field.choices)}") from None
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean …?)` for the known word closest to `word`, if there is one."""
+    near = difflib.get_close_matches(word, [*known], 1, cutoff=0.7)
+    return f" (did you mean {near[0]}?)" if near else ""
