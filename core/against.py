@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Literal
 
 from .errors import ParameterError
-from .parameters import FIELD, FIELDS, UNSCALED, Field, Parameters, Value, changes, choice_word, setting_a
+from .parameters import FIELD, UNSCALED, Field, Parameters, Value, changes, choice_word, setting_a
 from .scales import SCALE_RULES, multiplier
-from .setting_text import text_of
 
 # The scale rule and what rules depend on: settings that differ in these only have the same scores.
 OF_RULE = ("scale", "multiplier", "layer", "position", "context_factor", "temperature")
@@ -77,17 +74,6 @@ def against_word(p: Parameters) -> str:
             first = [UNSCALED if scale == UNSCALED else SCALE_RULES[str(scale)].label]
     rest = {name: value for name, value in found.items() if name not in ("scale", "multiplier")}
     return ", ".join(filter(None, [*first, words(rest)]))
-
-
-def stepped(p: Parameters, direction: Literal[-1, 1]) -> Parameters:
-    """Return the parameters with the next or previous scale rule for A; what else A sets is kept."""
-    found = changes(p.against)
-    rules = (UNSCALED, *SCALE_RULES)
-    at = found.get("scale", p.scale)
-    found = {"scale": rules[(rules.index(str(at)) + direction) % len(rules)]} | {
-        name: value for name, value in found.items() if name != "scale"
-    }
-    return replace(p, against=text_of(found, FIELDS))
 
 
 def _word(field: Field, value: Value) -> str:

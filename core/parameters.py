@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from .errors import ParameterError
 from .scales import SCALE_RULES, UNSCALED_RULES, ScaleName, Setting, rules_that_need
-from .setting_text import UNSCALED, Value, changes_in, text_of
+from .setting_text import UNSCALED, Value, changes_in, text_of, with_next_rule
 
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
 MaskName = Literal["none", "causal"]
@@ -37,8 +37,8 @@ class Parameters:
     mean_k: float = 0.0
     std_k: float = 1.0
     correlation: float = 0.0
-    scale: ScaleName = "sqrt_d_k"
     against: str = UNSCALED
+    scale: ScaleName = "sqrt_d_k"
     multiplier: float = 1.0
     layer: int = 11
     position: int = 32_767
@@ -68,15 +68,7 @@ class Parameters:
     @property
     def setting(self) -> Setting:
         """The parameters that a scale rule's multiplier may depend on."""
-        return Setting(
-            self.d_k,
-            self.n_keys,
-            self.multiplier,
-            self.layer,
-            self.position,
-            self.context_factor,
-            self.temperature,
-        )
+        return Setting(*(getattr(self, name) for name in _OF_SETTING))
 
     def with_value(self, name: str, value: Value) -> Parameters:
         """Return these parameters with one value replaced; raise ParameterError if it is not accepted."""
@@ -161,6 +153,8 @@ class Field:
         if self.kind == "choice":
             index = self.choices.index(str(value)) + direction
             return self.choices[index % len(self.choices)]
+        if self.kind == "setting":
+            return text_of(with_next_rule(changes(str(value)), direction), FIELDS)
         number = float(value)
         if self.step == "double":
             number = next_power_of_two(number, direction)
@@ -219,11 +213,6 @@ def _needed(name: str) -> Callable[[Parameters], bool]:
     return needs
 
 
-def _either_normalises(p: Parameters) -> bool:
-    """Return whether the scale rule of A or B normalises q and k."""
-    return any(SCALE_RULES[each.scale].normalise != "none" for each in (p, setting_a(p)))
-
-
 def _users(name: str) -> str:
     """Name the scale rules that depend on a field: "yarn, deepseek_v2 and longrope"."""
     *others, last = rules_that_need(name)
@@ -262,15 +251,15 @@ FIELDS: tuple[Field, ...] = (
         "integer", 1, 1_024, step="double", group="shape",
     ),
     Field(
-        "scale", "scale", "c",
-        "The rule for the multiplier of column B.",
-        "choice", choices=tuple(SCALE_RULES), group="attention",
-    ),
-    Field(
         "against", "against", "A",
         "What column A is: B with another scale rule, other parameters, or both, such as none, components=laplace or "
         "d_k,precision=bfloat16. unscaled is multiplier 1, with q and k normalised as B's rule does.",
         "setting", group="attention",
+    ),
+    Field(
+        "scale", "scale", "c",
+        "The rule for the multiplier of column B.",
+        "choice", choices=tuple(SCALE_RULES), group="attention",
     ),
     Field(
         "multiplier", "multiplier", "c",
@@ -304,7 +293,7 @@ FIELDS: tuple[Field, ...] = (
         "The learned gain of QK-norm under scale rules that normalise q and k: every normalised query and key is "
         "multiplied by it, so scores are by g². It starts at 1; trained heads have one for each component.",
         "real", 1e-3, 100, step=0.1, group="attention",
-        applies=_either_normalises,
+        applies=lambda p: any(SCALE_RULES[rule].normalise != "none" for rule in (p.scale, setting_a(p).scale)),
     ),
     Field(
         "mask", "mask", "M",
@@ -393,6 +382,7 @@ FIELDS: tuple[Field, ...] = (
     ),
 )  # fmt: skip
 
+_OF_SETTING = tuple(field.name for field in fields(Setting))
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 assert set(FIELD) == {field.name for field in fields(Parameters)}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from .errors import ParameterError
 from .scales import SCALE_RULES
@@ -82,6 +82,24 @@ def text_of(changes: Mapping[str, Value], fields: Sequence[TextField]) -> str:
     return ",".join([*first, *named])
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, accepted or not."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def with_next_rule(changes: Mapping[str, Value], direction: Literal[-1, 1]) -> dict[str, Value]:
+    """Return the changes with A's next or previous scale rule; what else A sets is kept."""
+    rules, own = (UNSCALED, *SCALE_RULES), changes.get("scale")
+    at = 0 if own is None else rules.index(str(own)) + direction
+    of_rule = ("scale", "multiplier") if own == "custom" else ("scale",)
+    others = {name: value for name, value in changes.items() if name not in of_rule}
+    return {"scale": rules[at % len(rules)], **others}
+
+
 def _field(name: str, fields: Sequence[TextField]) -> TextField:
     """Return the field of a name in a text; raise ParameterError if there is none or A cannot set it."""
     names = {name: field for field in fields for name in (field.name, field.option[2:], field.label)}
@@ -100,13 +118,10 @@ def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
     """Return the changes of a scale rule, or of a number: the multiplier itself."""
     if text == UNSCALED or text in SCALE_RULES:
         return {"scale": text}
-    try:
-        float(text)
-    except ValueError:
+    if not is_number(text):
         meant = _meant(text, [UNSCALED, *SCALE_RULES])
-        raise ParameterError(
-            f"against: must be {UNSCALED}, a scale rule, a number or name=value, not {text!r}{meant}"
-        ) from None
+        accepted = f"{UNSCALED}, a scale rule, a number or name=value"
+        raise ParameterError(f"against: must be {accepted}, not {text!r}{meant}")
     field = next(field for field in fields if field.name == "multiplier")
     return {"scale": "custom", "multiplier": _parsed(field, text)}
 

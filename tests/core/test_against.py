@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.against import apart, idle_changes, settings, share_scores, stepped
+from attn_tui.core.against import apart, idle_changes, settings, share_scores
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
@@ -192,14 +192,15 @@ def test_a_and_b_must_not_contradict_each_other_whichever_is_set_last() -> None:
 
 
 def test_steps_turn_as_rule_and_keep_what_else_is_set() -> None:
-    p = Parameters(against="precision=bfloat16", scale="none")
-    assert stepped(p, 1).against == "sqrt_d_k,precision=bfloat16"
-    assert stepped(p, -1).against == "unscaled,precision=bfloat16"
-    seen: list[str] = []
-    p = Parameters()
+    field = FIELD["against"]
+    assert field.stepped("precision=bfloat16", 1) == "unscaled,precision=bfloat16"
+    assert field.stepped("none,precision=bfloat16", 1) == "sqrt_d_k,precision=bfloat16"
+    assert field.stepped("0.05", 1) == "unscaled"
+    value, seen = UNSCALED, list[str]()
     for _ in range(len(SCALE_RULES) + 1):
-        p = stepped(p, 1)
-        seen.append(p.against)
+        before, value = value, str(field.stepped(value, 1))
+        assert field.stepped(value, -1) == before
+        seen.append(value)
     assert seen == [*SCALE_RULES, UNSCALED]
 
 

@@ -62,7 +62,3 @@ def test_digits_type_in_every_pane_or_do_nothing() -> None:
             assert command.action.startswith("type(")
     panes = {command.place for command in all_commands() if command.action.startswith("type('5'")}
     assert panes == {*PANES} - {"Capture", "Claims"}
-
-
-def test_a_is_reserved() -> None:
-    assert not [command for command in all_commands() if "a" in command.keys.split(",")]

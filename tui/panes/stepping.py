@@ -19,6 +19,8 @@ from .pane import Host, Pane
 _SHARED = (  # key, action, what it does, name; the same in every pane
     ("s", "step('scale', 1)", "next scale rule", "next_scale"),
     ("S", "step('scale', -1)", "previous scale rule", "previous_scale"),
+    ("a", "step('against', 1)", "A: next scale rule", "next_against"),
+    ("A", "step('against', -1)", "A: previous scale rule", "previous_against"),
     ("f", "step('precision', 1)", "next number format", "next_format"),
     ("F", "step('precision', -1)", "previous number format", "previous_format"),
     ("w", "width(1)", "d_k: next width of a real model", "next_width"),
@@ -39,12 +41,14 @@ _SHARED = (  # key, action, what it does, name; the same in every pane
 PAGES = {"next_width": ",pageup", "previous_width": ",pagedown"}  # more keys, in panes that do not scroll
 
 
-def stepping_keys(place: str, names: Sequence[str] = (), also: Mapping[str, str] | None = None) -> list[BindingType]:
-    """Return the bindings of a pane that step parameters: all of them, or those with these names, with more keys."""
+def stepping_keys(
+    place: str, names: Sequence[str] = (), also: Mapping[str, str] | None = None, without: Sequence[str] = ()
+) -> list[BindingType]:
+    """Return the bindings of a pane that step parameters: all, or those with these names, with more keys."""
     return [
         Binding(key + (also or {}).get(name, ""), action, words, show=False, id=f"{place}.{name}")
         for key, action, words, name in _SHARED
-        if not names or name in names
+        if (not names or name in names) and name not in without
     ]
 
 

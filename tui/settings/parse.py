@@ -10,19 +10,11 @@ from ...core.against import idle_changes, settings
 from ...core.errors import InputError, ParameterError
 from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
 from ...core.scales import multiplier
+from ...core.setting_text import is_number as is_number  # for commands too
 
 
 class UsageError(InputError):
     """An invalid command line; the message is one line with what is accepted, or refers to the help."""
-
-
-def is_number(text: str) -> bool:
-    """Return whether a text is a number, accepted or not."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def parameter_values(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...core.errors import ParameterError
-from ...core.parameters import FIELD, Field, Parameters, Value, choice_word
+from ...core.parameters import FIELD, UNSCALED, Field, Parameters, Value, choice_word
 from ...core.scales import SCALE_RULES
+from ...core.setting_text import is_number
 from .draft import LONGEST_NUMBER
 
-CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_/()*^ "  # those that a field takes
+CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_/()*^,= "  # those that a field takes
 
 
 class Editing(NamedTuple):
@@ -36,10 +38,17 @@ def entered(field: Field, text: str) -> Value:
     """Return the value of a typed text; a choice may be shortened. Raises ParameterError."""
     if len(text) > LONGEST_NUMBER:
         raise ParameterError(f"{field.label}: must be at most {LONGEST_NUMBER} characters")
-    if field.kind != "choice":
-        return field.parse(text)
+    if field.kind == "choice":
+        return _chosen(field, text, field.choices)
+    if field.kind == "setting" and not is_number(text) and not any(sign in text for sign in "=,"):
+        return _chosen(field, text, [UNSCALED, *SCALE_RULES])
+    return field.parse(text)
+
+
+def _chosen(field: Field, text: str, choices: Sequence[str]) -> str:
+    """Return the choice that a text names; raise ParameterError if there is none."""
     wanted = text.strip().casefold()
-    named = {value: [name.casefold() for name in names_of(field, value)] for value in field.choices}
+    named = {value: [name.casefold() for name in names_of(field, value)] for value in choices}
     tests = (str.__eq__, str.startswith, str.__contains__)
     for test in tests if wanted else ():
         for value, names in named.items():
@@ -52,7 +61,7 @@ def entered(field: Field, text: str) -> Value:
 
 def names_of(field: Field, value: str) -> tuple[str, ...]:
     """Return all names of a choice: its value, its word, and for a scale rule its formula and short name."""
-    if field.name != "scale":
+    if field.name not in ("scale", "against") or value == UNSCALED:
         return value, choice_word(value)
     rule = SCALE_RULES[value]
     return (value, rule.label, rule.formula, *filter(None, [rule.short]))

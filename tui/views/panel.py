@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...core.against import against_word
 from ...core.parameters import FIELDS, Field, Parameters, choice_word
 from ...core.scales import SCALE_RULES
 from .entry import Editing
@@ -24,6 +25,8 @@ def value_text(field: Field, parameters: Parameters) -> str:
     value = getattr(parameters, field.name)
     if field.name == "scale":
         return SCALE_RULES[value].label
+    if field.name == "against":
+        return against_word(parameters)
     return choice_word(value) if field.kind == "choice" else field.format(value)
 
 

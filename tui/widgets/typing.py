@@ -11,7 +11,8 @@ from textual.binding import Binding, BindingType
 
 _NAMES = {
     ".": "full_stop", "-": "minus", "+": "plus", "_": "underscore", "/": "slash", "(": "left_parenthesis",
-    ")": "right_parenthesis", "*": "asterisk", "^": "circumflex_accent", " ": "space",
+    ")": "right_parenthesis", "*": "asterisk", "^": "circumflex_accent", " ": "space", ",": "comma",
+    "=": "equals_sign",
 }  # fmt: skip
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
-from ....core.errors import InputError, ParameterError
+from ....core.against import fault_of_settings
+from ....core.errors import InputError
 from ....core.parameters import Field, Parameters
-from ....core.scales import multiplier
 from ....core.statistics.catalogue import Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
@@ -34,8 +34,8 @@ class LabPane(TwoParts, SteppingPane):
     LEFT = (22, 26)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type d_k"), ("s", "scale"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("c", "law"), ("d", "mechanism"), ("f", "format"),
-        ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
+        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),
+        ("f", "format"), ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="lab.more"),
@@ -135,12 +135,9 @@ class LabPane(TwoParts, SteppingPane):
         self.results.show_stale(reason + shown)
 
     def _fault(self) -> str:
-        """Return why the scale rule has no multiplier for these parameters; empty if it has one."""
-        try:
-            multiplier(self.parameters.scale, self.parameters.setting)
-        except ParameterError as error:
-            return f"{error}."
-        return ""
+        """Return why a scale rule has no multiplier for these parameters; empty if both have one."""
+        fault = fault_of_settings(self.parameters)
+        return fault and f"{fault}."
 
     def _next(self, p: Parameters) -> Parameters:
         """Return the parameters after the last key if it is pressed again."""

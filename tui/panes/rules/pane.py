@@ -79,7 +79,7 @@ class RulesPane(TypingPane):
         Binding("v", "words", "switch between table and full text", show=False, id="rules.words"),
         Binding("m", "table(1)", "scale rules, mechanisms or weightings", show=False, id="rules.next_table"),
         Binding("M", "table(-1)", "weightings, mechanisms or scale rules", show=False, id="rules.previous_table"),
-        *stepping_keys("rules"),
+        *stepping_keys("rules", without=("next_against", "previous_against")),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with the rule", show=False, id="rules.to_lab"),
     ]

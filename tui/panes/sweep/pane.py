@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from ....core.against import settings
 from ....core.errors import InputError, ParameterError
 from ....core.grid import parse_grid
 from ....core.model_widths import MODEL_WIDTHS, landmarks
@@ -66,8 +67,8 @@ class SweepPane(TypingPane):
     NAME = "Sweep"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("m", "statistic"), ("g", "range"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("0-9", "type d_k"), ("s", "scale"), ("[ ]", "keys"), ("c", "law"),
-        ("x", "mask"), ("r", "redraw"), ("z", "axis"), ("v", "view"),
+        ("q", "quit"), (">", "next pane"), ("0-9", "type d_k"), ("s", "scale"), ("a", "A"), ("[ ]", "keys"),
+        ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="sweep.more"),
@@ -341,9 +342,10 @@ def _at_any_d_k(parameters: Parameters) -> Parameters:
 
 
 def _fault(parameters: Parameters, d_k: int) -> str:
-    """Return why the scale rule has no multiplier at this d_k; empty if it has one."""
+    """Return why a scale rule has no multiplier at this d_k; empty if both have one."""
     try:
-        multiplier(parameters.scale, replace(parameters.setting, d_k=d_k))
+        for each in settings(parameters):
+            multiplier(each.scale, replace(each.setting, d_k=d_k))
     except ParameterError as error:
         return f"{error}."
     return ""
