@@ -331,6 +331,13 @@ class AttnApp(PacedApp[int]):
             self.screen.mount(self._notice_on_top)
         self._notice_on_top.show(write)
 
+    def alert(self, text: str) -> None:
+        """Show a message, ring the bell, and notify the user (OSC 9; terminals that do not know it ignore it)."""
+        self.say(text)
+        self.bell()
+        if self._driver is not None:
+            self._driver.write(f"\x1b]9;{''.join(filter(str.isprintable, text))}\x07")
+
     async def on_event(self, event: events.Event) -> None:
         """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""
         if isinstance(event, events.MouseEvent) and not event.is_forwarded and not self._is_over_a_widget(event):

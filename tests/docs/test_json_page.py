@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 import runpy
 import shlex
@@ -64,6 +65,7 @@ RUNS = {
         "compare {whole} {whole}",
     ],
     "check-1": [f"check {WRONG} --min-file-entropy 1", f"check {SAMPLE} --baseline {WRONG}", "check {broken}"],
+    "watched-1": ["watch tests/data/run.jsonl --once", "watch {run} --once"],
     "claims-1": ["claims"],
     "cost-1": ["cost", "cost --preset llama-3-8b", "cost --preset gemma-2-27b"],
 }
@@ -114,6 +116,14 @@ def whole(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def run(tmp_path: Path) -> str:
+    """A run of one step, with a head that is not finite."""
+    line = {"step": 1, "time": 2.5, "max_logit": [[3.5, math.inf]]}
+    (tmp_path / "run.jsonl").write_text(json.dumps(line) + "\n")
+    return str(tmp_path / "run.jsonl")
+
+
+@pytest.fixture
 def one(tmp_path: Path) -> str:
     """A capture of a single key."""
     np.savez(tmp_path / "one.npz", q=np.ones((1, 3)), k=np.ones((1, 3)))
@@ -121,8 +131,8 @@ def one(tmp_path: Path) -> str:
 
 
 def printed(command: str, capsys: Captured) -> str:
-    """What a command prints on stdout; a check may have findings, and captures may differ."""
-    assert main(shlex.split(command)) in ((0, 1) if command.startswith(("check", "compare")) else (0,))
+    """What a command prints on stdout; a check or a run may have findings, and captures may differ."""
+    assert main(shlex.split(command)) in ((0, 1) if command.startswith(("check", "compare", "watch")) else (0,))
     return capsys.readouterr().out
 
 
@@ -167,12 +177,12 @@ def test_every_schema_has_a_section() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("schema", RUNS)
 def test_the_fields_that_are_printed_are_those_that_are_documented(
-    schema: str, bare: str, broken: str, one: str, square: str, whole: str, capsys: Captured
+    schema: str, bare: str, broken: str, one: str, square: str, whole: str, run: str, capsys: Captured
 ) -> None:
     table = {path.strip("`"): set(re.split(", | or ", types)) for path, types, *_ in rows(SECTIONS[schema])}
     found: dict[str, set[str]] = defaultdict(set)
     for command in RUNS[schema]:
-        command = command.format(bare=bare, broken=broken, one=one, square=square, whole=whole)
+        command = command.format(bare=bare, broken=broken, one=one, square=square, whole=whole, run=run)
         printed_object = cast("dict[str, Json]", output(command, capsys))
         assert printed_object["schema"] == f"attn-tui/{schema}"
         for path, kind in fields(printed_object):

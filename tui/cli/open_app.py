@@ -35,6 +35,8 @@ class OpenApp:
     mouse: bool = True
     theme: str | None = None
     config: bool = True  # whether the settings file is read and written
+    run: Path | None = None  # to watch
+    max_logit: float | None = None  # the limit of its logits
     remarks: tuple[str, ...] = ()
 
     @property
@@ -62,7 +64,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         not given.get("no_mouse"),
         given.get("theme"),
         not given.get("no_config"),
-        remarks,
+        remarks=remarks,
     )
 
 
@@ -108,7 +110,7 @@ def run(request: OpenApp, ascii_only: bool) -> int:
         near = did_you_mean(str(file), COMMANDS)
         raise InputError(f"{file} is neither a file nor a command{near}; the commands are {', '.join(COMMANDS)}")
     if output.is_terminal():
-        return _open(request, ascii_only)
+        return open_app(request, ascii_only)
     glyphs = output.screen_glyphs(ascii_only)
     for remark in request.remarks:
         output.say(f"note: {remark}", glyphs)
@@ -122,7 +124,8 @@ def run(request: OpenApp, ascii_only: bool) -> int:
     return inspect.run(inspect.InspectRequest(file, axes=request.axes, mask_true=request.mask_true), printed)
 
 
-def _open(request: OpenApp, ascii_only: bool) -> int:
+def open_app(request: OpenApp, ascii_only: bool) -> int:
+    """Open the app; return the exit code. Raise InputError if stdin is not a terminal."""
     stdin = cast("TextIO | None", sys.stdin)  # None if it was closed
     if stdin is None or not stdin.isatty():
         raise InputError("stdin is not a terminal; `attn-tui report` prints instead")
@@ -132,6 +135,14 @@ def _open(request: OpenApp, ascii_only: bool) -> int:
     with closing(ProcessEngine()) as engine:
         engine.start()
         return _run(request, ascii_only, engine)
+
+
+def _given(request: OpenApp) -> dict[str, Any]:
+    """Return the arguments of panes, by the names in `PaneRow.takes`."""
+    given: dict[str, Any] = {"path": request.file, "axes": request.axes, "mask_true": request.mask_true}
+    if request.run is not None:
+        given |= {"run": request.run, "max_logit": request.max_logit}
+    return given
 
 
 def _forget_columns() -> None:
@@ -156,6 +167,8 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
             OpenCapture(request.file, request.axes, request.mask_true)
         )  # raises InputError before the app opens
         first_pane = "Capture"
+    elif request.run is not None:
+        first_pane = "Watch"
     else:
         engine.ask(Measure(parameters))
     from rich.console import Console
@@ -174,7 +187,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         parameters,
         engine,
         first_pane=first_pane,
-        given={"path": request.file, "axes": request.axes, "mask_true": request.mask_true},
+        given=_given(request),
         glyphs=glyphs,
         settings=replace(settings, theme=request.theme or settings.theme),
         themes=app_themes(Console().color_system),

@@ -41,5 +41,6 @@ PANES = {
         PaneRow("Heads", "heads", "HeadsPane"),
         PaneRow("Capture", "capture", "CapturePane", takes=("path", "axes", "mask_true")),
         PaneRow("Claims", "claims", "ClaimsPane"),
+        PaneRow("Watch", "watch", "WatchPane", takes=("run", "max_logit")),
     )
 }

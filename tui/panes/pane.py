@@ -47,6 +47,10 @@ class Host(Protocol):
         """Show a message at the bottom of the screen until the next key."""
         ...
 
+    def alert(self, text: str) -> None:
+        """Show such a message, ring the bell, and have the terminal notify the user."""
+        ...
+
 
 @dataclass(eq=False)
 class Answered(Message, bubble=False):

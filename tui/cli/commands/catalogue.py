@@ -35,6 +35,7 @@ COMMANDS = {
         CommandRow("compare", "name the first stage at which two captures differ"),
         CommandRow("check", "fail if captured heads are beyond limits or wrongly scaled"),
         CommandRow("record", "record the attention of any PyTorch program", tuned=False),
+        CommandRow("watch", "watch the attention of a training run while it goes on"),
         CommandRow("claims", "test claims of study notes about √d_k"),
         CommandRow("cost", "count the parameters, KV cache and FLOPs of a layer"),
         CommandRow("completion", "print the completion script of a shell"),

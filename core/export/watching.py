@@ -1,0 +1,67 @@
+"""Export the newest step of a run, and the heads that come near the limit."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .formats import NONE, Say, csv_text, digits, json_text, markdown_table, version
+
+if TYPE_CHECKING:
+    from ..watching.limits import Offender
+    from ..watching.snapshot import Snapshot
+
+_WATCHED = "attn-tui/watched-1"
+_COLUMNS = ("step", "layer", "head", "largest_logit", "over", "growth_per_1000_steps", "passes_limit_in")
+
+
+def watching_json(path: str, shown: Snapshot) -> str:
+    """Return one JSON object with all heads, worst first; a logit that is not finite is null, and over the limit."""
+    return json_text(
+        {
+            "schema": _WATCHED,
+            "version": version(),
+            "run": path,
+            "step": shown.step,
+            "time": shown.time,
+            "scale": shown.scale,
+            "scaled": shown.scaled,
+            "says": shown.says_scale,
+            "limit": shown.limit,
+            "over": shown.over,
+            "heads": [dict(zip(_COLUMNS[1:], _cells(shown, each)[1:], strict=True)) for each in shown.ranked],
+        }
+    )
+
+
+def watching_csv(shown: Snapshot) -> str:
+    """Return a line for each head, worst first."""
+    return csv_text(_COLUMNS, [_cells(shown, each) for each in shown.ranked])
+
+
+def _cells(shown: Snapshot, each: Offender) -> list[Any]:
+    value = each.value if math.isfinite(each.value) else None
+    return [shown.step, shown.layers[each.layer], each.head, value, each.over, each.growth, each.passes_in]
+
+
+def watching_markdown(shown: Snapshot, say: Say) -> str:
+    """Return a table of all heads, worst first."""
+    header = ["layer", "head", "largest |logit|", "per 1,000 steps", f"steps to {shown.limit:g}"]
+    lines = [[shown.layers[each.layer], str(each.head), *offender_words(each)] for each in shown.ranked]
+    return markdown_table(header, lines, say)
+
+
+def offender_words(each: Offender) -> tuple[str, str, str]:
+    """Return the largest |logit|, its growth, and when it passes the limit, in words."""
+    value = _fixed(each.value, 1) if math.isfinite(each.value) else "not finite"
+    growth = NONE if each.growth is None else f"× {_fixed(each.growth, 3)}"
+    if each.over:
+        return value, growth, "passed"
+    if each.passes_in is None or each.passes_in > 1e9:
+        return value, growth, NONE
+    return value, growth, f"{float(f'{each.passes_in:.2g}'):,.0f}"
+
+
+def _fixed(number: float, decimals: int) -> str:
+    """Return a number with these decimals, so that a column is aligned; a large one with four digits."""
+    return f"{number:.{decimals}f}" if 0.1 <= number < 10_000 else digits(number)

@@ -1,0 +1,75 @@
+"""Which heads grow, how fast, and when they pass the limit of logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..arrays import FloatArray
+from .limits import LIMIT, Offender
+from .step import Step, logits
+
+RECENT = 32  # steps that a growth rate is fitted to
+_FEWEST = 4  # steps that have a growth rate
+_SURE = 2.0  # standard errors from none that a growth rate must be
+
+
+def offenders(history: Sequence[Step], limit: float = LIMIT) -> list[Offender]:
+    """Return the heads of the last step, worst first: over the limit, those that pass it soon, the rest by size.
+
+    A growth rate is the least-squares slope of ln(largest |logit|) over the last RECENT steps of the history.
+    """
+    if not history:
+        return []
+    last = history[-1]
+    now = logits(last)
+    if now is None:
+        return []
+    growth = _growth(history[-RECENT:], now.shape)
+    found: list[Offender] = []
+    for layer, count in enumerate(last.heads):
+        for head in range(count):
+            value, rate = float(now[layer, head]), float(growth[layer, head])
+            if not math.isnan(value):
+                passes = _steps_until(value, rate, limit)
+                found.append(Offender(layer, head, value, _per_thousand(rate), passes, limit))
+    return sorted(found, key=_badness)
+
+
+def _per_thousand(rate: float) -> float | None:
+    """Return the factor per 1,000 steps of a rate of ln(value) per step, at most 1e300."""
+    return None if math.isnan(rate) else math.exp(min(1000 * rate, 690.0))
+
+
+def _steps_until(value: float, rate: float, limit: float) -> float | None:
+    if value > limit:
+        return 0.0
+    if not rate > 0 or value <= 0:
+        return None
+    return math.log(limit / value) / rate
+
+
+def _badness(each: Offender) -> tuple[int, float, float]:
+    if each.over:
+        return 0, -each.value, 0.0
+    if each.passes_in is not None:
+        return 1, each.passes_in, -each.value
+    return 2, -each.value, 0.0
+
+
+def _growth(steps: Sequence[Step], shape: tuple[int, ...]) -> FloatArray:
+    """Return the slope of ln(largest |logit|) per step, [layer, head]; NaN where it is not known or is noise."""
+    pairs = [(step.step, found) for step in steps if (found := logits(step)) is not None and found.shape == shape]
+    if len(pairs) < _FEWEST:
+        return np.full(shape, math.nan)
+    x = np.array([step for step, _ in pairs], np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = np.log(np.stack([found for _, found in pairs]))
+        x -= x.mean()
+        spread = float(x @ x)
+        slope = np.tensordot(x, y, 1) / spread
+        misfit = y - y.mean(axis=0) - x[:, np.newaxis, np.newaxis] * slope
+        error = np.sqrt((misfit**2).sum(axis=0) / (len(x) - 2) / spread)
+        return np.where(np.isfinite(slope) & (np.abs(slope) > _SURE * error), slope, math.nan)

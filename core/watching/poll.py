@@ -1,0 +1,129 @@
+"""What a run wrote since the last look: new lines of a file, or new files of a folder."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError
+from .measured import measured
+from .step import SCHEMA, Step, parse_line
+
+_AT_ONCE = 8 << 20  # bytes of lines in one look
+_FILES_AT_ONCE = 1
+_LONGEST = 64 << 20  # bytes of a line
+_NUMBER = re.compile(r"(\d{1,15})(?!.*\d)")
+_ENDINGS = (".safetensors", ".npz")
+_NOTES = 20
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a run was read."""
+
+    offset: int = 0  # of the file of lines
+    lines: int = 0
+    identity: tuple[int, int] | None = None  # of the file of lines: device and inode
+    files: frozenset[tuple[str, int, int]] = frozenset()  # of the folder: name, time and size
+
+
+START = Cursor()
+
+
+@dataclass(frozen=True, eq=False)
+class News:
+    """What a look found."""
+
+    steps: tuple[Step, ...]
+    cursor: Cursor
+    more: bool = False  # whether there is more to read at once
+    notes: tuple[str, ...] = ()  # what could not be used, and whatever else happened
+    waiting: str = ""  # why there is nothing to read yet
+
+
+def poll(path: Path, cursor: Cursor = START) -> News:
+    """Read what is new of a run, a little at a time.
+
+    `path` is a folder of captures, one a step, or a file of attn-tui/watch-1 lines; it may not exist yet. Raise
+    InputError if it is something else. Files and lines that are half written are read once they are whole.
+    """
+    try:
+        if path.is_dir():
+            return _folder(path, cursor)
+        if path.is_file():
+            return _lines(path, cursor)
+        if path.exists():
+            raise InputError(f"{path}: must be a folder of captures or a file of {SCHEMA} lines")
+    except OSError as error:
+        return News((), cursor, waiting=f"{path}: {error.strerror or error}")
+    return News((), cursor, waiting=f"{path} does not exist yet")
+
+
+def _lines(path: Path, cursor: Cursor) -> News:
+    """Read whole lines from where the last look ended; from the start if the file was replaced or shortened."""
+    notes: list[str] = []
+    with path.open("rb") as file:
+        status = path.stat()
+        identity = (status.st_dev, status.st_ino)
+        if cursor.identity not in (None, identity) or status.st_size < cursor.offset:
+            notes.append(f"{path.name} was begun anew: read from its start")
+            cursor = START
+        file.seek(cursor.offset)
+        data = file.read(_AT_ONCE)
+        while b"\n" not in data and len(data) < _LONGEST and (rest := file.read(_AT_ONCE)):
+            data += rest
+    whole, newline, _ = data.rpartition(b"\n")
+    if not newline and len(data) >= _LONGEST:
+        raise InputError(f"{path}: line {cursor.lines + 1} is longer than {_LONGEST >> 20} MiB")
+    steps: list[Step] = []
+    number = cursor.lines
+    for line in whole.split(b"\n") if newline else ():
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            steps.append(parse_line(line.decode("utf-8", "replace")))
+        except InputError as error:
+            notes.append(f"{path.name} line {number}: {error}")
+    offset = cursor.offset + (len(whole) + 1 if newline else 0)
+    more = offset < status.st_size and bool(newline)
+    waiting = "" if number else f"{path} has no whole line yet"
+    return News(tuple(steps), Cursor(offset, number, identity), more, _few(notes), waiting)
+
+
+def _folder(path: Path, cursor: Cursor) -> News:
+    """Measure the newest file that is new or changed; one that is gone is forgotten."""
+    now: dict[str, tuple[str, int, int]] = {}
+    for each in path.iterdir():
+        if each.suffix in _ENDINGS and not each.name.startswith("."):
+            try:
+                status = each.stat()
+            except OSError:  # rotated away in between
+                continue
+            now[each.name] = (each.name, status.st_mtime_ns, status.st_size)
+    files = cursor.files.intersection(now.values())
+    new = sorted((name for name, seen in now.items() if seen not in files), key=_order, reverse=True)
+    steps: list[Step] = []
+    notes: list[str] = []
+    for name in new[:_FILES_AT_ONCE]:
+        files |= {now[name]}
+        try:
+            steps.append(measured(path / name, _order(name)[0]))
+        except (InputError, OSError) as error:
+            if (path / name).exists():
+                notes.append(str(error))
+    waiting = "" if now else f"{path} has no captures yet"
+    return News(tuple(steps), Cursor(files=files), len(new) > _FILES_AT_ONCE, _few(notes), waiting)
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Return the step in a file's name, its last number, and the name."""
+    found = _NUMBER.search(name)
+    return int(found[1]) if found else 0, name
+
+
+def _few(notes: list[str]) -> tuple[str, ...]:
+    if len(notes) <= _NOTES:
+        return tuple(notes)
+    return (*notes[:_NOTES], f"and {len(notes) - _NOTES} more like these")

@@ -1,0 +1,138 @@
+"""One step of a run: a number for each head, by statistic; and a line of attn-tui/watch-1, which holds one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..errors import InputError
+
+SCHEMA = "attn-tui/watch-1"
+MAX_LOGIT = "max_logit"  # the statistic that limits apply to: the largest |logit|
+_OWN = ("schema", "step", "time", "layers", "scale", "scaled")  # the keys that are no statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What the heads of a model do at one step of its training."""
+
+    step: int
+    time: float | None  # seconds of the clock, as the run wrote them
+    layers: tuple[str, ...]
+    values: Mapping[str, FloatArray]  # by statistic: [layer, head]; NaN: no such head or number; infinite: not finite
+    heads: tuple[int, ...]  # of each layer
+    scale: float | None = None  # the multiplier of q·k
+    scaled: bool | None = None  # whether it is inside the logits; None: the run does not say
+    file: str | None = None  # that the heads are in
+    notes: tuple[str, ...] = ()
+
+
+def parse_line(text: str) -> Step:
+    """Return the step that a line of attn-tui/watch-1 holds; raise InputError if it holds none."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError("is not JSON") from error
+    if not isinstance(found, dict):
+        raise InputError("must be a JSON object")
+    line = cast("dict[str, object]", found)
+    if line.get("schema", SCHEMA) != SCHEMA:
+        raise InputError(f"schema must be {SCHEMA!r}, not {line['schema']!r}")
+    step = line.get("step")
+    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+        raise InputError(f"step must be a whole number from 0 up, not {step!r}")
+    tables = {
+        name: _table(name, cast("list[object]", value))
+        for name, value in line.items()
+        if name not in _OWN and isinstance(value, list)
+    }
+    if not tables:
+        raise InputError("has no statistic: a list of numbers, one a head, for each layer")
+    counts = {name: tuple(len(row) for row in table) for name, table in tables.items()}
+    heads = next(iter(counts.values()))
+    for name, each in counts.items():
+        if each != heads:
+            raise InputError(f"{name!r} has other layers or heads than {next(iter(counts))!r}")
+    names = line.get("layers")
+    layers = tuple(map(str, cast("list[object]", names))) if isinstance(names, list) else _numbered(len(heads))
+    if len(layers) != len(heads):
+        raise InputError(f"layers must be {len(heads)} names, one for each list of numbers, not {len(layers)}")
+    scaled = line.get("scaled")
+    if scaled is not None and not isinstance(scaled, bool):
+        raise InputError(f"scaled must be true or false, not {scaled!r}")
+    return Step(
+        step,
+        _number(line.get("time"), "time"),
+        layers,
+        {name: grid(table) for name, table in tables.items()},
+        heads,
+        _number(line.get("scale"), "scale"),
+        scaled,
+    )
+
+
+def logits(step: Step) -> FloatArray | None:
+    """Return the largest |logit| of each head, [layer, head]; if the run has scores, multiply them by its scale."""
+    found = step.values.get(MAX_LOGIT)
+    if found is None or step.scaled is not False or step.scale is None:
+        return found
+    return np.asarray(found * step.scale, np.float64)
+
+
+def says_scale(step: Step) -> str:
+    """Say whether the scale is inside the logits shown."""
+    if step.scaled is False:
+        if step.scale is None:
+            return "scores before the scale, which the run does not tell"
+        return f"logits: the run's scores × {step.scale:.4g}"
+    factor = "the scale" if step.scale is None else f"× {step.scale:.4g}"
+    if step.scaled is None:
+        return f"the run does not tell whether {factor} is inside its logits"
+    return f"{factor} is inside the logits"
+
+
+def grid(rows: Sequence[Sequence[float]]) -> FloatArray:
+    """Return rows of numbers as [layer, head], NaN where a row is shorter than the longest."""
+    found = np.full((len(rows), max(map(len, rows), default=0)), math.nan)
+    for number, row in enumerate(rows):
+        found[number, : len(row)] = row
+    return found
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))
+
+
+def _table(name: str, rows: list[object]) -> list[list[float]]:
+    """Return a list of a list of numbers, one a head, for each layer; null is NaN."""
+    lists = [cast("list[object]", row) for row in rows if isinstance(row, list) and row]
+    if not rows or len(lists) < len(rows):
+        raise InputError(f"{name!r} must be a list of numbers, one a head, for each layer")
+    return [[_entry(name, each) for each in row] for row in lists]
+
+
+def _entry(name: str, value: object) -> float:
+    """Return a number; NaN if there is none; infinity if it is not finite, as Python writes NaN and Infinity."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{name!r} must hold numbers, not {str(value)[:40]!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf
+    return number if math.isfinite(number) else math.inf
+
+
+def _number(value: Any, key: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{key} must be a number, not {str(value)[:40]!r}")
+    return _entry(key, value)

@@ -1,0 +1,78 @@
+"""attn-tui watch --once: what is printed, and the exit codes."""
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+from attn_tui.tui.cli.main import main
+from cli_runner import Captured, refusal
+
+
+def run_file(folder: Path, steps: int = 8, rate: float = 1.1, **more: object) -> str:
+    """Lines of two layers of two heads; layer 1 head 0 grows by `rate` a step."""
+    path = folder / "run.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"step": 100 * n, "max_logit": [[5.0, 6.0], [20 * rate**n, 7.0]], **more}) + "\n"
+            for n in range(steps)
+        )
+    )
+    return str(path)
+
+
+def test_a_head_near_the_limit_is_named_with_the_steps_that_are_left(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["watch", run_file(tmp_path, scale=0.125, scaled=True), "--once"]) == 0
+    out = capsys.readouterr().out
+    left = 100 * math.log(100 / (20 * 1.1**7)) / math.log(1.1)
+    words = f"layer 1 head 0, × {1.1**10:.3f} per 1,000 steps, passes it in about {round(left, -1):.0f} steps"
+    assert f"No head is over 100; {words}." in out
+    assert "step 700" in out
+    assert "× 0.125 is inside the logits" in out
+
+
+def test_a_head_over_the_limit_is_a_finding(tmp_path: Path, capsys: Captured) -> None:
+    path = run_file(tmp_path)
+    assert main(["watch", path, "--once", "--max-logit", "30"]) == 1
+    assert "1 head is over 30" in capsys.readouterr().out
+
+
+def test_json_and_csv_hold_every_head_worst_first(tmp_path: Path, capsys: Captured) -> None:
+    path = run_file(tmp_path)
+    assert main(["watch", path, "--once", "--max-logit", "30", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["step"], found["over"]) == ("attn-tui/watched-1", 700, 1)
+    assert [(each["layer"], each["head"]) for each in found["heads"]] == [("1", 0), ("1", 1), ("0", 1), ("0", 0)]
+    assert found["heads"][0]["largest_logit"] == pytest.approx(20 * 1.1**7)
+    assert main(["watch", path, "--once", "--format", "csv"]) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [line["head"] for line in lines] == ["0", "1", "1", "0"]
+
+
+def test_a_folder_that_the_recorder_could_have_written(tmp_path: Path, capsys: Captured) -> None:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    for step in (10, 20):
+        np.savez(tmp_path / f"step-{step:06d}.npz", q=rng.normal(size=(1, 3, 8, 4)), k=rng.normal(size=(1, 3, 8, 4)))
+    assert main(["watch", str(tmp_path), "--once", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["step"], len(found["heads"])) == (20, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "pieces"),
+    [
+        (["nothing-here"], ("nothing-here", "does not exist yet")),
+        (["run.jsonl", "--max-logit", "-1"], ("--max-logit", "above 0", "'-1'")),
+        (["run.jsonl", "--max-logit", "much"], ("--max-logit", "'much'")),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_in_one_line(
+    words: list[str], pieces: tuple[str, ...], capsys: Captured
+) -> None:
+    message = refusal(["watch", *words, "--once"], capsys)
+    for piece in pieces:
+        assert piece in message

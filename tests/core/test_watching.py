@@ -1,0 +1,229 @@
+"""Runs: what is read of them, when, and once; growth is that of the numbers; history is bounded."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attn_tui.core.errors import InputError
+from attn_tui.core.watching.history import KEPT, added
+from attn_tui.core.watching.offenders import offenders
+from attn_tui.core.watching.poll import START, Cursor, poll
+from attn_tui.core.watching.snapshot import snapshot
+from attn_tui.core.watching.step import Step, logits, parse_line, says_scale
+
+
+def line(step: int, rows: object, **more: object) -> str:
+    return json.dumps({"schema": "attn-tui/watch-1", "step": step, "max_logit": rows, **more})
+
+
+def steps_of(values: Sequence[float], apart: int = 100) -> tuple[Step, ...]:
+    return tuple(parse_line(line(number * apart, [[value]])) for number, value in enumerate(values))
+
+
+def everything(path: Path, cursor: Cursor = START) -> tuple[list[Step], Cursor, list[str]]:
+    steps: list[Step] = []
+    notes: list[str] = []
+    more = True
+    while more:
+        news = poll(path, cursor)
+        steps += news.steps
+        notes += news.notes
+        cursor, more = news.cursor, news.more
+    return steps, cursor, notes
+
+
+def test_a_line_holds_a_number_for_each_head() -> None:
+    step = parse_line(
+        line(7, [[1, 2.5], [3, None]], entropy=[[1, 1], [2, 2]], layers=["a", "b"], scale=0.5, scaled=True)
+    )
+    assert (step.step, step.layers, step.heads, step.scale) == (7, ("a", "b"), (2, 2), 0.5)
+    assert np.array_equal(step.values["max_logit"], [[1, 2.5], [3, math.nan]], equal_nan=True)
+    assert np.array_equal(step.values["entropy"], [[1, 1], [2, 2]])
+
+
+def test_layers_may_have_different_numbers_of_heads() -> None:
+    step = parse_line(line(0, [[1], [2, 3]]))
+    assert step.heads == (1, 2)
+    assert np.array_equal(step.values["max_logit"], [[1, math.nan], [2, 3]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("{", ("is not JSON",)),
+        ("[1]", ("JSON object",)),
+        ('{"schema": "other", "step": 1, "max_logit": [[1]]}', ("attn-tui/watch-1", "'other'")),
+        ('{"max_logit": [[1]]}', ("step", "whole number", "None")),
+        ('{"step": -1, "max_logit": [[1]]}', ("step", "-1")),
+        ('{"step": true, "max_logit": [[1]]}', ("step", "True")),
+        ('{"step": 1}', ("no statistic",)),
+        ('{"step": 1, "max_logit": [1, 2]}', ("'max_logit'", "for each layer")),
+        ('{"step": 1, "max_logit": [[]]}', ("'max_logit'",)),
+        ('{"step": 1, "max_logit": [["x"]]}', ("'max_logit'", "numbers", "x")),
+        ('{"step": 1, "max_logit": [[1]], "entropy": [[1, 2]]}', ("'entropy'", "'max_logit'")),
+        ('{"step": 1, "max_logit": [[1]], "layers": ["a", "b"]}', ("layers", "1 names", "2")),
+        ('{"step": 1, "max_logit": [[1]], "scaled": "yes"}', ("scaled", "'yes'")),
+        ('{"step": 1, "max_logit": [[1]], "scale": [1]}', ("scale", "number")),
+    ],
+)
+def test_a_wrong_line_is_refused_with_what_is_accepted(text: str, pieces: tuple[str, ...]) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_line(text)
+    assert "\n" not in str(refused.value)
+    for piece in pieces:
+        assert piece in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected", "words"),
+    [
+        ({"scaled": True, "scale": 0.125}, 80.0, "× 0.125 is inside the logits"),
+        ({"scaled": False, "scale": 0.125}, 10.0, "scores × 0.125"),
+        ({"scaled": False}, 80.0, "scores before the scale"),
+        ({"scale": 0.125}, 80.0, "does not tell whether × 0.125 is inside"),
+    ],
+)
+def test_scores_are_multiplied_by_the_scale_and_this_is_said(
+    more: dict[str, Any], expected: float, words: str
+) -> None:
+    step = parse_line(line(0, [[80.0]], **more))
+    found = logits(step)
+    assert found is not None
+    assert found[0, 0] == expected
+    assert words in says_scale(step)
+
+
+def test_growth_and_the_step_of_passing_are_those_of_an_exponential() -> None:
+    rate = math.log(1.4) / 1000
+    [worst] = offenders(steps_of([20 * math.exp(rate * 100 * n) for n in range(20)]), 100)
+    assert worst.growth == pytest.approx(1.4)
+    assert worst.passes_in == pytest.approx(math.log(100 / worst.value) / rate)
+    assert not worst.over
+
+
+def test_noise_has_no_growth() -> None:
+    rng = np.random.default_rng(0)
+    many = [offenders(steps_of(rng.uniform(9, 11, 32).tolist()), 100)[0] for _ in range(200)]
+    assert sum(each.growth is not None for each in many) < 25  # about 5 % are beyond two standard errors
+
+
+def test_heads_are_ranked_over_the_limit_then_by_when_they_pass_it() -> None:
+    def rows(n: int) -> list[list[float | None]]:
+        return [[50.0, 120.0, 40 * 1.05**n], [math.inf, 30 * 1.01**n, None]]
+
+    history = tuple(parse_line(line(n, rows(n))) for n in range(10))
+    found = offenders(history, 100)
+    assert [(each.layer, each.head) for each in found] == [(1, 0), (0, 1), (0, 2), (1, 1), (0, 0)]
+    assert [each.over for each in found] == [True, True, False, False, False]
+
+
+def test_a_history_is_ordered_replaces_and_stays_bounded() -> None:
+    history: tuple[Step, ...] = ()
+    for step in (3, 1, 2, 1):
+        history = added(history, [parse_line(line(step, [[step * 1.0]]))])
+    assert [each.step for each in history] == [1, 2, 3]
+    history = added((), (parse_line(line(n, [[1.0]])) for n in range(10_000)))
+    numbers = [each.step for each in history]
+    assert len(history) <= KEPT
+    assert numbers == sorted(numbers)
+    assert numbers[0] == 0
+    assert numbers[-100:] == [*range(9_900, 10_000)]
+
+
+def test_a_snapshot_of_an_earlier_step_knows_nothing_of_later_ones() -> None:
+    history = steps_of([10, 20, 30, 40, 50, 60])
+    earlier, newest = snapshot(history, 100, at=300), snapshot(history, 100)
+    assert earlier is not None
+    assert newest is not None
+    assert (earlier.step, newest.step) == (300, 500)
+    assert earlier.ranked == tuple(offenders(history[:4], 100))
+    assert earlier.trends[0, 0] == (10, 20, 30, 40)
+    assert earlier.steps == newest.steps
+    assert snapshot((), 100) is None
+
+
+def test_only_whole_lines_are_read_and_each_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text(line(0, [[1.0]]) + "\n" + line(1, [[2.0]])[:20])
+    steps, cursor, notes = everything(path)
+    assert ([step.step for step in steps], notes) == ([0], [])
+    with path.open("a") as file:
+        file.write(line(1, [[2.0]])[20:] + "\n")
+    steps, cursor, notes = everything(path, cursor)
+    assert [step.step for step in steps] == [1]
+    assert everything(path, cursor)[0] == []
+
+
+def test_a_bad_line_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join([line(0, [[1.0]]), "nonsense", "", line(1, [[2.0]]), ""]))
+    steps, _, notes = everything(path)
+    assert [step.step for step in steps] == [0, 1]
+    assert notes == ["run.jsonl line 2: is not JSON"]
+
+
+def test_notes_on_thousands_of_bad_lines_are_few(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("nonsense\n" * 5000)
+    _, _, notes = everything(path)
+    assert len(notes) < 50
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_run_that_is_begun_anew_is_read_from_its_start(replace: bool, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(line(n, [[1.0]]) + "\n" for n in range(3)))
+    _, cursor, _ = everything(path)
+    if replace:
+        other = tmp_path / "other"
+        other.write_text("".join(line(n, [[2.0]]) + "\n" for n in range(9)))
+        os.replace(other, path)
+    else:
+        path.write_text(line(0, [[2.0]]) + "\n")
+    steps, _, notes = everything(path, cursor)
+    assert [step.step for step in steps] == [*range(9 if replace else 1)]
+    assert "begun anew" in notes[0]
+
+
+def test_a_run_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    news = poll(tmp_path / "run")
+    assert "does not exist yet" in news.waiting
+    (tmp_path / "run").mkdir()
+    assert "no captures yet" in poll(tmp_path / "run", news.cursor).waiting
+
+
+def test_the_function_in_the_documentation_writes_lines_that_are_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/watching.md").read_text()
+    code = re.findall("```python\n(.*?)```", page, re.S)[0]
+    namespace: dict[str, Any] = {}
+    exec(code, namespace)
+    for step in (1200, 1300):
+        namespace["log_heads"](tmp_path / "run.jsonl", step, 0.125, max_logit=[[12.5, 8.1], [9.0, math.nan]])
+    steps, _, notes = everything(tmp_path / "run.jsonl")
+    assert ([step.step for step in steps], notes) == ([1200, 1300], [])
+    assert steps[0].values["max_logit"][1, 1] == math.inf
+
+
+def test_the_newest_capture_of_a_folder_comes_first(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    held: dict[int, Any] = {}
+    for step in (100, 300, 200):
+        q, k = (rng.normal(size=(1, 2, 8, 4)).astype(np.float32) * step for _ in "qk")
+        np.savez(tmp_path / f"step-{step:06d}.npz", q=q, k=k)
+        held[step] = np.abs(q[0] @ np.swapaxes(k[0], 1, 2)).max(axis=(1, 2)) / 2
+    (tmp_path / "step-000400.npz").write_bytes(b"half")
+    steps, cursor, notes = everything(tmp_path)
+    assert [step.step for step in steps] == [300, 200, 100]
+    for step in steps:
+        assert step.values["max_logit"][0] == pytest.approx(held[step.step], rel=1e-6)
+        assert step.file == str(tmp_path / f"step-{step.step:06d}.npz")
+    assert len(notes) == 1
+    assert "step-000400" in notes[0]
+    os.unlink(tmp_path / "step-000100.npz")
+    assert everything(tmp_path, cursor)[0] == []

@@ -1,0 +1,137 @@
+"""attn-tui watch: the attention of a training run, layer × head × time, while it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ....core.errors import InputError
+from ....core.watching.limits import LIMIT
+from ...settings.parse import UsageError
+from .. import output as printing
+from ..command import Command, Given
+from ..output import Output, say, screen_glyphs
+from ..parser import Parser
+
+if TYPE_CHECKING:
+    from ....core.watching.snapshot import Snapshot
+
+_FOUND = 1  # the exit code if a head is over the limit
+_SHOWN = 20  # heads in a table
+
+
+@dataclass(frozen=True)
+class WatchRequest:
+    """The run to watch, and the limit of its logits."""
+
+    run: Path
+    limit: float = LIMIT
+    once: bool = False
+    remarks: tuple[str, ...] = ()
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add("run", "run", metavar="RUN", help="a folder of captures, or a file of attn-tui/watch-1 lines")
+    parser.add(
+        "watching", "--max-logit", metavar="X", help=f"the largest |logit| that is no finding; default {LIMIT:g}"
+    )
+    parser.add(
+        "watching", "--once", action="store_true", help="print the newest step and exit: 0, or 1 if a head is over"
+    )
+    parser.add_output()
+
+
+def _request(given: Given) -> WatchRequest:
+    text = given.get("max_logit", LIMIT)
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = 0.0
+    if not 0 < limit < float("inf"):
+        raise UsageError(f"--max-logit: must be a number above 0, not {text!r}")
+    return WatchRequest(Path(given["run"]), limit, bool(given.get("once")))
+
+
+def run(request: WatchRequest, output: Output) -> int:
+    """Open the app's Watch pane; with --once or without a terminal, print the newest step; return the exit code."""
+    if not request.once and output.path is None and output.format == "table" and printing.is_terminal():
+        from ..open_app import OpenApp, open_app
+
+        return open_app(OpenApp(run=request.run, max_logit=request.limit), output.ascii_only)
+    from ....core.export.watching import watching_csv, watching_json, watching_markdown
+
+    shown = newest(request, output)
+    output.emit(
+        {
+            "json": lambda: watching_json(str(request.run), shown),
+            "csv": lambda: watching_csv(shown),
+            "markdown": lambda: watching_markdown(shown, output.glyphs.say),
+            "table": lambda: _table(request, shown, output),
+        }
+    )
+    return _FOUND if shown.over else 0
+
+
+def newest(request: WatchRequest, output: Output) -> Snapshot:
+    """Read the whole run and return its newest step; raise InputError if there is none."""
+    from ....core.blas import one_blas_thread
+    from ....core.watching.history import added
+    from ....core.watching.poll import START, poll
+    from ....core.watching.snapshot import snapshot
+    from ....core.watching.step import Step
+
+    messages = screen_glyphs(output.ascii_only)
+    history: tuple[Step, ...] = ()
+    cursor, more, waiting = START, True, ""
+    with one_blas_thread():
+        while more:
+            news = poll(request.run, cursor)
+            cursor, more, waiting = news.cursor, news.more, news.waiting
+            history = added(history, news.steps)
+            for note in (*news.notes, *(note for step in news.steps for note in step.notes)):
+                say(f"note: {note}", messages)
+    shown = snapshot(history, request.limit)
+    if shown is None:
+        raise InputError(waiting or f"{request.run}: no step could be read")
+    return shown
+
+
+def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
+    """Return the step, a sentence, and the worst heads."""
+    from rich.text import Text
+
+    from ...views.lines import as_text
+    from ...views.watching import ranked_lines, summary
+    from ..printing import printed, title_lines
+
+    glyphs, width = output.glyphs, output.text_width
+    words = [str(request.run), f"step {shown.step}", f"{sum(shown.heads)} heads", shown.says_scale]
+    lines = ranked_lines(shown, width, glyphs, count=max(_SHOWN, shown.over))
+    left = len(shown.ranked) - len(lines) + 1
+    if left > 0:
+        lines.append(((f"{left} more heads are below these.", "dim"),))
+    sentence = as_text([((glyphs.say(summary(shown)), "text"),)])
+    return printed([title_lines(words, width, glyphs), sentence, Text(), as_text(lines)], output)
+
+
+COMMAND = Command(
+    usage="""attn-tui watch RUN [--max-logit X] [--once] [--format FORMAT] [-o FILE]""",
+    description="""\
+Watch the attention of a training run while it goes on: the largest logit of
+every head, how fast it grows, and when it passes the limit at that rate. RUN is
+a folder of captures, one a step, as `attn-tui record --every N` writes it, or
+a file of attn-tui/watch-1 lines, which docs/watching.md explains. It may not
+exist yet. With --once, or without a terminal, print the newest step and exit:
+with status 0, with 1 if a head is over the limit, with 2 if nothing can be
+read.""",
+    examples="""\
+examples:
+  attn-tui watch run/                                 while it goes on
+  attn-tui watch run/ --once || notify-send 'a head is over 100'
+  attn-tui watch heads.jsonl --once --max-logit 50 --format json
+""",
+    add_options=_add_options,
+    request=_request,
+    run=run,
+)

@@ -1,0 +1,214 @@
+"""The Watch pane: the heads of a training run, step by step, while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from ....core.errors import InputError
+from ....core.watching.limits import LIMIT
+from ...compute.request import Failed, Request
+from ...views.bars import Key
+from ...views.lines import Line
+from ...views.reproduce import in_shell
+from ..pane import Host
+from ..two_parts import TwoParts
+from .requests import LookAtRun, Looked
+from .widget import Chosen, Ranking, RunMap
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
+
+    from ....core.export.formats import Format
+    from ....core.watching.snapshot import Snapshot
+
+_AGAIN = 1.0  # seconds from one look to the next
+
+
+class WatchPane(TwoParts):
+    """The map of one step at the left; what it says, and the worst heads, at the right."""
+
+    NAME = "Watch"
+    LEFT = (30, 46)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        (", .", "step"), ("←→", "head"), ("↑↓", "layer"), ("n", "next worst"), ("m", "statistic"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("v", "view"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "move(0, 1)", "next head", show=False, id="watch.next_head"),
+        Binding("left,h", "move(0, -1)", "previous head", show=False, id="watch.previous_head"),
+        Binding("down,j", "move(1, 0)", "next layer", show=False, id="watch.next_layer"),
+        Binding("up,k", "move(-1, 0)", "previous layer", show=False, id="watch.previous_layer"),
+        Binding("n", "worst(1)", "the next head of the list, worst first", show=False, id="watch.next_worst"),
+        Binding("N", "worst(-1)", "the previous head of the list", show=False, id="watch.previous_worst"),
+        Binding("comma", "step(-1)", "the step before", show=False, id="watch.earlier"),
+        Binding(
+            "full_stop", "step(1)", "the step after; after the last, follow the run", show=False, id="watch.later"
+        ),
+        Binding("home", "first", "the first step", show=False, id="watch.first"),
+        Binding("end", "newest", "the newest step; follow the run", show=False, id="watch.last"),
+        Binding("m", "statistic(1)", "next statistic on the map", show=False, id="watch.next_statistic"),
+        Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="watch.previous_statistic"),
+        Binding("v", "view", "switch between map and list (narrow screens)", show=False, id="watch.view"),
+    ]
+
+    def __init__(self, host: Host, run: Path | None = None, max_logit: float = LIMIT) -> None:
+        super().__init__(host)
+        self.run, self.limit = run, max_logit
+        self.map = self.left = RunMap()
+        self.ranking = self.right = self.in_front = Ranking()
+        self.at: int | None = None  # the step on screen; None: the newest
+        self._known: tuple[int, int | None] | None = None  # the looks and the step on screen
+        self._over: frozenset[tuple[int, int]] | None = None  # heads over the limit at the newest step seen
+        self._timer: Timer | None = None
+
+    @property
+    def shown(self) -> Snapshot | None:
+        """The step on screen."""
+        return self.map.shown
+
+    def follow(self) -> None:
+        if self.run is None:
+            self._wait("No run is open. `attn-tui watch RUN` opens a folder of captures, or a file of lines.")
+            return
+        self._look()
+        if self._timer is None:
+            self._timer = self.set_interval(_AGAIN, self._look)
+        self._timer.resume()
+
+    def leave(self) -> None:
+        if self._timer is not None:
+            self._timer.pause()
+
+    def _look(self) -> None:
+        if self.run is not None:
+            self.ask(LookAtRun(self.run, self.limit, self.at, self._known))
+
+    def statuses(self) -> Sequence[Line]:
+        if self.shown is None:
+            return ()
+        words = (f"step {self.shown.step}", f"{self.shown.over} over {self.limit:g}")
+        return [(("  ".join(words), "text"),), ((words[0], "text"),)]
+
+    @property
+    def is_current(self) -> bool:
+        return self.shown is not None or self.run is None
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.watching import watching_csv, watching_json, watching_markdown
+
+        if self.shown is None:
+            raise InputError("No step of a run is on screen.")
+        if kind == "json":
+            return watching_json(str(self.run), self.shown)
+        return watching_csv(self.shown) if kind == "csv" else watching_markdown(self.shown, self.glyphs.say)
+
+    def command(self) -> str:
+        if self.run is None:
+            raise InputError("No run is open.")
+        words = ["attn-tui", "watch", str(self.run), "--once"]
+        words += ["--max-logit", f"{self.limit:g}"] if self.limit != LIMIT else []
+        return in_shell(words, self.glyphs.ascii)
+
+    @property
+    def file_name(self) -> str:
+        return "watch" if self.shown is None else f"watch-step{self.shown.step}"
+
+    @property
+    def kept(self) -> tuple[str, int | None, tuple[int, int]]:
+        return self.map.statistic, self.at, self.map.cursor
+
+    def put_back(self, kept: tuple[str, int | None, tuple[int, int]]) -> None:
+        self.map.statistic, self.at, self.map.cursor = kept
+        self.ranking.cursor = self.map.cursor
+
+    def show_answer(self, request: Request, answer: object) -> None:
+        match answer:
+            case Looked(shown, changes, notes, waiting):
+                for note in notes[-1:]:
+                    self.host.say(f"{note}.")
+                if waiting and self.shown is None:
+                    self._wait(f"Waiting: {waiting}.")
+                if shown is not None and isinstance(request, LookAtRun) and request.at == self.at:
+                    self._known = changes, self.at
+                    self._show(shown)
+            case Failed(reason):
+                self.host.say(f"{reason}.")
+            case _:
+                pass
+
+    def _wait(self, text: str) -> None:
+        self.ranking.waiting = text
+        self.bring(self.ranking)
+        self.ranking.redraw()
+
+    def _show(self, shown: Snapshot) -> None:
+        if self.shown is None and shown.ranked:
+            self.map.cursor = (shown.ranked[0].layer, shown.ranked[0].head)
+        self.map.shown = self.ranking.shown = shown
+        if self.map.statistic not in shown.values:
+            self.map.statistic = next(iter(shown.values))
+        layer = min(self.map.cursor[0], len(shown.heads) - 1)
+        self._choose(layer, min(self.map.cursor[1], shown.heads[layer] - 1))
+        self.host.show_status()
+        if self.at is None:
+            over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
+            if self._over is not None and over - self._over:
+                layer, head = min(over - self._over)
+                place = f"Layer {shown.layers[layer]} head {head}"
+                self.host.alert(f"{place} is over {self.limit:g} at step {shown.step}.")
+            self._over = over
+
+    def _choose(self, layer: int, head: int) -> None:
+        self.map.cursor = self.ranking.cursor = (layer, head)
+        self.map.redraw()
+        self.ranking.redraw()
+
+    def on_chosen(self, event: Chosen) -> None:
+        event.stop()
+        self._choose(event.layer, event.head)
+
+    def action_move(self, down: int, right: int) -> None:
+        if self.shown is None:
+            return
+        layer = (self.map.cursor[0] + down) % len(self.shown.heads)
+        self._choose(layer, min(self.map.cursor[1] + right, self.shown.heads[layer]) % self.shown.heads[layer])
+
+    def action_worst(self, direction: int) -> None:
+        ranked = self.shown.ranked if self.shown else ()
+        places = [(each.layer, each.head) for each in ranked]
+        if places:
+            at = places.index(self.map.cursor) if self.map.cursor in places else -1
+            self._choose(*places[(at + direction) % len(places)])
+
+    def action_step(self, direction: int) -> None:
+        """Show the step before or after; beyond the last one, follow the run."""
+        if self.shown is None:
+            return
+        steps = self.shown.steps
+        place = min(
+            max((steps.index(self.shown.step) if self.shown.step in steps else 0) + direction, 0), len(steps) - 1
+        )
+        self.at = None if place == len(steps) - 1 else steps[place]
+        self._look()
+
+    def action_first(self) -> None:
+        if self.shown is not None:
+            self.at = self.shown.steps[0]
+            self._look()
+
+    def action_newest(self) -> None:
+        self.at = None
+        self._look()
+
+    def action_statistic(self, direction: int) -> None:
+        if self.shown is not None:
+            names = list(self.shown.values)
+            self.map.statistic = names[(names.index(self.map.statistic) + direction) % len(names)]
+            self.map.redraw()
+
+    def action_view(self) -> None:
+        self.bring(self.map if self.in_front is self.ranking else self.ranking)

@@ -1,0 +1,78 @@
+"""The request of the Watch pane: to look at a run again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ....core.watching.limits import LIMIT
+from ...compute.request import BATCH_INTERVAL, Cache, Priority, Request, Work
+
+if TYPE_CHECKING:
+    from ....core.watching.poll import Cursor
+    from ....core.watching.snapshot import Snapshot
+    from ....core.watching.step import Step
+
+
+@dataclass(frozen=True)
+class LookAtRun(Request):
+    """Read what is new of a run. Answered by Looked, again and again while there is more to read."""
+
+    PRIORITY: ClassVar[Priority] = Priority.VISIBLE
+    run: Path
+    limit: float = LIMIT
+    at: int | None = None  # the step to show; None: the newest
+    known: tuple[int, int | None] | None = None  # looks and step that the pane shows already
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.watching.history import added
+        from ....core.watching.poll import poll
+        from ....core.watching.snapshot import snapshot
+
+        held = _held(cache, self.run)
+        more, told = True, 0.0
+        while more:
+            news = poll(self.run, held.cursor)
+            held.cursor, more = news.cursor, news.more
+            held.history = added(held.history, news.steps)
+            notes = (*news.notes, *(note for step in news.steps for note in step.notes))
+            held.changes += bool(news.steps)
+            if notes or (news.waiting and not held.history):
+                yield Looked(None, held.changes, notes, news.waiting)
+            now = time.monotonic()
+            if self.known != (held.changes, self.at) and (not more or now - told > 5 * BATCH_INTERVAL):
+                told = now
+                yield Looked(snapshot(held.history, self.limit, self.at), held.changes)
+            else:
+                yield None
+
+
+@dataclass(eq=False)
+class _Held:
+    """What was read of a run, in the engine's process."""
+
+    run: Path
+    cursor: Cursor
+    history: tuple[Step, ...] = ()
+    changes: int = 0  # looks that found something
+
+
+def _held(cache: Cache, run: Path) -> _Held:
+    from ....core.watching.poll import START
+
+    held: Any = cache.by_kind.get(LookAtRun)
+    if not isinstance(held, _Held) or held.run != run:
+        held = cache.by_kind[LookAtRun] = _Held(run, START)
+    return held
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """What a look at the run found."""
+
+    shown: Snapshot | None  # None: nothing changed
+    changes: int
+    notes: tuple[str, ...] = ()
+    waiting: str = ""

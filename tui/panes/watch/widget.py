@@ -1,0 +1,91 @@
+"""The parts of the Watch pane: the map of heads, and the ranked list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.message import Message
+
+from ...views.lines import Line, fitted, wrapped
+from ...views.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, summary
+from ...widgets.lines import LinesWidget
+
+if TYPE_CHECKING:
+    from ....core.watching.snapshot import Snapshot
+
+_ABOVE = 2  # lines above the map
+
+
+class Chosen(Message):
+    """Another head is selected."""
+
+    def __init__(self, layer: int, head: int) -> None:
+        super().__init__()
+        self.layer, self.head = layer, head
+
+
+class RunMap(LinesWidget):
+    """Shows a value of every head at one step."""
+
+    shown: Snapshot | None = None
+    statistic = LOGITS
+    cursor: tuple[int, int] = (0, 0)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        shown = self.shown
+        if shown is None:
+            return [fitted((), width)] * height
+        place = shown.steps.index(shown.step) + 1 if shown.step in shown.steps else len(shown.steps)
+        title = f"{LABELS.get(self.statistic, self.statistic)}, by head"
+        where = f"step {shown.step}, {place} of {len(shown.steps)}"
+        lines: list[Line] = [
+            fitted(((self.glyphs.say(title), "heading"),), width),
+            fitted(((where, "text"), ("" if place == len(shown.steps) else "   . newest", "dim")), width),
+        ]
+        lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
+        return [*lines, fitted((), width), *head_lines(shown, self.cursor, width, self.glyphs)]
+
+    def _map_size(self, width: int, height: int) -> tuple[int, int]:
+        """Return the cells of the map: what the head below leaves, but at least half of the height."""
+        below = len(self.shown.values) + 5 if self.shown else 0
+        return width, max(height - _ABOVE - below, height // 2)
+
+    def on_click(self, event: events.Click) -> None:
+        if self.shown is not None:
+            size = self._map_size(*self.size)
+            found = head_at(self.shown, self.cursor, size, event.x - self.gutter.left, event.y - _ABOVE)
+            if found is not None:
+                self.post_message(Chosen(*found))
+
+
+class Ranking(LinesWidget):
+    """Shows what the step says, and its heads, worst first."""
+
+    shown: Snapshot | None = None
+    cursor: tuple[int, int] = (0, 0)
+    waiting = ""
+    top = 0
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        above = self._above(width)
+        if self.shown is None:
+            return [fitted(line, width) for line in above]
+        room = max(height - len(above) - 1, 1)
+        at = next((n for n, each in enumerate(self.shown.ranked) if (each.layer, each.head) == self.cursor), 0)
+        self.top = min(max(self.top, at - room + 1), at)
+        lines = ranked_lines(self.shown, width, self.glyphs, self.top, room, self.cursor)
+        return [*(fitted(line, width) for line in above), *lines]
+
+    def _above(self, width: int) -> list[Line]:
+        if self.shown is None:
+            return wrapped(self.glyphs.say(self.waiting), width)
+        said = wrapped(self.glyphs.say(f"{summary(self.shown)} {self.shown.says_scale}."), width)
+        return [*said, ()]
+
+    def on_click(self, event: events.Click) -> None:
+        if self.shown is not None:
+            at = self.top + event.y - len(self._above(self.size.width)) - 1
+            if self.top <= at < len(self.shown.ranked):
+                self.post_message(Chosen(self.shown.ranked[at].layer, self.shown.ranked[at].head))
