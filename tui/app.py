@@ -44,8 +44,8 @@ from .widgets.notice import Notice
 LEAST = (40, 12)  # columns and lines
 NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS
 OUTPUT_KEYS = (("e", "export"), ("y", "copy command"))
-WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (100, "-wide")]
-HEIGHTS = [(0, "-flat"), (LEAST[1], "-high")]
+WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (60, "-medium"), (100, "-wide")]
+HEIGHTS = [(0, "-flat"), (LEAST[1], "-low"), (18, "-middle"), (28, "-high")]
 
 _SETTLED = 2.0  # seconds after which start-up is complete
 

@@ -252,8 +252,8 @@ class Stage:
         return "\n".join(self.lines)
 
     def part(self, widget: Widget) -> list[str]:
-        """Return the lines of a widget."""
-        region = widget.region
+        """Return the lines of a widget, without its border."""
+        region = widget.content_region
         return [line[region.x : region.right] for line in self.lines[region.y : region.bottom]]
 
     def words(self, widget: Widget) -> str:
@@ -261,8 +261,8 @@ class Stage:
         return " ".join(" ".join(self.part(widget)).split())
 
     def segments(self, widget: Widget) -> list[Segment]:
-        """Return the non-blank segments of a widget."""
-        region = widget.region
+        """Return the non-blank segments of a widget, without its border."""
+        region = widget.content_region
         strips = rendered(self.app.screen)[region.y : region.bottom]
         return [piece for strip in strips for piece in strip.crop(region.x, region.right) if piece.text.strip()]
 

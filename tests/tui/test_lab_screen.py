@@ -32,7 +32,7 @@ async def test_fields_table_and_histograms_share_the_screen(
     assert stage.text.isascii() == glyphs.ascii
 
 
-@pytest.mark.parametrize("size", [(120, 50), (200, 60)])
+@pytest.mark.parametrize("size", [(120, 54), (200, 60)])
 @played(settled=True)
 async def test_large_screens_show_every_statistic_beside_its_theory(stage: Stage, size: tuple[int, int]) -> None:
     shown = stage.part(stage.table)

@@ -18,7 +18,7 @@ from stage import SIZES, SMALL, Stage, Taken, agree, play, played, take
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
 
 
-@played()
+@played(size=(120, 44))
 async def test_every_rule_has_a_row_with_what_the_lab_measures(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     expected = {row.rule: row for step in rules.stream(SMALL) for row in step.found}
@@ -66,7 +66,7 @@ async def test_the_cursor_moves_over_the_rows_and_explains_each(stage: Stage) ->
     ):
         await stage.press(*keys)
         assert pane.cursor == name
-        assert SCALE_RULES[name].formula in stage.words(pane.words)
+        assert stage.lines[pane.words.region.y].startswith(f"── {SCALE_RULES[name].formula} ")
         assert any(line.startswith("▌") and SCALE_RULES[name].label in line for line in stage.part(pane.table))
 
 
@@ -74,7 +74,7 @@ async def test_the_cursor_moves_over_the_rows_and_explains_each(stage: Stage) ->
 async def test_a_click_selects_a_rule(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     row = next(y for y, line in enumerate(stage.part(pane.table)) if SCALE_RULES[RULES[5]].label in line[:17])
-    await stage.pilot.click(pane.table, (10, row))
+    await stage.pilot.click(pane.table, (10, 1 + row))
     assert pane.cursor == RULES[5]
 
 
@@ -178,7 +178,7 @@ async def test_all_columns_and_rows_can_be_reached(stage: Stage, size: tuple[int
         lines = stage.lines
         names |= {name for name in RULES if any(SCALE_RULES[name].label in line[:17] for line in lines)}
     assert names == {*RULES}
-    assert any(f"more {where}" in stage.text for where in ("above", "below")) == (size[1] < 40)
+    assert any(f"more {where}" in stage.text for where in ("above", "below"))
 
 
 @played(glyphs=ASCII)

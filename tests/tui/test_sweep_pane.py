@@ -33,7 +33,7 @@ async def shown(stage: Stage) -> SweepPane:
 
 
 def plotted(stage: Stage, pane: SweepPane) -> str:
-    return "\n".join(stage.part(pane.plot)[3:-2])
+    return "\n".join(stage.part(pane.plot)[2:-2])
 
 
 @played()
@@ -57,7 +57,7 @@ async def test_the_values_at_the_cursor_are_those_of_the_lab(stage: Stage) -> No
     await shown(stage)
     await stage.press("right")
     pane = await shown(stage)
-    unscaled, scaled = stage.part(pane.plot)[1:3]
+    unscaled, scaled = stage.part(pane.plot)[:2]
     expected, exact = run(replace(SMALL, d_k=65)), predict(replace(SMALL, d_k=65))
     for line, column, theory in zip((unscaled, scaled), expected.columns, exact.columns, strict=True):
         measured, found = column.measured["entropy"].value, [float(n) for n in re.findall(r"\d+\.\d{2,}", line)]
@@ -100,13 +100,18 @@ async def test_keys_in_a_burst_each_start_from_the_one_before(stage: Stage) -> N
     await stage.known(pane)
 
 
+def title_of(stage: Stage, pane: SweepPane) -> str:
+    """Return the upper border of the plot."""
+    return stage.lines[pane.plot.region.y]
+
+
 @played()
 async def test_m_goes_through_all_statistics_and_back(stage: Stage) -> None:
     pane = await shown(stage)
     seen: list[Statistic] = []
     for _ in ALWAYS:
         seen.append(pane.plot.statistic)
-        assert stage.part(pane.plot)[0].strip().startswith(pane.plot.statistic.label)
+        assert title_of(stage, pane).startswith(f"╭─ {pane.plot.statistic.label} ")
         assert pane.plot.statistic.definition.split()[0] in stage.words(pane.words)
         await stage.press("m")
     assert set(seen) == set(ALWAYS)
@@ -120,9 +125,9 @@ async def test_z_switches_between_a_logarithmic_and_a_linear_axis(stage: Stage) 
     pane = await shown(stage)
     pane.plot.statistic = STATISTIC["logit_variance"]
     await stage.press("z")
-    assert "log axis" not in stage.part(pane.plot)[0]
+    assert "log axis" not in title_of(stage, pane)
     await stage.press("z")
-    assert "log axis" in stage.part(pane.plot)[0]
+    assert "log axis" in title_of(stage, pane)
     labels = [line.split("┤")[0].strip() for line in stage.part(pane.plot)[3:-2]]
     assert {"1", "10"} <= set(labels)
 

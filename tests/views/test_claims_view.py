@@ -75,7 +75,7 @@ def test_every_format_has_the_verdict(verdict: Verdict) -> None:
     outcome, word = with_verdict(verdict), VERDICT_WORDS[verdict]
     assert f"Verdict: {word}" in text_of(outcome)
     listed = texts_of(claim_list([outcome.claim], {outcome.claim.id: outcome}, 0, 60, 20, UNICODE))
-    assert listed[2].rstrip().endswith(word)
+    assert listed[0].rstrip().endswith(word)
     assert texts_of(claims_report([outcome], 80, UNICODE))[-1] == f"1 claims: 1 {word}"
     assert claims_markdown([outcome]).splitlines()[2] == f"| {word} | It is so. | Because. |"
     assert json.loads(claims_json([outcome]))["claims"][0]["verdict"] == verdict

@@ -9,7 +9,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.freezing import freezing_of
-from attn_tui.tui.panes.rules.rule_text import rule_text
+from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
 from attn_tui.tui.panes.rules.view import (
     COLUMNS,
     CURVE,
@@ -44,9 +44,10 @@ def shown(**changes: Any) -> Shown:
 @pytest.mark.parametrize("width", [24, 40, 60, 80, 100, 120, 200])
 def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
     for order in (Order(), Order("dead_rows", reverse=True)):
-        lines = [title_line(shown(order=order), width, glyphs)]
-        lines += table_lines(shown(order=order), width, 0, HEAD + len(RULES), glyphs)
-        assert len(lines) == 1 + HEAD + len(RULES)
+        title = title_line(shown(order=order), width - 6, width, glyphs)
+        lines = table_lines(shown(order=order), width, 0, HEAD + len(RULES), glyphs)
+        assert len(lines) == HEAD + len(RULES)
+        assert width < 40 or line_width(title) <= width - 6
         assert {line_width(line) for line in lines} == {width}
         assert glyphs is UNICODE or all(text_of(line).isascii() for line in lines)
 
@@ -111,7 +112,8 @@ def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
 @pytest.mark.parametrize("name", RULES)
 def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -> None:
     lines = rule_text(name, ROWS[name], FREEZING.get(name), 60, glyphs)
-    assert all(line_width(line) <= 60 for line in lines[1:])
+    assert all(line_width(line) <= 60 for line in lines)
+    lines = [rule_title(name, glyphs), *lines]
     told = " ".join(text_of(line) for line in lines)
     rule = SCALE_RULES[name]
     for part in (rule.formula, rule.source.split()[0], rule.note.split(" ")[0]):
@@ -125,7 +127,7 @@ def test_the_description_of_a_rule_names_its_source(name: str, glyphs: Glyphs) -
 
 def test_an_error_message_comes_first() -> None:
     fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
-    assert text_of(rule_text("log_d_k", fault, None, 80, UNICODE)[1]) == "1/ln d_k has no value at d_k = 1."
+    assert text_of(rule_text("log_d_k", fault, None, 80, UNICODE)[0]) == "1/ln d_k has no value at d_k = 1."
     lines = rule_text("log_d_k", fault, None, 80, UNICODE, "No.")
-    assert [text_of(line) for line in lines[1:2]] == ["No."]
-    assert lines[1][0][1] == "alert"
+    assert [text_of(line) for line in lines[:1]] == ["No."]
+    assert lines[0][0][1] == "alert"

@@ -18,6 +18,7 @@ from ..compute.request import Crashed, Request
 from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
+from ..widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
@@ -121,6 +122,17 @@ class Pane(Container, can_focus=True):
     def is_stale(self) -> bool:
         """Whether the numbers on screen are dimmed, because they are not current."""
         return False
+
+    def on_focus(self) -> None:
+        self.call_next(self._redraw_borders)  # by then `has_focus` is set
+
+    def on_blur(self) -> None:
+        self.call_next(self._redraw_borders)
+
+    def _redraw_borders(self) -> None:
+        for widget in self.query(LinesWidget):
+            if widget.LEADS:
+                widget.redraw()
 
     # Requests to the engine
 

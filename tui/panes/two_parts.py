@@ -22,7 +22,7 @@ class TwoParts(Pane):
     A part that gets the focus comes to the front.
     """
 
-    LEFT: ClassVar[tuple[int, int]]  # columns of the left part: usual, and on a wide screen
+    LEFT: ClassVar[tuple[int, int]]  # columns of the left part: usual, and on a wide screen, with a border
 
     left: Widget
     right: Widget

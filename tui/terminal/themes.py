@@ -73,6 +73,9 @@ LOOKS: dict[Role, tuple[str, float, Style]] = {
     "selected": ("foreground", 1.0, Style(reverse=True)),
     "alert": ("error", 1.0, Style()),
     "key": ("foreground", 1.0, Style(bold=True)),
+    "frame": ("foreground", 0.3, Style()),
+    "title": ("foreground", 1.0, Style(bold=True)),
+    "lit": ("primary", 1.0, Style(bold=True)),
 }
 
 

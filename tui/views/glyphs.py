@@ -27,6 +27,8 @@ class Glyphs:
     uprights: str  # a vertical line that marks an x, and that of the cursor
     frame: str  # the left side of a plot: without a tick, with one, and its lower corner
     foot: str  # of the cursor, on the axis
+    box: str  # a border: its four corners, and a side; `rule` is its upper and lower side
+    thumb: str  # of a scroll bar
     ascii: bool
 
     def say(self, text: str) -> str:
@@ -40,11 +42,11 @@ class Glyphs:
 
 UNICODE = Glyphs(
     " ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•",
-    marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", ascii=False,
+    marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", box="╭╮╰╯│", thumb="┃", ascii=False,
 )  # fmt: skip
 ASCII = Glyphs(
     " .:-=+*#@", " .-=#", " .:+#@", "-", "+", "<", ">", ">", "o",
-    marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", ascii=True,
+    marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", box="++++|", thumb="#", ascii=True,
 )  # fmt: skip
 
 _PHRASES = (

@@ -31,6 +31,9 @@ Role: TypeAlias = Literal[
     "selected",  # text selected with the mouse
     "alert",  # errors and warnings
     "key",  # a key to press
+    "frame",  # a border
+    "title",  # in a border
+    "lit",  # the border and the title of the region with the focus
 ]
 Span: TypeAlias = tuple[str, Role]
 Line: TypeAlias = tuple[Span, ...]
@@ -53,6 +56,9 @@ PRINTED: dict[Role, Style] = {
     "selected": Style(reverse=True),
     "alert": Style(color="red"),
     "key": Style(bold=True),
+    "frame": Style(dim=True),
+    "title": Style(bold=True),
+    "lit": Style(bold=True),
 }
 
 

@@ -34,13 +34,13 @@ ESSENTIAL = (
     "effective_keys",
     "max_weight",
     "one_hot_rows",
-    "first_key_weight",
     "jacobian_norm",
     "dead_rows",
 )
 # Shown next, in this order, if there is more room; then the rest in the order of the catalogue.
 _NEXT = (
     "freezing_ratio",
+    "first_key_weight",
     "logit_variance_within_row",
     "grad_q_median",
     "entropy_fraction",
@@ -55,7 +55,7 @@ _NEXT = (
     "naive_exp_overflow",
     "logit_mean",
 )
-FIRST_GROUP: Span = (STATISTICS[0].group, "heading")  # shown over the labels
+FIRST_GROUP: Span = (f" {STATISTICS[0].group}", "heading")  # shown over the labels
 _NOTHING: Span = ("", "text")
 COLUMN_ROLES: tuple[Role, Role] = ("unscaled", "scaled")
 
@@ -215,7 +215,7 @@ def _theory_title(contents: Contents, width: int, indent: int) -> str:
 def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
     """Return a row as a line; `marked` highlights the row with the cursor."""
     if row.is_heading:
-        return fitted(((glyphs.say(row.label), "heading"),), shape.width)
+        return fitted(((glyphs.say(f" {row.label}"), "heading"),), shape.width)
     mark = glyphs.cursor if marked else " "
     name: Role = "accent" if marked else "label"
     line: list[Span] = [((mark + glyphs.say(row.label)).ljust(LABEL)[:LABEL], name)]

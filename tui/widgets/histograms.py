@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 class Histograms(LinesWidget):
     """Shows the histograms of a measurement's columns; on small screens, in pages."""
 
+    TITLE = "histograms"
+    DEFAULT_CLASSES = "region"
+
     columns: Sequence[Column] = ()
     curves: Sequence[ScoreCurve | None] = ()
     first = 0  # index of the first pair shown

@@ -1,23 +1,34 @@
-"""A widget that shows lines of roles and repaints only what changed."""
+"""A widget that shows lines of roles, in a border with a title, and repaints only what changed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import zip_longest
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
-from textual.geometry import Region, Size
+from textual.events import MouseEvent
+from textual.geometry import Offset, Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ..terminal.themes import look
+from ..views.border import BORDER_ROLES, EDGES, Thumb, bottom_line, side, top_line
 from ..views.glyphs import UNICODE, Glyphs
-from ..views.lines import Line, Role, fitted, marked
+from ..views.lines import Line, Role, ends, fitted, marked
 
 _CACHED = 512  # painted lines of a widget
+_NEVER_DIM: Collection[Role] = ("selected", *BORDER_ROLES)
+
+
+class _Border(NamedTuple):
+    top: Line
+    foot: Line  # empty if only the upper side has a border
+    thumb: range  # rows of the scroll bar
+    role: Role  # of the sides
 
 
 class LinesWidget(Widget):
@@ -25,7 +36,14 @@ class LinesWidget(Widget):
 
     Rendering works line by line, without a Rich renderable: a key changes a few dozen short lines, and to lay out and
     render a whole table for that takes ten times as long and five times the bytes.
+
+    CSS decides which sides have a border; this class paints it, with the heading in its upper side. A widget without
+    an upper border has the heading in its first line, if `HEADED`.
     """
+
+    HEADED: ClassVar[bool] = False  # whether the heading says more than a name
+    TITLE: ClassVar[str] = ""
+    LEADS: ClassVar[bool] = False  # whether the keys of a pane with the focus act on this widget
 
     glyphs: Glyphs = UNICODE
     dimmed: bool = False  # everything is dim, because it is not current
@@ -34,6 +52,41 @@ class LinesWidget(Widget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         """Return the lines to show, each exactly `width` cells."""
         raise NotImplementedError
+
+    def heading(self, width: int) -> Line:
+        """Return the title, at most `width` cells, if it fits."""
+        return ((self.glyphs.say(self.TITLE), "heading"),)
+
+    def note(self) -> Line:
+        """Return what stands at the right of the heading, if both fit."""
+        return ()
+
+    def foot(self) -> Line:
+        """Return what stands in the lower border, if it fits."""
+        return ()
+
+    def thumb(self) -> Thumb | None:
+        """Return which part of all lines is shown, for the scroll bar in the right border; None if all are."""
+        return None
+
+    @property
+    def room(self) -> Size:
+        """The size that `compose_lines` is called with."""
+        return Size(self.size.width, max(self.size.height - self._heads, 0))
+
+    @property
+    def boxed(self) -> bool:
+        """Whether there is a border on all sides."""
+        return self.gutter.left > 0 and self.gutter.bottom > 0
+
+    @property
+    def _heads(self) -> int:
+        """The lines of the heading within the content."""
+        return int(self.HEADED and not self.gutter.top)
+
+    def place_of(self, event: MouseEvent) -> Offset:
+        """Return the place of a mouse event among the lines that `compose_lines` returned."""
+        return Offset(event.x - self.gutter.left, event.y - self.gutter.top - self._heads)
 
     def dim(self, dimmed: bool) -> None:
         """Set whether everything is dim."""
@@ -53,20 +106,52 @@ class LinesWidget(Widget):
                 continue
             above = changed.pop() if changed and changed[-1].bottom == y else Region(0, y, width, 0)
             changed.append(above.grow((0, 0, 1, 0)))
+        changed += self._redraw_border()
         if changed:
             self.refresh(*changed)
+
+    def _redraw_border(self) -> Sequence[Region]:
+        """Compose the border again, and return where it changed, relative to the content."""
+        old, gutter, outer = self._border, self.gutter, self.outer_size
+        if not gutter.top or old is None:
+            return ()
+        new = self._border = self._compose_border()
+        if old.role != new.role or old.thumb != new.thumb:
+            self._strips = {}
+            return (Region(-gutter.left, -gutter.top, *outer),)
+        sides = (old.top, new.top, -gutter.top), (old.foot, new.foot, self.size.height)
+        return [Region(-gutter.left, y, outer.width, 1) for before, after, y in sides if before != after]
 
     _selected: Selection | None = None  # the part of the text that is selected with the mouse
     _lines: tuple[Line, ...] = ()
     _size_of_lines: Size | None = None
     _styles: dict[Role, Style] = {}  # noqa: RUF012
-    _strips: dict[Line, Strip] = {}  # noqa: RUF012
+    _strips: dict[tuple[Line, bool], Strip] = {}  # noqa: RUF012
     _outer: Size | None = None  # the outer size that `_strips` are for
-    _across = 0, 0, 0  # cells of the left padding, the line, and the right padding
+    _across = 0, 0, 0  # cells of the left gutter, the line, and the right gutter
+    _border: _Border | None = None
 
     def _compose_for(self, size: Size) -> None:
-        self._lines = tuple(self.compose_lines(*size)[: size.height]) if size else ()
-        self._size_of_lines = size
+        lines: tuple[Line, ...] = ()
+        if size:
+            head = (ends(self.heading(size.width), self.note(), size.width),) if self._heads else ()
+            lines = (*head, *self.compose_lines(*self.room))[: size.height]
+        self._lines, self._size_of_lines = lines, size
+
+    def _compose_border(self) -> _Border:
+        width, boxed = self.outer_size.width, self.boxed
+        role: Role = "lit" if self._is_lit else "frame"
+        top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed)
+        thumb = self.thumb() if boxed else None
+        foot = bottom_line(self.foot(), width, role, self.glyphs) if boxed else ()
+        return _Border(top, foot, thumb.rows(self.size.height) if thumb else range(0), role)
+
+    @property
+    def _is_lit(self) -> bool:
+        """Whether keys act on this widget."""
+        if self.has_focus or not self.LEADS:
+            return self.has_focus
+        return any(isinstance(each, Widget) and each.has_focus for each in self.ancestors)
 
     def leave(self) -> None:
         """Return the focus to the pane that contains this widget."""
@@ -90,15 +175,28 @@ class LinesWidget(Widget):
         size, outer = self.size, self.outer_size
         if self._size_of_lines != size:  # now: the Resize message would come a frame later
             self._compose_for(size)
+        gutter = self.gutter
         if self._outer != outer:
-            gutter = self.gutter
             self._strips, self._outer, self._across = {}, outer, (gutter.left, size.width, gutter.right)
-        lines, top = self._lines, self.gutter.top
-        shown = (lines[y - top] if 0 <= y - top < len(lines) else () for y in crop.line_range)
-        if self._selected is not None:
-            shown = map(self._with_selection, shown, (y - top for y in crop.line_range))
-        strips: list[Strip] = [self._strip(line) for line in shown]
+            self._border = self._compose_border() if gutter.top else None
+        top, border = gutter.top, self._border
+        strips = [
+            self._content_strip(y - top) if border is None else self._framed(y - top, border) for y in crop.line_range
+        ]
         return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
+
+    def _content_strip(self, y: int, thumb: bool = False) -> Strip:
+        """Return line `y` of the content."""
+        line = self._lines[y] if 0 <= y < len(self._lines) else ()
+        return self._strip(line if self._selected is None else self._with_selection(line, y), thumb)
+
+    def _framed(self, y: int, border: _Border) -> Strip:
+        """Return line `y` of the content, or that of the border above or below it."""
+        if 0 <= y < self.size.height:
+            return self._content_strip(y, y in border.thumb)
+        line = border.top if y < 0 else border.foot
+        width = self.outer_size.width
+        return Strip([Segment(text, self._style(role)) for text, role in line or ((" " * width, "text"),)], width)
 
     # Selecting text with the mouse
 
@@ -126,16 +224,21 @@ class LinesWidget(Widget):
         selected = self._selected.get_span(y) if self._selected is not None else None
         return line if selected is None else marked(line, *selected)
 
-    def _strip(self, line: Line) -> Strip:
-        """Return a painted line with its padding; cached, because many lines come again."""
-        strip = self._strips.get(line)
+    def _strip(self, line: Line, thumb: bool = False) -> Strip:
+        """Return a painted line with its gutters; cached, because many lines come again."""
+        key = (line, thumb)
+        strip = self._strips.get(key)
         if strip is None:
             if len(self._strips) >= _CACHED:
                 del self._strips[next(iter(self._strips))]
             left, width, right = self._across
-            spans: Line = ((left * " ", "text"), *(line or ((width * " ", "text"),)), (right * " ", "text"))
+            sides: tuple[Line, Line] = ((left * " ", "text"),), ((right * " ", "text"),)
+            if self._border is not None and self._border.foot:
+                role = self._border.role
+                sides = side(left, role, self.glyphs, False, at_left=True), side(right, role, self.glyphs, thumb)
+            spans: Line = (*sides[0], *(line or ((width * " ", "text"),)), *sides[1])
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
-            strip = self._strips[line] = Strip(segments, left + width + right)
+            strip = self._strips[key] = Strip(segments, left + width + right)
         return strip
 
     def notify_style_update(self) -> None:
@@ -144,7 +247,7 @@ class LinesWidget(Widget):
 
     def _style(self, role: Role) -> Style:
         """Return the style of a role in this theme; cached, because looking it up walks all ancestors."""
-        if self.dimmed and role not in self.undimmed and role != "selected":
+        if self.dimmed and role not in self.undimmed and role not in _NEVER_DIM:
             role = "dim"
         if role not in self._styles:
             variables = self.app.theme_variables  # pyright: ignore[reportUnknownMemberType]

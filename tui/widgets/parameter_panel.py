@@ -20,6 +20,8 @@ from .typing import typing
 class ParameterPanel(LinesWidget, can_focus=True):
     """Shows and edits the parameters. With focus, one field has the cursor, and letters and digits type into it."""
 
+    TITLE = "parameters"
+    DEFAULT_CLASSES = "region"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(1)", "step up", show=False),
         Binding("down", "step(-1)", "step down", show=False),
@@ -139,15 +141,14 @@ class ParameterPanel(LinesWidget, can_focus=True):
         self.type_into(self.cursor, character)
 
     def on_click(self, event: events.Click) -> None:
-        rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
-        field = rows[event.y] if event.y < len(rows) else None
+        place, field = self.place_of(event), self._field_at(event)
         if field is not None:
             self.action_accept()
             if self.editing is not None:
                 return
             again, self.cursor = self.cursor == field.name, field.name
             self.redraw()
-            direction = self._arrow_at(event.x - self.gutter.left, event.y) if again else None
+            direction = self._arrow_at(*place) if again else None
             if direction is not None:
                 self.action_fine(direction)
 
@@ -164,10 +165,15 @@ class ParameterPanel(LinesWidget, can_focus=True):
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._wheel(event, -1)
 
+    def _field_at(self, event: events.MouseEvent) -> Field | None:
+        """Return the field under the mouse."""
+        rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
+        y = self.place_of(event).y
+        return rows[y] if 0 <= y < len(rows) else None
+
     def _wheel(self, event: events.MouseEvent, direction: Literal[-1, 1]) -> None:
         """Step the field under the mouse."""
-        rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
-        field = rows[event.y] if event.y < len(rows) else None
+        field = self._field_at(event)
         if field is not None:
             self.finish()
             self.ask(field.name, field.stepped(getattr(self.parameters, field.name), direction))

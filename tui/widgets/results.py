@@ -106,6 +106,10 @@ class Results(Container):
         """The view on screen."""
         return self._shown(self.size)
 
+    @property
+    def _least_table(self) -> int:
+        return _SHORT + self.table.gutter.height
+
     def _shown(self, size: Size) -> View:
         """Return the chosen view if it fits, otherwise the table."""
         return self.view if self.view in self._views(size) else "table"
@@ -113,7 +117,7 @@ class Results(Container):
     def _views(self, size: Size) -> Sequence[View]:
         """Return the views that fit in this size."""
         width, height = size
-        if height >= _SHORT + _words(width) + LOWEST:
+        if height >= self._least_table + _words(width) + LOWEST + self.histograms.gutter.height:
             return "both", "table", "histograms"
         return "table", "histograms"
 
@@ -145,7 +149,7 @@ class Results(Container):
 
     def _arrange(self) -> None:
         """Lay the parts out again if their heights change."""
-        if any(part.size.height != lines for part, lines in self.heights(self.size)):
+        if any(part.outer_size.height != lines for part, lines in self.heights(self.size)):
             self.words.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
@@ -157,7 +161,8 @@ class Results(Container):
         elif shown == "histograms" and height < words + 2 * LOWEST + 1:
             words = 0
         if shown == "both":
-            table = min(max(height - words - _COMFORTABLE, _SHORT), _WHOLE)
+            comfortable = _COMFORTABLE + self.histograms.gutter.height
+            table = min(max(height - words - comfortable, self._least_table), _WHOLE + self.table.gutter.height)
         else:
             table = height - words if shown == "table" else 0
         table = max(min(table, height), 0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual import events
 
+from ..views.border import Thumb
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
 
@@ -14,6 +15,7 @@ class ScrolledLines(LinesWidget):
     """Shows the lines that `write` returns; if they do not fit, they scroll, and the last line says so."""
 
     top = 0
+    _total = 0  # lines of the whole text
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         """Return the whole text for a widget of this size."""
@@ -32,8 +34,17 @@ class ScrolledLines(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         lines = self.write(width, height)
-        self.top = min(self.top, max(len(lines) - height + 1, 0)) if len(lines) > height else 0
+        self._total = len(lines)
+        last_line = int(not self.boxed)  # counts the lines below; a border has room for that
+        self.top = min(self.top, max(len(lines) - height + last_line, 0)) if len(lines) > height else 0
         shown = list(lines[self.top : self.top + height])
-        if self.top + height < len(lines):
+        if last_line and self.top + height < len(lines):
             shown[-1] = ((f"{len(lines) - self.top - height + 1} more lines (PgDn)", "dim"),)
         return [fitted(line, width) for line in shown]
+
+    def thumb(self) -> Thumb | None:
+        return Thumb(self.top, self.room.height, self._total)
+
+    def foot(self) -> Line:
+        below = self._total - self.top - self.room.height
+        return ((f"{below} more lines (PgDn)", "dim"),) if below > 0 else ()

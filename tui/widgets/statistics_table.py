@@ -23,6 +23,8 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     FOCUS_ON_CLICK = False
 
+    TITLE = "a row of attention"
+    DEFAULT_CLASSES = "region"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "row up", show=False),
         Binding("down,j", "move(1)", "row down", show=False),
@@ -102,7 +104,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select the row."""
-        at = event.y - 1
+        at = self.place_of(event).y - 1
         clicked = self._shown[at].statistic if 0 <= at < len(self._shown) else None
         self.focus()
         if clicked is not None:

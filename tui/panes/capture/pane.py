@@ -34,7 +34,7 @@ class CapturePane(TwoParts):
     """The map at the left; the selected head under the file's scale and under another rule at the right."""
 
     NAME = "Capture"
-    LEFT = (22, 43)
+    LEFT = (22, 45)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "head"), ("↑↓", "layer"), ("m", "statistic"), ("s", "compare"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("Enter", "open in the Lab"), ("v", "view"), ("PgUp PgDn", "scroll"), ("r", "reload"),

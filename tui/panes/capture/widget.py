@@ -25,6 +25,10 @@ _FACTS = 7  # lines reserved for the facts
 class HeadMapWidget(LinesWidget):
     """Shows one statistic of every head. The cursor is (position of the layer, head)."""
 
+    TITLE = "heads"
+    LEADS = True
+    DEFAULT_CLASSES = "region"
+
     class Moved(Message):
         """Another head is selected."""
 
@@ -84,7 +88,7 @@ class HeadMapWidget(LinesWidget):
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], {}, {})
         width, height = self.size
         room = min(len(layers) + 3, max(height - _FACTS, 6)) + 1
-        found = head_at(head_map, self.cursor, width, room, event.x - self.gutter.left, event.y)
+        found = head_at(head_map, self.cursor, width, room, *self.place_of(event))
         if found is not None:
             self.move(found[0] - self.cursor[0], found[1] - self.cursor[1])
 

@@ -28,10 +28,10 @@ _ROLES: dict[Verdict, Role] = {
 def claim_list(
     claims: Sequence[Claim], outcomes: Mapping[str, Outcome], cursor: int, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return how many claims are tested, then a line for each claim; if they do not fit, those around the cursor."""
-    room = max(height - 2, 1)
+    """Return a line for each claim; if they do not fit, those around the cursor."""
+    room = max(height, 1)
     first = first_claim(len(claims), cursor, height)
-    lines: list[Line] = [((f" {len(outcomes)} of {len(claims)} claims tested", "heading"),), ()]
+    lines: list[Line] = []
     for index in range(first, min(first + room, len(claims))):
         claim = claims[index]
         outcome = outcomes.get(claim.id)
@@ -48,7 +48,7 @@ def claim_list(
 
 def first_claim(claims: int, cursor: int, height: int) -> int:
     """Return the index of the first claim in a list of this height."""
-    room = max(height - 2, 1)
+    room = max(height, 1)
     return min(max(cursor - room // 2, 0), max(claims - room, 0))
 
 

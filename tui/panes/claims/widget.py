@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 class ClaimListing(LinesWidget):
     """Shows the claims and their verdicts."""
 
+    HEADED, LEADS = True, True
+    DEFAULT_CLASSES = "region"
+
     def __init__(self) -> None:
         super().__init__()
         self.claims: Sequence[Claim] = ()
@@ -31,6 +34,9 @@ class ClaimListing(LinesWidget):
         """The claim with the cursor."""
         return self.claims[self.cursor] if self.claims else None
 
+    def heading(self, width: int) -> Line:
+        return ((f"{len(self.outcomes)} of {len(self.claims)} claims tested", "heading"),)
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return claim_list(self.claims, self.outcomes, self.cursor, width, height, self.glyphs)
 
@@ -38,8 +44,9 @@ class ClaimListing(LinesWidget):
         """Another claim is selected."""
 
     def on_click(self, event: events.Click) -> None:
-        at = event.y - 2 + first_claim(len(self.claims), self.cursor, self.size.height)
-        if event.y >= 2 and at < len(self.claims):
+        y = self.place_of(event).y
+        at = y + first_claim(len(self.claims), self.cursor, self.room.height)
+        if y >= 0 and at < len(self.claims):
             self._step(at - self.cursor)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -60,6 +67,9 @@ class ClaimListing(LinesWidget):
 
 class ClaimText(ScrolledLines):
     """Shows a claim in full."""
+
+    TITLE = "the claim"
+    DEFAULT_CLASSES = "region"
 
     claim: Claim | None = None
     outcome: Outcome | None = None

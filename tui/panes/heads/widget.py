@@ -27,6 +27,10 @@ FOLLOWING = {"kv_heads", "d_k"}  # fields that follow from others if they are no
 class ShapePanel(LinesWidget):
     """Shows and steps the fields of a layer; while they are stepped, the shape may be impossible."""
 
+    TITLE = "layer"
+    LEADS = True
+    DEFAULT_CLASSES = "region"
+
     def __init__(self) -> None:
         super().__init__()
         self.cursor = SHAPE_FIELDS[0].name
@@ -111,12 +115,16 @@ class ShapePanel(LinesWidget):
             self.values[self.cursor] = None
 
     def on_click(self, event: events.Click) -> None:
-        rows = shape_rows()
-        field = rows[event.y] if event.y < len(rows) else None
+        field = self._field_at(event)
         if field is not None:
             self.finish()
             self.cursor = field.name
             self.redraw()
+
+    def _field_at(self, event: events.MouseEvent) -> Field | None:
+        """Return the field under the mouse."""
+        rows, y = shape_rows(), self.place_of(event).y
+        return rows[y] if 0 <= y < len(rows) else None
 
     class Stepped(Message):
         """The wheel stepped a field."""
@@ -128,8 +136,7 @@ class ShapePanel(LinesWidget):
         self._wheel(event, -1)
 
     def _wheel(self, event: events.MouseEvent, direction: Literal[-1, 1]) -> None:
-        rows = shape_rows()
-        field = rows[event.y] if event.y < len(rows) else None
+        field = self._field_at(event)
         if field is not None:
             self.finish()
             self.cursor = field.name
@@ -144,6 +151,9 @@ class ShapePanel(LinesWidget):
 
 class CostText(ScrolledLines):
     """Shows the cost of a layer."""
+
+    TITLE = "cost"
+    DEFAULT_CLASSES = "region"
 
     cost: Cost | None = None
     preset: Preset | None = None

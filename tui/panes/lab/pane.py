@@ -31,7 +31,7 @@ class LabPane(TwoParts, SteppingPane):
     """The parameters at the left, the results at the right."""
 
     NAME = "Lab"
-    LEFT = (22, 26)
+    LEFT = (22, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type d_k"), ("s", "scale"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),

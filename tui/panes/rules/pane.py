@@ -228,7 +228,7 @@ class RulesPane(TypingPane):
         """Give the table the lines it needs, but leave a few for the description."""
         height = self.size.height
         few = _LEAST if height >= _LOW else min(max(height - 9, 0), 3)
-        words = min(max(height - ABOVE - len(RULES), few), _MOST)
+        words = min(max(height - ABOVE - len(RULES) - self.table.gutter.height, few), _MOST)
         self.table.display = self.view == "rules"
         self.words.display = self.view == "words" or (self.view == "rules" and words > 0)
         self.words.styles.height = "1fr" if self.view == "words" else words

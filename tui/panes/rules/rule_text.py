@@ -26,16 +26,12 @@ def rule_text(
     objection: str = "",
     figures: bool = True,
 ) -> list[Line]:
-    """Return a rule's formula, users, note and source, and with `figures` where it freezes and what was measured.
+    """Return a rule's users, note and source, and with `figures` where it freezes and what was measured.
 
     `objection` is an error to show; by default, why the rule has no multiplier.
     """
     rule = SCALE_RULES[name]
-    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
-    if rule.needs:
-        labels = ", ".join(FIELD[need].label for need in rule.needs)
-        title.append((glyphs.say(f" · depends on {labels}"), "dim"))
-    lines: list[Line] = [tuple(title)]
+    lines: list[Line] = []
     if row is not None and row.fault and not objection:
         objection = f"{row.fault}."
     lines += wrapped(glyphs.say(objection), width, "alert")
@@ -47,6 +43,16 @@ def rule_text(
         words = f"Softmax {'is ' * bool(freezing.frozen_at)}{freezing.words()[0]}. " if freezing else ""
         lines += wrapped(glyphs.say(words + _measured(row, glyphs)), width, "dim")
     return lines
+
+
+def rule_title(name: str, glyphs: Glyphs) -> Line:
+    """Return a rule's formula, its name, and the parameters that it depends on."""
+    rule = SCALE_RULES[name]
+    title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
+    if rule.needs:
+        labels = ", ".join(FIELD[need].label for need in rule.needs)
+        title.append((glyphs.say(f" · depends on {labels}"), "dim"))
+    return tuple(title)
 
 
 def _measured(row: RuleRow, glyphs: Glyphs) -> str:

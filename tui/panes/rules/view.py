@@ -231,21 +231,24 @@ def left_out(width: int, first: int, by: str, curves: RuleCurves | None) -> list
     return [column for column in COLUMNS if column not in shown]
 
 
-def title_line(shown: Shown, width: int, glyphs: Glyphs) -> Line:
-    """Return how rows are sorted, the mark of the Lab's rule, and which columns are hidden, as far as it fits."""
+def title_line(shown: Shown, width: int, table: int, glyphs: Glyphs) -> Line:
+    """Return how rows are sorted, the mark of the Lab's rule, and which columns a table hides, as far as it fits.
+
+    `width` is that of the title, `table` that of the table.
+    """
     order, count, lab = shown.order, len(shown.names), f"{glyphs.marks[1]} the Lab's"
     if order.column == "rule":
         how = "in reverse catalogue order" if order.reverse else "in catalogue order"
     else:
         how = f"by {words_of(order.column)}, {'smallest' if order.reverse else 'largest'} first"
-    missing = left_out(width, shown.first_column, order.column, shown.curves)
+    missing = left_out(table, shown.first_column, order.column, shown.curves)
     more = f"i: {len(missing)} more column{'s' * (len(missing) > 1)}"
     columns = [f"i: {', '.join(map(words_of, missing))}", more] if missing else []
     forms = [[f"{count} scale rules {how}", lab, *columns[:1]], [f"{count} scale rules {how}", lab, *columns[1:]]]
     forms += [[how, lab, *columns[1:]], [how, *columns[1:]], [how]]
-    parts = next((form for form in forms if len(glyphs.say(" · ".join(form))) < width), forms[-1])
+    parts = next((form for form in forms if len(glyphs.say(" · ".join(form))) <= width), forms[-1])
     rest: list[Span] = [(glyphs.say(f" · {part}"), "dim") for part in parts[1:]]
-    return fitted(((" " + glyphs.say(parts[0]), "heading"), *rest), width)
+    return ((glyphs.say(parts[0]), "heading"), *rest)
 
 
 def next_columns(width: int, first: int, by: str, curves: RuleCurves | None) -> int:

@@ -15,7 +15,7 @@ from ...views.lines import Line, fitted, wrapped
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
 from .mechanisms import mechanism_lines
-from .rule_text import rule_text
+from .rule_text import rule_text, rule_title
 from .view import HEAD, Shown, column_at, next_columns, rows_in, table_lines, title_line
 from .weightings import weighting_text
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Freezing
 
-ABOVE = 1 + HEAD  # lines above the rows
+ABOVE = HEAD  # lines above the rows
 
 
 class RuleTable(LinesWidget):
     """Shows a row for each rule; if not all fit, those around the cursor."""
+
+    HEADED, LEADS = True, True
+    DEFAULT_CLASSES = "region"
 
     class Clicked(Message):
         """A rule was clicked."""
@@ -52,26 +55,32 @@ class RuleTable(LinesWidget):
         shown = self.shown
         return next_columns(self.size.width, shown.first_column, shown.order.column, shown.curves)
 
+    def heading(self, width: int) -> Line:
+        return title_line(self.shown, width, self.size.width, self.glyphs)
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         shown = self.shown
-        room = rows_in(len(shown.names), height - 1)
+        room = rows_in(len(shown.names), height)
         at = shown.names.index(shown.cursor)
         self.top = min(max(self.top, at - room + 1), at, max(len(shown.names) - room, 0))
-        title = title_line(shown, width, self.glyphs)
-        return [title, *table_lines(shown, width, self.top, height - 1, self.glyphs)]
+        return table_lines(shown, width, self.top, height, self.glyphs)
 
     def on_click(self, event: events.Click) -> None:
-        at = event.y - ABOVE
-        if 0 <= at < rows_in(len(self.shown.names), self.size.height - 1):
+        x, y = self.place_of(event)
+        at = y - ABOVE
+        if 0 <= at < rows_in(len(self.shown.names), self.room.height):
             self.post_message(self.Clicked(self.shown.names[self.top + at]))
-        elif 1 <= event.y < ABOVE:
-            column = column_at(self.shown, self.size.width, event.x, self.glyphs)
+        elif 0 <= y < ABOVE:
+            column = column_at(self.shown, self.size.width, x, self.glyphs)
             if column is not None:
                 self.post_message(self.HeadClicked(column))
 
 
 class RuleText(LinesWidget):
     """Shows the description of a rule."""
+
+    HEADED = True
+    DEFAULT_CLASSES = "region"
 
     rule = RULES[0]
     row: RuleRow | None = None
@@ -82,6 +91,9 @@ class RuleText(LinesWidget):
         """Show a rule, with its measured row and where softmax freezes."""
         self.rule, self.row, self.freezing, self.objection = rule, row, freezing, objection
         self.redraw()
+
+    def heading(self, width: int) -> Line:
+        return rule_title(self.rule, self.glyphs)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         contents = self.rule, self.row, self.freezing, width - 2, self.glyphs, self.objection
@@ -97,6 +109,10 @@ class RuleText(LinesWidget):
 class MechanismText(ScrolledLines):
     """Shows mechanisms over d_k."""
 
+    HEADED, LEADS = True, True
+    TITLE = "mechanisms over d_k, each with its usual scale rule"
+    DEFAULT_CLASSES = "region"
+
     rows: Sequence[MechanismRow] = ()
     objection = ""  # why rows are missing
 
@@ -106,8 +122,7 @@ class MechanismText(ScrolledLines):
         self.redraw()
 
     def write(self, width: int, height: int) -> Sequence[Line]:
-        lines: list[Line] = [(("Mechanisms over d_k, each with its usual scale rule", "heading"),)]
-        lines += wrapped(self.glyphs.say(self.objection), width - 2, "alert")
+        lines = wrapped(self.glyphs.say(self.objection), width - 2, "alert")
         if self.rows or not self.objection:
             lines += mechanism_lines(self.rows, width - 2, self.glyphs)
         return [((" ", "text"), *line) for line in lines]
@@ -115,6 +130,9 @@ class MechanismText(ScrolledLines):
 
 class WeightingText(ScrolledLines):
     """Shows weightings on the same logits."""
+
+    HEADED, LEADS = True, True
+    DEFAULT_CLASSES = "region"
 
     parameters = Parameters()  # of the rows
     rows: Sequence[WeightingRow] = ()
@@ -125,9 +143,11 @@ class WeightingText(ScrolledLines):
         self.parameters, self.rows, self.objection = parameters, rows, objection
         self.redraw()
 
+    def heading(self, width: int) -> Line:
+        return ("weightings of the same logits", "heading"), (self._logits(), "dim")
+
     def write(self, width: int, height: int) -> Sequence[Line]:
-        lines: list[Line] = [(("Weightings of the same logits", "heading"), (self._logits(), "dim"))]
-        lines += wrapped(self.glyphs.say(self.objection), width - 2, "alert")
+        lines = wrapped(self.glyphs.say(self.objection), width - 2, "alert")
         if self.rows or not self.objection:
             lines += weighting_text(self.parameters, self.rows, width - 2, self.glyphs)
         return [((" ", "text"), *line) for line in lines]

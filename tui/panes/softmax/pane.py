@@ -146,7 +146,7 @@ class SoftmaxPane(Pane):
     # Selecting and editing a score
 
     def on_click(self, event: events.Click) -> None:
-        at = self.text.score_at(event.y) if event.widget is self.text else None
+        at = self.text.score_at(event) if event.widget is self.text else None
         if at is not None:
             self.action_move(at - self.editing.at)
 

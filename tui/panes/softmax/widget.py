@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from textual import events
+
 from ...views.lines import Line, fitted
 from ...widgets.scrolled import ScrolledLines
 from .view import Editing, Worked, row_of, step_lines, word_lines
@@ -14,6 +16,10 @@ _PINNED = (60, 16)  # columns and lines from which the explanation stays in plac
 
 class SoftmaxText(ScrolledLines):
     """Shows the steps from scores to weights; scrolls to the selected score."""
+
+    TITLE = "from scores to weights"
+    LEADS = True
+    DEFAULT_CLASSES = "region"
 
     undimmed = ("alert", "accent")  # the typed text and the reason why it is refused
     worked: Worked | None = None
@@ -26,11 +32,15 @@ class SoftmaxText(ScrolledLines):
         self.worked, self.editing, self._follows = worked, editing, True
         self.redraw()
 
-    def score_at(self, y: int) -> int | None:
-        """Return the index of the score on line `y`, if any."""
+    def score_at(self, event: events.MouseEvent) -> int | None:
+        """Return the index of the score under the mouse, if any."""
         if self.worked is None:
             return None
-        at = y + self.top - row_of(self.worked, self.size.width, self.glyphs, replace(self.editing, at=0))
+        at = (
+            self.place_of(event).y
+            + self.top
+            - row_of(self.worked, self.size.width, self.glyphs, replace(self.editing, at=0))
+        )
         return at if 0 <= at < len(self.worked.example.scores) else None
 
     def scroll_by(self, lines: int) -> None:

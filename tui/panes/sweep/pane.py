@@ -53,7 +53,7 @@ VIEWS: tuple[View, ...] = ("both", "plot", "table")
 
 _LOWEST = 8  # lines of the plot from which the definition is shown
 _LOW = 14  # lines of the plot from which the table gets up to _FEW
-_HIGH = 22  # lines of the plot from which the table gets all it needs
+_HIGH = 20  # lines of the plot from which the table gets all it needs
 _FEWEST, _FEW = 4, 7  # lines of the table on a small screen
 
 
@@ -260,6 +260,7 @@ class SweepPane(TypingPane):
         height = self.size.height
         words = min(2, max(height - _LOWEST, 0))
         rows, left = len(landmarks(self._sweeps[self.grid].d_ks if self._sweeps else ())) + 1, height - words
+        rows += self.table.gutter.height
         table = min(rows, max(left - _HIGH, min(left - _LOW, _FEW)))
         if self.view != "both" or table < _FEWEST:
             table = 0

@@ -12,7 +12,7 @@ from ....core.statistics.column_names import setting_names
 from ....core.theory.prediction import status_given
 from ...views.axes import Axis, axis_over
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, ends, fitted, line_width
+from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.plot import Mark, Plot, Point, Series
 from ...views.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
 
@@ -111,21 +111,25 @@ def _marks(swept: Swept) -> Iterator[Mark]:
                     )
 
 
-def title_line(swept: Swept, statistic: Statistic, logarithmic: bool, width: int, glyphs: Glyphs) -> Line:
-    """Return the title: the statistic, and the parameters as far as they fit."""
-    p = swept.parameters
+def title_line(statistic: Statistic, logarithmic: bool, glyphs: Glyphs) -> Line:
+    """Return the title: the statistic, its unit and its axis."""
     unit = {"nats": ", nats", "keys": ", keys"}.get(statistic.unit, "")
     axis = ", log axis" if logarithmic else ""
-    left: Line = ((f" {glyphs.say(statistic.label)}", "heading"), (f" over d_k{unit}{axis}", "dim"))
+    return (glyphs.say(statistic.label), "heading"), (f" over d_k{unit}{axis}", "dim")
+
+
+def facts_line(swept: Swept, width: int, glyphs: Glyphs) -> Line:
+    """Return the parameters of a sweep, as many as fit."""
+    p = swept.parameters
     facts = [f"{p.n_keys} keys", choice_word(p.components), f"{p.n_queries} queries", f"{p.batch} draws"]
     if p.mask != "none":
         facts.insert(1, p.mask)
     while facts:
-        right: Line = ((glyphs.say(" · ".join(facts)) + " ", "dim"),)
-        if line_width(left) + line_width(right) < width:
-            return ends(left, right, width)
+        line: Line = ((glyphs.say(" · ".join(facts)), "dim"),)
+        if line_width(line) <= width:
+            return line
         facts.pop()
-    return fitted(left, width)
+    return ()
 
 
 def reading_lines(

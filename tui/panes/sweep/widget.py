@@ -10,14 +10,15 @@ from textual.message import Message
 from ....core.model_widths import landmarks
 from ....core.parameters import Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
-from ...views.lines import Line
+from ...views.border import EDGES
+from ...views.lines import Line, line_width
 from ...views.plot import Drawing, draw, with_cursor
 from ...views.table import Contents
 from ...widgets.lines import LinesWidget
-from .view import LOGARITHMIC, Swept, points_of, reading_lines, sweep_plot, title_line
+from .view import LOGARITHMIC, Swept, facts_line, points_of, reading_lines, sweep_plot, title_line
 from .width_table import landmark_lines, rows_in
 
-_ABOVE = 3  # lines above the plot: the title, and the values at the cursor
+_ABOVE = 2  # lines above the plot: the values at the cursor
 
 
 class Chosen(Message):
@@ -30,6 +31,9 @@ class Chosen(Message):
 
 class SweepPlot(LinesWidget):
     """Shows a statistic over d_k."""
+
+    HEADED, LEADS = True, True
+    DEFAULT_CLASSES = "region"
 
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -45,10 +49,16 @@ class SweepPlot(LinesWidget):
         """Whether the axis of the statistic is logarithmic."""
         return (self.statistic.name in LOGARITHMIC) != (self.statistic.name in self.other_axis)
 
+    def heading(self, width: int) -> Line:
+        return title_line(self.statistic, self.logarithmic, self.glyphs)
+
+    def note(self) -> Line:
+        title, room = self.heading(0), self.outer_size.width - EDGES - 3
+        return facts_line(self.swept, room - line_width(title), self.glyphs)
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         d_k, here = self.reading[0].d_k, self.reading[1]
-        lines = [title_line(self.swept, self.statistic, self.logarithmic, width, self.glyphs)]
-        lines += reading_lines(self.reading[0], here, self.statistic, width, self.glyphs)
+        lines = reading_lines(self.reading[0], here, self.statistic, width, self.glyphs)
         drawing = self._draw(width, height - _ABOVE)
         if drawing is None:
             return lines
@@ -68,12 +78,16 @@ class SweepPlot(LinesWidget):
         return self._drawing
 
     def on_click(self, event: events.Click) -> None:
-        if self._drawing is not None and event.y >= _ABOVE:
-            self.post_message(Chosen(round(self._drawing.at.x_of(event.x))))
+        place = self.place_of(event)
+        if self._drawing is not None and place.y >= _ABOVE:
+            self.post_message(Chosen(round(self._drawing.at.x_of(place.x))))
 
 
 class WidthTable(LinesWidget):
     """Shows a row for each landmark."""
+
+    TITLE = "widths of real models"
+    DEFAULT_CLASSES = "region"
 
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
@@ -84,5 +98,6 @@ class WidthTable(LinesWidget):
 
     def on_click(self, event: events.Click) -> None:
         rows = rows_in(landmarks(self.swept.d_ks), self.cursor, self.size.height)
-        if 0 < event.y <= len(rows):
-            self.post_message(Chosen(rows[event.y - 1]))
+        y = self.place_of(event).y
+        if 0 < y <= len(rows):
+            self.post_message(Chosen(rows[y - 1]))

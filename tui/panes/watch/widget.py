@@ -29,6 +29,10 @@ class Chosen(Message):
 class RunMap(LinesWidget):
     """Shows a value of every head at one step."""
 
+    TITLE = "heads"
+    DEFAULT_CLASSES = "region"
+    LEADS = True
+
     shown: Snapshot | None = None
     statistic = LOGITS
     cursor: tuple[int, int] = (0, 0)
@@ -55,13 +59,17 @@ class RunMap(LinesWidget):
     def on_click(self, event: events.Click) -> None:
         if self.shown is not None:
             size = self._map_size(*self.size)
-            found = head_at(self.shown, self.cursor, size, event.x - self.gutter.left, event.y - _ABOVE)
+            x, y = self.place_of(event)
+            found = head_at(self.shown, self.cursor, size, x, y - _ABOVE)
             if found is not None:
                 self.post_message(Chosen(*found))
 
 
 class Ranking(LinesWidget):
     """Shows what the step says, and its heads, worst first."""
+
+    TITLE = "worst first"
+    DEFAULT_CLASSES = "region"
 
     shown: Snapshot | None = None
     cursor: tuple[int, int] = (0, 0)
@@ -86,6 +94,6 @@ class Ranking(LinesWidget):
 
     def on_click(self, event: events.Click) -> None:
         if self.shown is not None:
-            at = self.top + event.y - len(self._above(self.size.width)) - 1
+            at = self.top + self.place_of(event).y - len(self._above(self.size.width)) - 1
             if self.top <= at < len(self.shown.ranked):
                 self.post_message(Chosen(self.shown.ranked[at].layer, self.shown.ranked[at].head))
