@@ -23,7 +23,7 @@ LAYERS = (
     ("core.attention",),
     ("core.statistics",),
     ("core.lab", "core.theory", "core.captures"),
-    ("core.claims", "core.diagnosis", "core.watching"),
+    ("core.claims", "core.diagnosis", "core.watching", "core.training"),
     ("core.export",),
     ("tui.files", "tui.history", "tui.tuning"),
     ("tui.views", "tui.compute"),

@@ -66,6 +66,11 @@ RUNS = {
     ],
     "check-1": [f"check {WRONG} --min-file-entropy 1", f"check {SAMPLE} --baseline {WRONG}", "check {broken}"],
     "watched-1": ["watch tests/data/run.jsonl --once", "watch {run} --once"],
+    "training-1": [
+        "train --d-k 64 --rules none --steps 40 --seeds 1 --lr 5",
+        "train --d-k 4 --steps 2 --seeds 2",
+        "train --d-k 4 --rules none --lr 1e4 --steps 12 --seeds 2",
+    ],
     "claims-1": ["claims"],
     "cost-1": ["cost", "cost --preset llama-3-8b", "cost --preset gemma-2-27b"],
 }

@@ -1,0 +1,171 @@
+"""A race: the same task, seeds and initial weights under several scale rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import FloatArray
+from ..errors import InputError
+from ..scales import SCALE_RULES, Normalise, ScaleName, Setting, multiplier
+from .model import Weights, initial, pass_over
+from .optimisers import Optimiser, optimiser
+from .task import Examples, Task, draw
+
+LEARNED = 0.9  # the share of recalled labels from which a run has learned
+_LOST = 2.0  # a run diverged if its last loss is this many times ln(labels), or no number
+_WINDOW = 10  # steps whose mean counts, as single steps are noisy
+_STREAM = 71  # of random numbers, so that seeds here draw other numbers than the Lab's
+
+
+@dataclass(frozen=True)
+class Race:
+    """What is raced."""
+
+    d_k: int = 64
+    rules: tuple[ScaleName, ...] = ("none", "sqrt_d_k")
+    rate: float = 0.5  # the learning rate
+    steps: int = 200
+    seeds: int = 10
+    optimiser: Optimiser = "sgd"
+    warm_up: int = 0  # steps over which the learning rate grows from 0
+    seed: int = 0  # the first one
+    task: Task = field(default_factory=Task)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The course of all runs so far."""
+
+    race: Race
+    loss: FloatArray  # (rules, seeds, steps), nats
+    recalled: FloatArray  # (rules, seeds, steps)
+    entropy: FloatArray  # (rules, seeds, steps), over ln(pairs)
+    gradient: FloatArray  # (rules, seeds, steps): the norm of ∂loss/∂(W_q, W_k)
+    done: int  # steps that are computed
+    used: FloatArray | None = None  # (trained with, used with): the mean share recalled of fresh examples, at the end
+
+
+@dataclass(frozen=True)
+class Result:
+    """How the runs under one rule ended."""
+
+    rule: ScaleName
+    multiplier: float
+    loss: float  # the mean over runs that did not diverge, of the last steps
+    loss_error: float | None  # its standard error over seeds
+    recalled: float
+    steps_to_learn: float | None  # the median over seeds; None if fewer than half of them learned
+    diverged: float  # the share of runs
+    entropy_before: float
+    entropy_after: float
+    gradient_before: float  # the median over seeds
+
+
+def run(race: Race) -> Iterator[Curves]:
+    """Yield the curves after each step; the arrays are the same ones, filled further. Raise InputError if a rule
+    cannot be raced."""
+    shape = len(race.rules), race.seeds, race.steps
+    curves = [np.full(shape, math.nan) for _ in range(4)]
+    setting = Setting(d_k=race.d_k, n_keys=race.task.pairs)
+    generators = [np.random.default_rng((race.seed + number, _STREAM)) for number in range(race.seeds)]
+    first = [initial(race.task, race.d_k, rng) for rng in generators]
+    groups: list[_Group] = []
+    order = sorted(range(len(race.rules)), key=lambda rule: SCALE_RULES[race.rules[rule]].normalise)
+    for _, same in groupby(order, key=lambda rule: SCALE_RULES[race.rules[rule]].normalise):
+        groups.append(_Group(race, list(same), first, setting))
+    for step in range(race.steps):
+        drawn = [draw(race.task, rng) for rng in generators]
+        examples = Examples(np.stack([each.keys for each in drawn]), np.stack([each.labels for each in drawn]))
+        rate = race.rate * min((step + 1) / race.warm_up, 1.0) if race.warm_up else race.rate
+        for group in groups:
+            group.step(examples, rate, [curve[:, :, step] for curve in curves])
+        used = _used(race, groups, generators) if step + 1 == race.steps else None
+        yield Curves(race, *curves, done=step + 1, used=used)
+
+
+def _used(race: Race, groups: Sequence[_Group], generators: Sequence[np.random.Generator]) -> FloatArray:
+    """Return what is recalled if weights trained under one rule (rows) are used under another (columns)."""
+    drawn = [draw(race.task, rng) for rng in generators]
+    examples = Examples(np.stack([each.keys for each in drawn]), np.stack([each.labels for each in drawn]))
+    found = np.empty((len(race.rules), len(race.rules)))
+    for group in groups:
+        for place, trained in enumerate(group.rules):
+            runs = slice(place * race.seeds, (place + 1) * race.seeds)
+            weights = Weights(*(part[runs] for part in group.weights))
+            for other in groups:
+                for at, rule in enumerate(other.rules):
+                    c = other.multipliers[at * race.seeds : (at + 1) * race.seeds]
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        found[trained, rule] = pass_over(weights, examples, c, other.how).recalled.mean()
+    return found
+
+
+class _Group:
+    """Runs under rules that normalise alike."""
+
+    def __init__(self, race: Race, rules: list[int], first: Sequence[Weights], setting: Setting) -> None:
+        self.rules, self.seeds = rules, race.seeds
+        self.how: Normalise = SCALE_RULES[race.rules[rules[0]]].normalise
+        for rule in rules:
+            if race.rules[rule] == "custom":
+                raise InputError("rules: custom has no multiplier here; choose another")
+        each = [multiplier(race.rules[rule], setting) for rule in rules]
+        self.multipliers = np.repeat(np.array(each), race.seeds)
+        self.weights = Weights(*(np.concatenate(part * len(rules)) for part in map(list, zip(*first, strict=True))))
+        self.optimiser = optimiser(race.optimiser, self.weights)
+
+    def step(self, examples: Examples, rate: float, found: Sequence[FloatArray]) -> None:
+        """Take one step with all runs; write their numbers into `found`, (rules, seeds) each."""
+        count = len(self.rules)
+        repeated = Examples(np.concatenate([examples.keys] * count), np.concatenate([examples.labels] * count))
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = pass_over(self.weights, repeated, self.multipliers, self.how)
+            norm = np.sqrt(sum((part * part).sum(axis=(1, 2), dtype=np.float64) for part in seen.gradients[:2]))
+            self.optimiser.step(self.weights, seen.gradients, rate)
+        for into, values in zip(found, (seen.loss, seen.recalled, seen.entropy, norm), strict=True):
+            into[self.rules] = values.reshape(count, self.seeds)
+
+
+def results(curves: Curves) -> list[Result]:
+    """Return how each rule did, over the steps that are done."""
+    race, done = curves.race, curves.done
+    last = slice(max(done - _WINDOW, 0), done)
+    setting = Setting(d_k=race.d_k, n_keys=race.task.pairs)
+    found: list[Result] = []
+    for number, rule in enumerate(race.rules):
+        loss = curves.loss[number, :, last].mean(axis=1)
+        whole = np.isfinite(loss) & (loss < _LOST * math.log(race.task.labels))
+        kept = loss[whole]
+        error = float(kept.std(ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else None
+        steps = _steps_to_learn(curves.recalled[number, :, :done])
+        learned = np.isfinite(steps)
+        found.append(
+            Result(
+                rule,
+                multiplier(rule, setting),
+                float(kept.mean()) if len(kept) else math.nan,
+                error,
+                float(curves.recalled[number, :, last].mean()),
+                float(np.median(steps)) if learned.sum() * 2 > len(steps) else None,
+                float(1 - whole.mean()),
+                float(curves.entropy[number, :, 0].mean()),
+                float(curves.entropy[number, :, last].mean()),
+                float(np.median(curves.gradient[number, :, 0])),
+            )
+        )
+    return found
+
+
+def _steps_to_learn(recalled: FloatArray) -> FloatArray:
+    """Return for each run (runs, steps) after how many steps a mean over _WINDOW is LEARNED; infinite if never."""
+    if recalled.shape[1] < _WINDOW:
+        return np.full(len(recalled), math.inf)
+    means = np.lib.stride_tricks.sliding_window_view(recalled, _WINDOW, axis=1).mean(axis=-1)
+    there: npt.NDArray[np.bool_] = means >= LEARNED
+    return np.where(there.any(axis=1), there.argmax(axis=1) + _WINDOW, math.inf)

@@ -1,0 +1,51 @@
+"""attn-tui train: what is printed, and what is refused."""
+
+import csv
+import io
+import json
+
+import pytest
+from attn_tui.tui.cli.main import main
+from cli_runner import Captured, refusal
+
+SHORT = ("--steps", "12", "--seeds", "2")
+
+
+def test_the_table_has_a_line_for_each_rule_at_each_width(capsys: Captured) -> None:
+    assert main(["train", "--d-k", "4,8", "--rules", "none,sqrt_d_k", *SHORT]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[:2] for line in lines if line[-2:-1] == ["%"] or "→" in line] == [
+        [d_k, rule] for d_k in ("4", "8") for rule in ("none", "sqrt_d_k")
+    ]
+
+
+def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> None:
+    words = ["train", "--d-k", "4", "--optimizer", "adam", "--lr", "0.02", "--warm-up", "3", *SHORT]
+    assert main([*words, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["optimizer"], found["learning_rate"], found["warm_up"], found["seeds"]) == ("adam", 0.02, 3, 2)
+    results = found["races"][0]["results"]
+    assert [each["rule"] for each in results] == ["none", "sqrt_d_k", "d_k"]
+    assert main([*words, "--format", "csv"]) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [float(line["loss"]) for line in lines] == [each["loss"] for each in results]
+
+
+@pytest.mark.parametrize(
+    ("words", "pieces"),
+    [
+        (["--rules", "sqrt_dk"], ("--rules", "'sqrt_dk'", "did you mean sqrt_d_k?")),
+        (["--rules", "custom"], ("--rules", "'custom'")),
+        (["--lr", "0"], ("--lr", "1e-06", "'0'")),
+        (["--steps", "1.5"], ("--steps", "whole number", "'1.5'")),
+        (["--d-k", "2048"], ("--d-k", "1024", "2048")),
+        (["--optimizer", "rmsprop"], ("sgd", "adam", "rmsprop")),
+        (["--seeds", "0"], ("--seeds", "from 1", "'0'")),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(
+    words: list[str], pieces: tuple[str, ...], capsys: Captured
+) -> None:
+    message = refusal(["train", *words], capsys)
+    for piece in pieces:
+        assert piece in message

@@ -1,0 +1,125 @@
+"""The training race: gradients are those of the loss, and the scale does to learning what is said of it."""
+
+import math
+
+import numpy as np
+import pytest
+from attn_tui.core.errors import InputError
+from attn_tui.core.scales import Normalise, ScaleName
+from attn_tui.core.training.model import Weights, initial, pass_over
+from attn_tui.core.training.optimisers import OPTIMISERS, Optimiser, optimiser
+from attn_tui.core.training.race import Curves, Race, results, run
+from attn_tui.core.training.task import Examples, Task, draw
+
+TASK = Task(width=5, pairs=4, labels=3, batch=2)
+
+
+def doubled(d_k: int = 6, runs: int = 2) -> tuple[Weights, Examples]:
+    """Weights and examples in float64."""
+    rng = np.random.default_rng(0)
+    each = [initial(TASK, d_k, rng) for _ in range(runs)]
+    weights = Weights(*(np.concatenate(part).astype(np.float64) for part in zip(*each, strict=True)))
+    drawn = [draw(TASK, rng) for _ in range(runs)]
+    keys = np.stack([one.keys for one in drawn]).astype(np.float64)
+    return weights, Examples(keys, np.stack([one.labels for one in drawn]))
+
+
+def raced(*rules: ScaleName, **settings: object) -> Curves:
+    *_, last = run(Race(rules=rules, **settings))  # pyright: ignore[reportArgumentType]
+    return last
+
+
+@pytest.mark.parametrize("how", ["none", "rms", "layer_norm", "l2"])
+def test_gradients_are_finite_differences_of_the_loss(how: Normalise) -> None:
+    weights, examples = doubled()
+    multipliers = np.array([0.7, 2.0])
+    gradients = pass_over(weights, examples, multipliers, how).gradients
+    rng = np.random.default_rng(1)
+    for part, gradient in zip(weights, gradients, strict=True):
+        for _ in range(8):
+            place = tuple(map(int, rng.integers(0, np.array(part.shape))))
+            was, h = part[place], 1e-6
+            losses: list[float] = []
+            for moved in (was + h, was - h):
+                part[place] = moved
+                losses.append(float(pass_over(weights, examples, multipliers, how).loss[place[0]]))
+            part[place] = was
+            assert gradient[place] == pytest.approx((losses[0] - losses[1]) / (2 * h), abs=1e-8, rel=1e-5)
+
+
+def test_the_loss_is_that_of_a_plain_computation() -> None:
+    weights, examples = doubled(runs=1)
+    x, labels = examples.keys[0], examples.labels[0]
+    losses: list[float] = []
+    for b, i in np.ndindex(labels.shape):
+        q, k = weights.query[0] @ x[b, i], x[b] @ weights.key[0].T
+        p = np.exp(0.5 * k @ q)
+        o = weights.value[0][:, labels[b]] @ (p / p.sum())
+        losses.append(math.log(np.exp(o).sum()) - float(o[labels[b, i]]))
+    found = pass_over(weights, examples, np.array([0.5]), "none")
+    assert found.loss[0] == pytest.approx(np.mean(losses))
+
+
+def test_the_first_entropy_is_that_of_the_lab() -> None:
+    curves = raced("none", "sqrt_d_k", d_k=64, steps=1, seeds=40)
+    assert results(curves)[1].entropy_before == pytest.approx(0.85, abs=0.01)  # 16 normal logits of variance 1
+    assert results(curves)[0].entropy_before < 0.2
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_an_optimiser_reaches_the_least_of_a_parabola(name: Optimiser) -> None:
+    weights = Weights(*(np.full((1, 2, 2), start) for start in (3.0, -2.0, 1.0)))
+    steps = optimiser(name, weights)
+    for _ in range(2000):
+        steps.step(weights, Weights(*(2 * part for part in weights)), 0.01)
+    assert all(np.abs(part).max() < 1e-3 for part in weights)
+
+
+def test_the_first_step_of_adam_has_the_size_of_the_rate() -> None:
+    weights = Weights(*(np.zeros((1, 2, 2)) for _ in range(3)))
+    optimiser("adam", weights).step(weights, Weights(*(np.full((1, 2, 2), size) for size in (1e-3, 1, -50))), 0.01)
+    assert [float(part[0, 0, 0]) for part in weights] == pytest.approx([-0.01, -0.01, 0.01], rel=1e-4)
+
+
+def test_runs_are_those_of_their_seeds_alone() -> None:
+    both = raced("none", "sqrt_d_k", d_k=8, steps=12, seeds=3)
+    alone = raced("sqrt_d_k", d_k=8, steps=12, seeds=2)
+    assert np.allclose(both.loss[1, :2], alone.loss[0], rtol=1e-4)
+    later = raced("sqrt_d_k", d_k=8, steps=12, seeds=1, seed=1)
+    assert np.allclose(both.loss[1, 1], later.loss[0, 0], rtol=1e-4)
+
+
+def test_a_warm_up_starts_slowly() -> None:
+    warm, fast = (raced("sqrt_d_k", d_k=8, steps=6, seeds=2, warm_up=steps) for steps in (1000, 0))
+    assert np.array_equal(warm.loss[..., 0], fast.loss[..., 0])
+    unmoved = raced("sqrt_d_k", d_k=8, steps=6, seeds=2, rate=1e-6)
+    assert np.abs(warm.loss - unmoved.loss).max() < 0.1 * np.abs(fast.loss - unmoved.loss).max()
+
+
+def test_a_rule_without_a_multiplier_is_refused() -> None:
+    with pytest.raises(InputError):
+        raced("custom", d_k=8, steps=1, seeds=1)
+
+
+@pytest.mark.slow
+def test_with_plain_descent_a_wide_head_learns_better_with_the_scale() -> None:
+    unscaled, scaled, over_scaled = results(raced("none", "sqrt_d_k", "d_k", d_k=64, rate=5.0, seeds=8))
+    assert scaled.loss < 0.02
+    assert unscaled.loss > 20 * scaled.loss
+    assert scaled.steps_to_learn is not None
+    assert over_scaled.steps_to_learn is not None
+    assert over_scaled.steps_to_learn > 2 * scaled.steps_to_learn
+
+
+@pytest.mark.slow
+def test_with_adam_the_scale_hardly_matters_at_a_usual_width() -> None:
+    found = results(raced("none", "sqrt_d_k", "d_k", d_k=64, rate=0.01, optimiser="adam", seeds=5))
+    assert all(each.recalled > 0.98 for each in found)
+
+
+@pytest.mark.slow
+def test_weights_trained_with_a_scale_recall_less_with_a_smaller_one() -> None:
+    used = raced("sqrt_d_k", "d_k", d_k=64, rate=5.0, seeds=4).used
+    assert used is not None
+    assert used[0, 0] > 0.98
+    assert used[0, 1] < used[0, 0] - 0.05
