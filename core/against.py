@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .errors import ParameterError
 from .parameters import FIELD, UNSCALED, Field, Parameters, Value, changes, choice_word, setting_a
-from .scales import SCALE_RULES, multiplier
+from .scales import multiplier, scale_rule
 
 # The scale rule and what rules depend on: settings that differ in these only have the same scores.
 OF_RULE = ("scale", "multiplier", "layer", "position", "context_factor", "temperature")
@@ -47,7 +47,7 @@ def apart(p: Parameters) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
     names = [name for name in changes(p.against) if name not in OF_RULE and getattr(a, name) != getattr(b, name)]
     of_a: dict[str, Value] = {name: getattr(a, name) for name in names}
     of_b: dict[str, Value] = {name: getattr(b, name) for name in names}
-    how = SCALE_RULES[b.scale].normalise
+    how = scale_rule(b.scale).normalise
     if a.scale == "none" and how != "none":
         return of_a | {"normalise": "none"}, of_b | {"normalise": how}
     return of_a, of_b
@@ -71,7 +71,7 @@ def against_word(p: Parameters) -> str:
         case "custom":
             first = [f"× {found.get('multiplier', p.multiplier):.4g}"]
         case scale:
-            first = [UNSCALED if scale == UNSCALED else SCALE_RULES[str(scale)].label]
+            first = [UNSCALED if scale == UNSCALED else scale_rule(str(scale)).label]
     rest = {name: value for name, value in found.items() if name not in ("scale", "multiplier")}
     return ", ".join(filter(None, [*first, words(rest)]))
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 class InputError(ValueError):
     """An input cannot be used; the message is one line: what is wrong, where, and what is accepted."""
 
+    pointer = ""  # two lines that show where in a text: the text, and a caret under the character
+
 
 class ParameterError(InputError):
     """A parameter's value is not accepted."""

@@ -6,7 +6,9 @@ import re
 import reprlib
 
 from .errors import InputError
-from .parameters import FIELD, Field, Value, format_bound
+from .formula import split_outside_parentheses
+from .parameters import FIELD, Field, Value
+from .round_numbers import format_bound
 
 MOST = 16_384  # values in one grid
 _PART = re.compile(r"\s*(\d{1,10})\s*(?::\s*(\d{1,10})\s*(?::\s*(log)?\s*(\d{1,10})\s*)?)?", re.ASCII)
@@ -30,7 +32,7 @@ def parse_values(text: str, field: Field) -> tuple[Value, ...]:
     """Return the values of a second axis: a grid of whole numbers, or a list of numbers or choices in given order."""
     if field.kind == "integer":
         return parse_grid(text, field)
-    return tuple(dict.fromkeys(field.parse(part) for part in text.split(",")))
+    return tuple(dict.fromkeys(field.parse(part) for part in split_outside_parentheses(text)))
 
 
 def _part(text: str, field: Field) -> range | list[int]:

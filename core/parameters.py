@@ -11,7 +11,18 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from .errors import ParameterError
-from .scales import SCALE_RULES, UNSCALED_RULES, ScaleName, Setting, rules_that_need
+from .formula import FormulaError
+from .round_numbers import format_bound, next_power_of_two
+from .scales import (
+    FORMULA_ACCEPTED,
+    SCALE_RULES,
+    UNSCALED_RULES,
+    ScaleName,
+    Setting,
+    is_formula,
+    rules_that_need,
+    scale_rule,
+)
 from .setting_text import UNSCALED, Value, changes_in, text_of, with_next_rule
 
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
@@ -90,6 +101,7 @@ class Field:
     group: str = ""  # fields of one group are shown together
     step: float | Literal["double"] = 1  # "double": the next power of two
     least: float = 0  # the smallest size of a number that is not 0
+    beyond: Callable[[str], bool] | None = None  # whether it accepts a text that is not a choice; may raise
     applies: Callable[[Parameters], bool] = lambda _: True  # whether it has an effect with these parameters
 
     @property
@@ -101,7 +113,8 @@ class Field:
     def accepted(self) -> str:
         """The accepted values, in words."""
         if self.kind == "choice":
-            return "one of " + ", ".join(self.choices)
+            formula = f", or a formula of {FORMULA_ACCEPTED}" if self.beyond else ""
+            return f"one of {', '.join(self.choices)}{formula}"
         if self.kind == "setting":
             return "unscaled, a scale rule, a number, parameters as name=value, or these joined by commas"
         number = "a whole number" if self.kind == "integer" else "a number"
@@ -114,6 +127,8 @@ class Field:
         """Raise ParameterError unless this value is accepted."""
         if self.kind == "choice":
             accepted = value in self.choices
+            if not accepted and self.beyond is not None and isinstance(value, str):
+                accepted = self.beyond(value)
         elif self.kind == "setting":
             accepted = value == UNSCALED or (isinstance(value, str) and bool(changes(value)))
         elif isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
@@ -137,6 +152,8 @@ class Field:
             else:
                 value = text
             self.check(value)
+        except FormulaError:
+            raise
         except ValueError as error:
             raise ParameterError(f"{self.label}: must be {self.accepted}, not {text!r}") from error
         return value
@@ -151,7 +168,7 @@ class Field:
     def stepped(self, value: Value, direction: Literal[-1, 1]) -> Value:
         """Return the next value up or down, or the value itself at a bound. Choices wrap around."""
         if self.kind == "choice":
-            index = self.choices.index(str(value)) + direction
+            index = self.choices.index(str(value)) + direction if value in self.choices else -(direction < 0)
             return self.choices[index % len(self.choices)]
         if self.kind == "setting":
             return text_of(with_next_rule(changes(str(value)), direction), FIELDS)
@@ -176,7 +193,7 @@ def setting_a(p: Parameters) -> Parameters:
     """Return A's parameters; raise ParameterError if they contradict each other."""
     found = changes(p.against)
     if found.get("scale") == UNSCALED:
-        found["scale"] = UNSCALED_RULES[SCALE_RULES[p.scale].normalise]
+        found["scale"] = UNSCALED_RULES[scale_rule(p.scale).normalise]
     try:
         return replace(p, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
     except ParameterError as error:
@@ -185,30 +202,16 @@ def setting_a(p: Parameters) -> Parameters:
 
 def rows_differ(p: Parameters, rule: ScaleName) -> bool:
     """Return whether each row has its own multiplier under a rule: it is of the keys it sees, and these differ."""
-    return p.mask == "causal" and "n_keys" in SCALE_RULES[rule].by_row
-
-
-def format_bound(bound: float) -> str:
-    """Write a bound: whole numbers in full, others in %g."""
-    return f"{bound:.0f}" if bound == int(bound) else f"{bound:g}"
-
-
-def next_power_of_two(number: float, direction: Literal[-1, 1]) -> float:
-    """Return the nearest power of two strictly above or below a positive number."""
-    if direction > 0:
-        return 2.0 ** (math.floor(math.log2(number)) + 1)
-    return 2.0 ** (math.ceil(math.log2(number)) - 1)
+    return p.mask == "causal" and "n_keys" in scale_rule(rule).by_row
 
 
 def _needed(name: str) -> Callable[[Parameters], bool]:
     """Return whether the scale rule of A or B depends on this field of B."""
 
     def needs(p: Parameters) -> bool:
-        rules = rules_that_need(name)
-        if p.scale in rules or p.against == UNSCALED:
-            return p.scale in rules
         found = changes(p.against)
-        return name not in found and found.get("scale") in rules
+        own = UNSCALED if name in found else str(found.get("scale", UNSCALED))
+        return any(name in scale_rule(rule).needs for rule in (p.scale, own) if rule != UNSCALED)
 
     return needs
 
@@ -259,7 +262,7 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "scale", "scale", "c",
         "The rule for the multiplier of column B.",
-        "choice", choices=tuple(SCALE_RULES), group="attention",
+        "choice", choices=tuple(SCALE_RULES), group="attention", beyond=is_formula,
     ),
     Field(
         "multiplier", "multiplier", "c",
@@ -293,7 +296,7 @@ FIELDS: tuple[Field, ...] = (
         "The learned gain of QK-norm under scale rules that normalise q and k: every normalised query and key is "
         "multiplied by it, so scores are by g². It starts at 1; trained heads have one for each component.",
         "real", 1e-3, 100, step=0.1, group="attention",
-        applies=lambda p: any(SCALE_RULES[rule].normalise != "none" for rule in (p.scale, setting_a(p).scale)),
+        applies=lambda p: any(scale_rule(rule).normalise != "none" for rule in (p.scale, setting_a(p).scale)),
     ),
     Field(
         "mask", "mask", "M",

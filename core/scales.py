@@ -3,20 +3,28 @@
 Always the multiplier, never the divisor: "÷ √d_k" and "× 1/√d_k" are the same rule. Learned factors have the value
 they are initialised with, except for the temperature of `cosine_learned`; the gain of a norm is no part of the
 multiplier, but a parameter. To add a rule, add a row: nothing else lists them.
+A rule that is not in the table is a formula, and its name is the formula's text.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from .errors import ParameterError
+from .formula import accepted, function_of, names_in, parse
 
 Normalise: TypeAlias = Literal["none", "rms", "layer_norm", "l2"]
-ScaleName: TypeAlias = str  # a key of SCALE_RULES
+ScaleName: TypeAlias = str  # a key of SCALE_RULES, or a formula
+
+FORMULA_NAMES = {"d": "d_k", "n": "n_keys", "layer": "layer", "pos": "position"}  # by the names in formulas
+FORMULA_ACCEPTED = accepted([*FORMULA_NAMES])
+_LOW, _HIGH = 1e-9, 1e6  # the bounds of a multiplier
 
 
 @dataclass(frozen=True)
@@ -57,14 +65,15 @@ class ScaleRule:
 
 
 def multiplier(name: ScaleName, setting: Setting) -> float:
-    """Return a rule's multiplier in this setting; raise ParameterError if it is not above 0."""
-    rule = SCALE_RULES[name]
+    """Return a rule's multiplier in this setting; raise ParameterError if it is not above 0 or out of bounds."""
+    rule = scale_rule(name)
     value = _value(rule, setting)
-    if value > 0:
+    if _LOW <= value <= _HIGH:
         return value
     where = ", ".join(f"{_LABELS.get(need, need)} = {getattr(setting, need):.10g}" for need in rule.needs)
-    fault = "is 0" if value == 0 else "has no value"
-    raise ParameterError(f"scale {rule.formula} {fault} at {where}; choose another")
+    fault = "has no value" if math.isnan(value) else f"is {value:.6g}"
+    end = f"it must be from {_LOW:g} to {_HIGH:g}" if value > 0 else "choose another"
+    raise ParameterError(f"scale {rule.formula} {fault}{' at ' * bool(where)}{where}; {end}")
 
 
 def row_multiplier(name: ScaleName, setting: Setting) -> float:
@@ -81,23 +90,50 @@ def row_multiplier(name: ScaleName, setting: Setting) -> float:
 
 
 def multipliers(name: ScaleName, setting: Setting, d_ks: Iterable[int]) -> list[float]:
-    """Return a rule's multiplier in this setting at each d_k; NaN where it is not above 0."""
-    rule, changed, found = SCALE_RULES[name], copy(setting), list[float]()
+    """Return a rule's multiplier in this setting at each d_k; NaN where it has none."""
+    rule, changed, found = scale_rule(name), copy(setting), list[float]()
     for d_k in d_ks:
         object.__setattr__(
             changed, "d_k", d_k
         )  # of this copy; a new Setting for each d_k would take ten times as long
         value = _value(rule, changed)
-        found.append(value if value > 0 else math.nan)
+        found.append(value if _LOW <= value <= _HIGH else math.nan)
     return found
 
 
 def _value(rule: ScaleRule, setting: Setting) -> float:
     """Return the formula's value; NaN if it has none."""
     try:
-        return rule.multiplier(setting)
-    except (ValueError, ZeroDivisionError):  # ln 0 and 1/ln 1
+        return float(rule.multiplier(setting))
+    except (ValueError, ArithmeticError):  # ln 0 and 1/ln 1
         return math.nan
+
+
+def scale_rule(name: ScaleName) -> ScaleRule:
+    """Return the rule of SCALE_RULES with this name, or that of a formula; raise ParameterError if it is neither."""
+    return SCALE_RULES.get(name) or _formula_rule(name)
+
+
+def is_formula(text: str) -> bool:
+    """Return whether a text is a formula and not a misspelt name; raise ParameterError if the formula is faulty."""
+    word = re.fullmatch(r"\s*|[A-Za-z_]\w*", text) or text.replace("-", "_") in SCALE_RULES
+    if word and text not in FORMULA_NAMES:
+        return False
+    scale_rule(text)
+    return True
+
+
+@lru_cache(maxsize=256)
+def _formula_rule(text: str) -> ScaleRule:
+    """Return the rule of a formula; raise FormulaError."""
+    tree = parse(text, [*FORMULA_NAMES], "scale")
+    used = names_in(tree)
+    needs = tuple(field for name, field in FORMULA_NAMES.items() if name in used)
+    return ScaleRule(
+        text, text, function_of(tree, FORMULA_NAMES), needs, "you", "the formula you set",
+        by_row=tuple(need for need in needs if need in ("n_keys", "position")),
+        short=text if len(text) <= 15 else f"{text[:6]}…{text[-6:]}",
+    )  # fmt: skip
 
 
 def rules_that_need(name: str) -> tuple[ScaleName, ...]:

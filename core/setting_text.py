@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from .errors import ParameterError
-from .scales import SCALE_RULES
+from .formula import split_outside_parentheses
+from .scales import SCALE_RULES, is_formula
 
 UNSCALED = "unscaled"
 # Parameters that A and B share: they set the shape of the table and the draws, not the attention.
@@ -59,7 +60,7 @@ def changes_in(against: str, fields: Sequence[TextField]) -> dict[str, Value]:
     The value of `scale` may be UNSCALED.
     """
     found: dict[str, Value] = {}
-    for part in against.split(","):
+    for part in split_outside_parentheses(against):
         name, equals, text = (word.strip() for word in part.partition("="))
         if not equals:
             name, text = "scale", name
@@ -94,7 +95,7 @@ def is_number(text: str) -> bool:
 def with_next_rule(changes: Mapping[str, Value], direction: Literal[-1, 1]) -> dict[str, Value]:
     """Return the changes with A's next or previous scale rule; what else A sets is kept."""
     rules, own = (UNSCALED, *SCALE_RULES), changes.get("scale")
-    at = 0 if own is None else rules.index(str(own)) + direction
+    at = 0 if own is None else -(direction < 0) if own not in rules else rules.index(str(own)) + direction
     of_rule = ("scale", "multiplier") if own == "custom" else ("scale",)
     others = {name: value for name, value in changes.items() if name not in of_rule}
     return {"scale": rules[at % len(rules)], **others}
@@ -118,12 +119,24 @@ def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
     """Return the changes of a scale rule, or of a number: the multiplier itself."""
     if text == UNSCALED or text in SCALE_RULES:
         return {"scale": text}
+    if not is_number(text) and _is_formula(text):
+        return {"scale": text}
     if not is_number(text):
         meant = _meant(text, [UNSCALED, *SCALE_RULES])
-        accepted = f"{UNSCALED}, a scale rule, a number or name=value"
+        accepted = f"{UNSCALED}, a scale rule or formula, a number or name=value"
         raise ParameterError(f"against: must be {accepted}, not {text!r}{meant}")
     field = next(field for field in fields if field.name == "multiplier")
     return {"scale": "custom", "multiplier": _parsed(field, text)}
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether a text is a formula; raise ParameterError if it is a faulty one."""
+    try:
+        return is_formula(text)
+    except ParameterError as error:
+        fault = ParameterError(f"against: {str(error).removeprefix('scale: ')}")
+        fault.pointer = error.pointer
+        raise fault from None
 
 
 def _parsed(field: TextField, text: str) -> Value:

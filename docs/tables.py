@@ -17,7 +17,7 @@ TYPES = {"integer": "integer", "real": "number", "choice": "string", "setting": 
 def renewed(page: str) -> str:
     """Return the page with its tables of statuses, statistics and parameters made again."""
     statistics = [(f"`{s.name}`", s.unit, "yes" if s.optional else "no", s.definition) for s in STATISTICS]
-    accepted = {field.name: field.accepted for field in FIELDS} | {"scale": "name of a scale rule"}
+    accepted = {field.name: field.accepted for field in FIELDS} | {"scale": "name of a scale rule, or a formula"}
     fields = [(f"`{field.name}`", TYPES[field.kind], accepted[field.name], field.help) for field in FIELDS]
     page = _with_table(page, "status | when", [(f"`{word}`", meaning) for word, meaning in MEANINGS.items()])
     page = _with_table(page, "name | unit | optional | meaning", statistics)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ParameterError
 from ..parameters import Field, Parameters
-from ..scales import SCALE_RULES, multiplier
+from ..scales import multiplier, scale_rule
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -106,14 +106,14 @@ def scores_text(scores: tuple[float, ...]) -> str:
 
 def relevant(parameters: Parameters) -> Parameters:
     """Return the parameters with defaults for all that a worked example does not depend on."""
-    names = ("scale", "precision", *SCALE_RULES[parameters.scale].needs)
+    names = ("scale", "precision", *scale_rule(parameters.scale).needs)
     values: dict[str, Any] = {name: getattr(parameters, name) for name in names}
     return Parameters(**values)
 
 
 def multiplier_of(parameters: Parameters) -> float:
     """Return the scale rule's multiplier; raise ParameterError if the rule cannot be applied to scores alone."""
-    rule = SCALE_RULES[parameters.scale]
+    rule = scale_rule(parameters.scale)
     if rule.normalise != "none":
         raise ParameterError(
             f"scale {rule.formula} normalises queries and keys, which are unknown for given scores; choose another"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..errors import InputError
-from ..scales import SCALE_RULES, Normalise, Setting, multiplier, row_multiplier
+from ..scales import Normalise, Setting, multiplier, row_multiplier, scale_rule
 from .capture import NOTHING, Layer, Told
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Rule:
     @property
     def normalise(self) -> Normalise:
         """How q and k are normalised; those in a file have already had the model's own norm."""
-        return "none" if self.name == "file" else SCALE_RULES[self.name].normalise
+        return "none" if self.name == "file" else scale_rule(self.name).normalise
 
 
 def file_rule(layer: Layer) -> Rule:
@@ -57,7 +57,7 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
     """
     if name == "file":
         return file_rule(layer)
-    rule = SCALE_RULES[name]
+    rule = scale_rule(name)
     needs = rule.needs
     factor = told.context_factor or layer.context_factor
     if "context_factor" in needs and factor is None:

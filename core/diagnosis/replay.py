@@ -18,7 +18,7 @@ from ..captures.capture import NOTHING, Layer, Told
 from ..captures.head import CaptureFile, read_head
 from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
-from ..scales import SCALE_RULES, Normalise
+from ..scales import SCALE_RULES, Normalise, ScaleName
 from .fitting.model import dot, softmax
 from .heads.rows import Rows, logits, scores, some_rows, variance
 
@@ -59,11 +59,21 @@ class Replay:
         return min(able, key=lambda each: each.divergence, default=None)
 
 
-def replay(capture: CaptureFile, layer: Layer, head: int, told: Told = NOTHING, rows: int = ROWS) -> Replay:
-    """Replay every rule of SCALE_RULES on some rows of a head; raise CaptureError if it cannot be read."""
+def replay(
+    capture: CaptureFile,
+    layer: Layer,
+    head: int,
+    told: Told = NOTHING,
+    rows: int = ROWS,
+    formulas: Sequence[ScaleName] = (),
+) -> Replay:
+    """Replay every rule of SCALE_RULES and these formulas on some rows of a head.
+
+    Raise CaptureError if the head cannot be read.
+    """
     data = read_head(capture, layer, head)
     part = some_rows(data, layer, rows)
-    rules, left_out = _rules(layer, told)
+    rules, left_out = _rules(layer, told, formulas)
     products: dict[Normalise, FloatArray] = {}
     seen = part.visible
     original: tuple[FloatArray, FloatArray, FloatArray] | None = None
@@ -102,10 +112,10 @@ def replay(capture: CaptureFile, layer: Layer, head: int, told: Told = NOTHING, 
     return Replay(layer, head, tuple(found.values()), left_out)
 
 
-def _rules(layer: Layer, told: Told) -> tuple[list[Rule], tuple[str, ...]]:
+def _rules(layer: Layer, told: Told, formulas: Sequence[ScaleName]) -> tuple[list[Rule], tuple[str, ...]]:
     """Return the file's rule and every other that this layer has a multiplier for, and the names of the rest."""
     found, left_out = [file_rule(layer)], list[str]()
-    for name in SCALE_RULES:
+    for name in (*SCALE_RULES, *formulas):
         if name == "custom":
             continue
         try:

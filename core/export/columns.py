@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..against import words
-from ..scales import SCALE_RULES
+from ..scales import scale_rule
 from ..statistics.catalogue import STATISTICS, Statistic
 from ..statistics.column_names import is_unscaled
 from ..statistics.measurement import Column, Estimate
@@ -27,9 +27,16 @@ def column_json(column: Column) -> dict[str, Any]:
     """Return the scale, the parameters that other columns do not share, and the measured values."""
     return {
         **({"apart": dict(column.apart)} if column.apart else {}),
-        "scale": {"rule": column.rule, "multiplier": column.multiplier},
+        "scale": scale_json(column.rule, column.multiplier),
         "measured": {name: estimate_json(estimate) for name, estimate in column.measured.items()},
     }
+
+
+def scale_json(rule: str, multiplier: float) -> dict[str, Any]:
+    """Return a rule's name, formula and multiplier; that of a number is the number, the scale in a file has none."""
+    formulas = {"file": None, "custom": f"{multiplier:.10g}"}
+    formula = formulas[rule] if rule in formulas else scale_rule(rule).formula
+    return {"rule": rule, "formula": formula, "multiplier": multiplier}
 
 
 def freezing_json(freezing: Freezing | None) -> dict[str, Any] | None:
@@ -101,7 +108,7 @@ def _title(column: Column) -> str:
     word = "the file's" if column.rule == "file" else "unscaled" if is_unscaled(column) else "scaled"
     title = f"{word} × {digits(column.multiplier)}"
     named = column.rule not in ("none", "file", "custom")
-    title = f"{title} ({SCALE_RULES[column.rule].label})" if named else title
+    title = f"{title} ({scale_rule(column.rule).label})" if named else title
     return f"{title}, {words(column.apart)}" if words(column.apart) else title
 
 

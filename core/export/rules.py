@@ -10,12 +10,12 @@ from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow
 from ..lab.weighting.results import MEASURES as MEASURES_OF_WEIGHTS
 from ..lab.weighting.results import NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 from ..parameters import FIELD, FIELDS, Parameters, choice_word
-from ..scales import SCALE_RULES
+from ..scales import scale_rule
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Estimate
 from ..statistics.status import Status
 from ..theory.prediction import status_given
-from .columns import OF_ALL_COLUMNS, cell, estimate_json, existing_pair, freezing_json
+from .columns import OF_ALL_COLUMNS, cell, estimate_json, existing_pair, freezing_json, scale_json
 from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_page, version
 from .words import notable_words
 
@@ -80,7 +80,7 @@ def rules_json(rules: RulesResult) -> str:
             "rules": [
                 {
                     "rule": row.rule,
-                    "formula": SCALE_RULES[row.rule].formula,
+                    "formula": scale_rule(row.rule).formula,
                     "multiplier": row.multiplier,
                     "fault": row.fault or None,
                     "measured": {name: estimate_json(row.estimate(name)) for name in MEASURED},
@@ -123,7 +123,7 @@ def rules_markdown(rules: RulesResult, say: Say = str) -> str:
         number = NONE if row.multiplier is None else digits(row.multiplier)
         freezing = rules.freezing.get(row.rule)
         cells += [rules.status(row) or NONE, freezing.words()[0] if freezing else NONE]
-        lines.append([SCALE_RULES[row.rule].label, row.rule, number, *cells])
+        lines.append([scale_rule(row.rule).label, row.rule, number, *cells])
     return markdown_page(rules_words(rules.parameters), header, lines, remarks(rules), rules.command, say)
 
 
@@ -152,7 +152,7 @@ def mechanisms_json(found: MechanismsResult) -> str:
                     "d_k": row.d_k,
                     "mechanism": row.mechanism,
                     "with_sink": row.with_sink,
-                    "scale": {"rule": row.rule, "multiplier": row.multiplier},
+                    "scale": scale_json(row.rule, row.multiplier),
                     "measured": {name: estimate_json(estimate) for name, estimate in row.measured.items()},
                     "largest_score": existing(row.largest),
                     "score_bound": existing(row.bound),
@@ -186,7 +186,7 @@ def mechanisms_markdown(found: MechanismsResult, say: Say = str) -> str:
         cells = [cell(estimate, STATISTIC[name]) for name, estimate in row.measured.items()]
         ends = [cell(Estimate(number, None), STATISTIC["logit_std"]) for number in (row.largest, row.bound)]
         word = choice_word(row.mechanism) + (" with sink" if row.with_sink else "")
-        place = (word, SCALE_RULES[row.rule].label, str(row.d_k))
+        place = (word, scale_rule(row.rule).label, str(row.d_k))
         lines.append([*place, *cells, *ends])
     return markdown_page(mechanisms_words(found.parameters), header, lines, (), found.command, say)
 

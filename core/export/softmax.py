@@ -7,7 +7,8 @@ from typing import Any
 
 from ..attention.worked_example import EXAMPLE_FIELDS, Example, WorkedExample
 from ..parameters import FIELD, Parameters
-from ..scales import SCALE_RULES
+from ..scales import scale_rule
+from .columns import scale_json
 from .formats import NONE, Say, csv_text, digits, escaped, existing, json_text, markdown_table, version
 from .words import parameter_words
 
@@ -36,7 +37,7 @@ def softmax_json(example: Example, parameters: Parameters, sides: Sequence[Worke
             **_asked(example, parameters),
             "columns": [
                 {
-                    "scale": {"rule": rule, "multiplier": s.multiplier},
+                    "scale": scale_json(rule, s.multiplier),
                     **_lists(s),
                     "jacobian": s.jacobian,
                     **_figures(s),
@@ -64,13 +65,13 @@ def softmax_csv(example: Example, parameters: Parameters, sides: Sequence[Worked
 
 def softmax_markdown(example: Example, parameters: Parameters, sides: Sequence[WorkedExample], say: Say = str) -> str:
     """Return a table of the steps and the Jacobian for each scale, and a table of the figures under both."""
-    fields = [FIELD[name] for name in ("precision", *SCALE_RULES[parameters.scale].needs)]
+    fields = [FIELD[name] for name in ("precision", *scale_rule(parameters.scale).needs)]
     words = [f"{field.label} {field.format(getattr(example, field.name))}" for field in EXAMPLE_FIELDS[1:]]
     title = ", ".join([*words, *parameter_words(parameters, fields)])
     parts = [f"{escaped(title, say)}\n"]
     titles: list[str] = []
     for rule, s in _columns(parameters, sides):
-        titles.append(f"× {digits(s.multiplier)} ({'unscaled' if len(titles) == 0 else SCALE_RULES[rule].label})")
+        titles.append(f"× {digits(s.multiplier)} ({'unscaled' if len(titles) == 0 else scale_rule(rule).label})")
         header = [titles[-1], "logit", "exp(x − max)", "weight", "p(1 − p)", *(f"∂p/∂x_{n}" for n in _places(s))]
         steps = zip(s.logits, s.powers, s.weights, s.complement, strict=True)
         lines = [
@@ -90,7 +91,7 @@ def _columns(parameters: Parameters, sides: Sequence[WorkedExample]) -> Iterator
 
 def _asked(example: Example, parameters: Parameters) -> dict[str, Any]:
     """Return everything that the numbers depend on, except the scores."""
-    needs = SCALE_RULES[parameters.scale].needs
+    needs = scale_rule(parameters.scale).needs
     return {
         "temperature": example.temperature,
         "shift": example.shift,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..against import against_word
 from ..parameters import FIELD, FIELDS, ROUNDED, UNSCALED, Field, Parameters, choice_word
-from ..scales import SCALE_RULES
+from ..scales import scale_rule
 
 
 def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) -> list[str]:
@@ -33,7 +33,7 @@ def parameter_word(field: Field, parameters: Parameters) -> str:
     """Return a value in words: a formula or a name for a scale rule, a word for a law."""
     value = getattr(parameters, field.name)
     if field.name == "scale":
-        return SCALE_RULES[value].label
+        return scale_rule(value).label
     if field.name == "against":
         return against_word(parameters)
     return choice_word(value) if field.kind == "choice" else field.format(value)

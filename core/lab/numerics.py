@@ -16,7 +16,7 @@ from ..attention.formats import number_format
 from ..attention.precision import losses, product_inputs, product_scores, stored_weights
 from ..attention.scores import Weights, scores
 from ..parameters import ROUNDED, Parameters
-from ..scales import SCALE_RULES, Normalise
+from ..scales import Normalise, scale_rule
 from ..statistics.measurement import Estimate
 from .sampling import Draws
 from .scoring import (
@@ -81,7 +81,7 @@ def numerics(p: Parameters, draws: Draws, weights: Weights, columns: Sequence[Ru
     found = np.empty((len(columns), len(names), count))
     made: dict[Normalise, tuple[FloatArray, FloatArray]] = {}  # unscaled scores in float64 and in the format
     for number, column in enumerate(columns):
-        how = SCALE_RULES[column.rule].normalise
+        how = scale_rule(column.rule).normalise
         factors = rows_of(factors_of_rows(p, column), chosen)
         if how not in made:
             queries, keys = (with_norm(p, side, how) for side in (q, k))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..parameters import Parameters
-from ..scales import SCALE_RULES
+from ..scales import scale_rule
 from ..statistics.measurement import Column, RoughEstimate
 
 _OF_LOGITS = frozenset({"logit_variance", "logit_std", "logit_variance_within_row", "freezing_ratio"})
@@ -30,7 +30,7 @@ def rough_statistics(p: Parameters, rule: str, draws: int) -> frozenset[str]:
         names |= {"logit_excess_kurtosis", "grad_q_top1_share"}
     if degrees <= 4:
         names |= _OF_LOGITS | _FIRST_KEY | {"grad_q_rms"}
-    if p.mechanism in ("additive", "cosine") or p.softcap or SCALE_RULES[rule].normalise != "none":
+    if p.mechanism in ("additive", "cosine") or p.softcap or scale_rule(rule).normalise != "none":
         names -= _OF_LOGITS | {"logit_excess_kurtosis"}  # bounded logits have all moments
     if p.correlation and p.std_q and p.std_k:
         heavy = p.components in ("laplace", "student_t")

@@ -13,7 +13,7 @@ from ..scales import SCALE_RULES, multiplier
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Column, Estimate, Measurement
 
-RULES = tuple(SCALE_RULES)  # in catalogue order
+RULES = tuple(SCALE_RULES)  # in catalogue order; a formula comes after them
 # The statistics by which rules are compared.
 MEASURED = (
     "logit_std", "entropy_fraction", "max_weight", "grad_q_median", "dead_rows", "freezing_ratio", "score_overflow",
@@ -77,7 +77,7 @@ class Target:
 class RuleRow:
     """The measurement of one rule, or the reason why it has no multiplier."""
 
-    rule: str  # a name of SCALE_RULES
+    rule: str  # a name of SCALE_RULES, or a formula
     multiplier: float | None
     measured: Mapping[str, Estimate]  # by the names of STATISTICS; empty without a multiplier
     fault: str = ""
@@ -89,7 +89,7 @@ class RuleRow:
     def value(self, column: str) -> float | None:
         """Return the sort key of a column of SORTABLE; None if missing."""
         if column == "rule":
-            return float(-RULES.index(self.rule))
+            return float(-_place(self.rule))
         return self.multiplier if column == "multiplier" else self.estimate(column).value
 
 
@@ -106,11 +106,21 @@ class Order:
 
     def of(self, rows: Iterable[RuleRow]) -> list[RuleRow]:
         """Return the rows in this order; ties keep catalogue order, and rows without a value come last."""
-        declared = sorted(rows, key=lambda row: RULES.index(row.rule))
+        declared = sorted(rows, key=lambda row: _place(row.rule))
         valued = [row for row in declared if row.value(self.column) is not None]
         sign = 1 if self.reverse else -1
         valued.sort(key=lambda row: sign * (row.value(self.column) or 0.0))
         return valued + [row for row in declared if row not in valued]
+
+
+def rules_for(scale: ScaleName) -> tuple[ScaleName, ...]:
+    """Return the rules to compare if this one is chosen: all of the catalogue, and the chosen one if a formula."""
+    return RULES if scale in SCALE_RULES else (*RULES, scale)
+
+
+def _place(rule: ScaleName) -> int:
+    """Return a rule's place in the order of the catalogue."""
+    return RULES.index(rule) if rule in SCALE_RULES else len(RULES)
 
 
 def fault_of(parameters: Parameters, rule: str) -> str:

@@ -26,8 +26,8 @@ from ..attention.softmax import (
     weight_statistics,
 )
 from ..parameters import ROUNDED, Parameters, rows_differ
-from ..scales import SCALE_RULES, Normalise, multiplier
-from .results import RULES, RuleCurves, Step, fault_of
+from ..scales import Normalise, multiplier, scale_rule
+from .results import RuleCurves, Step, fault_of, rules_for
 from .sampling import chunks, components
 from .scoring import (
     RuleColumn,
@@ -60,12 +60,12 @@ def grid(p: Parameters) -> tuple[int, ...]:
 
 
 def stream(parameters: Parameters) -> Iterator[Step[RuleCurves | None]]:
-    """Yield short steps, the last with the curves; the d_k and the scale rule of the parameters are ignored."""
+    """Yield short steps, the last with the curves; the d_k of the parameters is ignored."""
     p = parameters
     d_ks = grid(p)
     draws = min(max(COMPONENTS // (d_ks[-1] * (p.n_queries + p.n_keys)), 2), DRAWS, p.batch)
     chosen, unseen = sampled_rows(p, ENTRIES // draws)
-    sums = {rule: np.zeros(len(d_ks)) for rule in RULES}
+    sums = {rule: np.zeros(len(d_ks)) for rule in rules_for(p.scale)}
     for draw in range(draws):
         raw: list[FloatArray] = []
         for side in sides(p):
@@ -100,10 +100,10 @@ def _entropies(
     made: dict[Normalise, FloatArray] = {}
     shifted: dict[Normalise, ShiftedRows] = {}  # of the scores, if there is no soft-cap
     found: dict[str, float] = {}
-    for rule in RULES:
+    for rule in rules_for(p.scale):
         if fault_of(p, rule):
             continue
-        how, c = SCALE_RULES[rule].normalise, multiplier(rule, p.setting)
+        how, c = scale_rule(rule).normalise, multiplier(rule, p.setting)
         factors = rows_of(factors_of_rows(p, RuleColumn(rule, c, p.setting)), chosen)
         if how not in made:
             made[how] = raw_scores(p, q, k, how, weights)[0]

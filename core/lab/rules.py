@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..parameters import Parameters
 from . import experiment
-from .results import RULES, RuleRow, Step, fault_of
+from .results import RuleRow, Step, fault_of, rules_for
 from .sampling import Draws
 from .scoring import is_one_pass
 
@@ -18,12 +18,14 @@ from .scoring import is_one_pass
 def stream(parameters: Parameters, draws: Draws | None = None) -> Iterator[Step[tuple[RuleRow, ...]]]:
     """Yield every rule's row once, in the order of measurement; the last step has fraction 1.
 
-    A row is the scaled column of `experiment.run` for these parameters under its rule; the scale rule of the
-    parameters is ignored. `draws` keeps components from one call to the next.
+    A row is the scaled column of `experiment.run` for these parameters under its rule. The scale rule of the
+    parameters matters only if it is a formula, which has a row too. `draws` keeps components from one call to the
+    next.
     """
     p, draws = parameters, draws or Draws()
-    faults = {name: fault for name in RULES if (fault := fault_of(p, name))}
-    valid = [name for name in RULES if name not in faults]
+    names = rules_for(p.scale)
+    faults = {name: fault for name in names if (fault := fault_of(p, name))}
+    valid = [name for name in names if name not in faults]
     together = [name for name in valid if is_one_pass(p, [name])]
     passes = [together] * bool(together) + [[name] for name in valid if name not in together]
     yield Step(0.0, tuple(RuleRow(name, None, {}, fault) for name, fault in faults.items()))

@@ -16,7 +16,7 @@ from ..attention.precision import stored_weights
 from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, draw_weights
 from ..parameters import ROUNDED, Parameters, rows_differ, setting_a
-from ..scales import SCALE_RULES, Normalise, ScaleName, Setting, multiplier, row_multiplier
+from ..scales import Normalise, ScaleName, Setting, multiplier, row_multiplier, scale_rule
 from ..statistics import tally
 from ..statistics.histogram import Axis
 from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
@@ -61,7 +61,7 @@ def is_one_pass(p: Parameters, names: Sequence[ScaleName]) -> bool:
         p.mechanism == "dot_product"
         and p.softcap == 0
         and p.precision not in ROUNDED
-        and all(SCALE_RULES[name].normalise == "none" and not rows_differ(p, name) for name in names)
+        and all(scale_rule(name).normalise == "none" and not rows_differ(p, name) for name in names)
     )
 
 

@@ -17,7 +17,7 @@ from ..attention.row_gradients import LogitGradients, query_gradient_norms
 from ..attention.scores import Weights, scores
 from ..attention.softmax import softcap
 from ..parameters import ROUNDED, Parameters
-from ..scales import SCALE_RULES, Normalise
+from ..scales import Normalise, scale_rule
 from ..statistics import tally
 from ..statistics.survey import Survey
 from .sampling import Draws
@@ -71,7 +71,7 @@ def stream(
 
     `asked` are the columns. If all components fit, `draws` must hold them.
     """
-    columns = [Column(each.rule, factors_of_rows(p, each), SCALE_RULES[each.rule].normalise) for each in asked]
+    columns = [Column(each.rule, factors_of_rows(p, each), scale_rule(each.rule).normalise) for each in asked]
     weights = learned_weights(p)
     how: list[Normalise] = [column.normalisation for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ..against import apart, settings, words
 from ..parameters import Parameters, Value
-from ..scales import SCALE_RULES, UNSCALED_RULES
+from ..scales import UNSCALED_RULES, scale_rule
 from .measurement import Column
 
 _UNSCALED = frozenset(UNSCALED_RULES.values())
@@ -53,4 +53,4 @@ def _rule(column: _Named) -> str:
         return "file"
     if rule == "custom":
         return f"× {multiplier:.4g}"
-    return "unscaled" if rule in _UNSCALED else SCALE_RULES[rule].label
+    return "unscaled" if rule in _UNSCALED else scale_rule(rule).label

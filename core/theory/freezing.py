@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray
 from ..errors import ParameterError
 from ..parameters import FIELD, ROUNDED, Parameters, ScaleName
-from ..scales import SCALE_RULES, Setting, multiplier, multipliers
+from ..scales import Setting, multiplier, multipliers, scale_rule
 from .curves import causal_lengths
 from .prediction import Freezing, Interval
 from .score_moments import is_plain, score_moments
@@ -60,7 +60,7 @@ def _threshold(p: Parameters) -> float | None:
 
 def _alike(rule: ScaleName, setting: Setting) -> Setting:
     """Return the setting with only what the rule needs besides d_k, so that settings alike to it are equal."""
-    needs = [name for name in SCALE_RULES[rule].needs if name != "d_k"]
+    needs = [name for name in scale_rule(rule).needs if name != "d_k"]
     return replace(Setting(), **{name: getattr(setting, name) for name in needs})
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ..parameters import ComponentLaw, Parameters, ScaleName, rows_differ
-from ..scales import SCALE_RULES
+from ..scales import scale_rule
 
 Polynomial: TypeAlias = Mapping[tuple[int, int, int], float]  # powers of g, a and b -> coefficient
 
@@ -34,7 +34,7 @@ def is_plain(p: Parameters, rule: ScaleName) -> bool:
     """Return whether logits under a rule are multiples of scores with these moments."""
     if rows_differ(p, rule):
         return False
-    return p.mechanism == "dot_product" and p.softcap == 0 and SCALE_RULES[rule].normalise == "none"
+    return p.mechanism == "dot_product" and p.softcap == 0 and scale_rule(rule).normalise == "none"
 
 
 def score_moments(p: Parameters) -> ScoreMoments:

@@ -63,7 +63,7 @@ def test_parameters_arrive(capsys: Captured) -> None:
 def test_a_scale_can_be_a_number(command: list[str], words: list[str], capsys: Captured) -> None:
     found = json.loads(printed([*command, *words, "--format", "json"], capsys))
     scales = [entry["scale"] for entry in found.get("columns", found.get("heads"))]
-    assert {"rule": "custom", "multiplier": 0.05} in scales
+    assert {"rule": "custom", "formula": "0.05", "multiplier": 0.05} in scales
 
 
 @pytest.mark.parametrize(("words", "command"), [(SMALL, "report"), ((SAMPLE,), "inspect")])

@@ -12,6 +12,7 @@ from attn_tui.core.lab import sweep
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Step, Target
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.cli.main import main
@@ -36,7 +37,11 @@ def test_the_json_has_every_point_with_its_theory(capsys: Captured) -> None:
     assert (point["draws"], point["reached"]) == (4, None)
     columns = zip(point["columns"], run(p, full=False).columns, predict(p).columns, strict=True)
     for column, measured, exact in columns:
-        assert column["scale"] == {"rule": measured.rule, "multiplier": measured.multiplier}
+        assert column["scale"] == {
+            "rule": measured.rule,
+            "formula": SCALE_RULES[measured.rule].formula,
+            "multiplier": measured.multiplier,
+        }
         assert list(column["measured"]) == list(column["theory"]) == NESTED
         assert column["measured"]["entropy"]["value"] == pytest.approx(measured.measured["entropy"].value, rel=1e-4)
         assert column["theory"]["entropy"] == exact.values["entropy"]

@@ -78,7 +78,10 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
     assert report["schema"] == "attn-tui/report-1"
     assert report["version"] == version()
     assert report["parameters"] == {field.name: getattr(ODD, field.name) for field in FIELDS}
-    scales = [{"rule": "none", "multiplier": 1.0}, {"rule": "custom", "multiplier": 0.1}]
+    scales = [
+        {"rule": "none", "formula": "1", "multiplier": 1.0},
+        {"rule": "custom", "formula": "0.1", "multiplier": 0.1},
+    ]
     assert [column["scale"] for column in report["columns"]] == scales
     for column, found, exact in zip(report["columns"], measurement.columns, EXACT.columns, strict=True):
         assert list(column) == ["scale", "measured", "theory", "freezing", "status"]

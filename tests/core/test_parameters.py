@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError, ParameterError
+from attn_tui.core.formula import FormulaError
 from attn_tui.core.parameters import FIELD, FIELDS, Field, Parameters
 from attn_tui.core.scales import SCALE_RULES, Setting
 from hypothesis import example, given
@@ -66,6 +67,10 @@ def test_every_accepted_value_makes_parameters(case: tuple[Field, Any]) -> None:
 def test_text_is_either_a_value_or_refused_in_one_line(field: Field, text: str) -> None:
     try:
         value = field.parse(text)
+    except FormulaError as error:
+        message, where = str(error), error.pointer
+        assert message.startswith("scale: character ")
+        assert len(where.splitlines()) == 2
     except ParameterError as error:
         message = str(error)
         assert len(message.splitlines()) == 1

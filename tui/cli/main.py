@@ -58,6 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         return code
     except InputError as error:
         output.say(str(error), output.screen_glyphs(ascii_only))
+        output.point(error.pointer, output.screen_glyphs(ascii_only))
     except MemoryError:
         output.say(NO_MEMORY)
     except KeyboardInterrupt:

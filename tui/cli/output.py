@@ -126,6 +126,13 @@ def say(message: str, glyphs: Glyphs = UNICODE) -> None:
         sys.stderr.flush()
 
 
+def point(pointer: str, glyphs: Glyphs = UNICODE) -> None:
+    """Print on stderr where in a text an error is: the lines of `InputError.pointer`, if there are any."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write("".join(f"  {glyphs.say(line)}\n" for line in pointer.splitlines()))
+        sys.stderr.flush()
+
+
 def drop_stdout() -> None:
     """Discard stdout's buffer, so that flushing it at exit does not fail a second time."""
     with contextlib.suppress(OSError, ValueError, AttributeError):

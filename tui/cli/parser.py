@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any, NoReturn
 
 from ...core.parameters import FIELD, Field, Parameters
-from ...core.scales import SCALE_RULES
+from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
 from ..settings.parse import UsageError, did_you_mean, is_number
 from ..views.glyphs import Glyphs
 from .output import FORMATS, WIDEST, screen_width
@@ -144,7 +144,10 @@ def _field_help(field: Field) -> str:
     default = field.format(getattr(Parameters(), field.name))
     accepted = field.accepted
     if field.name == "scale":
-        accepted = "one of the scale rules below, or a number: the multiplier itself"
+        accepted = (
+            "one of the scale rules below; a number: the multiplier itself; or a formula such as 'log(n)/sqrt(d)' of "
+            + FORMULA_ACCEPTED
+        )
     return f"{field.help} {sentence_case(accepted)}; default {default}.".replace("%", "%%")
 
 

@@ -15,8 +15,17 @@ if TYPE_CHECKING:
     from ...core.diagnosis.replay import Replay
 
 
-def print_replay(capture: CaptureFile, chosen: Sequence[tuple[Layer, int]], told: Told, output: Output) -> int:
-    """Replay every rule on these heads and print the result; return the exit code, 2 if some cannot be read."""
+def print_replay(
+    capture: CaptureFile,
+    chosen: Sequence[tuple[Layer, int]],
+    told: Told,
+    output: Output,
+    formulas: Sequence[str] = (),
+) -> int:
+    """Replay every rule and these formulas on these heads and print the result.
+
+    Return the exit code, 2 if some heads cannot be read.
+    """
     from ...core.blas import one_blas_thread
     from ...core.captures.files import CaptureError
     from ...core.diagnosis.replay import replay
@@ -28,7 +37,7 @@ def print_replay(capture: CaptureFile, chosen: Sequence[tuple[Layer, int]], told
         for number, (layer, head) in enumerate(chosen):
             progress.show(number / len(chosen))
             try:
-                heads.append(replay(capture, layer, head, told))
+                heads.append(replay(capture, layer, head, told, formulas=formulas))
             except CaptureError as error:
                 refusal = refusal or error
     if refusal is not None and not heads:

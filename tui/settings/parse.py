@@ -57,11 +57,13 @@ def value_of(field: Field, text: str, option: str | None = None) -> Any:
         return field.parse(text)
     except ParameterError as error:
         reason = str(error).removeprefix(f"{field.label}: ")
-        if field.name == "scale":
+        if field.name == "scale" and not error.pointer:
             reason = f"must be {field.accepted}, or a number, not {text!r}"
-        if field.kind == "choice":
+        if field.kind == "choice" and not error.pointer:
             reason += did_you_mean(text, field.choices)
-        raise UsageError(f"{option or field.option}: {reason}") from None
+        refusal = UsageError(f"{option or field.option}: {reason}")
+        refusal.pointer = error.pointer
+        raise refusal from None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

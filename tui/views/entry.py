@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...core.errors import ParameterError
+from ...core.formula import LONGEST
 from ...core.parameters import FIELD, UNSCALED, Field, Parameters, Value, choice_word
-from ...core.scales import SCALE_RULES
+from ...core.scales import SCALE_RULES, scale_rule
 from ...core.setting_text import is_number
 from .draft import LONGEST_NUMBER
+
+_LONGEST = {"scale": LONGEST, "against": LONGEST}  # characters of a field, if not LONGEST_NUMBER
 
 CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_/()*^,= "  # those that a field takes
 
@@ -31,13 +34,16 @@ def typed(before: Parameters, name: str, text: str) -> tuple[Parameters, Editing
     try:
         return before.with_value(name, entered(FIELD[name], text)), Editing(name, text)
     except ParameterError as error:
-        return before, Editing(name, text[:LONGEST_NUMBER], str(error))
+        return before, Editing(name, text[: _longest(name)], str(error))
 
 
 def entered(field: Field, text: str) -> Value:
-    """Return the value of a typed text; a choice may be shortened. Raises ParameterError."""
-    if len(text) > LONGEST_NUMBER:
-        raise ParameterError(f"{field.label}: must be at most {LONGEST_NUMBER} characters")
+    """Return the value of a typed text; a choice may be shortened. Raises ParameterError.
+
+    A scale may be a formula; a name that contains the text comes first.
+    """
+    if len(text) > _longest(field.name):
+        raise ParameterError(f"{field.label}: must be at most {_longest(field.name)} characters")
     if field.kind == "choice":
         return _chosen(field, text, field.choices)
     if field.kind == "setting" and not is_number(text) and not any(sign in text for sign in "=,"):
@@ -46,7 +52,7 @@ def entered(field: Field, text: str) -> Value:
 
 
 def _chosen(field: Field, text: str, choices: Sequence[str]) -> str:
-    """Return the choice that a text names; raise ParameterError if there is none."""
+    """Return the choice that a text names, or its formula; raise ParameterError if there is none."""
     wanted = text.strip().casefold()
     named = {value: [name.casefold() for name in names_of(field, value)] for value in choices}
     tests = (str.__eq__, str.startswith, str.__contains__)
@@ -54,14 +60,22 @@ def _chosen(field: Field, text: str, choices: Sequence[str]) -> str:
         for value, names in named.items():
             if any(test(name, wanted) for name in names):
                 return value
+    beyond = FIELD["scale"].beyond
+    if field.name in _LONGEST and beyond is not None and beyond(text.strip()):
+        return text.strip()
     near = difflib.get_close_matches(wanted, [name for names in named.values() for name in names], 1)
     meant = f" (did you mean {near[0]}?)" if near else ""
     raise ParameterError(f"{field.label}: no choice contains {text!r}{meant}; ↑ and ↓ step through all")
+
+
+def _longest(name: str) -> int:
+    """Return the most characters that a field takes."""
+    return _LONGEST.get(name, LONGEST_NUMBER)
 
 
 def names_of(field: Field, value: str) -> tuple[str, ...]:
     """Return all names of a choice: its value, its word, and for a scale rule its formula and short name."""
     if field.name not in ("scale", "against") or value == UNSCALED:
         return value, choice_word(value)
-    rule = SCALE_RULES[value]
+    rule = scale_rule(value)
     return (value, rule.label, rule.formula, *filter(None, [rule.short]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ...core.parameters import Field
-from ...core.scales import SCALE_RULES
+from ...core.scales import scale_rule
 from ...core.statistics.catalogue import DEAD, ONE_HOT, Statistic
 from .glyphs import Glyphs
 from .keys import key_word
@@ -81,7 +81,7 @@ def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
     lines += wrapped(glyphs.say(f"Accepts {field.accepted}. Option: {field.option}."), width, "dim")
     if field.name == "scale":
         for name in field.choices:
-            rule = SCALE_RULES[name]
+            rule = scale_rule(name)
             lines.append(())
             called = f"{name} ({rule.short})" if rule.short else name
             lines.append(((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim")))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...core.against import against_word
 from ...core.parameters import FIELDS, Field, Parameters, choice_word
-from ...core.scales import SCALE_RULES
+from ...core.scales import scale_rule
 from .entry import Editing
 from .glyphs import Glyphs
 from .lines import Line, Role, fitted, shortened, wrapped
@@ -24,7 +24,7 @@ def value_text(field: Field, parameters: Parameters) -> str:
     """Return a value as the panel shows it: formulas or names for scale rules, words for choices."""
     value = getattr(parameters, field.name)
     if field.name == "scale":
-        return SCALE_RULES[value].label
+        return scale_rule(value).label
     if field.name == "against":
         return against_word(parameters)
     return choice_word(value) if field.kind == "choice" else field.format(value)

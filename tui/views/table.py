@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ...core.against import settings, words
 from ...core.parameters import ROUNDED
-from ...core.scales import SCALE_RULES
+from ...core.scales import scale_rule
 from ...core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
 from ...core.statistics.column_names import is_unscaled
 from ...core.statistics.measurement import Column, Estimate, Measurement
@@ -174,7 +174,7 @@ def failures(columns: Sequence[Column]) -> list[str]:
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k), bfloat16`, …, in the longest form that fits."""
     number, other = short(column.multiplier, glyphs), words(column.apart)
-    rule = SCALE_RULES[column.rule].label if column.rule in SCALE_RULES else ""
+    rule = "" if column.rule == "file" else scale_rule(column.rule).label
     if column.rule == "none":
         titles = ["unscaled × 1", "unscaled"]
     elif is_unscaled(column):

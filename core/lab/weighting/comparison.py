@@ -17,7 +17,7 @@ from ...arrays import BoolArray, FloatArray
 from ...attention import weightings
 from ...attention.weightings import Weighted
 from ...parameters import Parameters
-from ...scales import SCALE_RULES, multiplier
+from ...scales import multiplier, scale_rule
 from ...statistics.catalogue import ONE_HOT
 from ...statistics.measurement import Estimate
 from ..results import Step, fault_of
@@ -101,7 +101,7 @@ def _logits(p: Parameters, draw: int, chosen: npt.NDArray[np.intp], unseen: Bool
 
 def _scaled(p: Parameters, q: FloatArray, k: FloatArray, chosen: npt.NDArray[np.intp]) -> FloatArray:
     """Return scaled logits (m, n) of the chosen queries q (m, d_k) and k (n, d_k), normalised as the rule says."""
-    how = SCALE_RULES[p.scale].normalise
+    how = scale_rule(p.scale).normalise
     scores = with_norm(p, q, how) @ with_norm(p, k, how).T
     factors = factors_of_rows(p, columns_under(p, [p.scale])[0])
     return rows_of(factors, chosen) * scores.astype(np.float64)

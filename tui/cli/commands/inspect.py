@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +12,7 @@ from ....core.captures.capture import NOTHING, Capture, HeadSubject, Layer, Mean
 from ....core.captures.kinds.catalogue import ENDINGS
 from ....core.errors import InputError
 from ....core.parameters import FIELD
-from ....core.scales import SCALE_RULES, rules_that_need
+from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, with_scale
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Head: TypeAlias = tuple[Layer, int]
 
+_SCALE = replace(FIELD["scale"], choices=("file", *SCALE_RULES))
+
 
 @dataclass(frozen=True)
 class InspectRequest:
@@ -35,7 +37,7 @@ class InspectRequest:
     file: Path
     layer: str | None = None
     head: int | None = None
-    scale: str | None = None  # a name of SCALE_RULES; None and "file" mean the file's scale
+    scale: str | None = None  # a name of SCALE_RULES or a formula; None and "file" mean the file's scale
     multiplier: float = 1.0
     axes: str | None = None
     mask_true: Meaning | None = None
@@ -94,8 +96,9 @@ def _add_options(parser: Parser) -> None:
         "--scale",
         metavar="RULE",
         suggest=("file", *SCALE_RULES),
-        help="file (default), one of the scale rules below, or a number. A list of heads uses this scale instead of "
-        "the file's; a single head is shown under both, by default unscaled and with the file's scale",
+        help="file (default), one of the scale rules below, a number, or a formula such as 'log(n)/sqrt(d)'. A list "
+        "of heads uses this scale instead of the file's; a single head is shown under both, by default unscaled and "
+        "with the file's scale",
     )
     parser.add(title, "--multiplier", metavar="X", help="the multiplier of --scale custom (not a divisor)")
     parser.add(
@@ -151,14 +154,13 @@ def _users(name: str) -> str:
 def _request(given: Given) -> InspectRequest:
     texts = with_scale(given)
     scale = texts.get("scale")
-    if scale is not None and scale not in (*SCALE_RULES, "file"):
-        accepted = f"file, {', '.join(SCALE_RULES)}, or a number"
-        raise UsageError(f"--scale: must be one of {accepted}, not {scale!r}")
+    if scale is not None:
+        scale = str(value_of(_SCALE, scale))
     custom = float(value_of(FIELD["multiplier"], texts.get("multiplier", "1")))
-    needs = SCALE_RULES[scale].needs if scale in SCALE_RULES else ()
+    needs = () if scale in (None, "file") else scale_rule(scale).needs
     told: dict[str, Any] = {}
-    if "rules" in given and scale is not None:
-        raise UsageError("--rules all replays every rule; leave out --scale")
+    if "rules" in given and (scale == "file" or scale in SCALE_RULES):
+        raise UsageError("--rules all replays every rule; leave out --scale, or give it a formula")
     if "worst" in given and (scale is not None or "rules" in given):
         raise UsageError("--worst ranks heads at the file's scale; leave out --scale and --rules")
     remarks = [no_effect("--multiplier")] if "multiplier" in texts and scale != "custom" else []
@@ -217,7 +219,8 @@ def run(request: InspectRequest, output: Output) -> int:
     if request.every_rule:
         from ..replaying import print_replay
 
-        return print_replay(capture, chosen, request.told, output)
+        formulas = () if request.scale is None else (request.scale,)
+        return print_replay(capture, chosen, request.told, output, formulas)
     one = len(chosen) == 1 and request.worst is None
     other = request.scale or "file"
     names = ("none" if other == "file" else other, "file") if one else (other,)

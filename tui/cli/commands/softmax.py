@@ -17,7 +17,7 @@ from ....core.attention.worked_example import (
 )
 from ....core.errors import ParameterError
 from ....core.parameters import FIELD, Parameters
-from ....core.scales import SCALE_RULES
+from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
 from ..command import Command, Given
 from ..output import Output
@@ -59,7 +59,7 @@ def _request(given: Given) -> SoftmaxRequest:
     example = Example(**values)
     parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
     multiplier_of(parameters)
-    needs = SCALE_RULES[parameters.scale].needs
+    needs = scale_rule(parameters.scale).needs
     remarks += tuple(
         no_effect(FIELD[name].option) for name in ("d_k", "n_keys") if name in given and name not in needs
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ....core.parameters import choice_word
-from ....core.scales import SCALE_RULES
+from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, wrapped
@@ -100,7 +100,7 @@ def _block(
         if with_sink:
             word += " with sink"
         elif scaled and mechanism in ("dot_product", "bilinear"):
-            word += f" × {SCALE_RULES[rule].label}"
+            word += f" × {scale_rule(rule).label}"
         role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
         role = "scaled" if kind == ("dot_product", "sqrt_d_k", False) else role
         cells = [texts[id(found[d_k])] if d_k in found else glyphs.say("…") for d_k in d_ks]

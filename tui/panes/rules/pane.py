@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
-from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow
+from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, rules_for
 from ....core.parameters import FIELD, Field, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.request import Failed, Progress, Request
@@ -98,7 +98,7 @@ class RulesPane(TypingPane):
         self.curves: RuleCurves | None = None
         self.compared: dict[object, MechanismRow] = {}  # by place, possibly for earlier parameters
         self.weighted: tuple[Parameters, Sequence[WeightingRow]] = (host.parameters, ())  # possibly earlier ones
-        self._names: Sequence[str] = RULES  # of rules, in the order shown
+        self._names: Sequence[str] = rules_for(host.parameters.scale)  # of rules, in the order shown
         self._first_column = 0
         self._fresh: set[str] = set()  # rules whose rows are for `_fresh_for`
         self._fresh_for: Request | None = None
@@ -136,6 +136,11 @@ class RulesPane(TypingPane):
 
     def follow(self) -> None:
         self._objection = ""
+        names = rules_for(self.parameters.scale)
+        if {*names} != {*self._names}:  # another formula
+            self._names = [*(name for name in self._names if name in names), *names[len(RULES) :]]
+            self.rows = {name: row for name, row in self.rows.items() if name in names}
+            self.cursor = self.cursor if self.cursor in names else self.parameters.scale
         for request in self._wanted():
             if self._is_answered(request):
                 self.host.engine.withdraw(type(request))
@@ -162,7 +167,8 @@ class RulesPane(TypingPane):
         complete = self._is_answered(MeasureRules(of_rules(self.parameters)))
         match answer:
             case RuleRows(rows, freezing, fraction) if wanted or not complete:
-                self.rows |= {row.rule: row for row in rows}  # under a held key, also for earlier parameters
+                # Under a held key, also for earlier parameters; not of another formula.
+                self.rows |= {row.rule: row for row in rows if row.rule in self._names}
                 self.freezing |= freezing
                 if request != self._fresh_for:
                     self._fresh, self._fresh_for = set(), request
@@ -199,7 +205,7 @@ class RulesPane(TypingPane):
             self._sort()
 
     def _sort(self) -> None:
-        if len(self.rows) == len(RULES):
+        if len(self.rows) == len(self._names):
             self._names = [row.rule for row in self.order.of(self.rows.values())]
 
     def _show(self, objection: str = "") -> None:
@@ -213,7 +219,7 @@ class RulesPane(TypingPane):
             self.order,
             self.parameters.scale,
             self.cursor,
-            {*RULES} - (set[str]() if self.is_refused else fresh) if self.is_stale else (),
+            {*self._names} - (set[str]() if self.is_refused else fresh) if self.is_stale else (),
             self._first_column,
             not self._is_answered(MeasureRuleCurves(of_curves(self.parameters))),
         )
@@ -228,7 +234,7 @@ class RulesPane(TypingPane):
         """Give the table the lines it needs, but leave a few for the description."""
         height = self.size.height
         few = _LEAST if height >= _LOW else min(max(height - 9, 0), 3)
-        words = min(max(height - ABOVE - len(RULES) - self.table.gutter.height, few), _MOST)
+        words = min(max(height - ABOVE - len(self._names) - self.table.gutter.height, few), _MOST)
         self.table.display = self.view == "rules"
         self.words.display = self.view == "words" or (self.view == "rules" and words > 0)
         self.words.styles.height = "1fr" if self.view == "words" else words
@@ -347,7 +353,7 @@ class RulesPane(TypingPane):
             return (export.weightings_json if kind == "json" else export.weightings_csv)(weighted)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
-            raise InputError(f"{known} of {len(RULES)} scale rules measured so far at d_k {p.d_k}.")
+            raise InputError(f"{known} of {len(self._names)} scale rules measured so far at d_k {p.d_k}.")
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
         found = export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, self._line(kind))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ....core.lab.results import NOT_OF_MECHANISMS
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.parameters import Parameters
+from ....core.scales import is_formula
 from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
 
 if TYPE_CHECKING:
@@ -106,13 +107,13 @@ class MeasureWeightings(Request):
 
 
 def of_rules(p: Parameters) -> Parameters:
-    """Return the parameters that rows depend on: all but the scale rule."""
-    return replace(p, scale=Parameters.scale)
+    """Return the parameters that rows depend on: all but the scale rule, unless it is a formula."""
+    return p if is_formula(p.scale) else replace(p, scale=Parameters.scale)
 
 
 def of_curves(p: Parameters) -> Parameters:
-    """Return the parameters that curves depend on: all but the scale rule and d_k."""
-    return replace(p, scale=Parameters.scale, d_k=Parameters.d_k)
+    """Return the parameters that curves depend on: those that rows depend on, but d_k."""
+    return replace(of_rules(p), d_k=Parameters.d_k)
 
 
 def of_mechanisms(p: Parameters) -> Parameters:

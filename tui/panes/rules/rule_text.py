@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ....core.lab.results import MEASURED, RuleRow
 from ....core.parameters import FIELD
-from ....core.scales import SCALE_RULES
+from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, wrapped
@@ -30,7 +30,7 @@ def rule_text(
 
     `objection` is an error to show; by default, why the rule has no multiplier.
     """
-    rule = SCALE_RULES[name]
+    rule = scale_rule(name)
     lines: list[Line] = []
     if row is not None and row.fault and not objection:
         objection = f"{row.fault}."
@@ -47,7 +47,7 @@ def rule_text(
 
 def rule_title(name: str, glyphs: Glyphs) -> Line:
     """Return a rule's formula, its name, and the parameters that it depends on."""
-    rule = SCALE_RULES[name]
+    rule = scale_rule(name)
     title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
     if rule.needs:
         labels = ", ".join(FIELD[need].label for need in rule.needs)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ....core.lab.results import SORTABLE, Order, RuleRow
-from ....core.scales import SCALE_RULES
+from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
 from ...views.bars import span_at
@@ -186,13 +186,13 @@ def _row(shown: Shown, at: int, columns: Sequence[str], cells: int, glyphs: Glyp
     row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
     named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
     mark = glyphs.marks[1] if name == shown.lab else " "
-    label = glyphs.say(SCALE_RULES[name].label).ljust(NAME - 2)
+    label = glyphs.say(scale_rule(name).label).ljust(NAME - 2)
     sign: Line = ((glyphs.cursor if chosen else " ", "accent"), (mark, "scaled"))
     head: Line = (*sign, (label, "accent" if chosen else named))
     if row is None:
         return (*head, (" " + glyphs.say(_PENDING), "dim"))
     if row.multiplier is None:
-        fault = row.fault.removeprefix(SCALE_RULES[name].formula).strip()
+        fault = row.fault.removeprefix(scale_rule(name).formula).strip()
         return (*head, (" " + glyphs.say(fault), "dim" if stale else "alert"))
     value: Role = "dim" if stale else "accent" if chosen else "text"
     spans: list[Span] = []
@@ -217,7 +217,7 @@ def _word(column: str, freezing: Freezing | None, row: RuleRow) -> str:
 
 def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
     """Return bars from 0 to 1, one for each d_k; a value above 0 has a visible bar."""
-    if shown.curves is None:
+    if shown.curves is None or name not in shown.curves.values:  # those of another formula
         return glyphs.say(_PENDING).ljust(cells)
     values = shown.curves.values[name]
     steps = len(glyphs.bars) - 2  # so that a bar does not touch the line above

@@ -10,7 +10,7 @@ from textual.message import Message
 
 from ....core.lab.results import RULES, Order, RuleRow
 from ....core.parameters import Parameters
-from ....core.scales import SCALE_RULES
+from ....core.scales import scale_rule
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
@@ -154,5 +154,5 @@ class WeightingText(ScrolledLines):
 
     def _logits(self) -> str:
         p = self.parameters
-        label = SCALE_RULES[p.scale].label
+        label = scale_rule(p.scale).label
         return self.glyphs.say(f" · scale {label} · mask {p.mask} · d_k {p.d_k} · keys {p.n_keys}")

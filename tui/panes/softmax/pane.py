@@ -14,7 +14,7 @@ from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier
 from ....core.errors import InputError, ParameterError
 from ....core.model_widths import next_width
 from ....core.parameters import FIELD, Field, Parameters, Value
-from ....core.scales import SCALE_RULES
+from ....core.scales import scale_rule
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.draft import LONGEST_NUMBER, Draft, edited
@@ -96,7 +96,7 @@ class SoftmaxPane(Pane):
             return super().statuses()
         p = self._usable()[0]
         d_k, count = f"d_k {p.d_k}", f"{len(self.example.scores)} scores"
-        texts = [f"{count} · {d_k} · {SCALE_RULES[p.scale].label}", f"{count} · {d_k}", d_k]
+        texts = [f"{count} · {d_k} · {scale_rule(p.scale).label}", f"{count} · {d_k}", d_k]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property

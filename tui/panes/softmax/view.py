@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ....core.attention.formats import FORMATS
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example
 from ....core.parameters import FIELD, Parameters
-from ....core.scales import SCALE_RULES
+from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
 from ...views.draft import Draft
 from ...views.glyphs import Glyphs
@@ -232,7 +232,7 @@ def _title(worked: Worked, number: int, side: int, glyphs: Glyphs) -> str:
         rest += f" {'−' if example.shift < 0 else '+'} {_plain('shift', abs(example.shift))}"
     forms = [base + rest, base]
     if number == 1:
-        p, rule = worked.parameters, SCALE_RULES[worked.parameters.scale]
+        p, rule = worked.parameters, scale_rule(worked.parameters.scale)
         needs = [f"{FIELD[name].label} {FIELD[name].format(getattr(p, name))}" for name in rule.needs]
         named = [f" ({', '.join([rule.label, *needs])})", f" ({rule.label})"]
         forms = [*(base + name + rest for name in named if rule.name != "custom"), *forms]

@@ -1,0 +1,208 @@
+"""Formulas such as `log(n)/sqrt(d)`: parsed to a tree, never evaluated as Python.
+
+The grammar and the precedence are Python's: `-2^2` is −4, and `2^3^2` is 2^9; `^` is another way to write `**`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn, TypeAlias
+
+from .errors import ParameterError
+
+LONGEST = 80  # characters of a formula; also limits how deep parentheses nest
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "log": math.log, "log2": math.log2, "sqrt": math.sqrt, "exp": math.exp, "min": min, "max": max,
+}  # fmt: skip
+_SEVERAL = ("min", "max")  # those of two or more arguments; the others take one
+_OPERATORS: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: a / b, "**": math.pow,
+}  # fmt: skip
+_SAME = {"^": "**", "−": "-", "·": "*", "×": "*", "÷": "/"}  # other ways to write an operator
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|\S))", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function or an operator, and its arguments."""
+
+    function: str  # a key of FUNCTIONS, + - * / ** or, with one argument, -
+    arguments: tuple[Tree, ...]
+
+
+Tree: TypeAlias = "float | str | Call"  # a number, a name, or a call
+
+
+class FormulaError(ParameterError):
+    """A formula that cannot be parsed."""
+
+    def __init__(self, label: str, reason: str, text: str, at: int) -> None:
+        super().__init__(f"{label}: character {at + 1} of {text!r}: {reason}")
+        shown = "".join(c if c.isprintable() else "?" for c in text)
+        self.pointer = f"{shown}\n{' ' * at}^"
+
+
+class _Token(NamedTuple):
+    kind: str  # number, name, sign or end
+    text: str
+    at: int
+
+
+def parse(text: str, names: Sequence[str], label: str = "formula") -> Tree:
+    """Return the tree of a formula of these names; raise FormulaError, which calls the formula `label`."""
+    if len(text) > LONGEST:
+        raise FormulaError(label, f"a formula must have at most {LONGEST} characters", text[: LONGEST + 1], LONGEST)
+    return _Parser(text, names, label).whole()
+
+
+def accepted(names: Sequence[str]) -> str:
+    """Return what a formula may contain, in words."""
+    return f"{', '.join(names)}, numbers, + - * / ^ ( ), and {', '.join(FUNCTIONS)}"
+
+
+def names_in(tree: Tree) -> set[str]:
+    """Return the names that a formula contains."""
+    if isinstance(tree, Call):
+        return set[str]().union(*map(names_in, tree.arguments))
+    return {tree} if isinstance(tree, str) else set()
+
+
+def function_of(tree: Tree, attributes: Mapping[str, str]) -> Callable[[object], float]:
+    """Return a function that evaluates the formula with the attributes of an object that its names stand for.
+
+    It raises ArithmeticError or ValueError where the formula has no value.
+    """
+    if isinstance(tree, str):
+        return operator.attrgetter(attributes[tree])
+    if not isinstance(tree, Call):
+        return lambda _: tree
+    parts = [function_of(argument, attributes) for argument in tree.arguments]
+    if len(parts) == 1:
+        (only,), one = parts, operator.neg if tree.function == "-" else FUNCTIONS[tree.function]
+        return lambda values: one(only(values))
+    call = _OPERATORS.get(tree.function) or FUNCTIONS[tree.function]
+    if len(parts) == 2:
+        first, second = parts
+        return lambda values: call(first(values), second(values))
+    return lambda values: call(*[part(values) for part in parts])
+
+
+def split_outside_parentheses(text: str) -> list[str]:
+    """Split a text at the commas that are not inside parentheses."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+class _Parser:
+    """A recursive descent over the tokens of one formula."""
+
+    def __init__(self, text: str, names: Sequence[str], label: str) -> None:
+        self.text, self.names, self.label = text, names, label
+        self.tokens = [*_tokens(text)]
+        self.position = 0
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.position]
+
+    def whole(self) -> Tree:
+        tree = self.sum()
+        if self.next.kind != "end":
+            self.refuse("expected an operator" if self.next.kind != "sign" else "unexpected character")
+        return tree
+
+    def sum(self) -> Tree:
+        return self.chain(("+", "-"), self.product)
+
+    def product(self) -> Tree:
+        return self.chain(("*", "/"), self.signed)
+
+    def chain(self, operators: Sequence[str], operand: Callable[[], Tree]) -> Tree:
+        """Parse operands joined by operators of equal precedence, from left to right."""
+        tree = operand()
+        while (sign := self.took(*operators)) is not None:
+            tree = Call(sign, (tree, operand()))
+        return tree
+
+    def signed(self) -> Tree:
+        match self.took("+", "-"):
+            case "+":
+                return self.signed()
+            case "-":
+                return Call("-", (self.signed(),))
+            case _:
+                return self.power()
+
+    def power(self) -> Tree:
+        base = self.atom()
+        return base if self.took("**") is None else Call("**", (base, self.signed()))
+
+    def atom(self) -> Tree:
+        token = self.next
+        if token.kind == "number":
+            self.position += 1
+            return float(token.text)
+        if token.kind == "name":
+            return self.named(token)
+        if self.took("(") is None:
+            self.refuse("the formula ends too early" if token.kind == "end" else "expected a number, a name or (")
+        tree = self.sum()
+        self.close()
+        return tree
+
+    def named(self, token: _Token) -> Tree:
+        if token.text in self.names:
+            self.position += 1
+            return token.text
+        if token.text not in FUNCTIONS:
+            self.refuse(f"unknown name {token.text}; a formula contains {accepted(self.names)}")
+        self.position += 1
+        if self.took("(") is None:
+            self.refuse(f"expected ( after {token.text}")
+        arguments = [self.sum()]
+        while token.text in _SEVERAL and self.took(",") is not None:
+            arguments.append(self.sum())
+        if len(arguments) == 1 and token.text in _SEVERAL:
+            self.refuse(f"expected a comma: {token.text} takes two or more numbers")
+        self.close()
+        return Call(token.text, tuple(arguments))
+
+    def close(self) -> None:
+        if self.took(")") is None:
+            self.refuse("expected an operator or )")
+
+    def took(self, *signs: str) -> str | None:
+        """Return the next token and go on, if it is one of these signs."""
+        kind, text, _ = self.next
+        if kind != "sign" or text not in signs:
+            return None
+        self.position += 1
+        return text
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise FormulaError(self.label, reason, self.text, self.next.at)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        match = _TOKEN.match(text, at)
+        assert match is not None, "the rest is not blank"
+        assert match.lastgroup is not None
+        found = match[match.lastgroup]
+        yield _Token(match.lastgroup, _SAME.get(found, found), match.start(match.lastgroup))
+        at = match.end()
+    yield _Token("end", "", end)

@@ -1,0 +1,82 @@
+"""A formula as the scale: typed in the Lab, read from settings, and compared in Rules."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from attn_tui.core.lab.results import RULES
+from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.tui.panes.rules.pane import RulesPane
+from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.settings.store import load, save
+from attn_tui.tui.views.entry import entered, typed
+from stage import SMALL, Stage, played
+
+FORMULA = "log(n)/sqrt(d)"
+PARAMETERS = replace(SMALL, scale=FORMULA)
+
+
+def test_a_typed_formula_is_the_scale_and_a_name_comes_first() -> None:
+    field = FIELD["scale"]
+    assert entered(field, f" {FORMULA} ") == FORMULA
+    assert entered(field, "max(1/d, 0.1)") == "max(1/d, 0.1)"
+    assert entered(field, "d") == "d_k"
+    assert entered(field, "ssm") == "ssmax"
+
+
+def test_a_faulty_formula_is_refused_with_the_character() -> None:
+    parameters, editing = typed(Parameters(), "scale", "log(n)/")
+    assert parameters == Parameters()
+    assert editing.objection == "scale: character 8 of 'log(n)/': the formula ends too early"
+    _, editing = typed(Parameters(), "scale", "d" * 100)
+    assert "at most 80 characters" in (editing.objection or "")
+
+
+def test_settings_keep_a_formula_and_report_a_faulty_one(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    save(file, {"parameters": {"scale": FORMULA}})
+    assert load(file, {}).parameters == {"scale": FORMULA}
+    assert load(None, {"ATTN_TUI_SCALE": FORMULA}).parameters == {"scale": FORMULA}
+    file.write_text('[parameters]\nscale = "log(n)/sqr(d)"\n')
+    (problem,) = load(file, {}).problems
+    assert "parameters.scale: character 8 of 'log(n)/sqr(d)': unknown name sqr" in problem
+
+
+@pytest.mark.slow
+@played()
+async def test_the_lab_measures_a_typed_formula(stage: Stage) -> None:
+    await stage.press("tab")
+    stage.panel.cursor = "scale"
+    await stage.press(*FORMULA)
+    await stage.settled()
+    assert stage.asked == PARAMETERS
+    await stage.press("enter")
+    assert FORMULA in "\n".join(stage.lines)
+    assert f"'{FORMULA}'" in stage.lab.command()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_rule_grids")
+@played(PARAMETERS)
+async def test_rules_have_a_row_for_the_formula_that_goes_with_it(stage: Stage) -> None:
+    pane = await stage.complete(RulesPane)
+    assert [*pane.table.shown.names] == [*RULES, FORMULA]
+    await stage.press("end")
+    assert pane.cursor == FORMULA
+    assert "depends on d_k, keys" in stage.words(pane.words)
+    assert pane.rows[FORMULA].multiplier == pytest.approx(2.772588722 / 8)
+    assert FORMULA in pane.numbers("json")
+    await stage.press("s")
+    await stage.known(pane)
+    assert [*pane.table.shown.names] == [*RULES]
+    assert pane.cursor == RULES[0]
+    assert FORMULA not in pane.numbers("json")
+
+
+@pytest.mark.slow
+@played(PARAMETERS)
+async def test_a_sweep_follows_the_formula(stage: Stage) -> None:
+    pane = await stage.complete(SweepPane)
+    point = pane.swept.points[64].point.measurement.columns[1]
+    assert (point.rule, point.multiplier) == (FORMULA, pytest.approx(2.772588722 / 8))
+    assert f"--scale '{FORMULA}'" in pane.command()
