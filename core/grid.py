@@ -17,8 +17,9 @@ _PART = re.compile(r"\s*(\d{1,10})\s*(?::\s*(\d{1,10})\s*(?::\s*(log)?\s*(\d{1,1
 def parse_grid(text: str, field: Field = FIELD["d_k"]) -> tuple[int, ...]:
     """Return the whole numbers of a grid, sorted and unique; raise InputError, one line, if it is invalid.
 
-    `a:b` includes both ends, `a:b:step` is every step-th number from a on, and `a:b:logN` is N numbers from a to b,
-    spaced by equal factors and rounded to whole numbers; the first few may coincide, leaving fewer than N.
+    `field` says which numbers are accepted, by default those of d_k. `a:b` includes both ends, `a:b:step` is every
+    step-th number from a on, and `a:b:logN` is N numbers from a to b, spaced by equal factors and rounded to whole
+    numbers; the first few may coincide, leaving fewer than N.
     """
     values: set[int] = set()
     for part in text.split(","):
@@ -26,6 +27,11 @@ def parse_grid(text: str, field: Field = FIELD["d_k"]) -> tuple[int, ...]:
         if len(values) > MOST:
             raise _invalid(text, f"must have at most {MOST} values", field)
     return tuple(sorted(values))
+
+
+def is_grid(text: str) -> bool:
+    """Return whether a text is a grid and not a single number, valid or not."""
+    return ":" in text or "," in text
 
 
 def parse_values(text: str, field: Field) -> tuple[Value, ...]:

@@ -46,18 +46,19 @@ _SHOWN_OF = {
 class SweepResult:
     """A sweep: the request and the points measured so far."""
 
-    parameters: Parameters  # their d_k and their value of the second axis are ignored
+    parameters: Parameters  # their values of what is swept are ignored
     d_ks: Sequence[int]
     points: Sequence[tuple[Point, Prediction]]
     command: str  # reproduces the points
     vary: Axis | None = None  # the second axis
     target: Target | None = None
     statistics: Sequence[str] = ()  # the requested ones; empty means the format's default
+    n_keys: Sequence[int] = ()  # the numbers of keys, if they are swept too
 
     @property
     def asked(self) -> int:
         """The number of points of the complete sweep."""
-        return len(self.d_ks) * (len(self.vary[1]) if self.vary else 1)
+        return len(self.d_ks) * max(len(self.n_keys), 1) * (len(self.vary[1]) if self.vary else 1)
 
     @property
     def complete(self) -> bool:
@@ -83,7 +84,7 @@ class SweepResult:
     @property
     def fixed(self) -> Mapping[str, Value]:
         """The parameters that are the same at every point; with a target, `batch` is the draws of one batch."""
-        swept = {"d_k"} | ({self.vary[0]} if self.vary else set[str]())
+        swept = {"d_k", *(["n_keys"] if self.n_keys else []), *([self.vary[0]] if self.vary else [])}
         return {field.name: getattr(self.parameters, field.name) for field in FIELDS if field.name not in swept}
 
 
@@ -98,6 +99,7 @@ def sweep_json(sweep: SweepResult) -> str:
             "command": sweep.command,
             "parameters": sweep.fixed,
             "d_k": [*sweep.d_ks],
+            "n_keys": [*sweep.n_keys] or None,
             "vary": None if vary is None else {"name": vary[0], "values": [*vary[1]]},
             "target": None
             if target is None
@@ -107,6 +109,7 @@ def sweep_json(sweep: SweepResult) -> str:
             "points": [
                 {
                     "d_k": point.parameters.d_k,
+                    **({"n_keys": point.parameters.n_keys} if sweep.n_keys else {}),
                     **({} if vary is None else {vary[0]: getattr(point.parameters, vary[0])}),
                     "draws": point.measurement.draws,
                     "reached": None if target is None else point.reached,
@@ -169,8 +172,9 @@ def fixed_words(sweep: SweepResult, always: Sequence[str] = tuple(FIELD)) -> lis
 
 
 def place_titles(sweep: SweepResult) -> list[str]:
-    """Return the headers of `place_words`: the second axis, `d_k` and, with a target, the draws."""
+    """Return the headers of `place_words`: the second axis, the keys, `d_k` and, with a target, the draws."""
     varied = [] if sweep.vary is None else [FIELD[sweep.vary[0]].label]
+    varied += [FIELD["n_keys"].label] if sweep.n_keys else []
     return [*varied, "d_k", *(["draws"] if sweep.target else [])]
 
 
@@ -178,6 +182,7 @@ def place_words(sweep: SweepResult, point: Point) -> list[str]:
     """Return the cells that identify a point; its draws are marked with * if it missed the target."""
     p = point.parameters
     varied = [] if sweep.vary is None else [parameter_word(FIELD[sweep.vary[0]], p)]
+    varied += [str(p.n_keys)] if sweep.n_keys else []
     draws = f"{point.measurement.draws}{'' if point.reached else ' *'}"
     return [*varied, str(p.d_k), *([draws] if sweep.target else [])]
 

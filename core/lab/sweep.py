@@ -1,8 +1,9 @@
 """Measure the statistics over a grid of d_k, for little more than the matrix products of the largest d_k.
 
-Draws are nested, so the scores at one d_k are those at a smaller one plus the products of the columns between. The
-rows of all draws are cut into parts, each of which grows its scores from point to point; one step of one part is a
-task for the executor. The parts' tallies of a point are merged in a fixed order, whichever is done first.
+A sweep over numbers of keys, or over another parameter, is such a grid for each value. Draws are nested, so the
+scores at one d_k are those at a smaller one plus the products of the columns between. The rows of all draws are cut
+into parts, each of which grows its scores from point to point; one step of one part is a task for the executor. The
+parts' tallies of a point are merged in a fixed order, whichever is done first.
 
 To stop a sweep, stop iterating: nothing runs between steps.
 """
@@ -51,12 +52,13 @@ def sweep(
     d_ks: Sequence[int],
     *,
     vary: tuple[str, Sequence[Value]] | None = None,
+    n_keys: Sequence[int] = (),
     target: Target | None = None,
     executor: Executor | None = None,
     full: bool = False,
 ) -> Iterator[Point]:
     """Return an iterator over the points of `stream`."""
-    steps = stream(parameters, d_ks, vary=vary, target=target, executor=executor, full=full)
+    steps = stream(parameters, d_ks, vary=vary, n_keys=n_keys, target=target, executor=executor, full=full)
     return (point for step in steps for point in step.found)
 
 
@@ -65,13 +67,15 @@ def stream(
     d_ks: Sequence[int],
     *,
     vary: tuple[str, Sequence[Value]] | None = None,
+    n_keys: Sequence[int] = (),
     target: Target | None = None,
     executor: Executor | None = None,
     full: bool = False,
 ) -> Generator[PointsStep, None, None]:
-    """Yield the steps of a sweep: for each value of the second axis in turn, every d_k in rising order.
+    """Yield the steps of a sweep: for each value of the second axis, for each number of keys, every d_k, both rising.
 
-    `vary` is the second axis: another parameter and its values. With a target, each point draws further batches until
+    `vary` is the second axis: another parameter and its values. Without `n_keys`, the number of keys is that of the
+    parameters. With a target, each point draws further batches until
     it is precise enough. Without an executor, a thread pool runs while the sweep lasts, and BLAS is limited to one
     thread; callers that pass an executor should do the same, as for `run`. With `full`, or if the target needs it,
     the statistics of gradients and of the number format are measured too; they do not nest, so each point is a
@@ -82,13 +86,18 @@ def stream(
     argument is invalid.
     """
     grid = sorted(set(d_ks))
-    questions = _questions(parameters, vary)
+    questions = _questions(parameters, vary, sorted(set(n_keys)))
     _check(grid, questions)
     full = full or (target is not None and STATISTIC[target.statistic].optional)
     return _stream(questions, grid, target, executor, full)
 
 
-def _questions(parameters: Parameters, vary: tuple[str, Sequence[Value]] | None) -> list[Parameters]:
+def _questions(
+    parameters: Parameters, vary: tuple[str, Sequence[Value]] | None, n_keys: Sequence[int]
+) -> list[Parameters]:
+    """Return the parameters at each value of the second axis and each number of keys, in that order."""
+    if n_keys:
+        return [p.with_value("n_keys", n) for p in _questions(parameters, vary, ()) for n in n_keys]
     if vary is None:
         return [parameters]
     name, values = vary

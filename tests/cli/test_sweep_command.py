@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.views.reproduce import SweepQuestion
-from cli_runner import Captured, assert_refused, printed, request_of
+from cli_runner import Captured, assert_refused, printed, refusal, request_of
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "4", "--batch", "4")
 NESTED = [statistic.name for statistic in STATISTICS if not statistic.optional]
@@ -142,3 +143,24 @@ def test_ctrl_c_keeps_the_points_that_are_done(
     assert [path.name for path in tmp_path.iterdir()] == ["sweep.json"]
     assert main([*SMALL, "--d-k", "1:9"]) == 130
     assert "3 of 9 points" in capsys.readouterr().out
+
+
+def test_a_grid_of_keys_is_swept_at_one_d_k(capsys: Captured) -> None:
+    words = ["sweep", "--n-keys", "4:16:log3", "--n-queries", "4", "--batch", "2", "--format", "json"]
+    found = json.loads(printed(words, capsys))
+    assert [(point["n_keys"], point["d_k"]) for point in found["points"]] == [(4, 64), (8, 64), (16, 64)]
+    assert found["command"].startswith("attn-tui sweep --d-k 64 --n-keys 4:16:log3 ")
+    assert json.loads(printed(shlex.split(found["command"])[1:], capsys)) == found
+    for point in found["points"]:
+        report = ["report", "--n-keys", str(point["n_keys"]), *words[3:]]
+        for swept, alone in zip(point["columns"], json.loads(printed(report, capsys))["columns"], strict=True):
+            for name, estimate in swept["measured"].items():
+                value = alone["measured"][name]["value"]
+                assert estimate["value"] == (value and pytest.approx(value, rel=1e-5, abs=1e-6)), name
+            assert swept["theory"] == {name: alone["theory"][name] for name in swept["theory"]}
+
+
+def test_a_grid_of_keys_excludes_a_second_axis_of_keys(capsys: Captured) -> None:
+    line = refusal(["sweep", "--n-keys", "4,8", "--vary", "n-keys=2,3"], capsys)
+    assert line == "--vary n-keys: --n-keys 4,8 sweeps the number of keys already; leave out one of them"
+    assert "must be from 1 to 8192" in refusal(["sweep", "--n-keys", "4,9000"], capsys)

@@ -10,7 +10,7 @@ from attn_tui.core.lab import rule_curves, rules
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RULES, Order, rules_for
 from attn_tui.core.lab.sweep import sweep
-from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.parameters import FIELD, Parameters, changes, setting_a
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier, multipliers, row_multiplier, scale_rule
 from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
@@ -142,3 +142,22 @@ def test_parameters_apply_under_a_formula_that_names_them() -> None:
 def test_a_long_formula_has_a_short_label() -> None:
     assert scale_rule("1/sqrt(d)").label == "1/sqrt(d)"
     assert scale_rule("min(1/sqrt(d), 0.2)").label == "min(1/…, 0.2)"
+
+
+def test_a_may_be_a_formula_beside_b() -> None:
+    p = replace(SMALL, against="1/sqrt(d),components=laplace")
+    assert setting_a(p) == replace(SMALL, scale="1/sqrt(d)", components="laplace")
+    assert changes("max(1/d, 0.1)") == {"scale": "max(1/d, 0.1)"}
+    a, b = run(replace(SMALL, against="1/sqrt(d)")).columns
+    assert (a.rule, b.rule) == ("1/sqrt(d)", "sqrt_d_k")
+    assert a.measured == b.measured
+    assert FIELD["layer"].applies(replace(SMALL, against="1/(layer+d)"))
+    assert FIELD["against"].stepped("1/sqrt(d)", 1) == "unscaled"
+
+
+def test_a_faulty_formula_for_a_is_refused_at_its_character() -> None:
+    with pytest.raises(
+        ParameterError, match=r"against: character 8 of 'log\(n\)/sqr\(d\)': unknown name sqr"
+    ) as caught:
+        changes("log(n)/sqr(d)")
+    assert caught.value.pointer.endswith("       ^")

@@ -42,7 +42,8 @@ RUNS = {
     + [f"report {SMALL} {against}" for against in AGAINST],
     "sweep-1": [SWEEP, f"sweep --d-k 4 {ONE_KEY} --stderr 1", f"sweep --d-k 4 {SMALL} {ROUGH}"]
     + [f"{SWEEP} --vary {axis}" for axis in ("n-keys=2,3", "std-q=0.5", "mask=none,causal")]
-    + [f"{SWEEP} {against}" for against in AGAINST],
+    + [f"{SWEEP} {against}" for against in AGAINST]
+    + [f"sweep --d-k 4 {SMALL} --n-keys 3,5"],
     "rules-1": [f"rules {SMALL}", f"rules {ONE_KEY}", f"rules {SMALL} {ROUGH}"],
     "mechanisms-1": [f"rules --mechanisms {ONE_KEY}", f"rules --mechanisms {SMALL} {ROUGH}"],
     "weightings-1": [f"rules --weightings {ONE_KEY}", f"rules --weightings --mask causal {SMALL}"],

@@ -15,11 +15,12 @@ from ...core.parameters import FIELD, FIELDS, UNSCALED, Parameters
 class SweepQuestion:
     """A sweep as written on the command line."""
 
-    parameters: Parameters  # at any d_k
+    parameters: Parameters  # with the default of what is swept
     grid: str  # the values of d_k
     values: tuple[str, str] | None = None  # the second axis: a parameter, and its values
     statistics: tuple[str, ...] = ()  # if empty, the default of each format
     target: Target | None = None
+    n_keys: str = ""  # the numbers of keys, if they are swept too
 
 
 def command_line(parameters: Parameters, command: str = "report") -> str:
@@ -29,7 +30,7 @@ def command_line(parameters: Parameters, command: str = "report") -> str:
 
 def sweep_line(question: SweepQuestion, output_format: str = "table", ascii_only: bool = False) -> str:
     """Return `attn-tui sweep --d-k 1:512 --n-keys 10 …`: the command that prints this sweep."""
-    words = ["--d-k", question.grid]
+    words = ["--d-k", question.grid, *(["--n-keys", question.n_keys] if question.n_keys else [])]
     if question.values:
         words += ["--vary", f"{FIELD[question.values[0]].option[2:]}={question.values[1]}"]
     words += parameter_options(question.parameters)

@@ -1,4 +1,4 @@
-"""attn-tui sweep: the statistics of the Lab over many d_k."""
+"""attn-tui sweep: the statistics of the Lab over many d_k and numbers of keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ....core.errors import InputError
-from ....core.grid import parse_grid, parse_values
+from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Point, Target
 from ....core.parameters import FIELD, FIELDS, Parameters, Value
 from ....core.statistics.catalogue import STATISTIC
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ....core.export.sweep import SweepResult
     from ....core.theory.prediction import Prediction
 
-GRID = "1:4096:log24"  # the default values of d_k
+GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 
 
@@ -42,6 +42,11 @@ class SweepRequest:
         return parse_grid(self.question.grid)
 
     @property
+    def n_keys(self) -> tuple[int, ...]:
+        """The numbers of keys, ascending; none if there is only that of the parameters."""
+        return parse_grid(self.question.n_keys, FIELD["n_keys"]) if self.question.n_keys else ()
+
+    @property
     def vary(self) -> tuple[str, tuple[Value, ...]] | None:
         """The parameter of the second axis and its values, if there is one."""
         values = self.question.values
@@ -49,7 +54,7 @@ class SweepRequest:
 
     @property
     def each(self) -> list[Parameters]:
-        """The parameters at each value of the second axis."""
+        """The parameters at each value of the second axis, with any number of keys."""
         p = self.question.parameters
         return [p.with_value(self.vary[0], value) for value in self.vary[1]] if self.vary else [p]
 
@@ -61,7 +66,8 @@ def _add_options(parser: Parser) -> None:
         "--d-k",
         metavar="GRID",
         help="the values of d_k: numbers, a:b (a to b), a:b:STEP (every STEP-th), a:b:logN (N values, evenly spaced "
-        f"on a log axis), or several of these separated by commas; default {GRID}",
+        f"on a log axis), or several of these separated by commas; default {GRID}, or {Parameters.d_k} if the "
+        "number of keys is swept",
     )
     parser.add(
         title,
@@ -100,18 +106,25 @@ def _add_options(parser: Parser) -> None:
         help="the most draws at a point, even if X is not reached; default 4096",
     )
     parser.add_output()
-    parser.add_fields(FIELDS[1:])
+    swept = " A grid, written as that of --d-k, sweeps it."
+    parser.add_fields([replace(f, help=f.help + swept) if f.name == "n_keys" else f for f in FIELDS[1:]])
     parser.add_rules()
 
 
 def _request(given: Given) -> SweepRequest:
-    grid, values = given.pop("d_k", GRID).strip(), _second_axis(given)
+    values = _second_axis(given)
+    n_keys = given.pop("n_keys").strip() if is_grid(given.get("n_keys", "")) else ""
+    grid = given.pop("d_k", str(Parameters.d_k) if n_keys else GRID).strip()
+    if n_keys and values and values[0] == "n_keys":
+        raise UsageError(f"--vary n-keys: --n-keys {n_keys} sweeps the number of keys already; leave out one of them")
     if values and values[0] == "multiplier":
         given = {"scale": "custom"} | given
     parameters = Parameters(**cast(Any, parameter_values(given)))
-    request = SweepRequest(SweepQuestion(parameters, grid, values, _statistics(given), _target(given)))
+    request = SweepRequest(SweepQuestion(parameters, grid, values, _statistics(given), _target(given), n_keys))
     with _called("--d-k", "d_k"):
         _ = request.d_ks
+    with _called("--n-keys", FIELD["n_keys"].label):
+        _ = request.n_keys
     each, target = request.each, request.question.target
     asked = [FIELD[name] for name in FIELD if name in given and (values is None or name != values[0])]
     idle = [field.option for field in asked if not any(map(field.applies, each))]
@@ -194,7 +207,14 @@ def run(request: SweepRequest, output: Output) -> int:
     question, points = request.question, list[tuple[Point, "Prediction"]]()
     command = sweep_line(question, output.format, output.ascii_only)
     found = SweepResult(
-        question.parameters, request.d_ks, points, command, request.vary, question.target, question.statistics
+        question.parameters,
+        request.d_ks,
+        points,
+        command,
+        request.vary,
+        question.target,
+        question.statistics,
+        request.n_keys,
     )
     interrupted = False
     try:
@@ -227,7 +247,14 @@ def _measure(
     brief, drawn = output.format in ("table", "markdown"), output.format == "table"
     full = any(STATISTIC[name].optional for name in (found.shown if brief else found.written))
     question = request.question
-    steps = stream(question.parameters, request.d_ks, vary=request.vary, target=question.target, full=full)
+    steps = stream(
+        question.parameters,
+        request.d_ks,
+        vary=request.vary,
+        n_keys=request.n_keys,
+        target=question.target,
+        full=full,
+    )
     with ProgressLine(f"sweeping {found.asked} points") as progress, closing(steps):
         for step in steps:
             points += [(_lean(point, drawn), predict(point.parameters)) for point in step.found]
@@ -265,14 +292,16 @@ def _table(found: SweepResult, output: Output) -> str:
 
 
 COMMAND = Command(
-    usage="""attn-tui sweep [--d-k GRID] [--vary NAME=VALUES] [parameters]
-                      [--statistics NAMES] [--stderr X [--of STATISTIC]
+    usage="""attn-tui sweep [--d-k GRID] [--n-keys GRID] [--vary NAME=VALUES]
+                      [parameters] [--statistics NAMES] [--stderr X [--of STATISTIC]
                       [--most-draws N]] [--format FORMAT] [-o FILE]""",
     description="""\
 Print the statistics of attention over many d_k, one line per d_k, unscaled and
 under a scale rule, beside the exact values. The draws are nested: the queries
 and keys at one d_k are the first components of those at a larger one. A whole
 curve therefore costs little more than its largest point, and is smooth.
+
+--n-keys takes a grid too: over many numbers of keys at one d_k, or over both.
 
 A table shows standard errors if they fit; the other formats always do. The last
 line is the command that prints the same output again. Ctrl-C ends a sweep early
@@ -283,6 +312,8 @@ examples:
   attn-tui sweep --d-k 16,64,256 --statistics entropy,max_weight
   attn-tui sweep --d-k 1:512 --format csv -o curve.csv  one line per value
   attn-tui sweep --d-k 16,64 --vary n-keys=64,512,4096    a longer context
+  attn-tui sweep --n-keys 16:8192:log12 --d-k 64        over the context
+  attn-tui sweep --n-keys 64,1024 --d-k 16,64,256       over both
   attn-tui sweep --vary scale=sqrt_d_k,d_k,log_d_k --d-k 2:1024:log10
   attn-tui sweep --d-k 64 --stderr 0.0005 --of entropy_fraction
   attn-tui sweep --format json | jq '.points[].columns[0].measured.entropy'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ....core.against import settings
 from ....core.export.sweep import SweepResult, place_titles, place_words
@@ -81,10 +82,11 @@ def _packed(blocks: Sequence[_Block], room: int) -> Iterator[Sequence[_Block]]:
 
 
 def _joined(sweep: SweepResult, blocks: Sequence[_Block]) -> Iterator[Line]:
-    """Yield titles and a line for each point, with a blank line before each new value of the second axis."""
+    """Yield titles and a line for each point, with a blank line before each new curve."""
     yield from (_beside(titles) for titles in zip(*(block.titles for block in blocks), strict=True))
+    curve = len(sweep.d_ks) if len(sweep.d_ks) > 1 else len(sweep.n_keys)
     for number, cells in enumerate(zip(*(block.rows for block in blocks), strict=True)):
-        if number and len(sweep.d_ks) > 1 and number % len(sweep.d_ks) == 0:
+        if number and curve > 1 and number % curve == 0:
             yield ()
         yield _beside(cells)
 
@@ -167,13 +169,13 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
 
 
 def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> list[str]:
-    """Return sentences on where softmax freezes, without a second axis, and on what the table shows."""
+    """Return sentences on where softmax freezes, if d_k or the keys alone are swept, and on what the table shows."""
     sentences: list[str] = []
-    columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
+    places = _frozen_keys(sweep) if sweep.n_keys else _frozen_widths(sweep)
     known = [
-        f"{who}, {subject} {'is ' * bool(column.freezing.frozen_at)}{column.freezing.words()[0]}"
-        for who, subject, column in zip(sweep.names, ("softmax", "it"), columns, strict=False)
-        if column.freezing is not None
+        f"{who}, {subject} {place}"
+        for who, subject, place in zip(sweep.names, ("softmax", "it"), places, strict=False)
+        if place is not None
     ]
     if known:
         sentence = "; ".join(known)
@@ -191,3 +193,27 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
     if shown and any(each.precision in ROUNDED for each in sides):
         sentences.append("Exact values are those of exact arithmetic, whatever the number format.")
     return sentences
+
+
+def _frozen_widths(sweep: SweepResult) -> list[str | None]:
+    """Return at which d_k softmax is frozen under each column, in words, if only d_k is swept; None if not known."""
+    columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
+    freezing = [column.freezing for column in columns]
+    return [known and f"{'is ' * bool(known.frozen_at)}{known.words()[0]}" for known in freezing]
+
+
+def _frozen_keys(sweep: SweepResult) -> list[str | None]:
+    """Return at which numbers of keys softmax is frozen under each column, if only these are swept."""
+    if sweep.vary or len(sweep.d_ks) > 1 or len(sweep.points) < 2:
+        return []
+    places: list[str | None] = []
+    for index in range(len(COLUMN_ROLES)):
+        known = [(point.parameters.n_keys, exact.columns[index].freezing) for point, exact in sweep.points]
+        flags = [(n, freezing is not None and freezing.ratio >= 1) for n, freezing in known]
+        runs = [[n for n, _ in run] for frozen, run in groupby(flags, key=lambda each: each[1]) if frozen]
+        words = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
+        whole = len(runs) == 1 and len(runs[0]) == len(flags)
+        word = "is frozen at all these numbers of keys" if whole else f"is frozen at {words} keys"
+        unknown = all(freezing is None for _, freezing in known)
+        places.append(None if unknown else word if runs else "stays below freezing at all these numbers of keys")
+    return places
