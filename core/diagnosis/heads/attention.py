@@ -1,0 +1,203 @@
+"""The attention weights of a captured head: all of them in cells, or one row under several rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ...arrays import BoolArray, FloatArray
+from ...attention.softmax import softmax_and_sink, weight_statistics
+from ...captures.capture import Layer
+from ...captures.files import CaptureError, plain
+from ...captures.head import CaptureFile, Head, read_head
+from ...captures.rules import Rule, file_rule, shown_multiplier
+from ...statistics.catalogue import DEAD
+from ..subject import Indices
+from .results import AttentionRow, Matrix, RowColumn
+from .rows import Rows, logits, rows_at, scores, variance
+
+LISTED = 256  # keys of a row that are listed
+_BLOCK = 1 << 20  # scores computed at a time
+_FEW = 2  # queries of each row of cells in a rough matrix
+_MOST = 1 << 27  # scores above which a matrix stays rough
+_STEPS = 60  # of bisection
+
+
+def attention_matrix(
+    capture: CaptureFile,
+    layer: Layer,
+    head: int,
+    rule: Rule,
+    text: int,
+    queries: tuple[int, int],
+    keys: tuple[int, int],
+    down: int,
+    across: int,
+) -> Iterator[Matrix | None]:
+    """Yield the weights of a range of queries and keys in at most `down` × `across` cells; None between answers.
+
+    A large matrix comes twice: rough, from a few queries of each cell, then exact; a very large one only rough. Raise
+    CaptureError if the head cannot be read or the text does not exist.
+    """
+    data = read_head(capture, layer, head)
+    if not 0 <= text < layer.batch:
+        raise CaptureError(f"{plain(capture.path)}: layer {layer.index} has texts 0 to {layer.batch - 1}, not {text}")
+    below, beside = _edges(queries, down), _edges(keys, across)
+    every = layer.keys * (queries[1] - queries[0])
+    large = every > _BLOCK
+
+    def found(shares: FloatArray, rough: bool) -> Matrix:
+        lines = [tuple(None if math.isnan(x) else x for x in line) for line in shares.tolist()]
+        return Matrix(layer.position, head, text, below, beside, tuple(lines), rough)
+
+    if large:
+        step = max(max(end - first for first, end in pairwise(below)) // _FEW, 1)
+        for shares in _cells(data, layer, rule, text, below, beside, step):
+            if shares is not None:
+                yield found(shares, step > 1)
+            else:
+                yield None
+        if step == 1:
+            return
+    if every <= _MOST:
+        for shares in _cells(data, layer, rule, text, below, beside, 1):
+            yield None if shares is None else found(shares, False)
+
+
+def _edges(ends: tuple[int, int], most: int) -> tuple[int, ...]:
+    """Return the first index of each of at most `most` parts as equal as possible, and the end."""
+    first, end = ends
+    count = min(max(most, 1), end - first)
+    return tuple(first + (end - first) * number // count for number in range(count + 1))
+
+
+def _cells(
+    data: Head, layer: Layer, rule: Rule, text: int, below: Sequence[int], beside: Sequence[int], step: int
+) -> Iterator[FloatArray | None]:
+    """Yield None between blocks of queries, then mean weights of every `step`-th query; NaN where all is hidden."""
+    places = np.array(beside[:-1], np.intp)
+    sums = np.zeros((len(below) - 1, len(places)))
+    seen = np.zeros(sums.shape, np.bool_)
+    most = max(_BLOCK // layer.keys, 1) * step
+    for number, (first, end) in enumerate(pairwise(below)):
+        count = 0
+        for start in range(first, end, most):
+            rows = rows_at(data, layer, slice(text, text + 1), slice(start, min(start + most, end), step))
+            hidden = None if rows.seen is None else ~rows.seen
+            p = softmax_and_sink(logits(rows, rule), hidden, data.sink)[0][0, :, : beside[-1]]
+            sums[number] += np.add.reduceat(p, places, axis=1)[rows.used[0]].sum(axis=0)
+            count += int(np.count_nonzero(rows.used))
+            if rows.seen is None:
+                seen[number] = True
+            else:
+                shown: BoolArray = np.any(rows.seen[0, :, : beside[-1]], axis=0)
+                seen[number] |= np.logical_or.reduceat(shown, places)
+            if p.size > _BLOCK // 4:
+                yield None
+        sums[number] /= max(count, 1)
+    yield np.where(seen, sums, np.nan)
+
+
+def attention_row(
+    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule], text: int, query: int
+) -> AttentionRow:
+    """Return one query's attention under each rule. Raise CaptureError if the head or row cannot be read."""
+    data = read_head(capture, layer, head)
+    if not (0 <= text < layer.batch and 0 <= query < layer.queries):
+        where = f"{plain(capture.path)}: layer {layer.index} has {layer.batch} texts of {layer.queries} queries"
+        raise CaptureError(f"{where}; there is no query {query} of text {text}")
+    row = rows_at(data, layer, slice(text, text + 1), slice(query, query + 1))
+    hidden = None if row.seen is None else ~row.seen
+    every = [softmax_and_sink(logits(row, rule), hidden, data.sink) for rule in rules]
+    most = np.max([p[0, 0] for p, _ in every], axis=0)
+    shown = np.broadcast_to(row.visible, (1, 1, layer.keys))[0, 0]
+    count = int(row.counts[0, 0])
+    best = np.argsort(np.where(shown, -most, np.inf), kind="stable")[: min(LISTED, count)]
+    listed = np.sort(best)
+    columns = [
+        _column(rule, row, p, None if data.sink is None else float(sink[0, 0]), listed, hidden)
+        for rule, (p, sink) in zip(rules, every, strict=True)
+    ]
+    return AttentionRow(
+        layer.position,
+        head,
+        text,
+        query,
+        int(data.positions[query]),
+        count,
+        tuple(listed.tolist()),
+        tuple(columns),
+        _threshold(row),
+    )
+
+
+def _column(
+    rule: Rule, row: Rows, p: FloatArray, sink: float | None, listed: Indices, hidden: BoolArray | None
+) -> RowColumn:
+    found = weight_statistics(p[0], row.counts[0], None if hidden is None else hidden[0])
+    weights: FloatArray = p[0, 0][listed]
+    jacobian = math.sqrt(max(float(found.jacobian_norm_squared[0]), 0.0))
+    count = int(row.counts[0, 0])
+    deviation = math.sqrt(float(variance(logits(row, rule), row)[0, 0]))
+    return RowColumn(
+        rule=rule.name,
+        multiplier=shown_multiplier(rule, row.layer, row.data),
+        weights=tuple(weights.tolist()),
+        rest=max(float(p.sum() - weights.sum()), 0.0),
+        sink=sink,
+        entropy=float(found.entropy[0]),
+        max_weight=float(found.max_weight[0]),
+        jacobian=jacobian,
+        dead=jacobian < DEAD,
+        freezing_ratio=deviation / math.sqrt(2 * math.log(count)) if count > 1 else None,
+    )
+
+
+def _threshold(row: Rows) -> float | None:
+    """Return the multiplier of q·k, without stored factors, at which σ of the row's logits is √(2 ln n).
+
+    Without soft-cap and bias σ is proportional to it. With them, it is the root nearest to the file's multiplier.
+    """
+    count, layer = int(row.counts[0, 0]), row.layer
+    if count < 2:
+        return None
+    products = scores(row, "none") / layer.own_factor
+    frozen, spread = math.sqrt(2 * math.log(count)), math.sqrt(float(variance(products, row)[0, 0]))
+    if spread == 0:
+        return None
+    simple = frozen / spread
+    if layer.softcap is None and row.bias is None:
+        return simple
+
+    def beyond(exponent: float) -> float:
+        z = simple * math.exp(exponent) * products
+        if layer.softcap is not None:
+            z = layer.softcap * np.tanh(z / layer.softcap)
+        if row.bias is not None:
+            z = np.add(z, row.bias)
+        return math.sqrt(float(variance(z, row)[0, 0])) - frozen
+
+    stored = shown_multiplier(file_rule(layer), layer, row.data)
+    root = _root(beyond, math.log(stored / simple))
+    return None if root is None else simple * math.exp(root)
+
+
+def _root(f: Callable[[float], float], near: float) -> float | None:
+    """Return the root of f nearest to `near`, among those within ±12 that a grid of step 0.25 separates."""
+    grid = np.arange(-12.0, 12.25, 0.25).tolist()
+    values = [f(x) for x in grid]
+    crossings = [(a, b) for a, b, u, v in zip(grid, grid[1:], values, values[1:], strict=False) if (u < 0) != (v < 0)]
+    if not crossings:
+        return None
+    low, high = min(crossings, key=lambda ends: abs(sum(ends) / 2 - near))
+    rising = f(low) < 0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if (f(middle) < 0) == rising:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
