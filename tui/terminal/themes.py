@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from ..views.lines import Role
+from ..views.lines import Blend, Name, Role
 
 DARK = Theme(
     name="attn-dark",
@@ -56,7 +56,7 @@ def names() -> list[str]:
 
 
 # For each role: a colour of the theme, its share when blended with the background, and other attributes.
-LOOKS: dict[Role, tuple[str, float, Style]] = {
+LOOKS: dict[Name, tuple[str, float, Style]] = {
     "text": ("foreground", 1.0, Style()),
     "label": ("foreground", 0.8, Style()),
     "dim": ("foreground", 0.5, Style()),
@@ -84,6 +84,10 @@ def look(role: Role, variables: Mapping[str, str], background: Color) -> Style:
 
     Not in CSS: matching a dozen component classes for each widget would take most of the time before the first frame.
     """
+    if isinstance(role, Blend):
+        color = Color.parse(variables["accent"])
+        halves = [_intensity(each, color, background) for each in role]
+        return Style(color=halves[0].rich_color, bgcolor=halves[1].rich_color)
     name, share, style = LOOKS[role]
     color = Color.parse(variables[name])
     if color.ansi is None and background.ansi is None:
@@ -91,3 +95,10 @@ def look(role: Role, variables: Mapping[str, str], background: Color) -> Style:
     elif share < 1:  # the terminal's own colours cannot be blended
         style += Style(dim=True)
     return Style(color=color.rich_color, bgcolor=background.rich_color) + style
+
+
+def _intensity(step: int, color: Color, background: Color) -> Color:
+    """Return a step of 0 to 8 towards a colour; -1 is the background. The terminal's own colours have no steps."""
+    if color.ansi is not None or background.ansi is not None:
+        return color if step > 0 else background
+    return background if step < 0 else background.blend(color, 0.07 + 0.93 * step / 8)

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-Role: TypeAlias = Literal[
+
+class Blend(NamedTuple):
+    """The role of half blocks in which intensities are shown: 0 to 8 of the colour of scaled; below 0, no colour."""
+
+    upper: int
+    lower: int
+
+
+Name: TypeAlias = Literal[
     "text",  # ordinary text
     "label",  # names of things
     "dim",  # secondary text: ±, axes, hints
@@ -35,11 +43,12 @@ Role: TypeAlias = Literal[
     "title",  # in a border
     "lit",  # the border and the title of the region with the focus
 ]
+Role: TypeAlias = Name | Blend
 Span: TypeAlias = tuple[str, Role]
 Line: TypeAlias = tuple[Span, ...]
 
 # For printed output: the terminal's sixteen colours.
-PRINTED: dict[Role, Style] = {
+PRINTED: dict[Name, Style] = {
     "text": Style(),
     "label": Style(),
     "dim": Style(dim=True),
@@ -60,6 +69,11 @@ PRINTED: dict[Role, Style] = {
     "title": Style(bold=True),
     "lit": Style(bold=True),
 }
+
+
+def printed_style(role: Role) -> Style:
+    """Return the style of a role in printed output, which has no half blocks."""
+    return Style() if isinstance(role, Blend) else PRINTED[role]
 
 
 def line_width(line: Line) -> int:
@@ -145,5 +159,5 @@ def as_text(lines: Iterable[Line]) -> Text:
         if number:
             text.append("\n")
         for piece, role in line:
-            text.append(piece, PRINTED[role])
+            text.append(piece, printed_style(role))
     return text

@@ -16,7 +16,7 @@ from ...core.statistics.column_names import is_unscaled
 from ...core.statistics.measurement import Column, Estimate, Measurement
 from ...core.theory.prediction import status_given
 from .glyphs import Glyphs
-from .lines import PRINTED, Line, Role, Span, fitted
+from .lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
 from .numbers import STDERR, VALUE, aligned, short, spread
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
@@ -57,7 +57,7 @@ _NEXT = (
 )
 FIRST_GROUP: Span = (f" {STATISTICS[0].group}", "heading")  # shown over the labels
 _NOTHING: Span = ("", "text")
-COLUMN_ROLES: tuple[Role, Role] = ("unscaled", "scaled")
+COLUMN_ROLES: tuple[Name, Name] = ("unscaled", "scaled")
 
 
 class Contents(NamedTuple):
@@ -359,7 +359,7 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
                     if row.words
                     else _gauge(row.freezing[index], CELL, role, glyphs)
                 )
-                cells.append(Text.assemble(*((text, PRINTED[each]) for text, each in spans)))
+                cells.append(Text.assemble(*((text, printed_style(each)) for text, each in spans)))
                 if contents.theory:
                     exact = f" {_ratio(row.freezing[index], glyphs).rstrip()}" if row.freezing else ""
                     cells.append(Text(exact, PRINTED["theory"]))

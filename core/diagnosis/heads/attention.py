@@ -87,7 +87,7 @@ def _cells(
         for start in range(first, end, most):
             rows = rows_at(data, layer, slice(text, text + 1), slice(start, min(start + most, end), step))
             hidden = None if rows.seen is None else ~rows.seen
-            p = softmax_and_sink(logits(rows, rule), hidden, data.sink)[0][0, :, : beside[-1]]
+            p = softmax_and_sink(_finite_logits(rows, rule), hidden, data.sink)[0][0, :, : beside[-1]]
             sums[number] += np.add.reduceat(p, places, axis=1)[rows.used[0]].sum(axis=0)
             count += int(np.count_nonzero(rows.used))
             if rows.seen is None:
@@ -101,6 +101,15 @@ def _cells(
     yield np.where(seen, sums, np.nan)
 
 
+def _finite_logits(rows: Rows, rule: Rule) -> FloatArray:
+    """Return the logits of these rows; raise CaptureError if a visible one overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = logits(rows, rule)
+    if not (np.isfinite(z) | ~rows.visible).all():
+        raise CaptureError(f"layer {rows.layer.index}: logits overflow float64")
+    return np.where(rows.visible, z, 0)
+
+
 def attention_row(
     capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule], text: int, query: int
 ) -> AttentionRow:
@@ -111,7 +120,7 @@ def attention_row(
         raise CaptureError(f"{where}; there is no query {query} of text {text}")
     row = rows_at(data, layer, slice(text, text + 1), slice(query, query + 1))
     hidden = None if row.seen is None else ~row.seen
-    every = [softmax_and_sink(logits(row, rule), hidden, data.sink) for rule in rules]
+    every = [softmax_and_sink(_finite_logits(row, rule), hidden, data.sink) for rule in rules]
     most = np.max([p[0, 0] for p, _ in every], axis=0)
     shown = np.broadcast_to(row.visible, (1, 1, layer.keys))[0, 0]
     count = int(row.counts[0, 0])

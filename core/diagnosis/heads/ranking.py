@@ -12,7 +12,7 @@ from ..configuration import Configuration
 from ..reading import read_subject
 from ..subject import Facts
 from ..verdict import diagnose, not_finite
-from .reasons import Explained, Judged, Traits, judged, reasons, severity
+from .reasons import Explained, Judged, Traits, has_evidence, judged, reasons, severity
 from .traits import traits
 
 
@@ -29,7 +29,7 @@ def judge(
     capture: CaptureFile, layer: Layer, head: int, own: Configuration | None, given: Configuration | None = None
 ) -> Judged | None:
     """Return what the evidence says of a head; None if there is none, or the head cannot be read."""
-    if not layer.evidence:
+    if not has_evidence(layer):
         return None
     try:
         verdict = diagnose(read_subject(capture, layer, head, own, given), given)

@@ -16,6 +16,7 @@ from ...statistics.measurement import Estimate
 from ...statistics.status import FREEZING, Status, status
 
 if TYPE_CHECKING:
+    from ...captures.capture import Layer
     from ..verdict import Verdict
 
 _NOTABLE = 1.5  # a factor from which it is a reason
@@ -84,6 +85,12 @@ class Explained:
 
     because: tuple[str, ...]  # the strongest reason first; empty for a healthy head
     verdict: Judged | None  # None without evidence
+
+
+def has_evidence(layer: Layer) -> bool:
+    """Return whether a file has what tells the multiplier of a layer's heads."""
+    there = set(layer.evidence)
+    return bool(there & {"lse", "weights"}) or {"o", "v"} <= there
 
 
 def judged(verdict: Verdict) -> Judged:

@@ -11,7 +11,9 @@ import numpy as np
 from ...arrays import FloatArray
 from ...attention.softmax import RowStatistics, softmax_and_sink, weight_statistics
 from ...captures.capture import Layer
+from ...captures.files import CaptureError, plain
 from ...captures.head import CaptureFile, read_head
+from ...captures.heads import LARGEST
 from ...captures.rules import file_rule
 from ...statistics.measurement import Estimate
 from ...statistics.summary import RowMoments, estimates, sums_of_rows, sums_of_scores
@@ -35,7 +37,9 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     data = read_head(capture, layer, head)
     part = some_rows(data, layer, rows)
     with np.errstate(over="ignore", invalid="ignore"):
-        z = logits(part, file_rule(layer))
+        z = np.where(part.visible, logits(part, file_rule(layer)), 0)
+    if not np.isfinite(z).all() or np.abs(z).max(initial=0) > LARGEST:
+        raise CaptureError(f"{plain(capture.path)}: layer {layer.index}, head {head}: logits overflow float64")
     hidden = None if part.seen is None else ~part.seen
     p, _ = softmax_and_sink(z, hidden, data.sink)
     visible = part.counts.astype(np.float64)

@@ -27,7 +27,7 @@ HELD = 0.9  # the share of the scores' variance that `dimensions` hold
 
 
 def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> Traits | None:
-    """Return what spreads the logits of a head; None if no query sees a key.
+    """Return what spreads the logits of a head; None if no query sees a key or a square overflows.
 
     At most `rows` rows of each of the first texts are looked at. Raise CaptureError if the head cannot be read.
     """
@@ -36,11 +36,14 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
     if not part.used.any():
         return None
     d, used, (f_q, f_k) = layer.d_k, part.used, layer.prescaled
-    squares = np.sum(np.square(part.q), axis=-1) / f_q**2  # |q|², [texts, rows]
-    traces = _traces(part) / f_k**2
-    products = scores(part, "none")
-    within = variance(products, part) / (f_q * f_k) ** 2
-    size, weighted = float(squares[used].mean()), float((squares * traces)[used].mean())
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.sum(np.square(part.q), axis=-1) / f_q**2  # |q|², [texts, rows]
+        traces = _traces(part) / f_k**2
+        products = scores(part, "none")
+        within = variance(products, part) / (f_q * f_k) ** 2
+        size, weighted = float(squares[used].mean()), float((squares * traces)[used].mean())
+    if not (np.isfinite(within[used]).all() and math.isfinite(weighted)):
+        return None
     lengths = np.sqrt(np.sum(np.square(part.k), axis=-1)) / f_k  # [texts, keys]
     typical = float(np.median(lengths)) or 1.0
     longest = int(lengths.max(axis=0).argmax())

@@ -28,6 +28,11 @@ class HeadMap:
     statuses: Mapping[tuple[int, int], Status | None] = field(default_factory=dict[tuple[int, int], "Status | None"])
 
 
+def wanted_width(heads: int, boxed: bool) -> int:
+    """Return the width of a map of so many heads a layer: with whole cells in a border, otherwise narrow ones."""
+    return MARGIN + (_WIDEST * heads + 4 if boxed else 2 * heads + 1)
+
+
 def map_lines(
     head_map: HeadMap, statistic: Statistic, cursor: tuple[int, int], width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
@@ -108,7 +113,10 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, g
         steps = len(glyphs.shades) - 1
         digit = str(min(int(part * 10), 9))
         shade = glyphs.shades[1 + min(int(part * steps), steps - 1)]
-        text = shade + digit + mark if each >= _WIDEST else digit if chosen else shade
+        if each >= _WIDEST:
+            text = shade + digit + mark
+        else:
+            text = digit if chosen else mark + shade if each == 2 and mark else shade * each
     role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
     return text.ljust(each), role
 

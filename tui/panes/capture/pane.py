@@ -1,4 +1,4 @@
-"""The Capture pane: a map of all heads of a real model, and the selected head in full."""
+"""The Capture pane: a map of all heads of a real model, the heads ranked, and the selected head in full."""
 
 from __future__ import annotations
 
@@ -8,20 +8,34 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import Binding, BindingType
 
-from ....core.captures.capture import Capture, HeadSubject, Layer, Meaning
+from ....core.captures.capture import Capture, HeadSubject, Meaning
+from ....core.diagnosis.heads.results import AttentionRow, Matrix
+from ....core.diagnosis.heads.summary import file_summary
 from ....core.errors import InputError, ParameterError
 from ....core.scales import SCALE_RULES
-from ....core.statistics.catalogue import ALWAYS, Statistic
+from ....core.statistics.catalogue import STATISTIC, Statistic
 from ....core.statistics.measurement import Measurement
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.reproduce import in_shell
 from ...views.table import Contents
-from ...widgets.results import Results
 from ..pane import Host
-from ..two_parts import TwoParts
-from .requests import HeadStatistics, MeasureHead, MeasureHeads, OpenCapture
+from .finding import ORDERS, find, layer_word, ranked
+from .parts import AttentionBars, AttentionMatrix, HeadList
+from .requests import (
+    HeadStatistics,
+    MeasureHead,
+    MeasureHeads,
+    OpenCapture,
+    ReplayHead,
+    ReplayTable,
+    RoughHeads,
+    ShowMatrix,
+    ShowRow,
+)
+from .shown import ShownParts
+from .verdict_line import VerdictLine
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
@@ -30,26 +44,34 @@ if TYPE_CHECKING:
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
 
 
-class CapturePane(TwoParts):
-    """The map at the left; the selected head under the file's scale and under another rule at the right."""
+class CapturePane(ShownParts):
+    """All heads on a map and ranked; of the selected one its attention, its figures and every rule replayed."""
 
     NAME = "Capture"
-    LEFT = (22, 45)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "head"), ("↑↓", "layer"), ("m", "statistic"), ("s", "compare"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("Enter", "open in the Lab"), ("v", "view"), ("PgUp PgDn", "scroll"), ("r", "reload"),
-        ("Tab", "rows"),
+        ("←→", "head"), ("↑↓", "layer"), ("n N", "of note"), ("/", "find"), ("m", "map"), ("s", "compare"),
+        ("v", "view"), ("?", "help"), ("q", "quit"), (">", "next pane"), ("Tab", "list, matrix"), ("+ -", "zoom"),
+        ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"), ("PgUp PgDn", "scroll"), (", .", "text"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", show=False, id="capture.next_head"),
         Binding("left,h", "move(0, -1)", "previous head", show=False, id="capture.previous_head"),
         Binding("down,j", "move(1, 0)", "next layer", show=False, id="capture.next_layer"),
         Binding("up,k", "move(-1, 0)", "previous layer", show=False, id="capture.previous_layer"),
+        Binding("n", "of_note(1)", "next head that is not healthy", show=False, id="capture.next_of_note"),
+        Binding("N", "of_note(-1)", "previous head that is not healthy", show=False, id="capture.previous_of_note"),
+        Binding("slash", "find", "find a head, a query or a token", show=False, id="capture.find"),
         Binding("m", "statistic(1)", "next statistic on the map", show=False, id="capture.next_statistic"),
         Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="capture.previous_statistic"),
+        Binding("o", "order(1)", "next order of the list", show=False, id="capture.sort_next"),
+        Binding("O", "order(-1)", "previous order of the list", show=False, id="capture.sort_previous"),
         Binding("s", "rule(1)", "compare with the next scale rule", show=False, id="capture.next_scale"),
         Binding("S", "rule(-1)", "compare with the previous scale rule", show=False, id="capture.previous_scale"),
-        Binding("v", "view", "switch between table and histograms", show=False, id="capture.view"),
+        Binding("v", "view", "next view: attention, statistics, rules replayed", show=False, id="capture.view"),
+        Binding("plus,equals_sign", "zoom(0.5)", "zoom the matrix in", show=False, id="capture.zoom_in"),
+        Binding("minus", "zoom(2)", "zoom the matrix out", show=False, id="capture.zoom_out"),
+        Binding("full_stop", "text(1)", "next text of the file", show=False, id="capture.next_text"),
+        Binding("comma", "text(-1)", "previous text of the file", show=False, id="capture.previous_text"),
         Binding("pagedown,space", "read(4)", "scroll down", show=False, id="capture.read_on"),
         Binding("pageup", "read(-4)", "scroll up", show=False, id="capture.read_back"),
         Binding("r", "read_again", "read the file again", show=False, id="capture.read_again"),
@@ -61,9 +83,8 @@ class CapturePane(TwoParts):
     ) -> None:
         super().__init__(host)
         self.file = OpenCapture(path, axes, mask_true)
-        self.map = self.left = self.in_front = HeadMapWidget()
-        self.results = self.right = Results(host.glyphs)
         self.rule = "none"
+        self.order = 0  # of ORDERS
         self.measurement: Measurement[HeadSubject] | None = None
 
     def follow(self) -> None:
@@ -98,6 +119,8 @@ class CapturePane(TwoParts):
         from ....core.export.inspect import head_markdown, inspect_csv, inspect_json
 
         capture, measurement = self.map.capture, self.measurement
+        if self.shown == "replay":
+            return self._replayed(kind)
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
         if capture is None or measurement is None or not self._is_selected(capture, measurement):
@@ -111,8 +134,11 @@ class CapturePane(TwoParts):
             raise InputError("No file is open.")
         path, (layer, head) = str(self.map.capture.path), self.map.cursor
         path = f"./{path}" if path.startswith("-") else path  # it would be read as an option
-        words = [path, "--layer", _layer_word(self.map.capture.layers, layer), "--head", str(head)]
-        words += ["--scale", self.rule] if self.rule != "none" else []
+        words = [path, "--layer", layer_word(self.map.capture.layers, layer), "--head", str(head)]
+        if self.shown == "replay":
+            words += ["--rules", "all"]
+        elif self.rule != "none":
+            words += ["--scale", self.rule]
         words += ["--axes", self.file.axes] if self.file.axes else []
         words += ["--mask-true", self.file.mask_true] if self.file.mask_true else []
         return in_shell(["attn-tui", "inspect", *words], self.glyphs.ascii)
@@ -137,28 +163,70 @@ class CapturePane(TwoParts):
                 self.measurement = cast("Measurement[HeadSubject]", answer)
                 self.results.show(Contents(self.measurement.columns))
                 self.show_progress(None)
-            case HeadStatistics(heads):
-                self.map.measured.update(heads)
-                self.map.redraw()
+                self._say()
+            case HeadStatistics():
+                self.map.learn(answer.heads, answer.explained, answer.rough)
+                self._rank()
+                self._say()
+            case Matrix():
+                self.matrix.show(answer)
+            case AttentionRow():
+                if (answer.layer, answer.head, answer.query) == (*self.map.cursor, self.matrix.cursor[0]):
+                    self.bars.show(answer, self.matrix.tokens)
+                    self.set_problem("")
+            case ReplayTable():
+                if (answer.layer, answer.head) == self.map.cursor:
+                    self.replay.show(answer)
             case Progress(fraction) if isinstance(request, MeasureHead):
                 self.results.show_stale("Computing this head.")
                 self.show_progress(fraction)
             case Failed(reason):
-                self.results.show_stale(f"{reason}.")
-                self.show_progress(None)
+                self._fail(request, f"{reason}.")
             case _:
                 pass
 
+    def _fail(self, request: Request, reason: str) -> None:
+        """Show why a request has no answer; if that is because the file or head cannot be read, instead of it."""
+        if isinstance(request, MeasureHead | OpenCapture):
+            self.results.show_stale(reason)
+            self.show_progress(None)
+            self.verdict.show(reason, role="alert")
+        if not isinstance(request, MeasureHead):
+            self.set_problem(reason)
+
     def _open(self, capture: Capture) -> None:
         """Show the file and request its heads, the one with the cursor first."""
-        self.map.capture = capture
-        self.map.measured.clear()
-        layer = min(self.map.cursor[0], len(capture.layers) - 1)
-        self.map.cursor = (layer, min(self.map.cursor[1], capture.layers[layer].heads - 1))
-        self.map.redraw()
+        self.map.open(capture)
+        self.matrix.text = 0
         self.host.show_status()
         self._measure()
+        self._rank()
+        self._say()
+        self.ask(RoughHeads(self.file))
         self.ask(MeasureHeads(self.file))
+
+    def _say(self) -> None:
+        """Show the verdict on the file."""
+        capture = self.map.capture
+        if capture is not None and not self.results.why_stale:
+            forms = file_summary(capture.layers, self.map.measured, self.map.verdicts)
+            wrong = any(each.is_wrong for each in self.map.verdicts.values())
+            self.verdict.show(*forms, role="alert" if wrong else "text")
+
+    def _rank(self) -> None:
+        """Sort the list of heads."""
+        capture = self.map.capture
+        if capture is None:
+            return
+        words, statistic = self.map.statistic.label, self.map.statistic
+        titles = "worst first", f"largest {words} first", f"smallest {words} first", "by layer"
+        places = ranked(self.map, ORDERS[self.order])
+        heads = [self.map.ranked_head(place) for place in places]
+        worst = ORDERS[self.order] in ("worst", "layer")
+        shown = STATISTIC["freezing_ratio"] if worst else statistic
+        self.places = places
+        at = places.index(self.map.cursor) if self.map.cursor in places else None
+        self.list.show(heads, titles[self.order], shown, at)
 
     @property
     def kept(self) -> tuple[str, Statistic, tuple[int, int]]:
@@ -167,39 +235,109 @@ class CapturePane(TwoParts):
     def put_back(self, kept: tuple[str, Statistic, tuple[int, int]]) -> None:
         self.rule, self.map.statistic, self.map.cursor = kept
         self.map.redraw()
+        self._rank()
 
     def on_head_map_widget_moved(self, event: HeadMapWidget.Moved) -> None:
         event.stop()
         self._measure()
+        self._rank()
+
+    def on_head_list_chosen(self, event: HeadList.Chosen) -> None:
+        event.stop()
+        self._go(self.places[event.number])
+
+    def on_attention_matrix_moved(self, event: AttentionMatrix.Moved) -> None:
+        event.stop()
+        self.bars.choose(self.matrix.cursor[1])
+        self._ask_attention()
+
+    def on_attention_bars_chosen(self, event: AttentionBars.Chosen) -> None:
+        event.stop()
+        self.matrix.choose(self.matrix.cursor[0], event.key)
+
+    def on_verdict_line_find(self, event: VerdictLine.Find) -> None:
+        event.stop()
+        capture = self.map.capture
+        if capture is None or not event.text:
+            self.verdict.close()
+            return
+        layer = capture.layers[self.map.cursor[0]]
+        found = find(event.text, capture.layers, layer, self.matrix.tokens, self.matrix.cursor[0])
+        if isinstance(found, str):
+            self.verdict.refuse(found)
+            return
+        self.verdict.close()
+        if isinstance(found, tuple):
+            self._go(found)
+        else:
+            self.matrix.choose(found, self.matrix.cursor[1])
+
+    def _go(self, place: tuple[int, int]) -> None:
+        self.map.move(place[0] - self.map.cursor[0], place[1] - self.map.cursor[1])
 
     def action_move(self, down: int, right: int) -> None:
         self.map.move(down, right)
 
+    def action_of_note(self, direction: int) -> None:
+        """Go to the next head of the list that is not healthy."""
+        noted = [place for place in self.places if self.map.is_of_note(place)]
+        if not noted:
+            self.host.say("Every head measured so far is healthy.")
+            return
+        after = [self.places.index(place) for place in noted]
+        at = self.places.index(self.map.cursor) if self.map.cursor in self.places else -1
+        if direction > 0:
+            chosen = next((n for n in after if n > at), after[0])
+        else:
+            chosen = next((n for n in reversed(after) if n < at), after[-1])
+        self._go(self.places[chosen])
+
+    def action_find(self) -> None:
+        if self.map.capture is not None:
+            self.verdict.find()
+
     def action_statistic(self, direction: int) -> None:
-        at = ALWAYS.index(self.map.statistic) + direction
-        self.map.statistic = ALWAYS[at % len(ALWAYS)]
+        choices = self.map.choices
+        at = choices.index(self.map.statistic) + direction if self.map.statistic in choices else 0
+        self.map.statistic = choices[at % len(choices)]
         self.map.redraw()
+        self._rank()
+
+    def action_order(self, direction: int) -> None:
+        self.order = (self.order + direction) % len(ORDERS)
+        self._rank()
 
     def action_rule(self, direction: int) -> None:
         self.rule = _RULES[(_RULES.index(self.rule) + direction) % len(_RULES)]
         self._measure()
 
-    def action_view(self) -> None:
-        if not self.one_at_a_time:
-            self.results.next_view()
-        elif self.in_front is self.map:
-            self.results.first_view()
-            self.bring(self.results)
-        elif self.results.next_view():
-            self.focus()
-            self.bring(self.map)
+    def action_zoom(self, factor: float) -> None:
+        self.matrix.zoom(factor)
+
+    def action_text(self, direction: int) -> None:
+        capture = self.map.capture
+        if capture is None:
+            return
+        texts = capture.layers[self.map.cursor[0]].batch
+        if texts == 1:
+            self.host.say("The file has one text.")
+            return
+        self.matrix.text = (self.matrix.text + direction) % texts
+        self._measure()
 
     def action_read(self, lines: int) -> None:
-        self.bring(self.map)
+        self.bring("map")
         self.map.read(lines)
 
     def action_read_again(self) -> None:
-        for kind in (MeasureHead, MeasureHeads):  # their answers would be about the old file
+        for kind in (
+            ShowMatrix,
+            ShowRow,
+            ReplayHead,
+            RoughHeads,
+            MeasureHead,
+            MeasureHeads,
+        ):  # their answers would be about the old file
             self.host.engine.withdraw(kind)
         self.ask(self.file)
 
@@ -213,7 +351,7 @@ class CapturePane(TwoParts):
             for name, value in (("d_k", layer.d_k), ("n_keys", layer.keys), ("n_queries", layer.queries)):
                 changed = changed.with_value(name, value)
         except ParameterError as error:
-            self.results.show_stale(f"The Lab cannot show this shape. {error}.")
+            self.host.say(f"The Lab cannot show this shape. {error}.")
         else:
             self.host.to_lab(changed)
 
@@ -224,14 +362,39 @@ class CapturePane(TwoParts):
         return same_head and measurement.columns[0].rule == self.rule
 
     def _measure(self) -> None:
-        if self.map.capture is not None:
-            self.ask(MeasureHead(self.file, *self.map.cursor, self.rule))
+        """Request what is shown of the selected head."""
+        capture = self.map.capture
+        if capture is None:
+            return
+        layer, head = self.map.cursor
+        texts = capture.tokens
+        self.matrix.text = min(self.matrix.text, capture.layers[layer].batch - 1)
+        tokens = texts[self.matrix.text] if texts is not None and self.matrix.text < len(texts) else None
+        self.matrix.open(capture.layers[layer], head, tokens)
+        self.bars.dim(True)
+        self.replay.dim(True)
+        self._ask_attention()
+        self.ask_view()
+        self.ask(MeasureHead(self.file, layer, head, self.rule))
 
+    def _ask_attention(self) -> None:
+        """Request the row with the cursor, and the part of the matrix that is shown."""
+        if self.map.capture is None or self.matrix.source is None:
+            return
+        layer, head = self.map.cursor
+        self.ask(ShowRow(self.file, layer, head, self.rule, self.matrix.text, self.matrix.cursor[0]))
+        shown = self.matrix.view
+        if self.matrix.room.area and "matrix" in self.arranged(self.size):
+            ends = shown.queries, shown.keys
+            self.ask(ShowMatrix(self.file, layer, head, self.matrix.text, *ends, shown.down, shown.across))
 
-def _layer_word(layers: Sequence[Layer], position: int) -> str:
-    """Return the --layer that selects only this layer: its number, or its name if others share the number."""
-    chosen = layers[position]
-    for word in (str(chosen.index), chosen.name):
-        if [layer for layer in layers if word in (str(layer.index), layer.name)] == [chosen]:
-            return word
-    raise InputError("Two layers share this name and number; no command can select just one.")
+    def ask_view(self) -> None:
+        """Request the rules replayed, if they are shown."""
+        if self.map.capture is not None and "replay" in self.arranged(self.size):
+            self.ask(ReplayHead(self.file, *self.map.cursor))
+
+    def _replayed(self, kind: Format) -> str:
+        table = self.replay.table
+        if table is None or (table.layer, table.head) != self.map.cursor:
+            raise InputError("The rules are still being replayed on this head.")
+        return self.glyphs.say(table.texts[kind]) if kind == "markdown" else table.texts[kind]

@@ -36,21 +36,23 @@ class RankedHead:
 
 
 def ranked_lines(
-    heads: Sequence[RankedHead], statistic: Statistic, width: int | None, glyphs: Glyphs, chosen: int | None = None
+    heads: Sequence[RankedHead],
+    statistic: Statistic,
+    width: int | None,
+    glyphs: Glyphs,
+    chosen: int | None = None,
+    full: float | None = None,
 ) -> list[Line]:
-    """Return a line for each head; the list is sorted already, `statistic` is what its bars show.
+    """Return a header and a line for each head; the list is sorted already, `statistic` is what its bars show.
 
-    Lines are `width` cells long, or, if it is None, as long as they need to be.
+    Lines are `width` cells long, or, if it is None, as long as they need to be. `full` is the value of a full bar, by
+    default that of these heads.
     """
-    shapes = [(True, True), (False, True), (False, False)]
-    fixed = _PLACE + _VALUE + _STATUS + 2
-    bars, shares = next(
-        (each for each in shapes if fixed + each[0] * (_BAR + 1) + each[1] * 2 * _SHARE + _ROOM <= (width or 1000)),
-        shapes[-1],
-    )
+    left = math.inf if width is None else width - (_PLACE + _VALUE + _STATUS + 2) - _ROOM
+    shares = left >= 2 * _SHARE
+    bars = left >= 2 * _SHARE + _BAR + 1
     values = [_value(each.measured, statistic.name) for each in heads]
-    most = max((value for value in values if value is not None), default=0.0)
-    full = min(most, _FULL) if statistic.name == "freezing_ratio" else most
+    full = full_bar(heads, statistic) if full is None else full
     lines: list[Line] = []
     for number, (each, value) in enumerate(zip(heads, values, strict=True)):
         here = number == chosen
@@ -70,6 +72,13 @@ def ranked_lines(
         spans.append((" " + glyphs.say("; ".join(each.because)), "text"))
         lines.append(_cut(tuple(spans), width, glyphs))
     return [_cut(_header(statistic, bars, shares, glyphs), width, glyphs), *lines]
+
+
+def full_bar(heads: Sequence[RankedHead], statistic: Statistic) -> float:
+    """Return the value of a full bar: the largest one, but no freezing ratio above _FULL."""
+    values = [_value(each.measured, statistic.name) for each in heads]
+    most = max((value for value in values if value is not None), default=0.0)
+    return min(most, _FULL) if statistic.name == "freezing_ratio" else most
 
 
 def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> Line:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from textual import events
 from textual.message import Message
 
-from ....core.statistics.catalogue import STATISTIC, Statistic
+from ....core.diagnosis.heads.reasons import has_evidence
+from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import Status, status
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .heatmap import HeadMap, head_at, map_lines
+from .ranked import RankedHead
 from .view import capture_lines
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
+    from ....core.diagnosis.heads.reasons import Explained, Judged
 
+Place: TypeAlias = tuple[int, int]  # position of the layer, head
+
+RATIO = Statistic(
+    "multiplier_ratio", "multiplier ÷ expected", "logits", "number", "m / m₀",
+    "The multiplier that the file's weights, log-sum-exps or outputs show, over the expected one.",
+    "docs/diagnose.md", "÷ expected",
+)  # fmt: skip
 _FACTS = 7  # lines reserved for the facts
 
 
@@ -33,22 +43,85 @@ class HeadMapWidget(LinesWidget):
         """Another head is selected."""
 
     capture: Capture | None = None
-    statistic: Statistic = STATISTIC["entropy_fraction"]
+    statistic: Statistic = STATISTIC["freezing_ratio"]
     cursor: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
         super().__init__()
         self._top = 0  # first line shown of the facts
-        self.measured: dict[tuple[int, int], Mapping[str, Estimate] | None] = {}
+        self.measured: dict[Place, Mapping[str, Estimate] | None] = {}
+        self.explained: dict[Place, Explained] = {}
+        self.rough: set[Place] = set()  # heads of which only a few rows were measured
+
+    def open(self, capture: Capture) -> None:
+        """Show another file; the cursor stays if its head exists."""
+        self.capture = capture
+        for known in (self.measured, self.explained, self.rough):
+            known.clear()
+        layer = min(self.cursor[0], len(capture.layers) - 1)
+        self.cursor = (layer, min(self.cursor[1], capture.layers[layer].heads - 1))
+        if self.statistic not in self.choices:
+            self.statistic = STATISTIC["freezing_ratio"]
+        self.redraw()
+
+    def learn(
+        self,
+        heads: Mapping[Place, Mapping[str, Estimate] | None],
+        explained: Mapping[Place, Explained],
+        rough: bool,
+    ) -> None:
+        """Add statistics of heads; rough ones do not replace others."""
+        for place, measured in heads.items():
+            if not rough:
+                self.rough.discard(place)
+            elif place in self.measured and place not in self.rough:
+                continue
+            else:
+                self.rough.add(place)
+            self.measured[place] = measured
+        self.explained.update(explained)
+        self.redraw()
+
+    @property
+    def choices(self) -> Sequence[Statistic]:
+        """What the map can show; the multiplier over the expected one if the file has evidence of it."""
+        layers = self.capture.layers if self.capture is not None else ()
+        return (*ALWAYS, RATIO) if any(map(has_evidence, layers)) else ALWAYS
+
+    @property
+    def verdicts(self) -> Mapping[Place, Judged]:
+        """What the evidence says of heads that have some."""
+        return {place: each.verdict for place, each in self.explained.items() if each.verdict is not None}
+
+    def value(self, place: Place) -> float | None:
+        """Return the statistic of a head; None if it has none."""
+        if self.statistic is RATIO:
+            found = self.explained.get(place)
+            return None if found is None or found.verdict is None else found.verdict.ratio
+        measured = self.measured[place]
+        return None if measured is None else measured[self.statistic.name].value
+
+    def is_of_note(self, place: Place) -> bool:
+        """Return whether a head is not healthy, or its evidence contradicts the file."""
+        measured, found = self.measured[place], self.explained.get(place)
+        wrong = found is not None and found.verdict is not None and found.verdict.is_wrong
+        return wrong or measured is None or status(measured) not in ("healthy", None)
+
+    def ranked_head(self, place: Place) -> RankedHead:
+        """Return a head for the list."""
+        assert self.capture is not None
+        measured, found = self.measured[place], self.explained.get(place)
+        if measured is not None and self.statistic is RATIO:
+            measured = {**measured, RATIO.name: Estimate(self.value(place), None)}
+        because = found.because if found is not None else ()
+        index = self.capture.layers[place[0]].index
+        return RankedHead(index, place[1], measured, because, place in self.rough)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if self.capture is None:
             return ()
         layers = self.capture.layers
-        values = {
-            where: None if found is None else found[self.statistic.name].value
-            for where, found in self.measured.items()
-        }
+        values = {where: self.value(where) for where in self.measured}
         statuses: dict[tuple[int, int], Status | None] = {
             where: status(found) for where, found in self.measured.items() if found is not None
         }

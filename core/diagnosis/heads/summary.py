@@ -1,0 +1,104 @@
+"""What is known of a whole file, in a line. This module does not need NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ...captures.capture import Layer
+from ...statistics.measurement import Estimate
+from ...statistics.status import Status, status
+from .reasons import Judged, has_evidence
+
+_NAMED = ("NaN", "frozen", "one-hot", "freezing", "sink", "uniform")
+_PLURAL: Mapping[Status, str] = {"sink": "sinks"}
+
+
+def file_summary(
+    layers: Sequence[Layer],
+    measured: Mapping[tuple[int, int], Mapping[str, Estimate] | None],
+    verdicts: Mapping[tuple[int, int], Judged],
+) -> tuple[str, str]:
+    """Return the verdict on a file and how many of its heads have each status, in a long and in a short form.
+
+    `measured` and `verdicts` are by (position of the layer, head), for the heads known so far; heads without evidence
+    have no verdict.
+    """
+    parts = list[str]()
+    found = Counter(status(each) for each in measured.values() if each is not None)
+    for word in _NAMED:
+        if count := found[word]:
+            parts.append(f"{count} {_PLURAL.get(word, word) if count > 1 else word}")
+    unreadable = sum(each is None for each in measured.values())
+    if unreadable:
+        parts.append(f"{unreadable} unreadable")
+    if measured and not parts:
+        parts.append(
+            "all heads healthy" if len(measured) == sum(layer.heads for layer in layers) else "healthy so far"
+        )
+    scale = _scale(layers, verdicts)
+    short = "no evidence of the scale" if not verdicts and not any(map(has_evidence, layers)) else scale
+    return " · ".join([scale, *parts]), " · ".join([short, *parts])
+
+
+def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) -> str:
+    if not verdicts:
+        return _unknown(layers)
+    wrong = {place: each for place, each in verdicts.items() if each.is_wrong}
+    if wrong:
+        return _wrong(layers, wrong, len(verdicts))
+    undecided = sum(each.verdict == "undecided" for each in verdicts.values())
+    count = f"all {len(layers)} layers" if len(layers) > 1 else "1 layer"
+    kinds = sorted({each.evidence for each in verdicts.values() if each.evidence is not None})
+    misfit = max((each.misfit for each in verdicts.values() if each.misfit is not None), default=0.0)
+    what = f"({', '.join(kinds)}, misfit {misfit:.2g}{f', {undecided} undecided' if undecided else ''})"
+    if undecided == len(verdicts):
+        return f"{count}: the evidence does not determine the scale {what}"
+    multipliers = {f"{each.expected:.4g}" for each in verdicts.values()}
+    source = next(iter(verdicts.values()))
+    if len(multipliers) > 1:
+        return f"{count}: scales as expected {what}"
+    return f"{count}: scale × {_scale_words(source.expected, layers)}, {_expected(source)} {what}"
+
+
+def _scale_words(multiplier: float, layers: Sequence[Layer]) -> str:
+    number = f"{multiplier:.4g}"
+    widths = {layer.d_k for layer in layers}
+    if len(widths) == 1 and math.isclose(multiplier * math.sqrt(min(widths)), 1, rel_tol=1e-6):
+        return f"{number} = 1/√d_k"
+    return number
+
+
+def _expected(each: Judged) -> str:
+    return (
+        "as assumed" if each.assumed else "as the file says" if each.expected_words == "the file" else "as configured"
+    )
+
+
+def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Judged], count: int) -> str:
+    causes = Counter(each.cause or "unexplained" for each in wrong.values())
+    cause, most = causes.most_common(1)[0]
+    place, first = next((place, each) for place, each in wrong.items() if (each.cause or "unexplained") == cause)
+    heads = f"all {count} heads" if most == count else f"{most} of {count} heads"
+    ratios = [each.ratio for each in wrong.values() if (each.cause or "unexplained") == cause]
+    known = sorted(ratio for ratio in ratios if ratio is not None)
+    text = f"{heads}: {cause}"
+    if known and abs(known[0] - 1) > 0.01:
+        low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
+        text += f", multiplier {low if low == high else f'{low} to {high}'} × expected"
+    elif most < count:
+        text += f", first in layer {layers[place[0]].index} head {place[1]}"
+    if first.also:
+        text += f" (or {', '.join(first.also[:2])})"
+    if len(causes) > 1:
+        text += f"; {sum(causes.values()) - most} with other causes"
+    return text
+
+
+def _unknown(layers: Sequence[Layer]) -> str:
+    scales = {f"{layer.scale * layer.own_factor:.4g}" for layer in layers if layer.scale is not None}
+    if any(map(has_evidence, layers)):
+        return "judging the evidence"
+    said = "no scale in the file" if not scales else f"scale × {next(iter(scales))}" if len(scales) == 1 else "scales"
+    return f"{said}{' by the file' if scales else ''}: q and k alone cannot tell which was used"

@@ -1,0 +1,222 @@
+"""The attention of a captured head as lines: the list of heads, the matrix, one row, and what can be found."""
+
+from dataclasses import replace
+
+import pytest
+from attn_tui.core.captures.capture import Layer
+from attn_tui.core.captures.heads import file_rule, measure_head
+from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.rules import named_rule
+from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
+from attn_tui.core.diagnosis.heads.results import AttentionRow, Matrix
+from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.tui.panes.capture.finding import find
+from attn_tui.tui.panes.capture.matrix import LEVELS, level, matrix_lines, pair_at, panned, view, zoomed
+from attn_tui.tui.panes.capture.ranked import RankedHead, ranked_lines
+from attn_tui.tui.panes.capture.row import key_at, row_lines, threshold_words
+from attn_tui.tui.panes.capture.tokens import label, token
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import Blend, line_width
+from hypothesis import given
+from hypothesis import strategies as st
+from line_texts import text_of
+
+CAPTURE = open_capture(sample_path())
+LAYER: Layer = CAPTURE.layers[0]
+assert CAPTURE.tokens is not None
+TOKENS = CAPTURE.tokens[0]
+FREEZING = STATISTIC["freezing_ratio"]
+
+
+def attention(head: int, down: int, across: int, queries: tuple[int, int] = (0, 70)) -> Matrix:
+    found = attention_matrix(CAPTURE, LAYER, head, file_rule(LAYER), 0, queries, (0, 70), down, across)
+    return next(each for each in found if each is not None)
+
+
+def one_row(query: int = 12, head: int = 5) -> AttentionRow:
+    return attention_row(CAPTURE, LAYER, head, [file_rule(LAYER), named_rule("none", LAYER)], 0, query)
+
+
+def heads() -> list[RankedHead]:
+    found: list[RankedHead] = []
+    for head in range(4):
+        measured = measure_head(CAPTURE, LAYER, head, [file_rule(LAYER)]).columns[0].measured
+        found.append(RankedHead(0, head, measured, (f"reason {head}", "another"), rough=head == 1))
+    return [*found, RankedHead(0, 4, None, ())]
+
+
+# The list
+
+
+def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
+    header, *lines = map(text_of, ranked_lines(heads(), FREEZING, 120, UNICODE, chosen=2))
+    assert header.split() == ["L/H", "σ", "/", "freezing", "top", "first", "status", "because"]
+    third = lines[2].split()
+    assert third[:2] == ["▌0/2", "4.30"]
+    assert third[2] == "█" * 9 + "▸", "longer than a full bar"
+    assert third[3:] == ["100", "%", "3", "%", "one-hot", "reason", "2;", "another"]
+    assert "≈healthy" in lines[1], "of some rows"
+    assert "≈" not in lines[0]
+    assert "unreadable" in lines[4]
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+@pytest.mark.parametrize("width", [30, 45, 58, 80, 140])
+def test_lines_of_the_list_have_the_width_and_a_cut_is_marked(width: int, glyphs: Glyphs) -> None:
+    lines = ranked_lines(heads(), FREEZING, width, glyphs)
+    assert {line_width(line) for line in lines} == {width}
+    for line, head in zip(lines[1:], heads(), strict=True):
+        text = text_of(line)
+        assert text.isascii() or not glyphs.ascii
+        assert "one-hot" in text or head.head != 2
+        assert text.rstrip().endswith(("another", glyphs.say("…"))) or head.measured is None
+
+
+# The matrix
+
+
+@given(
+    queries=st.integers(1, 300), keys=st.integers(1, 300), width=st.integers(4, 90), height=st.integers(2, 40),
+    halves=st.booleans(), tokens=st.booleans(), data=st.data(),
+)  # fmt: skip
+def test_the_matrix_fits_any_size_and_the_cursor_is_on_it(
+    queries: int, keys: int, width: int, height: int, halves: bool, tokens: bool, data: st.DataObject
+) -> None:
+    shown = view((0, queries), (0, keys), width, height, halves, tokens)
+    cursor = data.draw(st.integers(0, queries - 1)), data.draw(st.integers(0, keys - 1))
+    rows = [queries * y // shown.down for y in range(shown.down + 1)]
+    columns = [keys * x // shown.across for x in range(shown.across + 1)]
+    shares = tuple((0.5,) * shown.across for _ in range(shown.down))
+    matrix = Matrix(0, 0, 0, tuple(rows), tuple(columns), shares, False)
+    names = [f"word{n}" for n in range(max(keys, queries))] if tokens else None
+    glyphs = UNICODE if halves else ASCII
+    lines = matrix_lines(shown, matrix, cursor, names, lambda query: query, glyphs)
+    assert len(lines) <= height
+    assert {line_width(line) for line in lines} == {width}
+    role = "accent" if halves else "cursor"
+    marked = [y for y, line in enumerate(lines[1:], start=1) if any(each == role for _, each in line)]
+    assert len(marked) == 1
+    places = [pair_at(shown, matrix, x, marked[0]) for x in range(shown.labels, width)]
+    hit = [place for place in places if place is not None]
+    assert any(query <= cursor[0] and key <= cursor[1] for query, key in hit)
+    assert pair_at(shown, matrix, 0, 0) is None
+
+
+def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
+    shown = view((0, 70), (0, 70), 80, 36, True, True)
+    assert (shown.down, shown.across) == (70, 70)
+    matrix = attention(5, 70, 70)
+    lines = matrix_lines(shown, matrix, (3, 9), TOKENS, lambda query: query, UNICODE)
+    assert len(lines) == 36
+    assert text_of(lines[1]).startswith(f" {label(TOKENS, 0, 9, UNICODE)}")
+    assert text_of(lines[2]).startswith(f"▌{label(TOKENS, 3, 9, UNICODE)}"), "the query with the cursor"
+    assert label(TOKENS, 9, 7, UNICODE).strip() in text_of(lines[0])
+    cells = [role for text, role in lines[1] if isinstance(role, Blend) for _ in text]
+    expected = [Blend(level(a or 0), level(b or 0)) for a, b in zip(*matrix.shares[:2], strict=True)]
+    assert cells == expected
+
+
+def test_few_queries_take_a_line_each() -> None:
+    shown = view((0, 5), (0, 5), 40, 20, True, True)
+    assert (shown.down, shown.across, shown.tall, shown.wide) == (5, 5, True, 3)
+    lines = matrix_lines(shown, attention(5, 5, 5, (0, 5)), (0, 0), TOKENS, lambda query: query, UNICODE)
+    assert [text_of(line).split()[0].strip("▌") for line in lines[1:]] == [token(TOKENS, at) for at in range(5)]
+
+
+def test_hidden_cells_are_blank_and_larger_weights_darker() -> None:
+    assert [level(share) for share in (0, 1e-5, 0.001, 0.02, 0.3, 1)] == [0, 0, 1, 2, 5, LEVELS]
+    shown = view((0, 2), (0, 2), 20, 3, False, False)
+    shares = ((1.0, None), (0.001, 0.999))
+    matrix = Matrix(0, 0, 0, (0, 1, 2), (0, 1, 2), shares, False)
+    lines = matrix_lines(shown, matrix, (0, 1), None, lambda query: query, ASCII)
+    assert [text_of(line).rstrip() for line in lines[1:]] == ["@@@+", "...@@@"]
+
+
+def test_zooming_keeps_the_cursor_and_stays_in_the_matrix() -> None:
+    assert zoomed((0, 100), 100, 50, 0.5) == (25, 75)
+    assert zoomed((0, 100), 100, 0, 0.5) == (0, 50)
+    assert zoomed((90, 100), 100, 99, 2) == (80, 100)
+    assert zoomed((40, 44), 100, 41, 0.5) == (40, 44), "never less than four"
+    assert zoomed((0, 3), 3, 1, 0.5) == (0, 3)
+    assert panned((10, 20), 100, 25) == (16, 26)
+    assert panned((10, 20), 100, 4) == (4, 14)
+    assert panned((10, 20), 100, 15) == (10, 20)
+
+
+# One row
+
+
+def test_a_row_shows_the_largest_weights_the_rest_and_figures() -> None:
+    row = one_row()
+    lines = [text_of(line) for line in row_lines(row, 3, TOKENS, 50, 14, UNICODE)]
+    assert lines[0].split() == ["key", "×", "0.177", "×", "1"]
+    shown = lines[1:10]
+    assert f"▌{token(TOKENS, 3)}"[:8] in "".join(shown), "the key with the cursor"
+    own = row.columns[0]
+    best = row.keys[own.weights.index(max(own.weights))]
+    [line] = [line for line in shown if line[1:].startswith(label(TOKENS, best, 12, UNICODE).rstrip()[:8])][:1]
+    assert f"{max(own.weights):.2f}" in line
+    assert "more" in lines[10]
+    assert lines[11].split()[0] == "entropy"
+    assert f"{own.entropy:.2f}" in lines[11]
+    assert lines[12].split()[:2] == ["gradient", "dead" if own.dead else "flows"]
+    assert lines[13].split()[0] == "freezing"
+
+
+@given(query=st.integers(0, 69), key=st.integers(0, 69), width=st.integers(24, 70), height=st.integers(1, 80))
+def test_a_row_fits_any_size_and_its_keys_can_be_clicked(query: int, key: int, width: int, height: int) -> None:
+    row = one_row(query % 3)
+    for tokens in (TOKENS, None):
+        lines = row_lines(row, key, tokens, width, height, UNICODE)
+        assert len(lines) <= height
+        assert {line_width(line) for line in lines} == {width}
+        found = [key_at(row, key, tokens, width, height, y, UNICODE) for y in range(height)]
+        for y, each in enumerate(found):
+            if each is not None:
+                name = token(tokens, each)
+                assert text_of(lines[y])[1:].startswith(name[:4])
+        if height >= 8:
+            assert key in found
+
+
+def test_what_unfreezes_a_row_is_told() -> None:
+    row = one_row()
+    assert row.threshold is not None
+    own = row.columns[0]
+    words = {
+        0.5: "this row freezes at × 0.5",
+        1.5: "this row unfreezes at × 0.5",
+    }
+    for ratio, told in words.items():
+        changed = replace(row, threshold=0.5, columns=(replace(own, freezing_ratio=ratio),))
+        assert threshold_words(changed, UNICODE) == told
+    assert threshold_words(replace(row, threshold=None), UNICODE) == "never freezes"
+    assert threshold_words(replace(row, threshold=None, visible=1), UNICODE) == "sees one key"
+
+
+# Tokens and finding
+
+
+def test_tokens_are_printable() -> None:
+    assert token(["Ġthe", "\n", "▁", "a\x1b[0m", "é"], 0) == "the"
+    assert [token(["Ġthe", "\n", "▁", "a\x1b[0m", "é"], at) for at in range(1, 5)] == ["\\n", "␣", "a\\x1b[0m", "é"]
+    assert token(None, 17) == token(["a"], 17) == "17"
+    assert label(["dimension"], 0, 6, UNICODE) == "dimen…"
+    assert label(["日本語"], 0, 5, UNICODE) == "日本…"
+
+
+def test_heads_queries_and_tokens_are_found() -> None:
+    layers = CAPTURE.layers
+    assert find("3/7", layers, LAYER, TOKENS, 0) == (3, 7)
+    assert find("12", layers, LAYER, TOKENS, 0) == 12
+    at = next(n for n, each in enumerate(TOKENS) if each == "query")
+    assert find("QUERY", layers, LAYER, TOKENS, 0) == at
+    again = find("query", layers, LAYER, TOKENS, at)
+    assert isinstance(again, int)
+    assert "query" in TOKENS[again]
+    assert again != at or TOKENS.count("query") == 1
+    assert find("9/0", layers, LAYER, TOKENS, 0) == "no layer 9; the file has layers 0 to 5"
+    assert find("0/12", layers, LAYER, TOKENS, 0) == "no head 12; layer 0 has heads 0 to 11"
+    assert find("70", layers, LAYER, TOKENS, 0) == "no query 70; the last one is 69"
+    assert find("zebra", layers, LAYER, TOKENS, 0) == "no token contains zebra"
+    assert find("zebra", layers, LAYER, None, 0) == "the file has no tokens; a head is 3/7, a query 12"

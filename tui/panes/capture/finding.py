@@ -1,0 +1,71 @@
+"""Orders of the list of heads, and what can be looked for."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ....core.diagnosis.heads.reasons import severity
+from ....core.errors import InputError
+from .tokens import token
+
+if TYPE_CHECKING:
+    from ....core.captures.capture import Layer
+    from .widget import HeadMapWidget
+
+Order: TypeAlias = Literal["worst", "largest", "smallest", "layer"]
+ORDERS: tuple[Order, ...] = ("worst", "largest", "smallest", "layer")
+
+
+def ranked(heads: HeadMapWidget, order: Order) -> list[tuple[int, int]]:
+    """Return the heads known so far in an order, by (position of the layer, head)."""
+    places = sorted(heads.measured)
+    if order == "layer":
+        return places
+    if order == "worst":
+        return sorted(places, key=lambda place: severity(heads.measured[place], heads.verdicts.get(place)))
+    sign = -1 if order == "largest" else 1
+
+    def key(place: tuple[int, int]) -> tuple[bool, float]:
+        value = heads.value(place)
+        known = value is not None and math.isfinite(value)
+        return not known, sign * value if known and value is not None else 0.0
+
+    return sorted(places, key=key)
+
+
+def find(
+    text: str, layers: Sequence[Layer], layer: Layer, tokens: Sequence[str] | None, query: int
+) -> tuple[int, int] | int | str:
+    """Return the (position, head) of a head such as `18/7`, the next query with a token, or why there is none.
+
+    A number is a query; other texts are looked for in the tokens of the text, after `query`, ignoring case.
+    """
+    if match := re.fullmatch(r"(\d+)\s*/\s*(\d+)", text):
+        index, head = map(int, match.groups())
+        position = next((each.position for each in layers if each.index == index), None)
+        if position is None:
+            return f"no layer {index}; the file has layers {layers[0].index} to {layers[-1].index}"
+        if head >= layers[position].heads:
+            return f"no head {head}; layer {index} has heads 0 to {layers[position].heads - 1}"
+        return position, head
+    if text.isascii() and text.isdigit():
+        return int(text) if int(text) < layer.queries else f"no query {text}; the last one is {layer.queries - 1}"
+    if tokens is None:
+        return "the file has no tokens; a head is 3/7, a query 12"
+    shift = layer.keys - layer.queries if layer.causal == "bottom_right" and layer.rows is None else 0
+    order = [*range(query + 1, layer.queries), *range(min(query + 1, layer.queries))]
+    wanted = text.casefold()
+    found = next((each for each in order if wanted in token(tokens, each + shift).casefold()), None)
+    return f"no token contains {text}" if found is None else found
+
+
+def layer_word(layers: Sequence[Layer], position: int) -> str:
+    """Return the --layer that selects only this layer: its number, or its name if others share the number."""
+    chosen = layers[position]
+    for word in (str(chosen.index), chosen.name):
+        if [layer for layer in layers if word in (str(layer.index), layer.name)] == [chosen]:
+            return word
+    raise InputError("Two layers share this name and number; no command can select just one.")

@@ -1,0 +1,200 @@
+"""The attention matrix of a head as lines: two rows of cells a line, tokens at the edges, a cursor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ...views.glyphs import Glyphs
+from ...views.lines import Blend, Line, Span, fitted
+from .tokens import label
+
+if TYPE_CHECKING:
+    from ....core.diagnosis.heads.results import Matrix
+
+LEVELS = 8  # steps of intensity; shades of text have fewer
+_LABEL = 9  # cells of a query's token
+_WIDEST = 3  # cells of one key
+
+
+@dataclass(frozen=True)
+class View:
+    """Which part of a matrix is shown, and where: ranges of queries and keys, and the size in cells."""
+
+    queries: tuple[int, int]  # the first, and the first one after the last
+    keys: tuple[int, int]
+    width: int
+    height: int
+    halves: bool  # whether a line has two rows of cells
+    labels: int  # cells of the labels of queries
+
+    @property
+    def across(self) -> int:
+        """The columns of cells."""
+        return max(min((self.width - self.labels) // self.wide, self.keys[1] - self.keys[0]), 1)
+
+    @property
+    def down(self) -> int:
+        """The rows of cells."""
+        count, lines = self.queries[1] - self.queries[0], max(self.height - 1, 1)
+        return max(min(count, lines if count <= lines or not self.halves else 2 * lines), 1)
+
+    @property
+    def tall(self) -> bool:
+        """Whether a row of cells takes a line."""
+        return not self.halves or self.down <= max(self.height - 1, 1)
+
+    @property
+    def wide(self) -> int:
+        """The characters of a cell."""
+        return min(max((self.width - self.labels) // max(self.keys[1] - self.keys[0], 1), 1), _WIDEST)
+
+
+def view(
+    queries: tuple[int, int], keys: tuple[int, int], width: int, height: int, halves: bool, tokens: bool
+) -> View:
+    """Return how a part of a matrix is shown in this size."""
+    labels = (min(_LABEL, width // 5) if tokens else len(str(queries[1]))) + 1
+    return View(queries, keys, width, height, halves, labels if labels > 4 and width >= 3 * labels else 0)
+
+
+def zoomed(range_: tuple[int, int], count: int, at: int, factor: float, least: int = 4) -> tuple[int, int]:
+    """Return a range `factor` times as long, at most all of `count`, with `at` at the same share of it."""
+    first, end = range_
+    length = min(max(round((end - first) * factor), min(least, count)), count)
+    share = (at - first) / max(end - first, 1)
+    start = min(max(round(at - share * length), at - length + 1, 0), at, count - length)
+    return start, start + length
+
+
+def panned(range_: tuple[int, int], count: int, at: int) -> tuple[int, int]:
+    """Return the range, moved as little as possible to contain `at`."""
+    first, end = range_
+    if at < first:
+        return at, at + end - first
+    return (at + 1 - (end - first), at + 1) if at >= end else range_
+
+
+def matrix_lines(
+    shown: View,
+    matrix: Matrix | None,
+    cursor: tuple[int, int],
+    tokens: Sequence[str] | None,
+    position: Callable[[int], int],
+    glyphs: Glyphs,
+) -> list[Line]:
+    """Return a line of key tokens and the lines of cells; without a matrix, the cells are blank.
+
+    The cursor is (query, key). `position` returns that of a query among the keys.
+    """
+    below, beside = _parts(shown, matrix)
+    cells: Sequence[Sequence[float | None]] = () if matrix is None else matrix.shares
+    row = _index(below, cursor[0])
+    column = _index(beside, cursor[1])
+    lines = [_ruler(shown, beside, column, tokens, glyphs)]
+    step = 1 if shown.tall else 2
+    for at in range(0, len(below) - 1, step):
+        query = below[row] if at <= row < at + step else below[at]
+        here = at <= row < at + step
+        mark = glyphs.cursor if here else " "
+        spans: list[Span] = []
+        if shown.labels:
+            text = label(tokens, position(query), shown.labels - 1, glyphs)
+            spans.append((mark + text, "accent" if here else "label"))
+        pair = range(at, min(at + step, len(cells)))
+        for x in range(len(beside) - 1):
+            chosen = row - at if x == column and here else None
+            values = [cells[y][x] if x < len(cells[y]) else None for y in pair]
+            spans.append(_cell(values, shown, chosen, glyphs))
+        lines.append(fitted(_joined(spans), shown.width))
+    return lines
+
+
+def pair_at(shown: View, matrix: Matrix | None, x: int, y: int) -> tuple[int, int] | None:
+    """Return the query and key of the cell at a place of these lines; the upper query of two."""
+    below, beside = _parts(shown, matrix)
+    row, column = (y - 1) * (1 if shown.tall else 2), (x - shown.labels) // shown.wide
+    if x < shown.labels or y < 1 or row >= len(below) - 1 or column >= len(beside) - 1:
+        return None
+    return below[row], beside[column]
+
+
+def legend(glyphs: Glyphs, blends: bool) -> Line:
+    """Return what the lightest and the darkest cell mean."""
+    if not blends:
+        return ((f"{glyphs.shades[1]} 1 %  {glyphs.shades[-1]} 100 %", "dim"),)
+    return (("  ", Blend(1, 1)), (" 1 % ", "dim"), ("  ", Blend(LEVELS, LEVELS)), (" 100 %", "dim"))
+
+
+def level(share: float, levels: int = LEVELS) -> int:
+    """Return the intensity of a share of the weight: its root, so that 1 % is visible beside 100 %."""
+    return min(max(math.ceil(levels * math.sqrt(share) - 1e-9) if share >= 1e-4 else 0, 0), levels)
+
+
+def _parts(shown: View, matrix: Matrix | None) -> tuple[Sequence[int], Sequence[int]]:
+    if matrix is not None:
+        return matrix.queries, matrix.keys
+    return (_even(shown.queries, shown.down), _even(shown.keys, shown.across))
+
+
+def _even(ends: tuple[int, int], count: int) -> list[int]:
+    first, end = ends
+    return [first + (end - first) * number // count for number in range(count + 1)]
+
+
+def _index(edges: Sequence[int], at: int) -> int:
+    """Return which part contains a place."""
+    return next((number for number, (first, end) in enumerate(pairwise(edges)) if first <= at < end), -1)
+
+
+def _cell(values: Sequence[float | None], shown: View, chosen: int | None, glyphs: Glyphs) -> Span:
+    """Return one cell; `chosen` is the row of the pair that has the cursor."""
+    if not shown.halves:
+        value = values[0] if values else None
+        text = " " if value is None else glyphs.shades[level(value, len(glyphs.shades) - 1)]
+        if chosen is not None:
+            return (text if text.strip() else "+").ljust(shown.wide), "cursor"
+        return text * shown.wide, "scaled"
+    upper = values[0] if values else None
+    lower = upper if shown.tall else values[1] if len(values) > 1 else None
+    if chosen is not None:
+        half = "█" if shown.tall else "▀▄"[chosen]
+        return half * shown.wide, "accent"
+    ends = [-1 if each is None else level(each) for each in (upper, lower)]
+    return "▀" * shown.wide, Blend(*ends)
+
+
+def _joined(spans: Sequence[Span]) -> Line:
+    """Return the spans, neighbours of one role together."""
+    found: list[Span] = []
+    for text, role in spans:
+        if found and found[-1][1] == role:
+            found[-1] = (found[-1][0] + text, role)
+        else:
+            found.append((text, role))
+    return tuple(found)
+
+
+def _ruler(shown: View, beside: Sequence[int], column: int, tokens: Sequence[str] | None, glyphs: Glyphs) -> Line:
+    """Return the tokens of keys over their columns, that of the cursor first, others where there is room."""
+    row: list[tuple[int, str]] = []
+    taken = [False] * (shown.width + 1)
+    width = 7 if tokens is not None else len(str(shown.keys[1]))
+    order = [column, *range(len(beside) - 1)] if column >= 0 else range(len(beside) - 1)
+    for each in order:
+        at = shown.labels + each * shown.wide
+        text = label(tokens, beside[each], width, glyphs).rstrip()
+        at = max(min(at, shown.width - len(text)), shown.labels) if each == column else at
+        if at + len(text) <= shown.width and not any(taken[max(at - 1, 0) : at + len(text) + 1]):
+            row.append((at, text))
+            taken[at : at + len(text)] = [True] * len(text)
+    spans: list[Span] = []
+    end, own = 0, row[0] if row and column >= 0 else None
+    for at, text in sorted(row):
+        spans.append((" " * (at - end), "text"))
+        spans.append((text, "accent" if (at, text) == own else "dim"))
+        end = at + len(text)
+    return fitted(tuple(spans), shown.width)

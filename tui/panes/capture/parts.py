@@ -1,0 +1,385 @@
+"""The parts of the Capture pane beside the map: the list of heads, the attention matrix, one row, rules replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from ....core.statistics.catalogue import STATISTIC, Statistic
+from ...views.border import Thumb
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, fitted, wrapped
+from ...widgets.lines import LinesWidget
+from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
+from .ranked import RankedHead, full_bar, ranked_lines
+from .row import key_at, row_lines, threshold_words
+from .tokens import named
+
+if TYPE_CHECKING:
+    from ....core.captures.capture import Layer
+    from ....core.diagnosis.heads.results import AttentionRow, Matrix
+    from .requests import ReplayTable
+
+_PAGE = 8
+_RULES = 22  # cells of rules below which columns are left out
+_SHORT = {"multiplier": "×", "one-hot %": "1-hot %", "σ / freezing": "σ/frz", "change": "Δ"}
+
+
+class HeadList(LinesWidget, can_focus=True):
+    """Shows all heads, sorted, with the reasons for their status; the cursor is that of the map."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "head above", show=False),
+        Binding("down,j", "move(1)", "head below", show=False),
+        Binding("pageup", f"move({-_PAGE})", "page up", show=False),
+        Binding("pagedown", f"move({_PAGE})", "page down", show=False),
+        Binding("escape", "leave", "back", show=False),
+    ]
+    HEADED = True
+    DEFAULT_CLASSES = "region"
+
+    class Chosen(Message):
+        """A line of the list was chosen."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads: Sequence[RankedHead] = ()
+        self.order = "worst first"
+        self.statistic: Statistic = STATISTIC["freezing_ratio"]
+        self.cursor: int | None = None
+        self._top, self._full = 0, 0.0
+        self._chosen: str | None = None  # the place of the head with the cursor
+        self._follow = False  # whether the list scrolls to the cursor, which it does once it has moved
+
+    def show(self, heads: Sequence[RankedHead], order: str, statistic: Statistic, cursor: int | None) -> None:
+        """Show these heads in this order, with bars of a statistic."""
+        chosen = None if cursor is None else heads[cursor].place
+        self._follow = self._follow or (self._chosen is not None and chosen != self._chosen)
+        self._chosen = chosen
+        self.heads, self.order, self.statistic, self.cursor = heads, order, statistic, cursor
+        self._full = full_bar(heads, statistic)
+        self.redraw()
+
+    def thumb(self) -> Thumb:
+        return Thumb(self._top, max(self.room.height - 1, 1), len(self.heads))
+
+    def heading(self, width: int) -> Line:
+        return ((self.glyphs.say(self.order), "heading"),)
+
+    def note(self) -> Line:
+        return ((f"{len(self.heads)} heads", "dim"),)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        room = max(height - 1, 1)
+        at = self.cursor
+        if at is not None and self._follow:
+            self._top = min(max(self._top, at - room + 1), at)
+        self._top = max(min(self._top, len(self.heads) - room), 0)
+        heads = self.heads[self._top : self._top + room]
+        chosen = None if self.cursor is None else self.cursor - self._top
+        return ranked_lines(heads, self.statistic, width, self.glyphs, chosen, self._full)
+
+    def action_move(self, step: int) -> None:
+        if self.heads:
+            self.post_message(self.Chosen(min(max((self.cursor or 0) + step, 0), len(self.heads) - 1)))
+
+    def action_leave(self) -> None:
+        self.leave()
+
+    def on_click(self, event: events.Click) -> None:
+        number = self.place_of(event).y - 1 + self._top
+        if self._top <= number < len(self.heads):
+            self.post_message(self.Chosen(number))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.action_move(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.action_move(-1)
+
+
+class AttentionMatrix(LinesWidget, can_focus=True):
+    """Shows a part of a head's attention matrix, with a cursor on a query and a key."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1, 0)", "query above", show=False),
+        Binding("down,j", "move(1, 0)", "query below", show=False),
+        Binding("left,h", "move(0, -1)", "key before", show=False),
+        Binding("right,l", "move(0, 1)", "key after", show=False),
+        Binding("pageup", f"move({-_PAGE}, 0)", "page up", show=False),
+        Binding("pagedown", f"move({_PAGE}, 0)", "page down", show=False),
+        Binding("escape", "leave", "back", show=False),
+    ]
+    HEADED = True
+    DEFAULT_CLASSES = "region"
+
+    class Moved(Message):
+        """The cursor is elsewhere, or another part is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.source: Layer | None = None
+        self.head = 0
+        self.text = 0
+        self.cursor = (0, 0)  # query, key
+        self.queries = self.keys = (0, 1)  # the part shown: the first, and the first one after the last
+        self.tokens: Sequence[str] | None = None
+        self.matrix: Matrix | None = None
+        self._shown: View | None = None  # what `matrix` was computed for
+
+    @property
+    def halves(self) -> bool:
+        """Whether a line has two rows of cells, which takes colours that blend."""
+        ansi = self.background_colors[1].ansi is not None
+        grey = self.app.no_color  # pyright: ignore[reportUnknownMemberType]
+        return not (self.glyphs.ascii or ansi or grey)
+
+    @property
+    def view(self) -> View:
+        """The part that is to be shown, in this size."""
+        width, height = self.room
+        return view(self.queries, self.keys, width, height, self.halves, self.tokens is not None)
+
+    @property
+    def place(self) -> int:
+        """The position of the query with the cursor among the keys, if queries are consecutive."""
+        return self._position(self.cursor[0])
+
+    def _position(self, query: int) -> int:
+        layer = self.source
+        if layer is None or layer.causal != "bottom_right" or layer.rows is not None:
+            return query
+        return query + layer.keys - layer.queries
+
+    def open(self, layer: Layer, head: int, tokens: Sequence[str] | None) -> None:
+        """Show a head; the part and the cursor stay if they exist in it."""
+        old = self.source
+        if old is None or (old.queries, old.keys) != (layer.queries, layer.keys):
+            self.queries, self.keys = (0, layer.queries), (0, layer.keys)
+            self.cursor = (layer.queries - 1, 0)
+        self.source, self.head, self.tokens = layer, head, tokens
+        self.dim(True)
+        self.redraw()
+
+    def show(self, matrix: Matrix) -> None:
+        """Show a matrix, unless it is of another part or head."""
+        shown = self.view
+        ends = (matrix.queries[0], matrix.queries[-1]), (matrix.keys[0], matrix.keys[-1])
+        size = len(matrix.queries) - 1, len(matrix.keys) - 1
+        whose = self.source and (matrix.layer, matrix.head, matrix.text) == (
+            self.source.position,
+            self.head,
+            self.text,
+        )
+        if whose and ends == (shown.queries, shown.keys) and size == (shown.down, shown.across):
+            self.matrix, self._shown = matrix, shown
+            self.dim(False)
+            self.redraw()
+
+    def heading(self, width: int) -> Line:
+        layer = self.source
+        if layer is None:
+            return (("attention", "heading"),)
+        size = f"{layer.queries} × {layer.keys}"
+        text = f"{layer.index}/{self.head}: attention {size}"
+        if (self.queries, self.keys) != ((0, layer.queries), (0, layer.keys)):
+            ends = [f"{first}–{end - 1}" for first, end in (self.queries, self.keys)]
+            text = f"{layer.index}/{self.head}: {ends[0]} × {ends[1]} of {size}"
+        return ((self.glyphs.say(text), "heading"),)
+
+    def note(self) -> Line:
+        words = [f"text {self.text}"] if self.source is not None and self.source.batch > 1 else []
+        if self.matrix is not None and self.matrix.rough:
+            words.append("rough")
+        return ((" ".join(words), "dim"),) if words else ()
+
+    def foot(self) -> Line:
+        return legend(self.glyphs, self.halves)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.source is None or height < 2:
+            return ()
+        shown, matrix = self._shown, self.matrix
+        if shown is None or (shown.width, shown.height, shown.halves) != (width, height, self.halves):
+            shown, matrix = self.view, None
+        lines = matrix_lines(shown, matrix, self.cursor, self.tokens, self._position, self.glyphs)
+        return lines[:height]
+
+    def choose(self, query: int, key: int) -> None:
+        """Move the cursor, at most to the edges, and the part shown with it."""
+        if self.source is None:
+            return
+        query = min(max(query, 0), self.source.queries - 1)
+        key = min(max(key, 0), self.source.keys - 1)
+        self.cursor = (query, key)
+        self.queries = panned(self.queries, self.source.queries, query)
+        self.keys = panned(self.keys, self.source.keys, key)
+        self.redraw()
+        self.post_message(self.Moved())
+
+    def zoom(self, factor: float) -> None:
+        """Show a part `factor` times as long, around the cursor."""
+        if self.source is not None:
+            self.queries = zoomed(self.queries, self.source.queries, self.cursor[0], factor)
+            self.keys = zoomed(self.keys, self.source.keys, self.cursor[1], factor)
+            self.redraw()
+            self.post_message(self.Moved())
+
+    def action_move(self, down: int, right: int) -> None:
+        self.choose(self.cursor[0] + down, self.cursor[1] + right)
+
+    def action_leave(self) -> None:
+        self.leave()
+
+    def on_resize(self) -> None:
+        self.post_message(self.Moved())
+
+    def on_click(self, event: events.Click) -> None:
+        place = self.place_of(event)
+        found = pair_at(self._shown or self.view, self.matrix, place.x, place.y)
+        if found is not None:
+            self.choose(*found)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.action_move(1, 0)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.action_move(-1, 0)
+
+
+class AttentionBars(LinesWidget):
+    """Shows one row of attention as bars, under the file's scale and another rule."""
+
+    HEADED = True
+    DEFAULT_CLASSES = "region"
+
+    class Chosen(Message):
+        """A key was clicked."""
+
+        def __init__(self, key: int) -> None:
+            super().__init__()
+            self.key = key
+
+    row: AttentionRow | None = None
+    key = 0
+    tokens: Sequence[str] | None = None
+
+    def show(self, row: AttentionRow, tokens: Sequence[str] | None) -> None:
+        """Show a row."""
+        self.row, self.tokens = row, tokens
+        self.dim(False)
+        self.redraw()
+
+    def choose(self, key: int) -> None:
+        """Mark a key."""
+        self.key = key
+        self.redraw()
+
+    def heading(self, width: int) -> Line:
+        if self.row is None:
+            return (("query", "heading"),)
+        return ((self.glyphs.say(f"query {named(self.tokens, self.row.position)}"), "heading"),)
+
+    def note(self) -> Line:
+        return ((f"{self.row.visible} keys", "dim"),) if self.row is not None else ()
+
+    def foot(self) -> Line:
+        return ((threshold_words(self.row, self.glyphs), "text"),) if self.row is not None else ()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.row is None:
+            return ()
+        below = [] if self.boxed else [fitted(self.foot(), width)]
+        return [*row_lines(self.row, self.key, self.tokens, width, height - len(below), self.glyphs), *below]
+
+    def on_click(self, event: events.Click) -> None:
+        if self.row is not None:
+            width, height = self.room
+            below = 0 if self.boxed else 1
+            y = self.place_of(event).y
+            found = key_at(self.row, self.key, self.tokens, width, height - below, y, self.glyphs)
+            if found is not None:
+                self.post_message(self.Chosen(found))
+
+
+class ReplayList(LinesWidget, can_focus=True):
+    """Shows what every scale rule would have done to the selected head."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll(-1)", "line up", show=False),
+        Binding("down,j", "scroll(1)", "line down", show=False),
+        Binding("pageup", f"scroll({-_PAGE})", "page up", show=False),
+        Binding("pagedown", f"scroll({_PAGE})", "page down", show=False),
+        Binding("escape", "leave", "back", show=False),
+    ]
+    HEADED = True
+    TITLE = "every rule replayed on this head"
+    DEFAULT_CLASSES = "region"
+
+    table: ReplayTable | None = None
+    top = 0
+
+    def show(self, table: ReplayTable) -> None:
+        """Show a table."""
+        self.table = table
+        self.dim(False)
+        self.redraw()
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        if self.table is None:
+            return ()
+        lines = replay_lines(self.table, width, self.glyphs)
+        self.top = min(max(self.top, 0), max(len(lines) - height, 0))
+        shown = [lines[0], *lines[1 + self.top :]] if lines else []
+        return [fitted(line, width) for line in shown[:height]]
+
+    def action_scroll(self, lines: int) -> None:
+        self.top += lines
+        self.redraw()
+
+    def action_leave(self) -> None:
+        self.leave()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.action_scroll(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.action_scroll(-1)
+
+
+def replay_lines(table: ReplayTable, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a header, a line for each rule, and what is said below.
+
+    On narrow screens columns are left out; rules without room are counted.
+    """
+    rows = [[_SHORT.get(cell, cell) for cell in table.header], *table.lines]
+    for left_out in ((), (3,), (3, 6)):
+        columns = [at for at in range(1, len(table.header)) if at not in left_out]
+        numbers = [max(len(row[at]) for row in rows) for at in columns]
+        room = width - sum(numbers) - 2 * len(numbers)
+        if room >= _RULES:
+            break
+    lines: list[Line] = []
+    for number, row in enumerate(rows):
+        rules = row[0].split(" = ")
+        shown = next((n for n in range(len(rules), 0, -1) if len(_some(rules, n)) <= room), 1)
+        name = glyphs.say(_some(rules, shown))[: max(room, 0)].ljust(max(room, 0))
+        cells = [glyphs.say(row[at]).rjust(wide) for at, wide in zip(columns, numbers, strict=True)]
+        role: Role = "heading" if number == 0 else "scaled" if number == 1 else "text"
+        lines.append((("  ".join([name, *cells]), role),))
+    for text in table.below:
+        lines += [(), *wrapped(glyphs.say(text), width)]
+    return lines
+
+
+def _some(rules: Sequence[str], count: int) -> str:
+    more = len(rules) - count
+    return " = ".join(rules[:count]) + (f" + {more}" if more else "")

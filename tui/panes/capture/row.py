@@ -1,0 +1,147 @@
+"""One row of attention as bars, under the file's scale and another rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Name, Span, fitted
+from ...views.numbers import short
+from ...views.table import COLUMN_ROLES
+from .tokens import label
+
+if TYPE_CHECKING:
+    from ....core.diagnosis.heads.results import AttentionRow, RowColumn
+
+_VALUE = 6  # cells of a weight
+_FEWEST = 3  # keys that are shown before figures are left out
+_NAME = 8  # cells of the name of a key or figure, at least
+_LEAST = 8  # cells of a column
+_ROOMY = 14  # cells of a column from which figures have units
+
+
+def row_lines(
+    row: AttentionRow, key: int, tokens: Sequence[str] | None, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return a heading, a line for each of the keys with the largest weights, the other keys, and figures.
+
+    The first column is the file's scale, the second one the other rule; `key` has the cursor.
+    """
+    name, each = _widths(width, tokens, len(row.columns), row.keys[-1] if row.keys else 0)
+    roles: Sequence[Name] = COLUMN_ROLES[::-1]
+    head: list[Span] = [("key".ljust(name + 2), "dim")]
+    for column, role in zip(row.columns, roles, strict=False):
+        head.append((glyphs.say(f"× {short(column.multiplier, glyphs)}").ljust(each), role))
+    figures = _figures(row, name, each, roles, glyphs)
+    room = height - 1 - len(figures)
+    if room < _FEWEST:
+        figures = figures[: max(height - 1 - _FEWEST, 0)]
+        room = height - 1 - len(figures)
+    lines = [tuple(head), *_keys(row, key, tokens, max(room, 0), (name, each), roles, glyphs), *figures]
+    return [fitted(line, width) for line in lines[:height]]
+
+
+def threshold_words(row: AttentionRow, glyphs: Glyphs) -> str:
+    """Return the multiplier at which the row freezes, in words."""
+    own = row.columns[0]
+    if row.threshold is None or own.freezing_ratio is None:
+        return "never freezes" if row.visible > 1 else "sees one key"
+    number = short(row.threshold, glyphs)
+    frozen = own.freezing_ratio >= 1
+    return glyphs.say(f"this row unfreezes at × {number}" if frozen else f"this row freezes at × {number}")
+
+
+def key_at(
+    row: AttentionRow, key: int, tokens: Sequence[str] | None, width: int, height: int, y: int, glyphs: Glyphs
+) -> int | None:
+    """Return the key of a line of `row_lines`, if it is that of one."""
+    name, each = _widths(width, tokens, len(row.columns), row.keys[-1] if row.keys else 0)
+    figures = len(_figures(row, name, each, COLUMN_ROLES, glyphs))
+    room = height - 1 - figures
+    room = max(room if room >= _FEWEST else height - 1 - max(height - 1 - _FEWEST, 0), 0)
+    shown = _shown(row, key, room)
+    return shown[y - 1] if 1 <= y <= len(shown) else None
+
+
+def _widths(width: int, tokens: Sequence[str] | None, columns: int, last: int) -> tuple[int, int]:
+    """Return the cells of a key's name and of a column."""
+    name = max(min(12, width // 4), _NAME) if tokens is not None else max(len(str(last)), _NAME)
+    return name, max((width - name - 2) // max(columns, 1), _LEAST)
+
+
+def _shown(row: AttentionRow, key: int, room: int) -> list[int]:
+    """Return the keys with the largest weights under any rule, that of the cursor among them, in order."""
+    if len(row.keys) <= room:
+        return list(row.keys)
+    most = {k: max(column.weights[at] for column in row.columns) for at, k in enumerate(row.keys)}
+    best = sorted(row.keys, key=lambda k: (k != key, -most[k]))[: max(room - 1, 0)]
+    return sorted(best)
+
+
+def _keys(
+    row: AttentionRow,
+    key: int,
+    tokens: Sequence[str] | None,
+    room: int,
+    widths: tuple[int, int],
+    roles: Sequence[Name],
+    glyphs: Glyphs,
+) -> list[Line]:
+    """Return a line for each key shown, and one for the others."""
+    name, each = widths
+    shown = _shown(row, key, room)
+    places = {k: at for at, k in enumerate(row.keys)}
+    lines: list[Line] = []
+    for k in shown:
+        mark = glyphs.cursor if k == key else " "
+        first: Span = (mark + label(tokens, k, name, glyphs) + " ", "accent" if k == key else "label")
+        weights = [column.weights[places[k]] for column in row.columns]
+        lines.append((first, *_bars(weights, each, roles, glyphs)))
+    others = row.visible - len(shown)
+    if others > 0 and room:
+        rest = [max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0) for column in row.columns]
+        first = (f" {others} more".ljust(name + 2)[: name + 2], "dim")
+        lines.append((first, *_bars(rest, each, roles, glyphs)))
+    return lines
+
+
+def _all(column: RowColumn) -> float:
+    return sum(column.weights) + column.rest
+
+
+def _bars(weights: Sequence[float], each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Span]:
+    """Return a bar and its value for each column; a full bar is all of the weight."""
+    spans: list[Span] = []
+    for weight, role in zip(weights, roles, strict=False):
+        cells = each - _VALUE
+        steps = len(glyphs.lengths) - 1
+        parts = min(max(round(weight * cells * steps), int(weight >= 0.005)), cells * steps)
+        whole, rest = divmod(parts, steps)
+        bar = glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else "")
+        spans.append((bar.ljust(cells), role))
+        spans.append((f"{weight:.2f}".rjust(_VALUE - 1) + " ", "text"))
+    return spans
+
+
+def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], glyphs: Glyphs) -> list[Line]:
+    """Return the entropy, the gradient and the spread of the logits under each rule."""
+
+    def line(title: str, texts: Sequence[str]) -> Line:
+        cells: list[Span] = [(glyphs.say(title)[: name + 1].ljust(name + 2), "label")]
+        for text, role in zip(texts, roles, strict=False):
+            cells.append((glyphs.say(text)[:each].ljust(each), role))
+        return tuple(cells)
+
+    def jacobian(column: RowColumn) -> str:
+        return f" {short(column.jacobian, glyphs)}" if each >= _ROOMY else ""
+
+    columns, unit = row.columns, " nats" if each >= _ROOMY else ""
+    lines = [
+        line("entropy", [f"{short(column.entropy, glyphs)}{unit}" for column in columns]),
+        line("gradient", [f"{'dead' if column.dead else 'flows'}{jacobian(column)}" for column in columns]),
+        line("freezing", [short(column.freezing_ratio, glyphs) for column in columns]),
+    ]
+    if any(column.sink is not None for column in columns):
+        lines.append(line("sink", ["—" if column.sink is None else f"{column.sink:.2f}" for column in columns]))
+    return lines

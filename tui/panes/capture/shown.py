@@ -1,0 +1,143 @@
+"""The parts of the Capture pane, and which of them are on screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.geometry import Region, Size
+from textual.layout import Layout
+from textual.widget import Widget
+
+from ...views.bars import NARROW
+from ...widgets.results import Results
+from ..pane import Host, Pane
+from .arrangement import Arranged, PaneView, Part, arrangement
+from .parts import AttentionBars, AttentionMatrix, HeadList, ReplayList
+from .verdict_line import VerdictLine
+from .widget import HeadMapWidget
+
+_VIEWS: Mapping[Part, PaneView] = {
+    "list": "attention", "matrix": "attention", "row": "attention", "results": "statistics", "replay": "replay",
+}  # fmt: skip
+_NEXT: Mapping[PaneView, PaneView] = {"attention": "statistics", "statistics": "replay", "replay": "attention"}
+
+
+class ShownParts(Pane):
+    """A verdict over a map at the left and one of three views at the right; on narrow screens one part at a time."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.verdict = VerdictLine()
+        self.map = HeadMapWidget()
+        self.list = HeadList()
+        self.matrix = AttentionMatrix()
+        self.bars = AttentionBars()
+        self.results = Results(host.glyphs)
+        self.replay = ReplayList()
+        self.parts: Mapping[Part, Widget] = {
+            "verdict": self.verdict, "map": self.map, "list": self.list, "matrix": self.matrix, "row": self.bars,
+            "results": self.results, "replay": self.replay,
+        }  # fmt: skip
+        self.chosen: PaneView = "attention"  # the view
+        self.front: Part = "map"  # the part shown alone on narrow screens
+        self.problem = ""  # why the selected head cannot be shown
+        self._layout = _Arranged(self)
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
+
+    def compose(self) -> ComposeResult:
+        yield from self.parts.values()
+
+    def on_mount(self) -> None:
+        self.show_parts()
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether the screen is too narrow for two parts side by side."""
+        return self.size.width < NARROW
+
+    @property
+    def shown(self) -> PaneView:
+        """The view on screen."""
+        return "statistics" if self.problem else self.chosen
+
+    def arranged(self, size: Size) -> Mapping[Part, Region]:
+        """Return where the parts stand in this size."""
+        capture = self.map.capture
+        heads = max((layer.heads for layer in capture.layers), default=0) if capture is not None else 0
+        front: Part = "results" if self.problem and size.width < NARROW else self.front
+        return arrangement(size, self.shown, front, heads, self.verdict.draft is not None)
+
+    def show_parts(self) -> None:
+        """Display the parts of the view; on narrow screens all, because the focus brings one to the front."""
+        if not self.is_mounted:
+            return
+        focused = self.screen.focused
+        for part, view in _VIEWS.items():
+            widget = self.parts[part]
+            display = self.one_at_a_time or self.shown == view
+            if not display and focused is not None and widget in focused.ancestors_with_self:
+                self.focus()
+            widget.display = display
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.verdict.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
+        self.ask_view()
+
+    def bring(self, part: Part) -> None:
+        """Bring a part to the front of a narrow screen, or of a low one."""
+        if part != self.front:
+            self.front = part
+            self.chosen = _VIEWS.get(part, self.chosen)
+            self._arrange()
+
+    def on_resize(self) -> None:
+        self.show_parts()
+
+    def action_view(self) -> None:
+        if self.one_at_a_time:
+            if self.front == "results" and not self.results.next_view():
+                return
+            order: Sequence[Part] = ("map", "list", "matrix", "row", "results", "replay")
+            self.front = order[(order.index(self.front) + 1) % len(order)]
+            self.chosen = _VIEWS.get(self.front, "attention")
+            self.results.first_view()
+        elif self.chosen == "statistics" and not self.results.next_view():
+            return
+        else:
+            self.chosen = _NEXT[self.chosen]
+            self.results.first_view()
+            self.front = "map"
+        self.show_parts()
+
+    def set_problem(self, reason: str) -> None:
+        """Set why the selected head cannot be shown; the statistics, which say so, stand instead of it."""
+        if reason:
+            self.results.show_stale(reason)
+        if reason != self.problem:
+            self.problem = reason
+            self.show_parts()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        for part, widget in self.parts.items():
+            if part != "verdict" and widget in event.widget.ancestors_with_self:
+                self.bring(part)
+
+    def ask_view(self) -> None:
+        """Request what the view on screen needs."""
+
+
+class _Arranged(Arranged):
+    """Places the parts of the pane."""
+
+    def __init__(self, pane: ShownParts) -> None:
+        super().__init__(pane.parts)
+        self.pane = pane
+
+    def place(self, size: Size) -> Mapping[Part, Region]:
+        return self.pane.arranged(size)
