@@ -47,6 +47,9 @@ def test_heads_with_the_same_verdict_share_a_line(capsys: Captured) -> None:
 
 def test_queries_and_keys_alone_are_no_evidence(capsys: Captured) -> None:
     assert set(verdicts([SAMPLE, "--layer", "0"], capsys).values()) == {("no-evidence", None)}
+    table = printed(["diagnose", SAMPLE, "--layer", "0"], capsys)
+    assert "inspect FILE --rules all" in table.replace("\n", " ")
+    assert "--rules all" not in printed(["diagnose", WRONG, "--layer", "1"], capsys)
 
 
 def test_a_configuration_says_what_is_expected(tmp_path: Path, capsys: Captured) -> None:

@@ -10,7 +10,7 @@ _WORDS = {
     "question_mark": "?", "greater_than_sign": ">", "less_than_sign": "<", "left_square_bracket": "[",
     "right_square_bracket": "]", "left_parenthesis": "(", "right_parenthesis": ")",
     "left_curly_bracket": "{", "right_curly_bracket": "}",
-    "full_stop": ".", "comma": ",", "slash": "/", "plus": "+", "minus": "-",
+    "full_stop": ".", "comma": ",", "slash": "/", "plus": "+", "minus": "-", "equals_sign": "=",
     "pageup": "PgUp", "pagedown": "PgDn", "enter": "Enter", "escape": "Esc", "space": "Space", "home": "Home",
     "end": "End", "left": "←", "right": "→", "up": "↑", "down": "↓", "tab": "Tab", "backspace": "Backspace",
     "delete": "Del", "insert": "Ins",

@@ -163,6 +163,9 @@ def _table(capture: Capture, heads: Sequence[Diagnosed], output: Output) -> str:
         for text in explanation:
             for line in wrapped(glyphs.say(text), width - 4):
                 lines.append((("    ", "text"), *line))
+    if counts["no-evidence"]:
+        hint = "without evidence: `attn-tui inspect FILE --rules all` shows what every scale rule would do to a head"
+        lines += [(), *wrapped(glyphs.say(hint), width, "dim")]
     return printed([title_lines(words, width, glyphs), Text(), as_text(lines)], output)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ....core.diagnosis.comparing.results import STAGES, Comparison, heads_in_words
 from ....core.diagnosis.heads.reasons import severity
 from ....core.errors import InputError
 from .tokens import token
@@ -69,3 +70,15 @@ def layer_word(layers: Sequence[Layer], position: int) -> str:
         if [layer for layer in layers if word in (str(layer.index), layer.name)] == [chosen]:
             return word
     raise InputError("Two layers share this name and number; no command can select just one.")
+
+
+def change_words(comparison: Comparison, name: str) -> str:
+    """Return the first stage that differs from a baseline, and where."""
+    against = f"against {name}: "
+    if comparison.first is None:
+        return against + (comparison.missing[0] if comparison.missing else "nothing differs")
+    stage, heads = comparison.first
+    count = sum(each.first is not None for each in comparison.heads)
+    place = f"layer {heads[0].test_layer.index}, {heads_in_words([each.test_head for each in heads])}"
+    more = f"; {count} of {len(comparison.heads)} heads differ"
+    return f"{against}{STAGES[stage.name]} differs first, {place}: {stage.says}{more}"

@@ -10,10 +10,9 @@ from textual.binding import Binding, BindingType
 
 from ....core.captures.capture import Capture, HeadSubject, Meaning
 from ....core.diagnosis.heads.results import AttentionRow, Matrix
-from ....core.diagnosis.heads.summary import file_summary
 from ....core.errors import InputError, ParameterError
 from ....core.scales import SCALE_RULES
-from ....core.statistics.catalogue import STATISTIC, Statistic
+from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
@@ -21,9 +20,11 @@ from ...views.lines import Line
 from ...views.reproduce import in_shell
 from ...views.table import Contents
 from ..pane import Host
-from .finding import ORDERS, find, layer_word, ranked
-from .parts import AttentionBars, AttentionMatrix, HeadList
+from .finding import layer_word
+from .parts import AttentionBars, AttentionMatrix
 from .requests import (
+    ComparedHeads,
+    CompareHeads,
     HeadStatistics,
     MeasureHead,
     MeasureHeads,
@@ -34,8 +35,7 @@ from .requests import (
     ShowMatrix,
     ShowRow,
 )
-from .shown import ShownParts
-from .verdict_line import VerdictLine
+from .selecting import RankedHeads
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
@@ -44,14 +44,15 @@ if TYPE_CHECKING:
 _RULES = tuple(name for name in SCALE_RULES if name != "custom")
 
 
-class CapturePane(ShownParts):
+class CapturePane(RankedHeads):
     """All heads on a map and ranked; of the selected one its attention, its figures and every rule replayed."""
 
     NAME = "Capture"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "head"), ("↑↓", "layer"), ("n N", "of note"), ("/", "find"), ("m", "map"), ("s", "compare"),
-        ("v", "view"), ("?", "help"), ("q", "quit"), (">", "next pane"), ("Tab", "list, matrix"), ("+ -", "zoom"),
-        ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"), ("PgUp PgDn", "scroll"), (", .", "text"),
+        ("←→", "head"), ("n N", "of note"), ("v", "view"), ("?", "help"), ("q", "quit"), (">", "next pane"),
+        ("/", "find"), ("m", "map"), ("s", "scale"), ("b", "baseline"), ("↑↓", "layer"), ("Tab", "list, matrix"),
+        ("+ -", "zoom"), ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"), ("PgUp PgDn", "scroll"),
+        (", .", "text"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", show=False, id="capture.next_head"),
@@ -61,6 +62,7 @@ class CapturePane(ShownParts):
         Binding("n", "of_note(1)", "next head that is not healthy", show=False, id="capture.next_of_note"),
         Binding("N", "of_note(-1)", "previous head that is not healthy", show=False, id="capture.previous_of_note"),
         Binding("slash", "find", "find a head, a query or a token", show=False, id="capture.find"),
+        Binding("b", "baseline", "compare with another capture", show=False, id="capture.baseline"),
         Binding("m", "statistic(1)", "next statistic on the map", show=False, id="capture.next_statistic"),
         Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="capture.previous_statistic"),
         Binding("o", "order(1)", "next order of the list", show=False, id="capture.sort_next"),
@@ -81,10 +83,8 @@ class CapturePane(ShownParts):
     def __init__(
         self, host: Host, path: Path | None = None, axes: str | None = None, mask_true: Meaning | None = None
     ) -> None:
-        super().__init__(host)
-        self.file = OpenCapture(path, axes, mask_true)
+        super().__init__(host, OpenCapture(path, axes, mask_true))
         self.rule = "none"
-        self.order = 0  # of ORDERS
         self.measurement: Measurement[HeadSubject] | None = None
 
     def follow(self) -> None:
@@ -153,7 +153,8 @@ class CapturePane(ShownParts):
     @property
     def files_read(self) -> Sequence[Path]:
         capture = self.map.capture
-        return () if capture is None else capture.files
+        baseline = () if self.baseline is None else (self.baseline,)
+        return baseline if capture is None else (*capture.files, *baseline)
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
@@ -163,11 +164,11 @@ class CapturePane(ShownParts):
                 self.measurement = cast("Measurement[HeadSubject]", answer)
                 self.results.show(Contents(self.measurement.columns))
                 self.show_progress(None)
-                self._say()
+                self.say_verdict()
             case HeadStatistics():
                 self.map.learn(answer.heads, answer.explained, answer.rough)
-                self._rank()
-                self._say()
+                self.rank()
+                self.say_verdict()
             case Matrix():
                 self.matrix.show(answer)
             case AttentionRow():
@@ -177,6 +178,8 @@ class CapturePane(ShownParts):
             case ReplayTable():
                 if (answer.layer, answer.head) == self.map.cursor:
                     self.replay.show(answer)
+            case ComparedHeads():
+                self.learn_changes(answer)
             case Progress(fraction) if isinstance(request, MeasureHead):
                 self.results.show_stale("Computing this head.")
                 self.show_progress(fraction)
@@ -191,7 +194,10 @@ class CapturePane(ShownParts):
             self.results.show_stale(reason)
             self.show_progress(None)
             self.verdict.show(reason, role="alert")
-        if not isinstance(request, MeasureHead):
+        if isinstance(request, CompareHeads):
+            self.baseline = None
+            self.verdict.show(reason, role="alert")
+        elif not isinstance(request, MeasureHead):
             self.set_problem(reason)
 
     def _open(self, capture: Capture) -> None:
@@ -200,33 +206,12 @@ class CapturePane(ShownParts):
         self.matrix.text = 0
         self.host.show_status()
         self._measure()
-        self._rank()
-        self._say()
+        self.rank()
+        self.say_verdict()
         self.ask(RoughHeads(self.file))
         self.ask(MeasureHeads(self.file))
-
-    def _say(self) -> None:
-        """Show the verdict on the file."""
-        capture = self.map.capture
-        if capture is not None and not self.results.why_stale:
-            forms = file_summary(capture.layers, self.map.measured, self.map.verdicts)
-            wrong = any(each.is_wrong for each in self.map.verdicts.values())
-            self.verdict.show(*forms, role="alert" if wrong else "text")
-
-    def _rank(self) -> None:
-        """Sort the list of heads."""
-        capture = self.map.capture
-        if capture is None:
-            return
-        words, statistic = self.map.statistic.label, self.map.statistic
-        titles = "worst first", f"largest {words} first", f"smallest {words} first", "by layer"
-        places = ranked(self.map, ORDERS[self.order])
-        heads = [self.map.ranked_head(place) for place in places]
-        worst = ORDERS[self.order] in ("worst", "layer")
-        shown = STATISTIC["freezing_ratio"] if worst else statistic
-        self.places = places
-        at = places.index(self.map.cursor) if self.map.cursor in places else None
-        self.list.show(heads, titles[self.order], shown, at)
+        if self.baseline is not None:
+            self.ask(CompareHeads(self.file, self.baseline))
 
     @property
     def kept(self) -> tuple[str, Statistic, tuple[int, int]]:
@@ -235,16 +220,12 @@ class CapturePane(ShownParts):
     def put_back(self, kept: tuple[str, Statistic, tuple[int, int]]) -> None:
         self.rule, self.map.statistic, self.map.cursor = kept
         self.map.redraw()
-        self._rank()
+        self.rank()
 
     def on_head_map_widget_moved(self, event: HeadMapWidget.Moved) -> None:
         event.stop()
         self._measure()
-        self._rank()
-
-    def on_head_list_chosen(self, event: HeadList.Chosen) -> None:
-        event.stop()
-        self._go(self.places[event.number])
+        self.rank()
 
     def on_attention_matrix_moved(self, event: AttentionMatrix.Moved) -> None:
         event.stop()
@@ -255,57 +236,8 @@ class CapturePane(ShownParts):
         event.stop()
         self.matrix.choose(self.matrix.cursor[0], event.key)
 
-    def on_verdict_line_find(self, event: VerdictLine.Find) -> None:
-        event.stop()
-        capture = self.map.capture
-        if capture is None or not event.text:
-            self.verdict.close()
-            return
-        layer = capture.layers[self.map.cursor[0]]
-        found = find(event.text, capture.layers, layer, self.matrix.tokens, self.matrix.cursor[0])
-        if isinstance(found, str):
-            self.verdict.refuse(found)
-            return
-        self.verdict.close()
-        if isinstance(found, tuple):
-            self._go(found)
-        else:
-            self.matrix.choose(found, self.matrix.cursor[1])
-
-    def _go(self, place: tuple[int, int]) -> None:
-        self.map.move(place[0] - self.map.cursor[0], place[1] - self.map.cursor[1])
-
     def action_move(self, down: int, right: int) -> None:
         self.map.move(down, right)
-
-    def action_of_note(self, direction: int) -> None:
-        """Go to the next head of the list that is not healthy."""
-        noted = [place for place in self.places if self.map.is_of_note(place)]
-        if not noted:
-            self.host.say("Every head measured so far is healthy.")
-            return
-        after = [self.places.index(place) for place in noted]
-        at = self.places.index(self.map.cursor) if self.map.cursor in self.places else -1
-        if direction > 0:
-            chosen = next((n for n in after if n > at), after[0])
-        else:
-            chosen = next((n for n in reversed(after) if n < at), after[-1])
-        self._go(self.places[chosen])
-
-    def action_find(self) -> None:
-        if self.map.capture is not None:
-            self.verdict.find()
-
-    def action_statistic(self, direction: int) -> None:
-        choices = self.map.choices
-        at = choices.index(self.map.statistic) + direction if self.map.statistic in choices else 0
-        self.map.statistic = choices[at % len(choices)]
-        self.map.redraw()
-        self._rank()
-
-    def action_order(self, direction: int) -> None:
-        self.order = (self.order + direction) % len(ORDERS)
-        self._rank()
 
     def action_rule(self, direction: int) -> None:
         self.rule = _RULES[(_RULES.index(self.rule) + direction) % len(_RULES)]

@@ -15,6 +15,7 @@ from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Req
 if TYPE_CHECKING:
     from ....core.captures.capture import Meaning
     from ....core.captures.reader import CaptureFile
+    from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import Explained, Judged, Traits
     from ....core.export.formats import Format
     from ....core.statistics.measurement import Estimate
@@ -223,6 +224,46 @@ class ShowRow(Request):
         with suppress(InputError):  # the statistics of the head say why the rule has no multiplier
             rules.append(named_rule(self.rule, layer))
         yield attention_row(capture, layer, self.head, rules, self.text, self.query)
+
+
+@dataclass(frozen=True)
+class CompareHeads(Request):
+    """Compare every head with that of a baseline. Answered by ComparedHeads."""
+
+    PRIORITY: ClassVar[Priority] = Priority.VISIBLE
+    file: OpenCapture
+    baseline: Path
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.captures.files import CaptureError
+        from ....core.captures.reader import open_capture
+        from ....core.diagnosis.comparing.compare import compare_heads, plan
+
+        capture, told = self.file.opened(cache), time.monotonic()
+        reference = open_capture(self.baseline, self.file.axes, self.file.mask_true)
+        yield None
+        whole = plan(reference, capture)
+        found: list[HeadComparison] = []
+        for pair in whole.pairs:
+            with suppress(CaptureError):  # an unreadable head is marked on the map
+                found.append(compare_heads(reference, capture, pair))
+            if time.monotonic() - told > PROGRESS_INTERVAL:
+                told = time.monotonic()
+                yield ComparedHeads(self.baseline, tuple(found), whole.missing, False)
+                found = []
+            else:
+                yield None
+        yield ComparedHeads(self.baseline, tuple(found), whole.missing, True)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedHeads:
+    """More heads, compared with those of a baseline."""
+
+    baseline: Path
+    heads: tuple[HeadComparison, ...]
+    missing: tuple[str, ...]  # a sentence for what is in one file only
+    complete: bool
 
 
 @dataclass(frozen=True)

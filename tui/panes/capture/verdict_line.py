@@ -1,50 +1,57 @@
-"""The line on top of the Capture pane: the verdict on the file, or what is being looked for."""
+"""The line on top of the Capture pane: the verdict on the file, or a question to the user."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from textual import events
 from textual.message import Message
 
-from ...views.draft import Draft, edited
+from ...views.draft import LONGEST_PATH, Draft, edited
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...widgets.lines import LinesWidget
 
-_LONGEST = 80  # characters to look for
-_HINT = "a head (3/7), a query (12) or a token"
+Question: TypeAlias = Literal["find", "baseline"]
+
+# What is asked, and what is accepted.
+_ASKED: dict[Question, tuple[str, str]] = {
+    "find": ("/", "a head (3/7), a query (12) or a token"),
+    "baseline": ("baseline:", "a file to compare with; empty: none"),
+}
 
 
 class VerdictLine(LinesWidget):
-    """Shows a sentence; `find` makes it a field, whose text is posted when it is accepted."""
+    """Shows a sentence; `ask` makes it a field, whose text is posted when it is accepted."""
 
-    class Find(Message):
-        """This text is looked for."""
+    class Answered(Message):
+        """The answer to a question."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, question: Question, text: str) -> None:
             super().__init__()
-            self.text = text
+            self.question, self.text = question, text
 
     forms: Sequence[str] = ()
     role: Role = "text"
     draft: Draft | None = None  # what is being typed
-    objection = ""  # why it was not found
+    question: Question = "find"
+    objection = ""  # why the answer is refused
 
     def show(self, *forms: str, role: Role = "text") -> None:
         """Show the first of these forms of a sentence that fits; the last one is cut if none does."""
         self.forms, self.role = forms, role
         self.redraw()
 
-    def find(self) -> None:
-        """Ask what to look for."""
-        self.draft, self.objection = Draft.of(""), ""
+    def ask(self, question: Question, text: str = "") -> None:
+        """Ask a question; `text` is the answer to begin with."""
+        self.question, self.draft, self.objection = question, Draft.of(text), ""
         self.can_focus = True
         self.focus()
         self.refresh(layout=True)  # a low screen has no place for it otherwise
         self.redraw()
 
     def refuse(self, reason: str) -> None:
-        """Say why the text was not found."""
+        """Say why the answer is refused."""
         self.objection = reason
         self.redraw()
 
@@ -64,13 +71,14 @@ class VerdictLine(LinesWidget):
             shown = text if len(text) <= width - 1 else f"{text[: max(width - 2, 0)]}{sign}"
             return [fitted(((" ", "text"), (shown, self.role)), width)]
         before, after = self.draft.text[: self.draft.at], self.draft.text[self.draft.at :]
+        asked, hint = _ASKED[self.question]
         typed: list[Span] = [
-            (" / ", "key"),
+            (f" {asked} ", "key"),
             (before, "accent"),
             ((after or " ")[:1], "cursor"),
             (after[1:], "accent"),
         ]
-        why: Line = ((self.glyphs.say(self.objection), "alert"),) if self.objection else ((_HINT, "dim"),)
+        why: Line = ((self.glyphs.say(self.objection), "alert"),) if self.objection else ((hint, "dim"),)
         return [ends(tuple(typed), (*why, (" ", "text")), width)]
 
     def on_key(self, event: events.Key) -> None:
@@ -82,8 +90,8 @@ class VerdictLine(LinesWidget):
         if event.key in ("escape", "tab", "shift+tab", "up", "down"):
             self.close()
         elif event.key == "enter":
-            self.post_message(self.Find(self.draft.text.strip()))
-        elif event.is_printable and event.character and len(self.draft.text) < _LONGEST:
+            self.post_message(self.Answered(self.question, self.draft.text.strip()))
+        elif event.is_printable and event.character and len(self.draft.text) < LONGEST_PATH:
             self.draft, self.objection = self.draft.typed(event.character), ""
             self.redraw()
         elif (changed := edited(self.draft, event.key)) is not None:

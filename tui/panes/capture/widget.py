@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from textual import events
 from textual.message import Message
 
+from ....core.diagnosis.comparing.results import STAGES
 from ....core.diagnosis.heads.reasons import has_evidence
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
@@ -20,6 +21,7 @@ from .view import capture_lines
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
+    from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import Explained, Judged
 
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
@@ -28,6 +30,11 @@ RATIO = Statistic(
     "multiplier_ratio", "multiplier ÷ expected", "logits", "number", "m / m₀",
     "The multiplier that the file's weights, log-sum-exps or outputs show, over the expected one.",
     "docs/diagnose.md", "÷ expected",
+)  # fmt: skip
+CHANGE = Statistic(
+    "change", "change from the baseline", "attention", "number", "KL(baseline ‖ this)",
+    "How far the weights are from those of the baseline; of different texts, the change of entropy / ln n.",
+    "docs/diagnose.md", "change",
 )  # fmt: skip
 _FACTS = 7  # lines reserved for the facts
 
@@ -51,12 +58,13 @@ class HeadMapWidget(LinesWidget):
         self._top = 0  # first line shown of the facts
         self.measured: dict[Place, Mapping[str, Estimate] | None] = {}
         self.explained: dict[Place, Explained] = {}
+        self.compared: dict[Place, HeadComparison] = {}  # with a baseline
         self.rough: set[Place] = set()  # heads of which only a few rows were measured
 
     def open(self, capture: Capture) -> None:
         """Show another file; the cursor stays if its head exists."""
         self.capture = capture
-        for known in (self.measured, self.explained, self.rough):
+        for known in (self.measured, self.explained, self.rough, self.compared):
             known.clear()
         layer = min(self.cursor[0], len(capture.layers) - 1)
         self.cursor = (layer, min(self.cursor[1], capture.layers[layer].heads - 1))
@@ -84,9 +92,10 @@ class HeadMapWidget(LinesWidget):
 
     @property
     def choices(self) -> Sequence[Statistic]:
-        """What the map can show; the multiplier over the expected one if the file has evidence of it."""
+        """What the map can show; the multiplier if the file has evidence of it, the change if there is a baseline."""
         layers = self.capture.layers if self.capture is not None else ()
-        return (*ALWAYS, RATIO) if any(map(has_evidence, layers)) else ALWAYS
+        ratio = (RATIO,) if any(map(has_evidence, layers)) else ()
+        return (*ALWAYS, *ratio, *((CHANGE,) if self.compared else ()))
 
     @property
     def verdicts(self) -> Mapping[Place, Judged]:
@@ -98,6 +107,8 @@ class HeadMapWidget(LinesWidget):
         if self.statistic is RATIO:
             found = self.explained.get(place)
             return None if found is None or found.verdict is None else found.verdict.ratio
+        if self.statistic is CHANGE:
+            return self.compared[place].change if place in self.compared else None
         measured = self.measured[place]
         return None if measured is None else measured[self.statistic.name].value
 
@@ -111,9 +122,12 @@ class HeadMapWidget(LinesWidget):
         """Return a head for the list."""
         assert self.capture is not None
         measured, found = self.measured[place], self.explained.get(place)
-        if measured is not None and self.statistic is RATIO:
-            measured = {**measured, RATIO.name: Estimate(self.value(place), None)}
+        if measured is not None and self.statistic in (RATIO, CHANGE):
+            measured = {**measured, self.statistic.name: Estimate(self.value(place), None)}
         because = found.because if found is not None else ()
+        first = self.compared[place].first if place in self.compared else None
+        if first is not None:
+            because = (f"{STAGES[first.name]} differs: {first.says}", *because)
         index = self.capture.layers[place[0]].index
         return RankedHead(index, place[1], measured, because, place in self.rough)
 

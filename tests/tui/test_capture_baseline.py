@@ -1,0 +1,73 @@
+"""The Capture pane compares a file with a baseline."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.diagnosis.comparing.compare import compare
+from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.capture.widget import CHANGE
+from stage import Script, Stage, play, some_heads
+
+pytestmark = pytest.mark.slow
+
+
+def two_files(folder: Path) -> tuple[Path, Path]:
+    """A file and one in which head 1 has another scale and head 2 other queries."""
+    q, k = some_heads(heads=3, tokens=12, d_k=8), some_heads(heads=3, tokens=12, d_k=8, seed=1)
+    other = q.copy()
+    other[2] = some_heads(heads=1, tokens=12, d_k=8, seed=2)[0]
+    for name, queries in (("old", q), ("new", other)):
+        np.savez(folder / f"{name}.npz", q=queries, k=k, scale=0.35, tokens=[f"t{n}" for n in range(12)])
+    return folder / "old.npz", folder / "new.npz"
+
+
+def play_with(file: Path, script: Script) -> None:
+    play(script, size=(120, 40), first_pane="Capture", given={"path": file})
+
+
+async def opened(stage: Stage) -> CapturePane:
+    pane = await stage.head()
+    await stage.at_rest()
+    return pane
+
+
+def test_b_compares_with_a_file_and_an_empty_answer_ends_it(tmp_path: Path) -> None:
+    old, new = two_files(tmp_path)
+
+    async def script(stage: Stage) -> None:
+        pane = await opened(stage)
+        await stage.press("b", *str(old), "enter")
+        await stage.at_rest()
+        found = compare(open_capture(old), open_capture(new))
+        assert {place: each.change for place, each in pane.map.compared.items()} == {
+            (each.test_layer.position, each.test_head): each.change for each in found.heads
+        }
+        assert pane.map.statistic is CHANGE
+        assert pane.places[0] == (0, 2)
+        assert pane.list.heads[0].because[0].startswith("q·kᵀ differs: ")
+        assert "against old.npz: q·kᵀ differs first, layer 0, head 2" in stage.lines[1]
+        assert "change from the baseline" in stage.text
+        assert old in pane.files_read
+        await stage.press("b", *["backspace"] * len(str(old)), "enter")
+        await stage.at_rest()
+        assert not pane.map.compared
+        assert pane.map.statistic is not CHANGE
+        assert "against" not in stage.lines[1]
+
+    play_with(new, script)
+
+
+def test_a_baseline_that_cannot_be_read_is_explained_and_the_file_stays(tmp_path: Path) -> None:
+    _, new = two_files(tmp_path)
+
+    async def script(stage: Stage) -> None:
+        pane = await opened(stage)
+        await stage.press("b", *"/nowhere.npz", "enter")
+        await stage.at_rest()
+        assert "/nowhere.npz" in stage.lines[1]
+        assert pane.baseline is None
+        assert pane.bars.region.area
+
+    play_with(new, script)

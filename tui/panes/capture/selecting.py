@@ -1,0 +1,146 @@
+"""Which head of the Capture pane is selected: by the list, by what is of note, and by what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ....core.diagnosis.comparing.results import Comparison
+from ....core.diagnosis.heads.summary import file_summary
+from ....core.statistics.catalogue import STATISTIC
+from ..pane import Host
+from .finding import ORDERS, change_words, find, ranked
+from .parts import HeadList
+from .requests import ComparedHeads, CompareHeads, OpenCapture
+from .shown import ShownParts
+from .verdict_line import VerdictLine
+from .widget import CHANGE
+
+
+class RankedHeads(ShownParts):
+    """Ranks the heads of a file, finds them, compares them with a baseline, and says what is known of the file."""
+
+    def __init__(self, host: Host, file: OpenCapture) -> None:
+        super().__init__(host)
+        self.file = file
+        self.order = 0  # of ORDERS
+        self.places: Sequence[tuple[int, int]] = ()  # of the heads of the list
+        self.baseline: Path | None = None  # a file that this one is compared with
+        self.missing: tuple[str, ...] = ()  # what is in one of the two only
+
+    def rank(self) -> None:
+        """Sort the list of heads."""
+        capture = self.map.capture
+        if capture is None:
+            return
+        words, statistic = self.map.statistic.label, self.map.statistic
+        titles = "worst first", f"largest {words} first", f"smallest {words} first", "by layer"
+        places = ranked(self.map, ORDERS[self.order])
+        heads = [self.map.ranked_head(place) for place in places]
+        worst = ORDERS[self.order] in ("worst", "layer")
+        shown = STATISTIC["freezing_ratio"] if worst else statistic
+        self.places = places
+        at = places.index(self.map.cursor) if self.map.cursor in places else None
+        self.list.show(heads, titles[self.order], shown, at)
+
+    def say_verdict(self) -> None:
+        """Show the verdict on the file."""
+        capture = self.map.capture
+        if capture is not None and not self.results.why_stale:
+            forms = file_summary(capture.layers, self.map.measured, self.map.verdicts)
+            if self.baseline is not None and self.map.compared:
+                found = Comparison(
+                    tuple(self.map.compared[each] for each in sorted(self.map.compared)), self.missing, ()
+                )
+                self.verdict.show(change_words(found, self.baseline.name), role="alert" if found.differs else "text")
+                return
+            wrong = any(each.is_wrong for each in self.map.verdicts.values())
+            self.verdict.show(*forms, role="alert" if wrong else "text")
+
+    def learn_changes(self, answer: ComparedHeads) -> None:
+        """Show how more heads differ from the baseline; the map and list turn to that with the first ones."""
+        if answer.baseline != self.baseline:
+            return
+        first = not self.map.compared
+        self.map.compared.update({(each.test_layer.position, each.test_head): each for each in answer.heads})
+        self.missing = answer.missing
+        if first and self.map.compared:
+            self.map.statistic, self.order = CHANGE, ORDERS.index("largest")
+        self.map.redraw()
+        self.rank()
+        self.say_verdict()
+
+    def on_head_list_chosen(self, event: HeadList.Chosen) -> None:
+        event.stop()
+        self.go(self.places[event.number])
+
+    def on_verdict_line_answered(self, event: VerdictLine.Answered) -> None:
+        event.stop()
+        if event.question == "baseline":
+            self.verdict.close()
+            self._compare_with(Path(event.text).expanduser() if event.text else None)
+            return
+        capture = self.map.capture
+        if capture is None or not event.text:
+            self.verdict.close()
+            return
+        layer = capture.layers[self.map.cursor[0]]
+        found = find(event.text, capture.layers, layer, self.matrix.tokens, self.matrix.cursor[0])
+        if isinstance(found, str):
+            self.verdict.refuse(found)
+            return
+        self.verdict.close()
+        if isinstance(found, tuple):
+            self.go(found)
+        else:
+            self.matrix.choose(found, self.matrix.cursor[1])
+
+    def _compare_with(self, baseline: Path | None) -> None:
+        """Compare with another file, or with none."""
+        self.baseline = baseline
+        self.map.compared.clear()
+        if self.map.statistic is CHANGE:
+            self.map.statistic, self.order = STATISTIC["freezing_ratio"], 0
+        if baseline is None:
+            self.host.engine.withdraw(CompareHeads)
+        else:
+            self.ask(CompareHeads(self.file, baseline))
+        self.map.redraw()
+        self.rank()
+        self.say_verdict()
+
+    def go(self, place: tuple[int, int]) -> None:
+        self.map.move(place[0] - self.map.cursor[0], place[1] - self.map.cursor[1])
+
+    def action_of_note(self, direction: int) -> None:
+        """Go to the next head of the list that is not healthy."""
+        noted = [place for place in self.places if self.map.is_of_note(place)]
+        if not noted:
+            self.host.say("Every head measured so far is healthy.")
+            return
+        after = [self.places.index(place) for place in noted]
+        at = self.places.index(self.map.cursor) if self.map.cursor in self.places else -1
+        if direction > 0:
+            chosen = next((n for n in after if n > at), after[0])
+        else:
+            chosen = next((n for n in reversed(after) if n < at), after[-1])
+        self.go(self.places[chosen])
+
+    def action_find(self) -> None:
+        if self.map.capture is not None:
+            self.verdict.ask("find")
+
+    def action_baseline(self) -> None:
+        if self.map.capture is not None:
+            self.verdict.ask("baseline", "" if self.baseline is None else str(self.baseline))
+
+    def action_statistic(self, direction: int) -> None:
+        choices = self.map.choices
+        at = choices.index(self.map.statistic) + direction if self.map.statistic in choices else 0
+        self.map.statistic = choices[at % len(choices)]
+        self.map.redraw()
+        self.rank()
+
+    def action_order(self, direction: int) -> None:
+        self.order = (self.order + direction) % len(ORDERS)
+        self.rank()
