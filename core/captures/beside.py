@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from .capture import Meaning
 from .files import CaptureError, plain, quoted
-from .masks import Sizes, mask_note, mask_shape
+from .masks import Sizes, mask_note, mask_shape, query_mask
 from .metadata import LayerMetadata
-from .naming import EVIDENCE, Found, Pair
-from .stored import FLOATS, Stored
+from .naming import Pair
+from .roles import EVIDENCE, MASKS, Found, meaning_of
+from .stored import FLOATS, Said, Stored, said
 
 _RESULTS = re.compile(
     r"score|prob|weight|pattern|attn|attention|logit|value|out|context|hidden|proj|norm|hook_|^[vozVOZ]$|^[QK]cur$|query|key",
@@ -28,6 +29,7 @@ class Masking:
     array: Stored
     meaning: Meaning | None
     sure: bool = True  # whether the file or the user says so
+    of_queries: bool = False  # whether it tells which queries count, and not which keys they see
 
 
 def masks_of(
@@ -40,10 +42,10 @@ def masks_of(
 ) -> tuple[tuple[Masking, ...], set[str], list[str]]:
     """Return the layer's masks, the names of tensors that are masks, and notes.
 
-    The mask is the one named in the metadata, the one beside the layer's tensors, or the shared one; a mask of
-    padding keys is applied in addition.
+    The mask is the one named in the metadata, the one beside the layer's tensors, or the shared one; masks of the
+    other roles are applied in addition.
     """
-    names = {role: found.roles[role] for role in ("mask", "padding") if role in found.roles}
+    names = {role: found.roles[role] for role in MASKS if role in found.roles}
     if metadata.unmasked:
         return (), {*names.values()}, []
     if metadata.mask is not None and metadata.mask not in arrays:
@@ -52,10 +54,10 @@ def masks_of(
         )
     used, notes, masks = {*names.values()}, list[str](), list[Masking]()
     shared = found.shared
-    if metadata.mask is not None:
-        names = {"mask": metadata.mask}
+    if metadata.mask is not None and metadata.mask not in names.values():
+        names["mask"] = metadata.mask
         used.add(metadata.mask)
-        shared = frozenset[str]()
+        shared -= {"mask"}
     for role, name in names.items():
         if role in shared:
             notes.append(f"{quoted(name)} is used as the mask of every layer without its own")
@@ -63,71 +65,107 @@ def masks_of(
         if mask.format is None or (mask.format.kind not in "biuf" and mask.dtype not in FLOATS):
             raise CaptureError(f"{mask.where} holds {plain(mask.dtype)}; must be bool, integer or floating-point")
         mask.require_modest()
+        told = mask_true or metadata.mask_true
+        meaning = told or meaning_of(pair.word(name), mask.dtype in FLOATS)
+        if told is None and meaning == "hidden":
+            notes.append(f"{quoted(name)}: True is taken as hidden, as in nn.MultiheadAttention; see --mask-true")
+        of_queries = role == "query_mask"
+        masks.append(Masking(mask, meaning, meaning is None or told is not None, of_queries))
+        if of_queries:
+            query_mask(mask, sizes, "rows" in found.roles or metadata.rows is not None)
+            continue
         shape = mask_shape(mask, sizes)
         if shape[0] * shape[2] * shape[3] > LARGEST:
             raise CaptureError(f"{mask.where} is too large; must have at most {LARGEST} numbers per head")
         note = mask_note(mask, sizes)
         notes += [] if note is None else [note]
-        meaning: Meaning | None = mask_true or metadata.mask_true
-        if meaning is None and role == "padding" and mask.dtype not in FLOATS:
-            meaning = "hidden"
-            notes.append(f"{quoted(name)}: True is taken as hidden, as in nn.MultiheadAttention; see --mask-true")
-        elif meaning is None and name.rpartition(".")[2].partition("-")[0] != "attn_mask":
-            meaning = "visible"
-        masks.append(Masking(mask, meaning, meaning is None or (mask_true or metadata.mask_true) is not None))
     return tuple(masks), used, notes
 
 
+def hides_padding(masks: Iterable[Masking], sizes: Sizes, causal: Stored | None) -> bool:
+    """Return whether a mask may tell the padding of each text; one of `causal` attention alone does not."""
+    return any(
+        not each.of_queries and each.array != causal and (sizes[0] == 1 or mask_shape(each.array, sizes)[0] > 1)
+        for each in masks
+    )
+
+
 def roles_of(
-    found: Found, arrays: Mapping[str, Stored], sizes: Sizes, metadata: LayerMetadata
-) -> tuple[dict[str, Stored], str]:
-    """Return the tensors of a layer that are understood, by role, and why it is refused for others; or empty."""
-    batch, heads, queries, _ = sizes
+    pair: Pair, found: Found, arrays: Mapping[str, Stored], sizes: Sizes, metadata: LayerMetadata
+) -> tuple[dict[str, Stored], str, list[str]]:
+    """Return the arrays of a layer that are understood, by role; why it is refused for others, or empty; and notes.
+
+    Numbers of the metadata count as arrays.
+    """
+    there = {role: arrays[name] for role, name in found.roles.items() if role not in (*MASKS, *EVIDENCE)}
+    refusal, notes = "", list[str]()
+    if "bias" in there and pair.word(there["bias"].name) == "alibi" and _is_of_heads(there["bias"], sizes):
+        there["slopes"] = there.pop("bias")
+        if "slopes" in found.roles:
+            refusal = f"{quoted(found.roles['slopes'])} and 'alibi' both hold slopes; keep one of them"
+    for role, values in (("sinks", metadata.sinks), ("slopes", metadata.slopes), ("rows", metadata.rows)):
+        if values is not None:
+            name = {"slopes": "alibi_slopes"}.get(role, role)
+            if role in there:
+                refusal = f"{there[role].what} and the metadata both give {role}; keep one of them"
+            there[role] = said(arrays[pair.q].path, name, values)
     understood: dict[str, Stored] = {}
-    refusal = ""
-    for role, name in found.roles.items():
-        if role in ("mask", "padding"):
-            continue
-        array, fault = arrays[name], ""
-        count = math.prod(array.shape)
-        floats = array.dtype in FLOATS
-        per_head = count == heads and max(array.shape, default=1) == heads
+    for role, array in there.items():
         try:
             array.require_modest()
-            if role == "rows":
-                whole = array.format is not None and array.format.kind in "iu"
-                if not whole or array.shape != (queries,):
-                    fault = f"must be {queries} whole numbers, the position of each query"
-            elif not floats:
-                fault = "must hold floating-point numbers"
-            elif role == "bias":
-                shape = mask_shape(array, _bias_sizes(array, sizes, "rows" in found.roles), heads_first=True)
-                if shape[0] * shape[2] * shape[3] > LARGEST:
-                    fault = f"must have at most {LARGEST} numbers per head"
-            elif role in ("slopes", "sinks") and not per_head:
-                fault = f"must hold a number for each of {heads} heads"
-            elif role == "scales" and scales_shape(array.shape, heads, queries) is None:
-                fault = f"must be [heads], [queries] or [heads, queries], here {heads} and {queries}"
-            elif role == "scales" and (metadata.scale is not None or metadata.head_scales is not None):
-                fault = "and the metadata both give the scale; keep one of them"
+            fault = _fault(role, array, sizes, "rows" in there, metadata)
         except CaptureError as error:
             fault = str(error).removeprefix(array.where).strip()
-        if not fault and role in EVIDENCE:
-            wanted = {"lse": (batch, heads, queries), "weights": sizes}.get(role)
-            if wanted is not None and math.prod(wanted) != count:
-                continue
         if not fault:
             understood[role] = array
-        elif role not in EVIDENCE:
-            refusal = refusal or f"tensor {quoted(name)} of shape {array.shown} {fault}"
+            note = scales_note(array, sizes) if role == "scales" else None
+            notes += [] if note is None else [note]
+        else:
+            refusal = refusal or f"{array.what} of shape {array.shown} {fault}"
     if metadata.head_scales is not None:
         if metadata.scale is not None:
             refusal = refusal or "the metadata has both scale and head_scales; keep one of them"
-        elif len(metadata.head_scales) != heads:
-            refusal = refusal or f"metadata head_scales has {len(metadata.head_scales)} numbers for {heads} heads"
-    if metadata.window is not None and metadata.chunk is not None:
-        refusal = refusal or "the metadata has both window and chunk; keep one of them"
-    return understood, refusal
+        elif len(metadata.head_scales) != sizes[1]:
+            refusal = refusal or f"metadata head_scales has {len(metadata.head_scales)} numbers for {sizes[1]} heads"
+    return understood, refusal, notes
+
+
+def _fault(role: str, array: Stored, sizes: Sizes, sampled: bool, metadata: LayerMetadata) -> str:
+    """Return what is wrong with an array of a role, or empty; raise CaptureError for a shape that does not fit."""
+    _, heads, queries, _ = sizes
+    if role == "rows":
+        whole = array.format is not None and array.format.kind in "iu"
+        return (
+            ""
+            if whole and array.shape == (queries,)
+            else f"must be {queries} whole numbers, the position of each query"
+        )
+    if role in ("slopes", "sinks") and isinstance(array, Said):
+        return "" if array.shape == (heads,) else f"must hold a number for each of {heads} heads"
+    if array.dtype not in FLOATS:
+        return "must hold floating-point numbers"
+    if role == "bias":
+        shape = mask_shape(array, _bias_sizes(array, sizes, sampled), heads_first=True)
+        return f"must have at most {LARGEST} numbers per head" if shape[0] * shape[2] * shape[3] > LARGEST else ""
+    if role in ("slopes", "sinks"):
+        return "" if _is_of_heads(array, sizes) else f"must hold a number for each of {heads} heads"
+    if role != "scales":
+        return ""
+    if array.fortran and len(array.shape) > 1:
+        return "is in Fortran order; save it in C order"
+    if scales_shape(array.shape, sizes) is None:
+        return (
+            "must be [heads], [queries], [heads, queries] or [batch, heads, queries, 1], here "
+            f"{heads} heads, {queries} queries and {sizes[0]} texts; axes may be 1"
+        )
+    if metadata.scale is not None or metadata.head_scales is not None:
+        return "and the metadata both give the scale; keep one of them"
+    return ""
+
+
+def _is_of_heads(array: Stored, sizes: Sizes) -> bool:
+    """Return whether an array has one number for each head."""
+    return math.prod(array.shape) == sizes[1] == max(array.shape, default=1)
 
 
 def _bias_sizes(bias: Stored, sizes: Sizes, sampled: bool) -> Sizes:
@@ -154,18 +192,29 @@ def shaped_like_scores_or_heads(pair: Pair, unused: Iterable[Stored], sizes: Siz
     return ""
 
 
-def scales_shape(shape: tuple[int, ...], heads: int, queries: int) -> tuple[int, int] | None:
-    """Return the shape of a tensor of multipliers as (heads or 1, queries or 1); None if it fits neither or both."""
-    long = tuple(length for length in shape if length != 1)
-    if len(long) > 2:
+def scales_shape(shape: tuple[int, ...], sizes: Sizes) -> tuple[int, int, int] | None:
+    """Return the shape of multipliers as (batch or 1, heads or 1, queries or 1); None if it cannot be told."""
+    fits = _scales_shapes(shape, sizes)
+    unclear = len(shape) == 1 and sizes[1] == sizes[2] == shape[0] > 1
+    return fits[0] if fits and not unclear else None
+
+
+def scales_note(array: Stored, sizes: Sizes) -> str | None:
+    """Return a note if the axes of multipliers are ambiguous."""
+    fits = _scales_shapes(array.shape, sizes)
+    if len(fits) < 2:
         return None
-    if not long:
-        return 1, 1
-    if len(long) == 2:
-        return (heads, queries) if long == (heads, queries) else None
-    if long[0] == heads == queries:
-        # [heads, 1] and [heads, 1, 1] can only be of heads, and [1, queries] only of queries.
-        if len(shape) > 1 and shape[-1] == 1:
-            return heads, 1
-        return (1, queries) if len(shape) > 1 else None
-    return (heads, 1) if long[0] == heads else (1, queries) if long[0] == queries else None
+    axes = [axis for axis, length in zip(("batch", "heads", "queries"), fits[0], strict=True) if length > 1]
+    return f"{quoted(array.name)}: axes assumed to be [{', '.join(axes)}]; [batch, heads, queries, 1] is unambiguous"
+
+
+def _scales_shapes(shape: tuple[int, ...], sizes: Sizes) -> list[tuple[int, int, int]]:
+    """Return the meanings of the shape, (batch or 1, heads or 1, queries or 1), the most common first."""
+    lengths = dict(zip("bhq", sizes, strict=False)) | {"1": 1}
+    orders = {0: [""], 1: ["h", "q", "b"], 2: ["hq", "bq", "bh", "q1"], 3: ["bhq", "hq1"], 4: ["bhq1"]}
+    found: dict[tuple[int, int, int], None] = {}
+    for order in orders.get(len(shape), [])[:: -1 if shape[-1:] == (1,) and len(shape) == 3 else 1]:
+        if all(length in (1, lengths[axis]) for axis, length in zip(order, shape, strict=True)):
+            own = dict(zip(order, shape, strict=True))
+            found[own.get("b", 1), own.get("h", 1), own.get("q", 1)] = None
+    return list(found)

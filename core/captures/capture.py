@@ -37,6 +37,7 @@ class Layer:
     sinks: str | None = None  # the name of the tensor of sink logits
     scales: str | None = None  # the name of the tensor of multipliers
     rows: str | None = None  # the name of the tensor of the queries' positions, if not all queries are stored
+    alignment: Literal["top_left", "bottom_right"] = "top_left"  # of queries and keys, where `rows` do not tell
     evidence: tuple[str, ...] = ()  # of v, o, lse and weights, those that the file has
     scores: str | None = None  # the number format of what entered softmax
     context_factor: float | None = None  # how many times longer the context was made, from the model's configuration

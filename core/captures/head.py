@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
-from .beside import scales_shape
+from .beside import Masking, scales_shape
 from .capture import Capture, Layer, Meaning
-from .files import CaptureError, Identity, NotFiniteError, opened, plain, quoted
+from .files import CaptureError, Identity, NotFiniteError, opened, plain
 from .layers import StoredLayer
 from .layout import Located
-from .masks import Bias, Slope, Visibility, read_mask
+from .masks import Bias, Slope, Visibility, query_mask, read_mask
 from .stored import AnyArray, AtHand, Stored
 
 T = TypeVar("T")
@@ -46,7 +46,8 @@ class Head:
     positions: npt.NDArray[np.int64]  # [queries] of the queries, among the keys
     biases: tuple[Bias | Slope, ...] = ()  # added to the logits after the soft-cap
     sink: float | None = None  # the logit of no key
-    scale: float | FloatArray | None = None  # the file's multiplier of q·k as stored, or that of each query
+    # The file's multiplier of q·k as stored, or those of texts and queries, [batch or 1, queries or 1].
+    scale: float | FloatArray | None = None
 
 
 def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
@@ -63,11 +64,11 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     k = _vectors(capture, stored.k, head, layer.heads)
     wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
     positions = _positions(capture, stored)
-    mask, biases = _mask_and_biases(capture, stored, head, positions)
+    mask, left_out, biases = _mask_and_biases(capture, stored, head, positions)
     return Head(
         _finite(q, wide, stored.q[0].array, layer, head),
         _finite(k, wide, stored.k[0].array, layer, head),
-        _visibility(layer, positions, mask),
+        _visibility(layer, positions, mask, left_out),
         positions,
         biases,
         _of_head(capture, stored, "sinks", head),
@@ -75,39 +76,28 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     )
 
 
-def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> FloatArray | None:
-    """Return v, o, lse or weights of one head; None if the file does not have it.
+def read_evidence(
+    capture: CaptureFile, layer: Layer, head: int, role: str, counted: BoolArray | None = None
+) -> FloatArray | None:
+    """Return v, o, lse or weights of one head in float64; None if the file does not have it.
 
     v is [batch, keys, d_v], o is [batch, queries, d_v], lse is [batch, queries], weights are [batch, queries, keys].
-    Raise CaptureError if their shapes do not fit.
+    Raise NotFiniteError if they hold NaN or infinity in rows, [batch, queries], that are `counted`, by default in
+    any row.
     """
-    stored = capture.stored[layer.position]
-    array = stored.roles.get(role)
-    if array is None:
+    located = capture.stored[layer.position].evidence.get(role)
+    if located is None:
         return None
-    heads = layer.kv_heads if role == "v" else layer.heads
-    index = head // (layer.heads // heads)
-    tokens = layer.keys if role == "v" else layer.queries
-    size = math.prod(array.shape)
-    width = size // (layer.batch * heads * tokens)
-    shape = (layer.batch, heads, tokens, *(() if role == "lse" else (width,)))
-    axes = stored.k[0] if role == "v" else stored.q[0]
-    if math.prod(shape) != size or (role == "weights" and width != layer.keys):
-        raise CaptureError(f"{array.where} has shape {array.shown}; must be {list(shape)}")
-    if role in ("v", "o") and len(array.shape) == len(axes.axes) and not array.fortran:
-        named = Located(array, axes.axes, array.shape)
-        if (named.size("batch"), named.size("head"), named.size("token")) != shape[:3]:
-            raise CaptureError(
-                f"{array.where} has shape {array.shown}; must have the axes of {quoted(axes.array.name)}"
-            )
-        return _read(capture, array, lambda stream: named.read_head(stream, index, capture.at_hand)).astype(
-            np.float64
-        )
-    if array.fortran:
-        raise CaptureError(f"{array.where} is in Fortran order; save it in C order")
-    return _read(capture, array, lambda stream: array.read(stream, shape, 1, index, capture.at_hand)).astype(
+    index = head // (layer.heads // located.size("head"))
+    values = _read(capture, located.array, lambda stream: located.read_head(stream, index, capture.at_hand)).astype(
         np.float64
     )
+    finite = np.isfinite(values)
+    if counted is not None and role != "v":
+        finite |= ~counted[..., np.newaxis]
+    if not finite.all():
+        raise _not_finite(located.array, layer, head, finite)
+    return values[..., 0] if role == "lse" else values
 
 
 def _read(capture: CaptureFile, array: Stored, read: Callable[[BinaryIO], T]) -> T:
@@ -133,7 +123,7 @@ def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int6
     """Return the position of each query among the keys; raise CaptureError if there is no such key."""
     layer, rows = stored.layer, stored.roles.get("rows")
     if rows is None:
-        first = layer.keys - layer.queries if layer.causal == "bottom_right" else 0
+        first = layer.keys - layer.queries if layer.alignment == "bottom_right" else 0
         return first + np.arange(layer.queries)
     positions = _read(capture, rows, lambda stream: rows.read(stream, rows.shape)).astype(np.int64)
     if positions.min() < 0 or positions.max() >= layer.keys:
@@ -148,25 +138,26 @@ def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) ->
         return None
     values = _read(capture, array, lambda stream: array.read(stream, (math.prod(array.shape),)))
     value = float(values[head])
-    if not math.isfinite(value):
-        raise CaptureError(f"{array.where}: head {head} has {value}; must be a finite number")
+    if not math.isfinite(value) or (role == "slopes" and value < 0):
+        accepted = "a number from 0 up" if role == "slopes" else "a finite number"
+        raise CaptureError(f"{array.where}: head {head} has {value:g}; must be {accepted}")
     return value
 
 
 def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | FloatArray | None:
-    """Return the file's multiplier of q·k as stored, for the head or for each of its queries."""
+    """Return the file's multiplier of q·k as stored, for the head, or for each of its texts and queries."""
     layer, array = stored.layer, stored.roles.get("scales")
     if layer.head_scales is not None:
         return layer.head_scales[head]
     if array is None:
         return layer.scale
-    shape = scales_shape(array.shape, layer.heads, layer.queries)
+    shape = scales_shape(array.shape, layer.sizes)
     assert shape is not None, "a layer without such a shape is refused"
     values = _read(capture, array, lambda stream: array.read(stream, array.shape)).reshape(shape).astype(np.float64)
-    own = values[head if shape[0] > 1 else 0]
+    own = values[:, head if shape[1] > 1 else 0]
     if not (np.isfinite(own) & (own > 0)).all():
         raise CaptureError(f"{array.where}: head {head} has a scale that is not a positive number")
-    return float(own[0]) if own.size == 1 else own
+    return float(own[0, 0]) if own.size == 1 else own
 
 
 def _finite(
@@ -177,23 +168,32 @@ def _finite(
         numbers = np.ascontiguousarray(values, dtype=wide)
     finite = np.isfinite(numbers)
     if not finite.all():
-        bad = int(numbers.size - np.count_nonzero(finite))
-        raise NotFiniteError(
-            f"{array.where}: layer {layer.index}, head {head} has {bad} of {numbers.size} values that are NaN or "
-            "infinite; all must be finite"
-        )
+        raise _not_finite(array, layer, head, finite)
     return numbers
+
+
+def _not_finite(array: Stored, layer: Layer, head: int, finite: BoolArray) -> NotFiniteError:
+    bad = int(finite.size - np.count_nonzero(finite))
+    return NotFiniteError(
+        f"{array.where}: layer {layer.index}, head {head} has {bad} of {finite.size} values that are NaN or "
+        "infinite; all must be finite"
+    )
 
 
 def _mask_and_biases(
     capture: CaptureFile, stored: StoredLayer, head: int, positions: npt.NDArray[np.int64]
-) -> tuple[BoolArray | None, tuple[Bias | Slope, ...]]:
-    """Return the keys that masks and lengths let queries see, and what is added to the logits."""
+) -> tuple[BoolArray | None, BoolArray | None, tuple[Bias | Slope, ...]]:
+    """Return the keys that masks and lengths let queries see, queries that do not count, and what logits gain."""
     layer = stored.layer
     mask: BoolArray | None = None
+    left_out: BoolArray | None = None
+    for each in stored.masks:
+        if each.of_queries:
+            out = _left_out(capture, each, layer, positions)
+            left_out = out if left_out is None else left_out | out
     biases: list[Bias | Slope] = []
     arrays: list[tuple[Stored, Meaning | None, bool, bool]] = [
-        (each.array, each.meaning, False, each.sure) for each in stored.masks
+        (each.array, each.meaning, False, each.sure) for each in stored.masks if not each.of_queries
     ]
     if "bias" in stored.roles:
         arrays.append((stored.roles["bias"], "visible", True, True))
@@ -216,15 +216,33 @@ def _mask_and_biases(
         if added is not None:
             biases.append(Bias(added))
     if stored.lengths is not None:
-        mask = np.arange(layer.keys) < np.array(stored.lengths)[:, np.newaxis, np.newaxis]
+        own = np.arange(layer.keys) < np.array(stored.lengths)[:, np.newaxis, np.newaxis]
+        mask = own if mask is None else mask & own
     slope = _of_head(capture, stored, "slopes", head)
     if slope is not None:
         biases.append(Slope(slope, positions, layer.keys))
-    return mask, tuple(biases)
+    return mask, left_out, tuple(biases)
 
 
-def _visibility(layer: Layer, positions: npt.NDArray[np.int64], mask: BoolArray | None) -> Visibility | None:
-    """Combine a mask, a causal mask, a window and chunks; None if they hide nothing."""
+def _left_out(capture: CaptureFile, masking: Masking, layer: Layer, positions: npt.NDArray[np.int64]) -> BoolArray:
+    """Return the queries, [batch or 1, queries], that a mask of queries leaves out."""
+    array, count = query_mask(masking.array, layer.sizes, layer.rows is not None)
+    sizes = (layer.batch, 1, 1, count)
+    visible, added = _read(
+        capture,
+        array,
+        lambda stream: read_mask(stream, array, 0, sizes, capture.at_hand, masking.meaning, sure=masking.sure),
+    )
+    if visible is None or added is not None:
+        raise CaptureError(f"{array.where} has values that are not a mask's of queries; must be bool or 0 and 1")
+    left_out = ~visible[:, 0]
+    return left_out[:, positions] if count != layer.queries else left_out
+
+
+def _visibility(
+    layer: Layer, positions: npt.NDArray[np.int64], mask: BoolArray | None, left_out: BoolArray | None
+) -> Visibility | None:
+    """Combine masks, a causal mask, a window and chunks; None if they hide nothing."""
     before, after = layer.window or (None, None)
     if layer.causal is not None:
         after = 0
@@ -232,7 +250,10 @@ def _visibility(layer: Layer, positions: npt.NDArray[np.int64], mask: BoolArray 
         after = None
     if mask is not None and bool(mask.all()):
         mask = None
-    if mask is None and before is None and after is None and layer.chunk is None:
+    if left_out is not None and not left_out.any():
+        left_out = None
+    if mask is None and left_out is None and before is None and after is None and layer.chunk is None:
         return None
-    itself = not layer.cross and (layer.queries == layer.keys or layer.rows is not None)
-    return Visibility(layer.keys, positions, mask, before, after, layer.chunk, itself)
+    cached = layer.alignment == "bottom_right" and layer.queries < layer.keys  # the queries are the last tokens
+    itself = not layer.cross and (layer.queries == layer.keys or layer.rows is not None or cached)
+    return Visibility(layer.keys, positions, mask, before, after, layer.chunk, itself, left_out)

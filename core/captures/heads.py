@@ -120,7 +120,7 @@ def _logits(
     """Return the logits of a block: multiplied, soft-capped as in Gemma 2, and with biases added."""
     if callable(multiplier):
         shown = np.ones_like(scores, np.bool_) if hidden is None else ~hidden
-        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), rows)[..., np.newaxis]
+        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), draws, rows)[..., np.newaxis]
     else:
         logits = scores * multiplier
     if cap is not None:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from .beside import LARGEST, Masking, masks_of, roles_of
+from .beside import LARGEST, Masking, hides_padding, masks_of, roles_of
 from .capture import Layer, Meaning
+from .evidence import locate_evidence
 from .files import CaptureError, plain, quoted
 from .layout import FLAT, Located, find_axes, locate
 from .masks import Sizes
 from .metadata import LayerMetadata
-from .naming import Axes, Pair, find_roles
+from .naming import Axes, Pair
+from .roles import CROSS, EVIDENCE, find_roles
 from .stored import FLOATS, Stored
 
 MOST_HEADS = 1 << 14  # of a layer
 MOST_TEXTS = 1 << 16  # of a batch
-
-# The modules whose queries and keys are of different texts.
-_CROSS = ("cross_attn", "crossattention", "cross_attention", "encoder_attn", "encdecattention", "multihead_attn")
-
 
 _SELF = re.compile(r"self|encoder|transformer|model|(?:^|\.)(?:h|blocks?)\.\d")
 
@@ -35,7 +33,8 @@ class StoredLayer:
     k: tuple[Located, ...]
     masks: tuple[Masking, ...] = ()
     lengths: tuple[int, ...] | None = None  # of the texts of a padded batch without a mask
-    roles: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # other tensors, by role
+    roles: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # other arrays, by role
+    evidence: Mapping[str, Located] = field(default_factory=dict[str, Located])  # v, o, lse and weights, by role
 
 
 def build_layer(
@@ -73,17 +72,23 @@ def build_layer(
             f"{pair.words.q} and {pair.words.k} are used unchanged: rotary embedding and QK-norm, if the model has "
             "them, are not applied"
         )
-    causal, causal_notes = _causal(metadata, sizes)
     found = find_roles(pair, arrays)
     modules = f"{pair.before} {metadata.name or ''}".lower()
-    cross = metadata.cross if metadata.cross is not None else any(word in modules for word in _CROSS)
+    cross = metadata.cross if metadata.cross is not None else any(word in modules for word in CROSS)
     masks, mask_names, mask_notes = masks_of(pair, found, metadata, arrays, sizes, mask_true)
-    roles, refusal = roles_of(found, arrays, sizes, metadata)
-    notes += [*causal_notes, *mask_notes]
+    roles, refusal, role_notes = roles_of(pair, found, arrays, sizes, metadata)
+    causal, alignment, unaligned, causal_notes = _causal(metadata, sizes, "rows" in roles)
+    notes += [*causal_notes, *mask_notes, *role_notes]
+    evidence = {
+        role: located
+        for role, name in found.roles.items()
+        if role in EVIDENCE
+        and (located := locate_evidence(role, pair.word(name), arrays[name], located_q[0], located_k[0]))
+    }
     notes += [
-        f"{quoted(found.roles[role])} is used for every layer without its own"
-        for role in roles
-        if role in found.shared
+        f"{quoted(array.name)} is used for every layer without its own"
+        for role, array in roles.items()
+        if role in found.shared or (role == "slopes" and "bias" in found.shared)
     ]
     padded = None
     said = metadata.cross is not None or causal is not None or lengths is not None or _SELF.search(modules)
@@ -92,10 +97,20 @@ def build_layer(
             "taken as self-attention: rows of tokens that no query sees are left out; metadata 'attention' says it, "
             "self or cross"
         )
-    if not masks and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
+    placed = causal is not None or alignment is not None or "rows" in roles or "query_mask" in found.roles
+    if masks and not cross and sizes[2] != sizes[3] and not placed and metadata.cross is None:
+        notes.append(
+            f"taken as cross-attention, with {sizes[2]} queries and {sizes[3]} keys: every query counts; metadata "
+            "'rows' or 'alignment' tell which tokens they are, and 'attention' that they are of another text"
+        )
+    known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
+    if not known and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
         padded = lengths if min(lengths) < sizes[3] >= max(lengths) else None
     if padded is not None:
-        notes.append("the file has lengths but no mask: keys beyond each text's length are treated as padding")
+        of_padding = " of padding" if masks else ""
+        notes.append(
+            f"the file has lengths but no mask{of_padding}: keys beyond each text's length are treated as padding"
+        )
     layer = Layer(
         position=position,
         index=pair.index if pair.numbered or metadata.index is None else metadata.index,
@@ -120,13 +135,15 @@ def build_layer(
         sinks=_name(roles, "sinks"),
         scales=_name(roles, "scales"),
         rows=_name(roles, "rows"),
-        evidence=tuple(role for role in ("v", "o", "lse", "weights") if role in roles),
+        alignment=alignment or "top_left",
+        evidence=tuple(role for role in EVIDENCE if role in evidence),
         scores=metadata.scores,
         numbered=pair.numbered or metadata.index is not None,
-        refusal=metadata.refusal or found.refusal or refusal,
+        refusal=metadata.refusal or found.refusal or refusal or unaligned,
     )
     used = {*pair.names, *mask_names, *(array.name for array in roles.values())}
-    return StoredLayer(layer, tuple(located_q), tuple(located_k), masks, padded, roles), notes, used
+    used |= {located.array.name for located in evidence.values()}
+    return StoredLayer(layer, tuple(located_q), tuple(located_k), masks, padded, roles, evidence), notes, used
 
 
 def _name(roles: Mapping[str, Stored], role: str) -> str | None:
@@ -208,18 +225,35 @@ def _require_consistent(q: Located, sizes: Sizes, d_k: int, metadata: LayerMetad
             raise CaptureError(f"{q.array.where} has {words}, but the metadata says {expected}; check the axes")
 
 
-def _causal(metadata: LayerMetadata, sizes: Sizes) -> tuple[Literal["top_left", "bottom_right"] | None, list[str]]:
-    """Return the corner that a causal mask is aligned with; both are the same for a square."""
-    if metadata.causal == "top_left" or metadata.causal == "bottom_right":
-        return metadata.causal, []
-    if metadata.causal is None:
-        return None, ["the file does not specify whether attention is causal; assuming it is not"]
-    if metadata.causal == "no":
-        return None, []
+Corner: TypeAlias = Literal["top_left", "bottom_right"]
+
+
+def _causal(
+    metadata: LayerMetadata, sizes: Sizes, sampled: bool
+) -> tuple[Corner | None, Corner | None, str, list[str]]:
+    """Return the corner of a causal mask, that of queries and keys, why it cannot be told, and notes.
+
+    Both corners are the same for a square. With `sampled` queries their positions are known.
+    """
     _, _, queries, keys = sizes
-    if queries == keys:
-        return "top_left", []
-    return "top_left", [
-        f"causal with {queries} queries and {keys} keys, alignment not specified; assuming top-left, like PyTorch's "
-        "is_causal"
-    ]
+    found, said = metadata.causal, metadata.alignment
+    notes: list[str] = []
+    if found is None:
+        notes.append("the file does not specify whether attention is causal; assuming it is not")
+    if found == "top_left" or found == "bottom_right":
+        return found, found, "", notes
+    square = queries == keys or sampled
+    if metadata.flash and not square and found in ("yes", "no", None):
+        notes.append("window_size is taken as flash-attention's: the last query is aligned with the last key")
+    if found == "yes" and (said or square):
+        return said or "top_left", said or "top_left", "", notes
+    if found == "yes":
+        notes.append(
+            f"causal with {queries} queries and {keys} keys, alignment not specified; assuming top-left, like "
+            "PyTorch's is_causal"
+        )
+        return "top_left", "top_left", "", notes
+    unaligned = ""
+    if (metadata.window or metadata.chunk) and not (said or square):
+        unaligned = f"metadata 'alignment' is missing for a window or chunks, with {queries} queries and {keys} keys"
+    return None, said, unaligned, notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, BinaryIO
 
@@ -46,6 +46,21 @@ def mask_shape(mask: Stored, sizes: Sizes, heads_first: bool = False) -> Sizes:
             f"[batch, heads, queries, keys], here {list(sizes)}; all but the last may be 1"
         )
     return (shape[0], shape[1], shape[2], shape[3])
+
+
+def query_mask(mask: Stored, sizes: Sizes, sampled: bool) -> tuple[Stored, int]:
+    """Return a mask of queries as [batch, queries], and the number of these queries, all tokens if `sampled`.
+
+    Raise CaptureError if its shape cannot fit.
+    """
+    batch, _, queries, keys = sizes
+    shape = mask.shape[:-1] if len(mask.shape) > 2 and mask.shape[-1] == 1 else mask.shape
+    for count in (queries, keys) if sampled else (queries,):
+        if shape[-1:] == (count,) and shape[:-1] in ((), (1,), (batch,), (1, 1), (batch, 1)):
+            return replace(mask, shape=(shape[0] if len(shape) > 1 else 1, count)), count
+    raise CaptureError(
+        f"{mask.where} has shape {mask.shown}; must be [queries] or [batch, queries], here {[batch, queries]}"
+    )
 
 
 def mask_note(mask: Stored, sizes: Sizes) -> str | None:
@@ -140,6 +155,7 @@ class Visibility:
     after: int | None = None  # keys after its own; 0 with a causal mask
     chunk: int | None = None  # a query sees keys of its own chunk of this size
     self_attention: bool = True  # whether each query belongs to the key at its position
+    left_out: BoolArray | None = None  # queries that do not count, [batch or 1, queries]; None: none
 
     @property
     def queries(self) -> int:
@@ -170,12 +186,12 @@ class Visibility:
 
     @cached_property
     def padding(self) -> BoolArray | None:
-        """Which queries, [batch or 1, queries], are of a token that no query may attend to; None if none are.
+        """Which queries, [batch or 1, queries], do not count; None if all do.
 
-        In self-attention such a token is padding, and its own attention is meaningless.
+        In self-attention, a token that no query may attend to is padding, and its own attention is meaningless.
         """
         if self.mask is None or not self.self_attention:
-            return None
+            return self.left_out
         if self.mask.shape[1] == 1:  # with a causal mask, too, a token may attend to itself
             seen = self.mask[:, 0]
         else:
@@ -184,6 +200,8 @@ class Visibility:
             for first in range(0, self.queries, step):
                 seen |= self.of(slice(None), slice(first, first + step)).any(axis=1)
         padding = ~seen[:, self.positions]
+        if self.left_out is not None:
+            padding = padding | self.left_out
         return padding if padding.any() else None
 
 

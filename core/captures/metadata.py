@@ -8,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from .files import LARGEST_HEADER, CaptureError, plain, quoted, short
-from .naming import changes_attention
+from .roles import changes_attention
+
+V = TypeVar("V")
 
 SCHEMAS = ("attn-tui/qk-2", "attn-tui/qk-1")
 
 # The keys that may differ between layers: those of the file, and of an entry of `layers`.
 OF_LAYERS = (
     "heads", "kv_heads", "d_k", "scale", "head_scales", "prescaled", "causal", "alignment", "window", "chunk",
-    "softcap", "attention", "mask_true", "scores",
+    "softcap", "sinks", "alibi_slopes", "rows", "attention", "mask_true", "scores",
 )  # fmt: skip
 OF_ENTRIES = ("index", "name", *OF_LAYERS, "mask", "backend", "notes", "layer_type")
 KEYS = (
@@ -28,7 +30,8 @@ KEYS = (
 )  # fmt: skip
 # Other names of keys: those of model configurations.
 ALIASES = {
-    "sliding_window": "window", "attention_chunk_size": "chunk", "attn_logit_softcapping": "softcap",
+    "sliding_window": "window", "window_size": "window", "attention_chunk_size": "chunk",
+    "attn_logit_softcapping": "softcap",
 }  # fmt: skip
 # What a misspelt key may have meant, if it changes what is measured.
 _MEANT = {*OF_LAYERS, *ALIASES, "mask", "axes", "lengths"} - {"heads", "kv_heads", "d_k", "scores"}
@@ -59,9 +62,14 @@ class LayerMetadata:
     head_scales: tuple[float, ...] | None
     prescaled: tuple[float, float]  # the factors in the stored queries and keys
     causal: Causal | None
+    alignment: Literal["top_left", "bottom_right"] | None  # of a window, and of a causal mask
+    flash: bool  # whether the alignment is flash-attention's, since the window has its name and form
     window: tuple[int | None, int | None] | None  # keys before and after a query that it sees; None: all
     chunk: int | None
     softcap: float | None
+    sinks: tuple[float, ...] | None  # a logit of no key for each head
+    slopes: tuple[float, ...] | None  # of each head, for distances of query and key (ALiBi)
+    rows: tuple[int, ...] | None  # the position of each query
     cross: bool | None  # whether queries and keys are of different texts
     heads: int | None
     kv_heads: int | None
@@ -79,10 +87,8 @@ class Metadata:
 
     def __init__(self, path: Path, values: Mapping[str, str]) -> None:
         self._where = f"{plain(path)}: metadata"
-        for alias, name in ALIASES.items():
-            if alias in values and name in values:
-                raise CaptureError(f"{self._where} has both {name!r} and {alias!r}; keep one of them")
-        self._values = {ALIASES.get(key, key): value for key, value in values.items()}
+        self._given = frozenset(values)
+        self._values = self._by_name(values)
         length = sum(len(value) for value in values.values())
         if length > LARGEST_HEADER:
             raise CaptureError(f"{self._where} must have at most {LARGEST_HEADER} characters, not {length}")
@@ -174,22 +180,35 @@ class Metadata:
         The only entry belongs to an only layer that is not `numbered`, and gives it its number.
         """
         entry = self._entries[0] if layers == len(self._entries) == 1 and not numbered else None
-        own = {ALIASES.get(key, key): value for key, value in (entry or self._entry(position, index, layers)).items()}
-        self._read.add(id(entry or self._entry(position, index, layers)))
+        entry = entry or self._entry(position, index, layers)
+        own = self._by_name(entry)
+        self._read.add(id(entry))
         mask = own.get("mask", self._values.get("mask"))
         if mask is not None and not isinstance(mask, str):
             raise self._error("mask", mask, "the name of a tensor, or null")
         name = own.get("name")
         causal = self._causal(own)
+        alignment = self._alignment(own)
+        flash = False
+        window_size = own.get("window") if "window" in own else self._values.get("window")
+        if "window_size" in (entry if "window" in own else self._given) and not str(window_size).strip().isdigit():
+            flash = alignment is None
+            alignment = alignment or "bottom_right"
+        scale, head_scales = self._scales(own)
         return LayerMetadata(
             name=None if name is None else plain(name),
-            scale=self._positive("scale", own),
-            head_scales=self._numbers("head_scales", own),
+            scale=scale,
+            head_scales=head_scales,
             prescaled=self._factors(own),
             causal=causal,
+            alignment=alignment,
+            flash=flash,
             window=self._window(own, causal),
             chunk=self._count("chunk", own, none=True),
             softcap=self._positive("softcap", own, zero_is_none=True),
+            sinks=self._numbers("sinks", own, least=-math.inf),
+            slopes=self._numbers("alibi_slopes", own, least=0),
+            rows=self._rows(own),
             cross=self._word("attention", own, {"self": False, "cross": True}),
             heads=self._count("heads", own),
             kv_heads=self._count("kv_heads", own),
@@ -275,15 +294,40 @@ class Metadata:
             raise self._error(key, value, "a positive whole number" if least else "a whole number from 0 up")
         return int(text)
 
-    def _numbers(self, key: str, own: Mapping[str, object]) -> tuple[float, ...] | None:
-        """Return a list of positive numbers."""
+    def _numbers(self, key: str, own: Mapping[str, object], least: float | None = None) -> tuple[float, ...] | None:
+        """Return a list of finite numbers from `least` up, by default of positive ones."""
         value = own.get(key, self._values.get(key))
         if value is None:
             return None
         listed = _sequence(self._json(key, value) if isinstance(value, str) else value)
-        if not listed or not all(_is_number(each) and 0 < cast(float, each) < math.inf for each in listed):
-            raise self._error(key, value, "a JSON list of positive numbers")
-        return tuple(float(cast(float, each)) for each in listed)
+        floats = [_float(each) for each in listed]
+        if not floats or not all(
+            math.isfinite(each) and (each > 0 if least is None else each >= least) for each in floats
+        ):
+            kind = "positive numbers" if least is None else "numbers from 0 up" if least == 0 else "numbers"
+            raise self._error(key, value, f"a JSON list of {kind}")
+        return tuple(floats)
+
+    def _scales(self, own: Mapping[str, object]) -> tuple[float | None, tuple[float, ...] | None]:
+        """Return the multiplier, or that of each head, which may be lists under either key."""
+        value = own.get("scale", self._values.get("scale"))
+        head_scales = self._numbers("head_scales", own)
+        if not (isinstance(value, list) or (isinstance(value, str) and value.strip().startswith("["))):
+            return self._positive("scale", own), head_scales
+        listed = self._numbers("scale", own)
+        assert listed is not None, "there is a list"
+        if head_scales is not None:
+            raise CaptureError(f"{self._where} has both 'scale' and 'head_scales' for each head; keep one of them")
+        return (listed[0], None) if len(listed) == 1 else (None, listed)
+
+    def _rows(self, own: Mapping[str, object]) -> tuple[int, ...] | None:
+        value = own.get("rows", self._values.get("rows"))
+        if value is None:
+            return None
+        listed = _sequence(self._json("rows", value) if isinstance(value, str) else value)
+        if not listed or not all(type(row) is int and 0 <= row < 1 << 62 for row in listed):
+            raise self._error("rows", value, "a JSON list of whole numbers from 0 up, the position of each query")
+        return tuple(cast("Sequence[int]", listed))
 
     def _factors(self, own: Mapping[str, object]) -> tuple[float, float]:
         factors = self._numbers("prescaled", own)
@@ -299,10 +343,12 @@ class Metadata:
         text = str(value).strip()
         if value is None or text.lower() in ("0", "none", "null"):
             return None
+        if text.startswith("(") and text.endswith(")"):  # a tuple of Python
+            text = f"[{text[1:-1]}]"
         listed = _sequence(self._json("window", text) if text.startswith("[") and isinstance(value, str) else value)
         if len(listed) == 2 and all(isinstance(side, int) and not isinstance(side, bool) for side in listed):
             before, after = (None if cast(int, side) < 0 else cast(int, side) for side in listed)
-            return before, after
+            return None if before is None and after is None else (before, after)
         if listed or isinstance(value, bool) or not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
             raise self._error(
                 "window", value, "a positive whole number, or [keys before, keys after], where -1 means all"
@@ -324,9 +370,7 @@ class Metadata:
 
     def _causal(self, own: Mapping[str, object]) -> Causal | None:
         value = own.get("causal", self._values.get("causal"))
-        alignment: Causal | None = self._word(
-            "alignment", own, {"top-left": "top_left", "bottom-right": "bottom_right"}
-        )
+        alignment: Causal | None = self._alignment(own)
         if value is None:
             return None
         word = str(value).strip().lower().replace("-", "_").replace(" ", "_")
@@ -340,6 +384,20 @@ class Metadata:
                 "alignment", own.get("alignment", self._values.get("alignment")), f"that of 'causal', {word}"
             )
         return alignment
+
+    def _alignment(self, own: Mapping[str, object]) -> Literal["top_left", "bottom_right"] | None:
+        return self._word("alignment", own, {"top-left": "top_left", "bottom-right": "bottom_right"})
+
+    def _by_name(self, values: Mapping[str, V]) -> dict[str, V]:
+        """Return values by the first name of their keys; raise CaptureError if two keys mean the same."""
+        found: dict[str, V] = {}
+        for key, value in values.items():
+            name = ALIASES.get(key, key)
+            if name in found:
+                other = next(other for other in values if ALIASES.get(other, other) == name)
+                raise CaptureError(f"{self._where} has both {other!r} and {key!r}; keep one of them")
+            found[name] = value
+        return found
 
     def _json(self, key: str, value: str) -> object:
         try:
@@ -363,8 +421,12 @@ def _sequence(value: object) -> Sequence[object]:
     return cast("list[object]", value) if isinstance(value, list) else ()
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _float(value: object) -> float:
+    """Return a number of JSON; NaN if it is none, or too large."""
+    try:
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan
 
 
 def _strings(value: object) -> tuple[str, ...] | None:

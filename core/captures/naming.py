@@ -1,13 +1,10 @@
-"""Match tensors to layers by name: queries and keys, and the masks, biases, sinks, scales, … beside them.
-
-A tensor that changes attention and is not understood is never ignored: the layers it may belong to are refused.
-"""
+"""Match tensors of queries and keys to layers by name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from .files import quoted
 
@@ -45,6 +42,8 @@ WORDS = (
     Words("q", "k"),
     Words("Q", "K"),
     Words("q_nope", "k_nope", rotary=("q_pe", "k_pe")),
+    Words("q_nope", "k_nope", rotary=("q_rope", "k_rope")),
+    Words("q_pass", "k_pass", rotary=("q_rot", "k_rot")),
     Words("hook_q", "hook_k", TOKENS_FIRST, "TransformerLens"),
     Words("Qcur", "Kcur", TOKENS_FIRST, "llama.cpp"),
     Words("query", "key", projection=True),
@@ -112,6 +111,10 @@ class Pair:
         """Return the name of a tensor of this layer."""
         return self.before + word + self.after
 
+    def word(self, name: str) -> str:
+        """Return the last word of the name of a tensor, of this layer or without one."""
+        return name.removeprefix(self.before).removesuffix(self.after).rpartition(".")[2]
+
 
 def partner(name: str) -> str | None:
     """Return the name of the keys for this tensor of queries, or the reverse; None for any other name."""
@@ -160,88 +163,3 @@ def _index(before: str, after: str) -> int:
 
 def _number(before: str) -> re.Match[str] | None:
     return _LAYER.search(before) or _NUMBER.search(before)
-
-
-# The names of each role, in order of preference. A layer's tensor has the prefix or the number of its queries; one
-# without either belongs to every layer that has none.
-ROLES: dict[str, tuple[str, ...]] = {
-    "mask": ("mask", "attn_mask", "attention_mask"),
-    "padding": ("key_padding_mask", "padding_mask"),
-    "bias": ("bias", "attn_bias", "attention_bias", "position_bias", "relative_position_bias", "alibi"),
-    "slopes": ("alibi_slopes", "slopes"),
-    "sinks": ("sinks", "attn_sinks", "sink"),
-    "scales": ("scale", "scales", "head_scales"),
-    "rows": ("rows",),
-    "v": ("v", "V", "value"),
-    "o": ("o", "out", "output"),
-    "lse": ("lse", "logsumexp"),
-    "weights": ("weights", "attn_weights"),
-}
-SHARED = ("mask", "padding", "bias", "slopes", "sinks", "scales")  # roles of tensors that may belong to all layers
-EVIDENCE = ("v", "o", "lse", "weights")  # roles of tensors that do not change the logits
-
-# Words in the names of tensors and metadata that change attention.
-_CHANGES = {
-    *("bias", "biases", "mask", "masks", "alibi", "slope", "slopes", "sink", "sinks", "scale", "scales", "scaling"),
-    *("temperature", "temperatures", "window", "softcap", "softcapping", "cap", "relative", "rel", "decay"),
-    *("forget", "lambda", "dropout", "prescale", "prescaled", "multiplier", "scalar", "chunk", "segments", "packed"),
-    *("tau", "gain", "descale", "rpb", "rpe", "seqlens", "segment", "rows", "causal", "capping", "masked", "windows"),
-}  # fmt: skip
-_EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # often stored once, for all layers
-# Modules whose parameters have been applied before attention, or are applied after it.
-_OUTSIDE = re.compile(
-    r"(?:^|[._])(?:mlp|ffn|feed_forward|fc\d*|[a-z_]*norm\d*|ln_?\w*|embed\w*|lm_head|[a-z_]*proj|dense|qkv|c_attn"
-    r"|query|key|value|[qkvo])\."
-    r"|(?:^|[._])(?:(?:in|out)_proj|[qkv]|qkv|in|out)_bias$|(?:^|\.)[vo]_scale$|(?:^|[._])rope_scaling$|logits_scaling$",
-    re.IGNORECASE,
-)
-_PARTS = {word for words in WORDS for word in words.rotary or ()}  # of queries and keys: never to be left out
-
-
-@dataclass(frozen=True)
-class Found:
-    """The tensors of one layer by role, and why the layer is refused, if it is."""
-
-    roles: Mapping[str, str] = field(default_factory=dict[str, str])
-    shared: frozenset[str] = frozenset()  # the roles whose tensor belongs to every layer without its own
-    refusal: str = ""
-
-
-def changes_attention(name: str) -> bool:
-    """Return whether a tensor or a metadata key of this name may change attention."""
-    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    return name.rpartition(".")[2] in _PARTS or (not _CHANGES.isdisjoint(words) and not _OUTSIDE.search(name))
-
-
-def find_roles(pair: Pair, names: Collection[str]) -> Found:
-    """Return the tensors of a layer by role; its refusal names two tensors of one role."""
-    roles: dict[str, str] = {}
-    shared: set[str] = set()
-    refusal = ""
-    for role, words in ROLES.items():
-        own = [name for name in map(pair.named, words) if name in names]
-        if not own and role in SHARED and (pair.before or pair.after):
-            own = [word for word in words if word in names]
-            shared |= {role} if own else set()
-        if len(own) > 1 and role not in ("mask", "v", "o"):
-            refusal = f"{quoted(own[0])} and {quoted(own[1])} are both there; keep one of them"
-        if own:
-            roles[role] = own[0]
-    return Found(roles, frozenset(shared), refusal)
-
-
-def unknown_change(pair: Pair, unused: Iterable[str]) -> str:
-    """Return why a layer is refused for an unused tensor that may change its attention; empty if there is none."""
-    for name in unused:
-        if changes_attention(name) and _may_belong(name, pair):
-            return f"tensor {quoted(name)} may change attention, and attn-tui does not know it"
-    return ""
-
-
-def _may_belong(name: str, pair: Pair) -> bool:
-    """Return whether a tensor may belong to this layer: it has its prefix, or belongs to no layer."""
-    if not _EVERYWHERE.isdisjoint(re.split(r"[^a-z]+", name.lower())):
-        return True
-    if pair.after:
-        return name.endswith(pair.after) or not re.search(r"[.-]\d+$", name)
-    return name.startswith(pair.root) or not re.search(r"(?:^|\.)\d+\.", name)

@@ -17,7 +17,8 @@ from .kinds.catalogue import contents
 from .layers import LARGEST, StoredLayer, build_layer
 from .layout import parse_axes
 from .metadata import SCHEMAS, Metadata
-from .naming import ACCEPTED, HEADS_FIRST, Pair, pairs, partner, unknown_change
+from .naming import ACCEPTED, HEADS_FIRST, Pair, pairs, partner
+from .roles import unknown_change
 from .stored import Contents, Stored
 
 __all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "read_head", "sample_path"]

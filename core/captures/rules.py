@@ -21,8 +21,8 @@ from .capture import NOTHING, Layer, Told
 if TYPE_CHECKING:
     from .head import Head
 
-# Return the multipliers (draws or 1, rows) of some rows, from the numbers of keys that they see (draws, rows).
-OfRows: TypeAlias = "Callable[[npt.NDArray[np.intp], slice], FloatArray]"
+# Return the multipliers (draws or 1, rows or 1) of some rows, from the numbers of keys that they see (draws, rows).
+OfRows: TypeAlias = "Callable[[npt.NDArray[np.intp], slice, slice], FloatArray]"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
     square = layer.queries == layer.keys
     if "position" in needs and told.position is None and not (square or layer.causal or layer.rows):
         raise InputError(f"scale {name}: the file does not say where queries stand; give --position")
-    from_start = layer.causal != "bottom_right" and layer.rows is None
+    from_start = layer.alignment == "top_left" and layer.rows is None
     last = (layer.queries if from_start else layer.keys) - 1 if told.position is None else told.position
     number = layer.index if layer.numbered or told.layer is None else told.layer
     temperature = told.temperature or Setting.temperature
@@ -85,7 +85,7 @@ def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
     """Return what the head's scores, from q and k as stored, are multiplied by."""
     if rule.name == "file" and data.scale is not None:
         scale = data.scale
-        return (lambda _, rows: scale[np.newaxis, rows]) if isinstance(scale, np.ndarray) else float(scale)
+        return (lambda _, draws, rows: _part(scale, draws, rows)) if isinstance(scale, np.ndarray) else float(scale)
     # Normalised q and k contain no factors.
     factor = layer.own_factor if rule.normalise == "none" else 1.0
     setting = rule.setting
@@ -93,7 +93,7 @@ def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
         return rule.multiplier / factor
     first = 0 if rule.position is None else rule.position - int(data.positions[-1])  # position of the text
 
-    def of_rows(seen: npt.NDArray[np.intp], rows: slice) -> FloatArray:
+    def of_rows(seen: npt.NDArray[np.intp], _: slice, rows: slice) -> FloatArray:
         both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).reshape(2, -1)
         kinds, place = np.unique(both, axis=1, return_inverse=True)
         found = [
@@ -102,6 +102,12 @@ def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
         return np.array(found)[place.reshape(-1)].reshape(seen.shape)
 
     return of_rows
+
+
+def _part(scale: FloatArray, draws: slice, rows: slice) -> FloatArray:
+    """Return the multipliers of some rows of some texts, each of which may share one."""
+    own = scale if len(scale) == 1 else scale[draws]
+    return own if own.shape[1] == 1 else own[:, rows]
 
 
 def shown_multiplier(rule: Rule, layer: Layer, data: Head) -> float:

@@ -6,7 +6,7 @@ import io
 import math
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
@@ -59,9 +59,14 @@ class Stored(ABC):
     packed: Packed | None = field(default=None, kw_only=True)  # if it is compressed
 
     @property
+    def what(self) -> str:
+        """The array's kind and name, for messages."""
+        return f"tensor {quoted(self.name)}"
+
+    @property
     def where(self) -> str:
-        """The array's file and name, for messages."""
-        return f"{plain(self.path)}: tensor {quoted(self.name)}"
+        """The array's file, kind and name, for messages."""
+        return f"{plain(self.path)}: {self.what}"
 
     @property
     def shown(self) -> str:
@@ -155,6 +160,35 @@ class Contiguous(Stored):
         except zlib.error as error:
             raise CaptureError(f"{self.where} cannot be read: {short(error)}") from error
         return result
+
+
+@dataclass(frozen=True)
+class Said(Stored):
+    """An array of one axis whose numbers are in the metadata."""
+
+    values: tuple[float, ...] = field(kw_only=True)
+
+    @property
+    def what(self) -> str:
+        return f"metadata {quoted(self.name)}"
+
+    def read(
+        self,
+        stream: BinaryIO,
+        shape: tuple[int, ...],
+        axis: int | None = None,
+        index: int = 0,
+        at_hand: AtHand | None = None,
+    ) -> AnyArray:
+        """Return the numbers; see Stored.read."""
+        values = np.array(self.values, self.format).reshape(shape)
+        return values if axis is None else values.take(index, axis)
+
+
+def said(path: Path, name: str, values: Sequence[float]) -> Said:
+    """Return numbers of the metadata as an array: int64 if all are whole numbers of Python, else float64."""
+    dtype = "int64" if all(isinstance(value, int) for value in values) else "float64"
+    return Said(path, name, dtype, np.dtype(dtype), (len(values),), values=tuple(values))
 
 
 class _Unpacked:

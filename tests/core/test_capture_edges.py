@@ -76,11 +76,6 @@ def test_a_misspelt_key_is_refused_with_the_one_that_was_meant(
     assert named in open_capture(tmp_path / "opened.safetensors").unused
 
 
-def test_positions_of_queries_in_the_metadata_are_refused(tmp_path: Path) -> None:
-    [reason] = refusals(tmp_path, {}, rows=[0, 2, 3, 4, 5], causal=True)
-    assert "'rows' may change attention" in reason
-
-
 @pytest.mark.parametrize("nothing", [None, "none", False, "off", "", 0])
 def test_keys_that_say_that_there_is_nothing_are_named_only(tmp_path: Path, nothing: object) -> None:
     assert refusals(tmp_path, {}, alibi=nothing, layers=[{"attn_bias": nothing}]) == [""]

@@ -85,7 +85,11 @@ POSITIVE, WHOLE, LENGTHS = "a positive number", "a positive whole number", "posi
         ("heads", "0", WHOLE), ("heads", "4.5", WHOLE), ("kv_heads", "two", WHOLE), ("d_k", "-8", WHOLE),
         ("layers", "[", "not JSON"), ("layers", "[" * 100_000, "not JSON"),
         ("layers", "{}", "a JSON list of objects"), ("layers", "[1]", "list of objects"),
-        *(("layers", f'[{{"scale": {value}}}]', POSITIVE) for value in ("true", "1e999", "[1]")),
+        *(("layers", f'[{{"scale": {value}}}]', POSITIVE) for value in ("true", "1e999")),
+        ("layers", '[{"scale": [0]}]', "list of positive numbers"), ("sinks", "0.5", "a JSON list of numbers"),
+        ("sinks", "[NaN]", "a JSON list of numbers"), ("alibi_slopes", "[-1]", "numbers from 0 up"),
+        ("rows", "[-1]", "whole numbers from 0 up"), ("rows", "[0.5]", "whole numbers from 0 up"),
+        ("head_scales", "[1" + "0" * 400 + "]", "list of positive numbers"),
         *(
             ("layers", entries, 'a different "index" in each entry')
             for entries in ('[{"index": 1}, {"index": 1}]', '[{"index": 1}, {}]')

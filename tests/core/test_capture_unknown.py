@@ -97,13 +97,17 @@ FAULTY: list[tuple[dict[str, Array], dict[str, Any], str]] = [
     ({"alibi_slopes": FLOAT}, {}, "must hold a number for each of 4 heads"),
     ({"bias": FLOAT}, {}, "here [2, 4, 6, 6]"),
     ({"bias": CAUSAL}, {}, "must hold floating-point numbers"),
-    ({"scale": FLOAT}, {}, "must be [heads], [queries] or [heads, queries], here 4 and 6"),
+    ({"scale": FLOAT}, {}, "or [batch, heads, queries, 1], here 4 heads, 6 queries and 2 texts"),
     ({"scale": np.ones(4)}, {}, "and the metadata both give the scale"),
     ({}, {"head_scales": [1.0] * 4}, "both scale and head_scales"),
     ({}, {"head_scales": [1.0] * 3, "scale": None}, "3 numbers for 4 heads"),
     ({"rows": np.arange(5)}, {}, "must be 6 whole numbers"),
     ({"bias": np.zeros((6, 6)), "alibi": np.zeros((6, 6))}, {}, "are both there"),
-    ({}, {"window": 4, "chunk": 4, "causal": "true"}, "both window and chunk"),
+    ({}, {"sinks": [0.5] * 3}, "metadata 'sinks' of shape [3] must hold a number for each of 4 heads"),
+    ({"sinks": np.ones(4)}, {"sinks": [0.5] * 4}, "and the metadata both give sinks"),
+    ({}, {"rows": [0, 1]}, "metadata 'rows' of shape [2] must be 6 whole numbers"),
+    ({}, {"scale": [0.5] * 3}, "3 numbers for 4 heads"),
+    ({"alibi": np.ones(4), "slopes": np.ones(4)}, {}, "both hold slopes"),
 ]  # fmt: skip
 
 

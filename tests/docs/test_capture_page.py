@@ -9,8 +9,9 @@ from attn_tui.core.captures.files import LARGEST_HEADER
 from attn_tui.core.captures.kinds import npz
 from attn_tui.core.captures.layers import MOST_HEADS, MOST_TEXTS
 from attn_tui.core.captures.metadata import ALIASES, KEYS, OF_ENTRIES, Metadata
-from attn_tui.core.captures.naming import ROLES, WORDS, partner
+from attn_tui.core.captures.naming import WORDS, partner
 from attn_tui.core.captures.reader import LARGEST, CaptureError, open_capture, read_head
+from attn_tui.core.captures.roles import ROLES
 from attn_tui.core.captures.stored import FLOATS
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 

@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..files import CaptureError, Identity, opened, plain, quoted
-from ..naming import ROLES, SHARED, beside, partner
+from ..naming import beside, partner
+from ..roles import ROLES, SHARED
 from ..stored import MOST_AXES, Contents, Contiguous, Stored
 
 _MAGIC = b"\x93NUMPY"
@@ -39,7 +40,7 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     notes: list[str] = []
     other = partner(array.name)
     if other is not None:
-        words = [word for role in (*SHARED, "rows") for word in ROLES[role]]
+        words = [word for role in SHARED for word in ROLES[role]]
         for name in (other, *beside(array.name, words)):
             file = path.with_name(name + ending)
             if os.path.lexists(file):

@@ -23,6 +23,8 @@ from .npy import npy_header
 LARGEST_TEXT = 1 << 24  # bytes of a metadata array
 MOST_TEXTS = 1 << 20  # its elements, each of which becomes a Python object
 
+_TENSORS = ("sinks", "alibi_slopes", "rows")  # of all layers, with the names of keys
+
 # Raised by zipfile and its decompressors for a damaged, encrypted or unknown archive.
 _ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
@@ -53,7 +55,7 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
                     array = _array(archive, member, stream, path, identity)
                     if array.name in arrays or array.name in metadata:
                         raise CaptureError(f"{array.where} is there twice")
-                    if array.name in KEYS:
+                    if array.name in KEYS and not _is_tensor(array):
                         metadata[array.name] = _text(stream, array)
                     else:
                         arrays[array.name] = array
@@ -64,6 +66,11 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     if not arrays:
         raise CaptureError(f"{plain(path)}: a zip archive without .npy arrays (pickled tensors are refused)")
     return Contents(arrays, metadata, ((path, identity),))
+
+
+def _is_tensor(array: Stored) -> bool:
+    """Return whether an array with the name of a key is a tensor rather than metadata."""
+    return array.name in _TENSORS or (array.name == "scale" and len(array.shape) > 1)
 
 
 class _Bounded:

@@ -69,7 +69,7 @@ def traits(capture: CaptureFile, layer: Layer, head: int, rows: int = ROWS) -> T
 def _scale(part: Rows) -> float:
     """Return the root mean square of the file's multiplier of q·k without stored factors, over rows."""
     by = multipliers(file_rule(part.layer), part.layer, part.data)
-    found = by(part.counts, part.at) if callable(by) else np.full((1, 1), by)
+    found = by(part.counts, slice(0, len(part.q)), part.at) if callable(by) else np.full((1, 1), by)
     own = np.broadcast_to(found, part.used.shape)[part.used] * part.layer.own_factor
     return math.sqrt(float(np.mean(own * own)))
 
