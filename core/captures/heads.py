@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..attention.normalise import normalised
@@ -65,10 +66,29 @@ def stream_head(
             columns += found
             yield (number + fraction) / len(passes), None
     shown = [
-        replace(column, multiplier=shown_multiplier(rule, layer, data))
+        replace(column, multiplier=shown_multiplier(rule, layer, data), multipliers=_range_of_rows(rule, layer, data))
         for column, rule in zip(columns, rules, strict=True)
     ]
     yield 1.0, Measurement(HeadSubject(layer, head), layer.batch, layer.batch, tuple(shown))
+
+
+def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] | None:
+    """Return the smallest and the largest multiplier of q·k in rows that see two keys; None if all have the same."""
+    by = multipliers(rule, layer, data)
+    if not callable(by):
+        return None
+    least, most = math.inf, -math.inf
+    for draws, rows in tally.blocks(tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])):
+        shape = data.q[draws, rows].shape[:2]
+        seen: npt.NDArray[np.intp] = np.full(shape, data.k.shape[1], np.intp)
+        if data.visibility is not None:
+            shown = ~data.visibility.hidden(draws, rows)
+            seen = np.broadcast_to(np.asarray(np.count_nonzero(shown, axis=-1), np.intp), shape)
+        found = np.broadcast_to(by(seen, draws, rows), shape)[seen > 1]
+        if found.size:
+            least, most = min(least, float(found.min())), max(most, float(found.max()))
+    factor = layer.own_factor if rule.normalise == "none" else 1.0
+    return (least * factor, most * factor) if least < most else None
 
 
 def _require_size(size: float, what: str, where: str) -> None:

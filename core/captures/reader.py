@@ -24,6 +24,7 @@ from .stored import Contents, Stored
 __all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "read_head", "sample_path"]
 
 _LISTED = 8  # names in the note on what is not used
+_MOST_NOTES = 40
 
 
 def sample_path() -> Path:
@@ -53,7 +54,7 @@ def open_capture(
     found_pairs, left_out = pairs(found.arrays)
     if not found_pairs:
         raise CaptureError(_no_pair(file, found))
-    notes = [*found.notes, *left_out]
+    notes = [*found.notes]
     stored: list[StoredLayer] = []
     used: set[str] = set()
     for position, pair in enumerate(found_pairs):
@@ -70,10 +71,11 @@ def open_capture(
     stored = [_completed(each, pair, left, factor) for each, pair in zip(stored, found_pairs, strict=True)]
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
-    notes += [f"layer {layer.index} is not measured: {layer.refusal}" for layer in layers if layer.refusal]
     unused += metadata.unused
     if unused:
         notes.append(_unused(unused))
+    notes += [f"layer {layer.index} is not measured: {layer.refusal}" for layer in layers if layer.refusal]
+    notes += left_out
     batch, keys = layers[0].batch, layers[0].keys
     if lengths is not None and (len(lengths) != batch or max(lengths) > keys):
         lengths = None
@@ -92,7 +94,7 @@ def open_capture(
         tokens=tokens,
         lengths=lengths,
         layers=layers,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=_few([*dict.fromkeys(notes)]),
         files=tuple(path for path, _ in found.files),
         stored=tuple(stored),
         identities=found.files,
@@ -121,6 +123,12 @@ def _context_factor(metadata: Metadata) -> float | None:
             if isinstance(factor, (int, float)) and not isinstance(factor, bool) and factor >= 1:
                 return float(factor)
     return None
+
+
+def _few(notes: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes, of which a file may cause one for every tensor, up to a number that can be read."""
+    more = len(notes) - _MOST_NOTES
+    return (*notes[:_MOST_NOTES], f"and {more} more notes") if more > 1 else tuple(notes)
 
 
 def _unused(names: Sequence[str]) -> str:

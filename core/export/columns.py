@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..theory.prediction import Freezing, PredictedColumn
 
 OF_ALL_COLUMNS = ("scale", "multiplier", "against")  # parameters that are not cells of a CSV line: COLUMN says them
-COLUMN = ("scale", "multiplier", "statistic", "value", "stderr")  # CSV headers for one value of a column
+# CSV headers for one value of a column, whose status is repeated
+COLUMN = ("scale", "multiplier", "status", "statistic", "value", "stderr")
 # CSV headers for its exact value, and in JSON, the arithmetic of theory: exact, whatever the number format.
 THEORY = ("theory", "theory_arithmetic")
 THEORY_ARITHMETIC = "exact"
@@ -25,9 +26,10 @@ THEORY_ARITHMETIC = "exact"
 
 def column_json(column: Column) -> dict[str, Any]:
     """Return the scale, the parameters that other columns do not share, and the measured values."""
+    scale = scale_json(column.rule, column.multiplier)
     return {
         **({"apart": dict(column.apart)} if column.apart else {}),
-        "scale": scale_json(column.rule, column.multiplier),
+        "scale": scale if column.multipliers is None else scale | {"range": [*column.multipliers]},
         "measured": {name: estimate_json(estimate) for name, estimate in column.measured.items()},
     }
 
@@ -106,10 +108,15 @@ def _line_of_words(label: str, words: Sequence[str | None], theory: bool, say: S
 def _title(column: Column) -> str:
     """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k), bfloat16` or `the file's × 0.1768`."""
     word = "the file's" if column.rule == "file" else "unscaled" if is_unscaled(column) else "scaled"
-    title = f"{word} × {digits(column.multiplier)}"
+    title = f"{word} × {multiplier_cell(column)}"
     named = column.rule not in ("none", "file", "custom")
     title = f"{title} ({scale_rule(column.rule).label})" if named else title
     return f"{title}, {words(column.apart)}" if words(column.apart) else title
+
+
+def multiplier_cell(column: Column) -> str:
+    """Return the multiplier, or `0.1 to 0.25` if rows differ."""
+    return digits(column.multiplier) if column.multipliers is None else " to ".join(map(digits, column.multipliers))
 
 
 def statistic_name(statistic: Statistic) -> str:

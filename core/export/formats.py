@@ -40,7 +40,12 @@ def csv_text(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
 
 
 def _as_text(cell: object) -> object:
-    """Return a cell with an apostrophe before text that a spreadsheet would take for a formula; numbers stay."""
+    """Return a cell with an apostrophe before text that a spreadsheet would take for a formula; numbers stay.
+
+    Booleans are written as in JSON.
+    """
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
     if not isinstance(cell, str):
         return cell
     mark = "'" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else ""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Measurement
 from ..statistics.status import status
-from .columns import COLUMN, column_json, short_cell, statistic_name, statistics_table, values
-from .formats import NONE, Say, csv_text, digits, escaped, json_text, markdown_table, version
+from .columns import COLUMN, column_json, multiplier_cell, short_cell, statistic_name, statistics_table, values
+from .formats import NONE, Say, csv_text, escaped, json_text, markdown_table, version
 
 if TYPE_CHECKING:
     from ..captures.capture import Capture, HeadSubject
@@ -59,6 +59,7 @@ def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
         layer = head.subject.layer
         for column in head.columns:
             place = [layer.index, layer.name, head.subject.head, layer.d_k, column.rule, column.multiplier]
+            place = [*place, status(column.measured)]
             lines += [[*place, *value] for value in values(column)]
     return csv_text(["layer", "layer_name", "head", "d_k", *COLUMN], lines)
 
@@ -93,7 +94,7 @@ def heads_markdown(
         layer = head.subject.layer
         for column in head.columns:
             cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
-            numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), digits(column.multiplier)]
+            numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), multiplier_cell(column)]
             lines.append([*numbers, *cells, status(column.measured) or NONE])
             if because is not None:
                 lines[-1].append("; ".join(because[number]))

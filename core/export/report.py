@@ -55,7 +55,8 @@ def report_csv(measurement: Measurement[Parameters], prediction: Prediction) -> 
     asked = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
     lines: list[list[Any]] = []
     for p, column, exact in zip(sides, measurement.columns, prediction.columns, strict=True):
-        place = [*(getattr(p, name) for name in asked), column.rule, column.multiplier]
+        scale = [column.rule, column.multiplier, status_given(exact.freezing, column.measured)]
+        place = [*(getattr(p, name) for name in asked), *scale]
         lines += [[*place, *value, existing(exact.values[value[0]]), THEORY_ARITHMETIC] for value in values(column)]
     return csv_text([*asked, *COLUMN, *THEORY], lines)
 

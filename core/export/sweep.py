@@ -142,9 +142,12 @@ def sweep_csv(sweep: SweepResult) -> str:
         sides = settings(point.parameters)
         for p, column, exact in zip(sides, point.measurement.columns, prediction.columns, strict=True):
             place = [getattr(p, name) for name in asked]
+            status = status_given(exact.freezing, column.measured)
             for name in names:
                 numbers = [*existing_pair(column.measured[name]), existing(exact.values[name])]
-                lines.append([*place, column.rule, column.multiplier, name, *numbers, THEORY_ARITHMETIC, reached])
+                lines.append(
+                    [*place, column.rule, column.multiplier, status, name, *numbers, THEORY_ARITHMETIC, reached]
+                )
     return csv_text([*asked, *COLUMN, *THEORY, "reached"], lines)
 
 

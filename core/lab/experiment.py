@@ -16,7 +16,18 @@ from . import one_pass, two_pass
 from .numerics import Numerics, numerics
 from .rare_draws import with_rough_errors
 from .sampling import Draws, drawn_from
-from .scoring import RuleColumn, columns_of, columns_under, empty_tally, fits, grow, is_one_pass, sides, weights_of
+from .scoring import (
+    RuleColumn,
+    columns_of,
+    columns_under,
+    empty_tally,
+    fits,
+    grow,
+    is_one_pass,
+    range_of_rows,
+    sides,
+    weights_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +63,8 @@ class RunStep:
             measured = dict(column.measured)
             if self.numerics is not None:
                 measured |= self.numerics.estimates(index, draws)
-            column = replace(column, multiplier=c, measured=measured)
+            of_rows = range_of_rows(self.parameters, RuleColumn(column.rule, c, self.parameters.setting))
+            column = replace(column, multiplier=c, measured=measured, multipliers=of_rows)
             columns.append(with_rough_errors(self.parameters, column, draws))
         return (*self.earlier, *columns)
 

@@ -74,6 +74,14 @@ def factors_of_rows(p: Parameters, column: RuleColumn) -> FloatArray:
     return np.array([[own[n]] for n in seen.tolist()])
 
 
+def range_of_rows(p: Parameters, column: RuleColumn) -> tuple[float, float] | None:
+    """Return the smallest and the largest multiplier of a row that sees two keys; None if all have the same."""
+    factors = factors_of_rows(p, column)[1:]  # where they differ, only the first query sees a single key
+    if not len(factors) or factors.min() == factors.max():
+        return None
+    return float(factors.min()), float(factors.max())
+
+
 def rows_of(factors: FloatArray, rows: slice | npt.NDArray[np.intp]) -> FloatArray:
     """Return the multipliers (rows or 1, 1) of some rows."""
     return factors if len(factors) == 1 else factors[rows]

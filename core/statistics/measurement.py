@@ -45,6 +45,8 @@ class Column:
     # The values of the parameters in which columns differ, other than those of the scale rule; and `normalise`, if
     # an unscaled column leaves q and k as they are drawn beside one whose rule normalises them.
     apart: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    # The smallest and the largest multiplier of a row that sees two keys; None if all have the same.
+    multipliers: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
+from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import CaptureError, open_capture, read_head
 from capture_files import Array, has_note, opened, refusal, save
 
@@ -271,3 +272,17 @@ def test_a_mask_over_other_counts_of_queries_and_keys_says_that_every_query_coun
     assert_measured(capture, 1, Expected(shown))
     for said in ({"attention": "cross"}, {"rows": [*range(6)]}, {"causal": "top-left"}):
         assert not has_note(opened(tmp_path, some, **told | said), "taken as cross-attention")
+
+
+def test_the_range_of_the_multipliers_of_rows_is_told(tmp_path: Path) -> None:
+    """SSMax multiplies by 0.43·ln n/√d_k, where n keys are seen; rows of a single key do not count."""
+    capture = captured(tmp_path, causal="true", prescaled=[0.5, 1])
+    layer = capture.layers[0]
+    rules = [file_rule(layer), named_rule("ssmax", layer)]
+    of_file, of_rows = measure_head(capture, layer, 0, rules).columns
+    assert of_file.multipliers is None
+    assert of_rows.multipliers == pytest.approx(0.43 / D_K**0.5 * np.log([2, 11]), rel=1e-12)
+    scales = rng.uniform(0.1, 1, (2, 1, 11, 1))
+    own = captured(tmp_path, {"scale": scales}, scale=None, causal="true")
+    [column] = measure_head(own, own.layers[0], 1, [file_rule(own.layers[0])]).columns
+    assert column.multipliers == pytest.approx((scales[:, :, 1:].min(), scales[:, :, 1:].max()), rel=1e-12)

@@ -91,6 +91,14 @@ def test_a_long_list_of_what_is_not_used_is_short_in_the_note(tmp_path: Path) ->
     assert has_note(capture, "and 12 more (all are in the JSON output)")
 
 
+def test_a_file_with_a_fault_in_every_tensor_has_a_few_notes(tmp_path: Path) -> None:
+    lonely = {f"layers.{i}.attn.q": np.ones((1, 2), np.float32) for i in range(1, 300)}
+    capture = opened(tmp_path, SQUARE | lonely, **TOLD)
+    assert len(capture.notes) == 41
+    assert capture.notes[-1] == "and 260 more notes"
+    assert has_note(capture, "not used: 'layers.1.attn.q'")
+
+
 FLOAT = np.ones(3, np.float32)
 FAULTY: list[tuple[dict[str, Array], dict[str, Any], str]] = [
     ({"sinks": FLOAT}, {}, "must hold a number for each of 4 heads"),

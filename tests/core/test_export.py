@@ -148,13 +148,15 @@ def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) 
     rows = list(csv.DictReader(io.StringIO(text)))
     columns = strict(report_json(measurement, EXACT))["columns"]
     assert len(rows) == len(NAMES) * 2
-    assert list(rows[0])[-6:] == ["multiplier", "statistic", "value", "stderr", "theory", "theory_arithmetic"]
+    last = ["multiplier", "status", "statistic", "value", "stderr", "theory", "theory_arithmetic"]
+    assert list(rows[0])[-7:] == last
     assert {row["theory_arithmetic"] for row in rows} == {"exact"}
     assert len(set(rows[0])) == len(rows[0])
     for row in rows:
         assert [row["d_k"], row["mean_q"], row["components"], row["seed"]] == ["7", "-0.25", "normal", "3"]
         column = next(c for c in columns if c["scale"]["rule"] == row["scale"])
         assert float(row["multiplier"]) == column["scale"]["multiplier"]
+        assert row["status"] == column["status"]
         for key in ("value", "stderr"):
             number = column["measured"][row["statistic"]][key]
             assert (float(row[key]) if row[key] else None) == number
@@ -164,12 +166,13 @@ def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) 
 def test_csv_of_heads_is_tidy_and_agrees_with_json(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
     rows = list(csv.DictReader(io.StringIO(inspect_csv(heads))))
     entries = strict(inspect_json(capture, heads))["heads"]
-    names = "layer layer_name head d_k scale multiplier statistic value stderr"
+    names = "layer layer_name head d_k scale multiplier status statistic value stderr"
     assert list(rows[0]) == names.split()
     assert len(rows) == len(NAMES) * len(entries)
     for number, row in enumerate(rows):
         entry = entries[number // len(NAMES)]
         assert [row["layer"], row["head"], row["d_k"]] == [str(entry[k]) for k in ("layer", "head", "d_k")]
+        assert row["status"] == (entry["status"] or "")
         value = entry["measured"][row["statistic"]]["value"]
         assert (float(row["value"]) if row["value"] else None) == value
 
@@ -233,7 +236,7 @@ def test_csv_has_no_text_that_a_spreadsheet_takes_for_a_formula(start: str) -> N
 
 
 def test_csv_has_numbers_as_they_are() -> None:
-    assert csv_text(["n"], [[-1, -0.5, -1e-300, 3, None, True]]) == "n\n-1,-0.5,-1e-300,3,,True\n"
+    assert csv_text(["n"], [[-1, -0.5, -1e-300, 3, None, True]]) == "n\n-1,-0.5,-1e-300,3,,true\n"
     assert csv_text(["n"], [["-1", "-0.5", "+2e-3", "-1+1"]]) == "n\n-1,-0.5,+2e-3,'-1+1\n"
 
 

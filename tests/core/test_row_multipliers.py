@@ -37,6 +37,9 @@ def test_each_row_has_its_own_multiplier(name: str) -> None:
     entropy, logits = entropies(name, p)
     measured = run(p).columns[1]
     assert measured.multiplier == multiplier(name, p.setting)
+    assert measured.multipliers == tuple(multiplier(name, Setting(p.d_k, n)) for n in (2, p.n_queries))
+    assert run(p).columns[0].multipliers is None
+    assert run(replace(p, mask="none")).columns[1].multipliers is None
     assert measured.measured["entropy"].value == pytest.approx(entropy.mean(), rel=1e-6)
     assert measured.measured["logit_max"].value == pytest.approx(logits.max(), rel=1e-6)
     assert measured.measured["weight_error"].value == pytest.approx(0, abs=1e-9)

@@ -35,15 +35,16 @@ WRONG = "tests/data/wrong-scale.safetensors"
 SMALL, ONE_KEY = (f"--n-keys {n} --n-queries 4 --batch 2" for n in (16, 1))
 ROUGH = "--correlation 0.5"  # makes the error of the logits' variance only known to be at least something
 AGAINST = ["--against n-keys=4,mean-q=0.5,components=laplace", "--against none --scale rms_none"]
+BY_ROW = f"{SMALL} --mask causal --scale ssmax"  # gives rows different multipliers
 SWEEP = f"sweep --d-k 4,8 {SMALL} --statistics entropy,logit_max"
 # Commands that together print every field, and null wherever it can be.
 RUNS = {
-    "report-1": [f"report --d-k 8 {SMALL}", f"report {ONE_KEY}", f"report {SMALL} {ROUGH}"]
+    "report-1": [f"report --d-k 8 {SMALL}", f"report {ONE_KEY}", f"report {SMALL} {ROUGH}", f"report {BY_ROW}"]
     + [f"report {SMALL} {against}" for against in AGAINST],
     "sweep-1": [SWEEP, f"sweep --d-k 4 {ONE_KEY} --stderr 1", f"sweep --d-k 4 {SMALL} {ROUGH}"]
     + [f"{SWEEP} --vary {axis}" for axis in ("n-keys=2,3", "std-q=0.5", "mask=none,causal")]
     + [f"{SWEEP} {against}" for against in AGAINST]
-    + [f"sweep --d-k 4 {SMALL} --n-keys 3,5"],
+    + [f"sweep --d-k 4 {SMALL} --n-keys 3,5", f"sweep --d-k 4 {BY_ROW}"],
     "rules-1": [f"rules {SMALL}", f"rules {ONE_KEY}", f"rules {SMALL} {ROUGH}"],
     "mechanisms-1": [f"rules --mechanisms {ONE_KEY}", f"rules --mechanisms {SMALL} {ROUGH}"],
     "weightings-1": [f"rules --weightings {ONE_KEY}", f"rules --weightings --mask causal {SMALL}"],
@@ -53,6 +54,7 @@ RUNS = {
         f"inspect {SAMPLE} --layer 1 --head 2",
         f"inspect {SAMPLE} --worst 3",
         f"inspect {PADDED}",
+        f"inspect {PADDED} --scale ssmax --layer 0",
         "inspect {bare}",
     ],
     "replay-1": [f"inspect --rules all {SAMPLE} --layer 0", "inspect --rules all {one}"],

@@ -8,7 +8,7 @@ from ...core.statistics.measurement import Column
 from ...core.statistics.status import is_sink
 from .glyphs import Glyphs
 from .numbers import percent, short
-from .table import Contents, is_far, measured_text, theory_text
+from .table import Contents, is_far, measured_text, multiplier_text, theory_text
 
 
 def sentence(contents: Contents, glyphs: Glyphs) -> str:
@@ -52,7 +52,7 @@ def _who(column: Column, name: str, glyphs: Glyphs) -> str:
     if name == "file":
         return "With the file's scale"
     if name == "scaled":
-        return f"With × {short(column.multiplier, glyphs)}"
+        return f"With × {multiplier_text(column, glyphs)}"
     return f"U{name[1:]}" if name.startswith("unscaled") else f"With {name}"
 
 

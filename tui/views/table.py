@@ -173,7 +173,7 @@ def failures(columns: Sequence[Column]) -> list[str]:
 
 def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     """Return `unscaled × 1`, `scaled × 0.125 (1/√d_k), bfloat16`, …, in the longest form that fits."""
-    number, other = short(column.multiplier, glyphs), words(column.apart)
+    number, other = multiplier_text(column, glyphs), words(column.apart)
     rule = "" if column.rule == "file" else scale_rule(column.rule).label
     if column.rule == "none":
         titles = ["unscaled × 1", "unscaled"]
@@ -188,6 +188,12 @@ def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     if other:
         titles = [*(f"{title}, {other}" for title in titles), other]
     return _longest([glyphs.say(title) for title in titles], width)
+
+
+def multiplier_text(column: Column, glyphs: Glyphs) -> str:
+    """Return the multiplier, or `0.1 to 0.25` if rows differ."""
+    several = column.multipliers or (column.multiplier,)
+    return " to ".join(short(each, glyphs) for each in several)
 
 
 def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:

@@ -72,7 +72,11 @@ def scores(rows: Rows, how: Normalise) -> FloatArray:
 def factors(rows: Rows, rule: Rule) -> FloatArray:
     """Return what a rule multiplies the scores as stored by; broadcasts to [texts, rows, keys]."""
     by = multipliers(rule, rows.layer, rows.data)
-    return by(rows.counts, slice(0, len(rows.q)), rows.at)[..., np.newaxis] if callable(by) else np.float64(by).reshape(1, 1, 1)
+    return (
+        by(rows.counts, slice(0, len(rows.q)), rows.at)[..., np.newaxis]
+        if callable(by)
+        else np.float64(by).reshape(1, 1, 1)
+    )
 
 
 def logits(rows: Rows, rule: Rule, of: FloatArray | None = None) -> FloatArray:
