@@ -43,6 +43,13 @@ class Layer:
     context_factor: float | None = None  # how many times longer the context was made, from the model's configuration
     numbered: bool = True  # whether the file tells the layer's number
     refusal: str = ""  # why its heads cannot be measured
+    file: str = ""  # the name of its file, if the capture is a folder of several
+
+    @property
+    def place(self) -> str:
+        """Its number, after its file if there are several, for people."""
+        number = f"layer {self.index}"
+        return f"{self.file}: {number}" if self.file else number
 
     @property
     def own_factor(self) -> float:

@@ -20,12 +20,23 @@ from ..errors import InputError
 LARGEST_HEADER = 1 << 23
 
 
+# The faults of files that would have to be unpickled.
+PICKLED = (
+    "is a pickle, which may run code and is never opened; save its tensors with safetensors.torch.save_file, as "
+    "docs/capture-format.md shows"
+)
+
+
 class CaptureError(InputError):
     """A capture cannot be read; the message is one line: what is wrong, where, and what is accepted."""
 
 
 class NotFiniteError(CaptureError):
     """A head has numbers that are NaN or infinite."""
+
+
+class NoQueriesError(CaptureError):
+    """A file has no queries and keys."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
-from .beside import Masking, scales_shape
+from .beside.tensors import Masking, scales_shape
 from .capture import Capture, Layer, Meaning
 from .files import CaptureError, Identity, NotFiniteError, opened, plain
 from .layers import StoredLayer
@@ -56,9 +56,9 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     Raise CaptureError if a number is not finite, or if the file has changed since it was opened.
     """
     if not 0 <= head < layer.heads:
-        raise CaptureError(f"{plain(capture.path)}: layer {layer.index} has heads 0 to {layer.heads - 1}, not {head}")
+        raise CaptureError(f"{plain(capture.path)}: {layer.place} has heads 0 to {layer.heads - 1}, not {head}")
     if layer.refusal:
-        raise CaptureError(f"{plain(capture.path)}: layer {layer.index}: {layer.refusal}")
+        raise CaptureError(f"{plain(capture.path)}: {layer.place}: {layer.refusal}")
     stored = capture.stored[layer.position]
     q = _vectors(capture, stored.q, head, layer.heads)
     k = _vectors(capture, stored.k, head, layer.heads)

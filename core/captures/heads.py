@@ -55,7 +55,7 @@ def stream_head(
     of its logits overflow or underflow.
     """
     data = read_head(capture, layer, head)
-    where = f"{plain(capture.path)}: layer {layer.index}, head {head}"
+    where = f"{plain(capture.path)}: {layer.place}, head {head}"
     for rule in rules:
         _require_size(rule.multiplier, "scale", where)
     _require_size(layer.softcap or 0.0, "soft-cap", where)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from .beside import LARGEST, Masking, hides_padding, masks_of, roles_of
+from .beside.evidence import locate_evidence
+from .beside.roles import CROSS, EVIDENCE, find_roles
+from .beside.tensors import LARGEST, Masking, hides_padding, masks_of, roles_of
 from .capture import Layer, Meaning
-from .evidence import locate_evidence
 from .files import CaptureError, plain, quoted
 from .layout import FLAT, Located, find_axes, locate
 from .masks import Sizes
-from .metadata import LayerMetadata
+from .metadata.layer import LayerMetadata
 from .naming import Axes, Pair
-from .roles import CROSS, EVIDENCE, find_roles
 from .stored import FLOATS, Stored
 
 MOST_HEADS = 1 << 14  # of a layer

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from .beside import shaped_like_scores_or_heads
+from .beside.roles import unknown_change
+from .beside.tensors import shaped_like_scores_or_heads
 from .capture import Layer, Meaning
-from .files import CaptureError, plain, quoted
+from .files import CaptureError, NoQueriesError, plain, quoted
+from .folder import folder_groups, one_capture
 from .head import CaptureFile, Head, read_head
 from .kinds.catalogue import contents
 from .layers import LARGEST, StoredLayer, build_layer
 from .layout import parse_axes
-from .metadata import SCHEMAS, Metadata
+from .metadata.file import Metadata
+from .metadata.keys import SCHEMAS
 from .naming import ACCEPTED, HEADS_FIRST, Pair, pairs, partner
-from .roles import unknown_change
 from .stored import Contents, Stored
 
 __all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "read_head", "sample_path"]
@@ -35,13 +37,33 @@ def sample_path() -> Path:
 def open_capture(
     path: str | os.PathLike[str], axes: str | None = None, mask_true: Meaning | None = None
 ) -> CaptureFile:
-    """Return the contents of a file, from its headers; raise CaptureError, one line, if it cannot be read.
+    """Return the contents of a file or folder, from headers; raise CaptureError, one line, if it cannot be read.
 
     `axes` names the axes of every tensor of queries and keys, for example "batch,token,head,d_k", and `mask_true` is
     what True means in its masks.
     """
-    file = Path(path)
-    found = contents(file)
+    place = Path(path)
+    if not os.path.isdir(place):
+        return _capture(place, contents(place), axes, mask_true)
+    groups, notes = folder_groups(place)
+    captures: list[CaptureFile] = []
+    refusal: NoQueriesError | None = None
+    for group in groups:
+        try:
+            captures.append(_capture(group.path, group.contents, axes, mask_true))
+        except NoQueriesError as error:
+            refusal = refusal or error
+            notes.append(f"{plain(group.path.name)} is left out: it has no queries and keys")
+    if refusal is not None and not captures:
+        raise refusal
+    if len(captures) == 1:
+        return replace(captures[0], notes=_few([*notes, *captures[0].notes]))
+    whole = one_capture(place, captures, notes)
+    return replace(whole, notes=_few(whole.notes))
+
+
+def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning | None) -> CaptureFile:
+    """Return what the files of one capture contain; `file` is the one that names it."""
     metadata = Metadata(file, found.metadata)
     given = None
     if axes is not None:
@@ -53,12 +75,14 @@ def open_capture(
     lengths = metadata.lengths()
     found_pairs, left_out = pairs(found.arrays)
     if not found_pairs:
-        raise CaptureError(_no_pair(file, found))
+        raise NoQueriesError(_no_pair(file, found))
     notes = [*found.notes]
     stored: list[StoredLayer] = []
     used: set[str] = set()
     for position, pair in enumerate(found_pairs):
         layer_metadata = metadata.layer(position, pair.index, len(found_pairs), pair.numbered)
+        if pair.words.projection and pair.inside and layer_metadata.heads is None:
+            layer_metadata = replace(layer_metadata, **_heads_of(metadata.config or {}, found.arrays[pair.q].shape))
         layer, layer_notes, names = build_layer(
             position, pair, layer_metadata, found.arrays, given, lengths, mask_true
         )
@@ -104,6 +128,19 @@ def open_capture(
         n_heads=metadata.number("n_heads"),
         config=metadata.config,
     )
+
+
+def _heads_of(config: Mapping[str, object], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return the heads that a model's configuration gives to queries with heads side by side, and their width."""
+    for inner in (config, config.get("text_config")):
+        if not isinstance(inner, Mapping):
+            continue
+        known = cast("Mapping[str, object]", inner)
+        for key in ("num_attention_heads", "n_head", "n_heads", "num_heads"):
+            heads = known.get(key)
+            if type(heads) is int and heads > 0 and 1 < len(shape) < 4 and shape[-1] % heads == 0:
+                return {"heads": heads, "d_k": shape[-1] // heads}
+    return {}
 
 
 def _completed(stored: StoredLayer, pair: Pair, unused: Sequence[Stored], factor: float | None) -> StoredLayer:

@@ -66,7 +66,7 @@ class Finding:
     @property
     def place(self) -> str:
         """Where it is, such as `layer 3 head 7`."""
-        return "file" if self.layer is None else f"layer {self.layer.index} head {self.head}"
+        return "file" if self.layer is None else f"{self.layer.place} head {self.head}"
 
     def matches(self, pattern: str) -> bool:
         """Return whether a pattern such as `layers.0.*:first-key` names this finding; * stands for anything."""

@@ -67,7 +67,7 @@ def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
 def head_markdown(capture: Capture, head: HeadMeasurement, say: Say = str) -> str:
     """Return a title and a table for one head."""
     layer = head.subject.layer
-    title = f"layer {layer.index}, head {head.subject.head}, d_k {layer.d_k}"
+    title = f"{layer.place}, head {head.subject.head}, d_k {layer.d_k}"
     return f"{_file_line(capture, say)}: {title}\n\n{statistics_table(head.columns, say)}"
 
 
@@ -80,7 +80,9 @@ def heads_markdown(
 ) -> str:
     """Return a table with a line for each head: the statistics named in `shown`, its status, and `because`."""
     statistics = [STATISTIC[name] for name in shown]
+    files = any(head.subject.layer.file for head in heads)
     header = [
+        *(["file"] if files else []),
         "layer",
         "head",
         "d_k",
@@ -95,6 +97,7 @@ def heads_markdown(
         for column in head.columns:
             cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
             numbers = [str(layer.index), str(head.subject.head), str(layer.d_k), multiplier_cell(column)]
+            numbers = [layer.file, *numbers] if files else numbers
             lines.append([*numbers, *cells, status(column.measured) or NONE])
             if because is not None:
                 lines[-1].append("; ".join(because[number]))

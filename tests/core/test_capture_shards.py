@@ -65,7 +65,7 @@ def test_an_index_that_is_wrong_is_refused(tmp_path: Path, weight_map: object, r
 
 
 def test_files_of_different_metadata_or_with_one_tensor_twice_are_refused(tmp_path: Path) -> None:
-    assert "different metadata 'scale'" in refusal(sharded(tmp_path, scale=0.25))
+    assert "other metadata 'scale' than the files it belongs to" in refusal(sharded(tmp_path, scale=0.25))
     path = sharded(tmp_path)
     save(tmp_path / NAMES[1], layered(2), **SAYS)
     assert "tensor 'layers.0.attn.q' is in 'a-00001-of-00002.safetensors', too" in refusal(path)

@@ -5,18 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.beside.roles import ROLES
 from attn_tui.core.captures.files import LARGEST_HEADER
 from attn_tui.core.captures.kinds import npz
 from attn_tui.core.captures.layers import MOST_HEADS, MOST_TEXTS
-from attn_tui.core.captures.metadata import ALIASES, KEYS, OF_ENTRIES, Metadata
+from attn_tui.core.captures.metadata.file import Metadata
+from attn_tui.core.captures.metadata.keys import ALIASES, KEYS, OF_ENTRIES
 from attn_tui.core.captures.naming import WORDS, partner
 from attn_tui.core.captures.reader import LARGEST, CaptureError, open_capture, read_head
-from attn_tui.core.captures.roles import ROLES
 from attn_tui.core.captures.stored import FLOATS
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "capture-format.md").read_text("utf-8")
-NUMPY, PYTORCH = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+NUMPY, PYTORCH, *CONVERTERS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
 
 
 def section(title: str) -> str:
@@ -65,6 +66,12 @@ def test_the_pytorch_example_compiles_and_writes_the_file_that_is_inspected() ->
     compile(PYTORCH, "PyTorch example", "exec")
     [name] = re.findall(r"^attn-tui inspect (.*)$", section("PyTorch"), re.M)
     assert f'save_file(tensors, "{name}", metadata)' in PYTORCH
+
+
+def test_the_converters_compile() -> None:
+    assert len(CONVERTERS) == 2
+    for converter in CONVERTERS:
+        compile(converter, "converter", "exec")
 
 
 def test_every_metadata_key_is_documented() -> None:

@@ -66,7 +66,7 @@ def test_files_say_which_figures_agree() -> None:
     [claim] = json.loads(claims_json([outcome]))["claims"]
     assert [figure["agrees"] for figure in claim["figures"]] == [True, False]
     rows = [*csv.DictReader(io.StringIO(claims_csv([outcome])))]
-    assert [row["agrees"] for row in rows] == ["True", "False"]
+    assert [row["agrees"] for row in rows] == ["true", "false"]
     assert [finding.agrees for finding in outcome.findings] == [True, False]
 
 

@@ -73,7 +73,7 @@ def _alike(one: Diagnosed, other: Diagnosed) -> bool:
 def _place(run: Sequence[Diagnosed]) -> str:
     first, last = run[0], run[-1]
     heads = f"head {first.head}" if first is last else f"heads {first.head} to {last.head}"
-    return f"layer {first.layer.index}, {heads}"
+    return f"{first.layer.place}, {heads}"
 
 
 def _multipliers(run: Sequence[Diagnosed]) -> str:

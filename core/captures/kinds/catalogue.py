@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..files import CaptureError, Identity, opened, plain
+from ..files import PICKLED, CaptureError, Identity, opened, plain
 
 if TYPE_CHECKING:
     from ..stored import Contents
@@ -48,5 +48,7 @@ def contents(path: Path) -> Contents:
         for kind in KINDS:
             if start and path.suffix.lower() == kind.ending:
                 return kind.contents(stream, path, identity)
+    if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):  # as torch.save wrote once
+        raise CaptureError(f"{plain(path)}: {PICKLED}")
     fault = "not a file of tensors" if start else "the file is empty"
     raise CaptureError(f"{plain(path)}: {fault}; must be a {ENDINGS} file")

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..beside.roles import ROLES, SHARED
 from ..files import CaptureError, Identity, opened, plain, quoted
 from ..naming import beside, partner
-from ..roles import ROLES, SHARED
 from ..stored import MOST_AXES, Contents, Contiguous, Stored
 
 _MAGIC = b"\x93NUMPY"

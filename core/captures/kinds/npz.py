@@ -15,8 +15,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from ..files import LARGEST_HEADER, CaptureError, Identity, plain, quoted, short
-from ..metadata import KEYS
+from ..files import LARGEST_HEADER, PICKLED, CaptureError, Identity, plain, quoted, short
+from ..metadata.keys import KEYS
 from ..stored import AnyArray, Contents, Contiguous, Packed, Stored
 from .npy import npy_header
 
@@ -64,7 +64,8 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     except _ARCHIVE_ERRORS as error:
         raise CaptureError(f"{plain(path)}: not a readable .npz file: {short(error)}") from error
     if not arrays:
-        raise CaptureError(f"{plain(path)}: a zip archive without .npy arrays (pickled tensors are refused)")
+        pickled = any(member.filename.endswith(".pkl") for member in members)  # as torch.save writes
+        raise CaptureError(f"{plain(path)}: {PICKLED if pickled else 'a zip archive without .npy arrays'}")
     return Contents(arrays, metadata, ((path, identity),))
 
 

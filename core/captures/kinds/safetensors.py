@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from ..files import LARGEST_HEADER, CaptureError, Identity, plain, quoted, short
-from ..metadata import from_json
+from ..metadata.values import from_json
 from ..stored import FLOATS, MOST_AXES, Contents, Contiguous
 
 _TYPES = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from ..files import LARGEST_HEADER, CaptureError, Identity, opened, plain, quoted, short
-from ..metadata import from_json
+from ..metadata.values import from_json
 from ..stored import Contents, Stored
 from . import safetensors
 
@@ -20,14 +22,24 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     names = sorted({*places.values()})
     if len(names) > MOST_FILES:
         raise CaptureError(f"{plain(path)}: must name at most {MOST_FILES} files, not {len(names)}")
-    arrays: dict[str, Stored] = {}
-    metadata: dict[str, str] = {}
-    files = [(path, identity)]
+    parts: list[tuple[Path, Contents]] = []
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
             raise CaptureError(f"{plain(path)}: names {quoted(name)}; must be .safetensors files beside it")
         with opened(path.with_name(name)) as (shard, found):
-            part = safetensors.contents(shard, path.with_name(name), found)
+            parts.append((path.with_name(name), safetensors.contents(shard, path.with_name(name), found)))
+    whole = joined(parts)
+    for tensor, name in places.items():
+        if tensor not in whole.arrays or whole.arrays[tensor].path.name != name:
+            raise CaptureError(f"{plain(path)}: tensor {quoted(tensor)} is not in {quoted(name)}")
+    return replace(whole, files=((path, identity), *whole.files))
+
+
+def joined(parts: Sequence[tuple[Path, Contents]]) -> Contents:
+    """Return what several files declare together; raise CaptureError if they contradict each other."""
+    arrays: dict[str, Stored] = {}
+    metadata: dict[str, str] = {}
+    for path, part in parts:
         for tensor, array in part.arrays.items():
             if tensor in arrays:
                 raise CaptureError(f"{array.where} is in {quoted(arrays[tensor].path.name)}, too")
@@ -35,13 +47,9 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
         for key, value in part.metadata.items():
             if metadata.setdefault(key, value) != value:
                 raise CaptureError(
-                    f"{plain(path)}: its files have different metadata {quoted(key)}; must be the same"
+                    f"{plain(path)}: has other metadata {quoted(key)} than the files it belongs to; must be the same"
                 )
-        files += part.files
-    for tensor, name in places.items():
-        if tensor not in arrays or arrays[tensor].path.name != name:
-            raise CaptureError(f"{plain(path)}: tensor {quoted(tensor)} is not in {quoted(name)}")
-    return Contents(arrays, metadata, tuple(files))
+    return Contents(arrays, metadata, tuple(file for _, part in parts for file in part.files))
 
 
 def _weight_map(stream: BinaryIO, path: Path, identity: Identity) -> dict[str, str]:

@@ -87,7 +87,7 @@ def replay_markdown(heads: Sequence[Replay], say: Say = str) -> str:
 def thawing_lines(heads: Sequence[Replay]) -> list[str]:
     """Return a line for each frozen head that some rule makes healthy."""
     return [
-        f"layer {each.layer.index} head {each.head} is frozen; {found.rules[0]} (× {digits(found.multiplier)}) is "
+        f"{each.layer.place} head {each.head} is frozen; {found.rules[0]} (× {digits(found.multiplier)}) is "
         f"the nearest rule that makes it healthy, KL {digits(found.divergence)} nats"
         for each in heads
         if (found := each.thawing) is not None

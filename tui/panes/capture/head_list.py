@@ -39,6 +39,9 @@ def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyp
     narrow = width is not None and width < _WIDE
     statistics = [STATISTIC[name] for name in SHOWN if not (narrow and name in _DISPENSABLE)]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    files = any(head.subject.layer.file for head in heads)
+    if files:
+        table.add_column("file", no_wrap=True, overflow="ellipsis", vertical="bottom")
     for title in ("layer", "head", *(_title(s.short_label, s.unit == "share") for s in statistics)):
         table.add_column(Text(glyphs.say(title), justify="right"), justify="right", no_wrap=True, vertical="bottom")
     table.add_column("", no_wrap=True)
@@ -46,6 +49,8 @@ def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyp
         measured = head.columns[0].measured
         numbers = [Text(_number(measured[s.name].value, s.unit == "share", glyphs)) for s in statistics]
         place = (Text(str(head.subject.layer.index)), Text(str(head.subject.head)))
+        if files:
+            place = (Text(glyphs.say(head.subject.layer.file)), *place)
         table.add_row(*place, *numbers, Text(" " + (status(measured) or ""), PRINTED["heading"]))
     return table
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .capture import Meaning
-from .files import quoted
-from .naming import WORDS, Pair
+from ..capture import Meaning
+from ..files import quoted
+from ..naming import WORDS, Pair
 
 # The names of each role, in order of preference. A layer's tensor has the prefix or the number of its queries; one
 # without either belongs to every layer that has none.

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .capture import Meaning
-from .files import CaptureError, plain, quoted
-from .masks import Sizes, mask_note, mask_shape, query_mask
-from .metadata import LayerMetadata
-from .naming import Pair
+from ..capture import Meaning
+from ..files import CaptureError, plain, quoted
+from ..masks import Sizes, mask_note, mask_shape, query_mask
+from ..metadata.layer import LayerMetadata
+from ..naming import Pair
+from ..stored import FLOATS, Said, Stored, said
 from .roles import EVIDENCE, MASKS, Found, meaning_of
-from .stored import FLOATS, Said, Stored, said
 
 _RESULTS = re.compile(
     r"score|prob|weight|pattern|attn|attention|logit|value|out|context|hidden|proj|norm|hook_|^[vozVOZ]$|^[QK]cur$|query|key",

@@ -1,0 +1,1 @@
+"""The tensors beside queries and keys: their roles, by name, and whether they fit."""
