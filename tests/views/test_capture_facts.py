@@ -27,3 +27,8 @@ def test_everything_that_enters_softmax_is_named() -> None:
     assert "window 3 before, all after" in layer_facts(replace(LAYER, window=(3, None)), UNICODE)
     assert "chunks of 64" in layer_facts(replace(LAYER, chunk=64), UNICODE)
     assert "bias" not in layer_facts(LAYER, UNICODE)
+
+
+def test_a_layer_of_several_files_is_named_after_its_file() -> None:
+    assert layer_facts(LAYER, UNICODE).startswith("d_k 32, ")
+    assert layer_facts(replace(LAYER, file="step-20.npz"), UNICODE).startswith("step-20.npz, d_k 32, ")

@@ -49,7 +49,7 @@ class InspectRequest:
 
 def add_file(parser: Parser, nargs: str | None = None) -> None:
     """Add the file as a positional argument."""
-    parser.add("file", "file", metavar="FILE", nargs=nargs, help=f"captured queries and keys: {ENDINGS}")
+    parser.add("file", "file", metavar="FILE", nargs=nargs, help=f"captured queries and keys: {ENDINGS}, or a folder")
 
 
 def add_axes(parser: Parser) -> None:

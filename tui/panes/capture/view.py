@@ -52,10 +52,12 @@ def head_counts(heads: Heads) -> str:
 
 
 def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
-    """Return `d_k 32, 70 queries × 70 keys, float16, scale × 0.177, causal`."""
-    facts = [f"d_k {layer.d_k}", f"{layer.queries} queries × {layer.keys} keys", layer.dtype]
+    """Return `d_k 32, 70 queries × 70 keys, float16, scale × 0.177, causal`, after its file if there are several."""
+    facts = [layer.file] if layer.file else []
+    facts.append(f"d_k {layer.d_k}")
     if layer.batch > 1:
-        facts.insert(1, f"{layer.batch} texts")
+        facts.append(f"{layer.batch} texts")
+    facts += [f"{layer.queries} queries × {layer.keys} keys", layer.dtype]
     if layer.kv_heads != layer.heads:
         facts.append(f"{layer.heads} query heads share {layer.kv_heads} key/value heads")
     facts.append(_scale_fact(layer, glyphs))
