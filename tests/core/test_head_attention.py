@@ -53,6 +53,7 @@ def test_a_cell_for_each_pair_has_its_weight(tmp_path: Path) -> None:
         expected = np.where(np.tri(24, dtype=bool), weights(q, k, bias, head, text, sink), np.nan)
         shares = [[math.nan if x is None else x for x in line] for line in found.shares]
         np.testing.assert_allclose(shares, expected, atol=1e-12)
+        assert found.positions == tuple(range(24))
         assert (found.queries, found.keys, found.rough) == (tuple(range(25)), tuple(range(25)), False)
 
 

@@ -51,7 +51,7 @@ async def test_help_starts_with_the_field_or_row_that_has_the_cursor(stage: Stag
     await stage.head()
     await stage.press("?")
     await stage.until(lambda: CAPTURE in stage.text)
-    await stage.press("escape", "tab", "down", "?")
+    await stage.press("escape", "v", "tab", "down", "?")
     await stage.until(lambda: STATISTICS[1].name in stage.text)
 
 

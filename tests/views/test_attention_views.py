@@ -87,10 +87,10 @@ def test_the_matrix_fits_any_size_and_the_cursor_is_on_it(
     rows = [queries * y // shown.down for y in range(shown.down + 1)]
     columns = [keys * x // shown.across for x in range(shown.across + 1)]
     shares = tuple((0.5,) * shown.across for _ in range(shown.down))
-    matrix = Matrix(0, 0, 0, tuple(rows), tuple(columns), shares, False)
+    matrix = Matrix(0, 0, 0, tuple(rows), tuple(columns), tuple(rows[:-1]), shares, False)
     names = [f"word{n}" for n in range(max(keys, queries))] if tokens else None
     glyphs = UNICODE if halves else ASCII
-    lines = matrix_lines(shown, matrix, cursor, names, lambda query: query, glyphs)
+    lines = matrix_lines(shown, matrix, cursor, names, glyphs)
     assert len(lines) <= height
     assert {line_width(line) for line in lines} == {width}
     role = "accent" if halves else "cursor"
@@ -106,7 +106,7 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
     shown = view((0, 70), (0, 70), 80, 36, True, True)
     assert (shown.down, shown.across) == (70, 70)
     matrix = attention(5, 70, 70)
-    lines = matrix_lines(shown, matrix, (3, 9), TOKENS, lambda query: query, UNICODE)
+    lines = matrix_lines(shown, matrix, (3, 9), TOKENS, UNICODE)
     assert len(lines) == 36
     assert text_of(lines[1]).startswith(f" {label(TOKENS, 0, 9, UNICODE)}")
     assert text_of(lines[2]).startswith(f"▌{label(TOKENS, 3, 9, UNICODE)}"), "the query with the cursor"
@@ -119,7 +119,7 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
 def test_few_queries_take_a_line_each() -> None:
     shown = view((0, 5), (0, 5), 40, 20, True, True)
     assert (shown.down, shown.across, shown.tall, shown.wide) == (5, 5, True, 3)
-    lines = matrix_lines(shown, attention(5, 5, 5, (0, 5)), (0, 0), TOKENS, lambda query: query, UNICODE)
+    lines = matrix_lines(shown, attention(5, 5, 5, (0, 5)), (0, 0), TOKENS, UNICODE)
     assert [text_of(line).split()[0].strip("▌") for line in lines[1:]] == [token(TOKENS, at) for at in range(5)]
 
 
@@ -127,8 +127,8 @@ def test_hidden_cells_are_blank_and_larger_weights_darker() -> None:
     assert [level(share) for share in (0, 1e-5, 0.001, 0.02, 0.3, 1)] == [0, 0, 1, 2, 5, LEVELS]
     shown = view((0, 2), (0, 2), 20, 3, False, False)
     shares = ((1.0, None), (0.001, 0.999))
-    matrix = Matrix(0, 0, 0, (0, 1, 2), (0, 1, 2), shares, False)
-    lines = matrix_lines(shown, matrix, (0, 1), None, lambda query: query, ASCII)
+    matrix = Matrix(0, 0, 0, (0, 1, 2), (0, 1, 2), (0, 1), shares, False)
+    lines = matrix_lines(shown, matrix, (0, 1), None, ASCII)
     assert [text_of(line).rstrip() for line in lines[1:]] == ["@@@+", "...@@@"]
 
 
@@ -219,4 +219,6 @@ def test_heads_queries_and_tokens_are_found() -> None:
     assert find("0/12", layers, LAYER, TOKENS, 0) == "no head 12; layer 0 has heads 0 to 11"
     assert find("70", layers, LAYER, TOKENS, 0) == "no query 70; the last one is 69"
     assert find("zebra", layers, LAYER, TOKENS, 0) == "no token contains zebra"
+    some = replace(LAYER, rows="rows")
+    assert find("query", layers, some, TOKENS, 0) == "the file has some queries only; give the number of one"
     assert find("zebra", layers, LAYER, None, 0) == "the file has no tokens; a head is 3/7, a query 12"

@@ -51,7 +51,8 @@ def attention_matrix(
 
     def found(shares: FloatArray, rough: bool) -> Matrix:
         lines = [tuple(None if math.isnan(x) else x for x in line) for line in shares.tolist()]
-        return Matrix(layer.position, head, text, below, beside, tuple(lines), rough)
+        positions = tuple(data.positions[list(below[:-1])].tolist())
+        return Matrix(layer.position, head, text, below, beside, positions, tuple(lines), rough)
 
     if large:
         step = max(max(end - first for first, end in pairwise(below)) // _FEW, 1)

@@ -14,6 +14,7 @@ class Matrix:
     text: int
     queries: tuple[int, ...]  # the first query of each row of cells, and the first one after the last
     keys: tuple[int, ...]  # the same of columns
+    positions: tuple[int, ...]  # among the keys, of the first query of each row of cells
     shares: tuple[tuple[float | None, ...], ...]  # of a query's weight on these keys, mean over queries; None: hidden
     rough: bool  # whether only some queries of each cell were computed
 

@@ -56,7 +56,9 @@ def find(
         return int(text) if int(text) < layer.queries else f"no query {text}; the last one is {layer.queries - 1}"
     if tokens is None:
         return "the file has no tokens; a head is 3/7, a query 12"
-    shift = layer.keys - layer.queries if layer.causal == "bottom_right" and layer.rows is None else 0
+    if layer.rows is not None:
+        return "the file has some queries only; give the number of one"
+    shift = layer.keys - layer.queries if layer.causal == "bottom_right" else 0
     order = [*range(query + 1, layer.queries), *range(min(query + 1, layer.queries))]
     wanted = text.casefold()
     found = next((each for each in order if wanted in token(tokens, each + shift).casefold()), None)

@@ -57,7 +57,7 @@ def map_lines(
             line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
     lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
-    if each >= _WIDEST:
+    if each > 1:
         lines += [fitted(line, width) for line in _marks(head_map)]
     return lines[:height]
 

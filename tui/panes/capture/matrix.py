@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -83,12 +83,11 @@ def matrix_lines(
     matrix: Matrix | None,
     cursor: tuple[int, int],
     tokens: Sequence[str] | None,
-    position: Callable[[int], int],
     glyphs: Glyphs,
 ) -> list[Line]:
     """Return a line of key tokens and the lines of cells; without a matrix, the cells are blank.
 
-    The cursor is (query, key). `position` returns that of a query among the keys.
+    The cursor is (query, key).
     """
     below, beside = _parts(shown, matrix)
     cells: Sequence[Sequence[float | None]] = () if matrix is None else matrix.shares
@@ -102,7 +101,9 @@ def matrix_lines(
         mark = glyphs.cursor if here else " "
         spans: list[Span] = []
         if shown.labels:
-            text = label(tokens, position(query), shown.labels - 1, glyphs)
+            named = tokens is None or matrix is not None
+            place = query if tokens is None or matrix is None else matrix.positions[row if here else at]
+            text = label(tokens, place, shown.labels - 1, glyphs) if named else " " * (shown.labels - 1)
             spans.append((mark + text, "accent" if here else "label"))
         pair = range(at, min(at + step, len(cells)))
         for x in range(len(beside) - 1):

@@ -148,17 +148,6 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         width, height = self.room
         return view(self.queries, self.keys, width, height, self.halves, self.tokens is not None)
 
-    @property
-    def place(self) -> int:
-        """The position of the query with the cursor among the keys, if queries are consecutive."""
-        return self._position(self.cursor[0])
-
-    def _position(self, query: int) -> int:
-        layer = self.source
-        if layer is None or layer.causal != "bottom_right" or layer.rows is not None:
-            return query
-        return query + layer.keys - layer.queries
-
     def open(self, layer: Layer, head: int, tokens: Sequence[str] | None) -> None:
         """Show a head; the part and the cursor stay if they exist in it."""
         old = self.source
@@ -210,7 +199,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         shown, matrix = self._shown, self.matrix
         if shown is None or (shown.width, shown.height, shown.halves) != (width, height, self.halves):
             shown, matrix = self.view, None
-        lines = matrix_lines(shown, matrix, self.cursor, self.tokens, self._position, self.glyphs)
+        lines = matrix_lines(shown, matrix, self.cursor, self.tokens, self.glyphs)
         return lines[:height]
 
     def choose(self, query: int, key: int) -> None:
