@@ -22,7 +22,7 @@ PICTURES = {
     "sweep": ((120, 40), "Sweep", ""),
     "softmax": ((120, 40), "Softmax", "right right"),
     "rules": ((120, 40), "Rules", ""),
-    "capture": ((120, 40), "Capture", "right right right right right down down"),
+    "capture": ((120, 40), "Capture", "n n"),
     "claims": ((120, 40), "Claims", "down down"),
 }
 
@@ -35,6 +35,8 @@ async def save(name: str) -> None:
     try:
         async with app.run_test(size=size) as pilot:
             await pilot.pause(1)
+            while pane == "Capture" and not is_complete(app):  # its keys depend on what is known of the heads
+                await pilot.pause(0.1)
             await pilot.press(*keys.split())
             while not is_complete(app):
                 await pilot.pause(0.1)
@@ -54,7 +56,7 @@ def is_complete(app: AttnApp) -> bool:
     except InputError:
         return False
     if isinstance(pane, CapturePane) and pane.map.capture is not None:
-        return len(pane.map.measured) == sum(layer.heads for layer in pane.map.capture.layers)
+        return len(pane.map.explained) == sum(layer.heads for layer in pane.map.capture.layers)
     return pane.progress is None
 
 
