@@ -116,6 +116,15 @@ def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
     assert cells == expected
 
 
+def test_a_row_of_several_queries_is_labelled_by_the_one_with_the_cursor() -> None:
+    shown = view((0, 70), (0, 70), 60, 8, True, True)
+    lines = matrix_lines(shown, attention(5, shown.down, shown.across), (69, 0), TOKENS, UNICODE)
+    assert text_of(lines[-1]).startswith(f"▌{token(TOKENS, 69)}")
+    some = replace(attention(5, shown.down, shown.across), positions=tuple(range(0, 28, 2)))
+    last = text_of(matrix_lines(shown, some, (69, 0), TOKENS, UNICODE)[-1])
+    assert last.startswith(f"▌{label(TOKENS, 26, 9, UNICODE)}"), "of sampled queries only the first one is known"
+
+
 def test_few_queries_take_a_line_each() -> None:
     shown = view((0, 5), (0, 5), 40, 20, True, True)
     assert (shown.down, shown.across, shown.tall, shown.wide) == (5, 5, True, 3)

@@ -103,6 +103,8 @@ def matrix_lines(
         if shown.labels:
             named = tokens is None or matrix is not None
             place = query if tokens is None or matrix is None else matrix.positions[row if here else at]
+            if here and matrix is not None and _is_consecutive(matrix):
+                place += cursor[0] - below[row]
             text = label(tokens, place, shown.labels - 1, glyphs) if named else " " * (shown.labels - 1)
             spans.append((mark + text, "accent" if here else "label"))
         pair = range(at, min(at + step, len(cells)))
@@ -133,6 +135,11 @@ def legend(glyphs: Glyphs, blends: bool) -> Line:
 def level(share: float, levels: int = LEVELS) -> int:
     """Return the intensity of a share of the weight: its root, so that 1 % is visible beside 100 %."""
     return min(max(math.ceil(levels * math.sqrt(share) - 1e-9) if share >= 1e-4 else 0, 0), levels)
+
+
+def _is_consecutive(matrix: Matrix) -> bool:
+    """Return whether the queries of a matrix are neighbours in the text."""
+    return matrix.positions[-1] - matrix.positions[0] == matrix.queries[-2] - matrix.queries[0]
 
 
 def _parts(shown: View, matrix: Matrix | None) -> tuple[Sequence[int], Sequence[int]]:
