@@ -23,7 +23,7 @@ from .scales import (
     rules_that_need,
     scale_rule,
 )
-from .setting_text import UNSCALED, Value, changes_in, text_of, with_next_rule
+from .setting_text import ACCEPTED, UNSCALED, Value, changes_in, text_of, with_next_rule
 
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
 MaskName = Literal["none", "causal"]
@@ -116,7 +116,7 @@ class Field:
             formula = f", or a formula of {FORMULA_ACCEPTED}" if self.beyond else ""
             return f"one of {', '.join(self.choices)}{formula}"
         if self.kind == "setting":
-            return "unscaled, a scale rule, a number, parameters as name=value, or these joined by commas"
+            return ACCEPTED
         number = "a whole number" if self.kind == "integer" else "a number"
         if math.isinf(self.low):
             return number

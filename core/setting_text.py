@@ -17,6 +17,7 @@ from .scales import SCALE_RULES, is_formula
 UNSCALED = "unscaled"
 # Parameters that A and B share: they set the shape of the table and the draws, not the attention.
 SHARED = ("d_k", "n_queries", "batch", "d_v", "seed", "against")
+ACCEPTED = f"{UNSCALED}, a scale rule or formula, a number or name=value"
 _ALIASES = {"rule": "scale", "law": "components"}
 
 Value: TypeAlias = int | float | str
@@ -123,8 +124,7 @@ def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
         return {"scale": text}
     if not is_number(text):
         meant = _meant(text, [UNSCALED, *SCALE_RULES])
-        accepted = f"{UNSCALED}, a scale rule or formula, a number or name=value"
-        raise ParameterError(f"against: must be {accepted}, not {text!r}{meant}")
+        raise ParameterError(f"against: must be {ACCEPTED}, not {text!r}{meant}")
     field = next(field for field in fields if field.name == "multiplier")
     return {"scale": "custom", "multiplier": _parsed(field, text)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -57,6 +58,14 @@ class Freezing:
 def status_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> Status | None:
     """Return the status of a measured column, by its exact freezing ratio if that is known."""
     return status(measured, None if freezing is None else freezing.ratio)
+
+
+def ratio_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> float | None:
+    """Return the freezing ratio that decides the status of a measured column; None if there is none."""
+    if freezing is not None:
+        return freezing.ratio
+    found = measured.get("freezing_ratio")
+    return None if found is None or found.value is None or not math.isfinite(found.value) else found.value
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Pairs of histograms: their bars and their shared axis."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -207,13 +208,13 @@ def test_the_grid_has_exactly_the_width_and_at_most_the_height(law: ComponentLaw
                     assert all(text_of(line).isascii() for line in lines)
 
 
-@pytest.mark.parametrize(("width", "titles"), [(58, 2), (175, 2), (176, 4), (200, 4)])
-def test_four_pairs_are_side_by_side_if_they_fit(width: int, titles: int) -> None:
+@pytest.mark.parametrize(("width", "titles"), [(58, 2), (131, 2), (132, 3), (176, 4), (200, 4)])
+def test_up_to_four_pairs_are_side_by_side_if_they_fit(width: int, titles: int) -> None:
     columns = [
         replace(column, histograms={name: column.histograms[name] for name in HISTOGRAMS}) for column in COLUMNS
     ]
     lines = texts_of(grid_lines(columns, width, 30, UNICODE))
-    assert ("row entropy" in lines[0]) == (titles == 4)
+    assert ("row entropy" in lines[0]) == (titles >= 3)
     text = "\n".join(lines)
     assert all(word in text for word in ("logits", "attention weights", "row entropy", "‖J‖_F"))
 
@@ -237,29 +238,78 @@ def test_degenerate_scores_can_be_drawn(change: dict[str, float]) -> None:
 # The exact law
 
 
+def has_line(text: str) -> bool:
+    return any("⠁" <= sign <= "⣿" for sign in text)
+
+
 def test_the_exact_law_is_drawn_over_logits_only_and_only_over_tall_bars() -> None:
     assert CURVE is not None
     for name in HISTOGRAMS:
         for height in (1, 3):
             drawn = "".join(text_of(line) for line in pair_lines(COLUMNS, name, 60, height, UNICODE, CURVES))
-            assert ("•" in drawn) == (name == "logits" and height > 1)
-    assert "•" not in "".join(text_of(line) for line in pair_lines(COLUMNS, "logits", 60, 3, UNICODE))
+            assert has_line(drawn) == (name == "logits" and height > 1)
+    assert not has_line("".join(text_of(line) for line in pair_lines(COLUMNS, "logits", 60, 3, UNICODE)))
+    plain = "".join(text_of(line) for line in pair_lines(COLUMNS, "logits", 60, 3, ASCII, CURVES))
+    assert plain.isascii()
+    assert "_ exact" in plain
 
 
-def test_the_exact_law_follows_the_tops_of_bars() -> None:
-    counts = [0.0, 5.0, 10.0, 20.0, 40.0, 20.0, 10.0]
-    rows = curve_rows(counts, counts, 4, UNICODE)
-    tops = bars(counts, 4, UNICODE)
-    for cell in range(0, len(counts), 2):
-        row = next((row for row, cells in rows.items() if cell in cells), None)
-        top = next((row for row in range(4) if tops[row][cell] != " "), None)
-        assert row == top
+DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # in the left and the right half of a cell, from below
+
+
+def dots_of(rows: dict[int, dict[int, str]], cells: int, height: int) -> list[list[int]]:
+    """The heights of the dots in each half of each cell."""
+    found: list[list[int]] = []
+    for half in range(2 * cells):
+        signs = [(height - 1 - row, line.get(half // 2, chr(0x2800))) for row, line in rows.items()]
+        bits = [(4 * above + dot, ord(sign) & DOTS[half % 2][dot]) for above, sign in signs for dot in range(4)]
+        found.append(sorted(at for at, bit in bits if bit))
+    return found
+
+
+@given(counts=st.lists(st.floats(1.0, 40.0), min_size=2, max_size=20), height=st.integers(2, 12))
+def test_the_exact_law_is_one_line_at_the_tops_of_bars(counts: list[float], height: int) -> None:
+    rows = curve_rows([count for count in counts for _ in range(2)], counts, height, UNICODE)
+    assert all(0 <= row < height for row in rows)
+    dots = dots_of(rows, len(counts), height)
+    levels = [min(int(count / max(counts) * height * 4), 4 * height - 1) for count in counts]
+    for cell, level in enumerate(levels):
+        if dots[2 * cell + 1]:
+            assert dots[2 * cell + 1] == [level]
+    for before, after in itertools.pairwise(dots):
+        if before and after:
+            assert min(abs(a - b) for a in before for b in after) <= 1, "a gap in the line"
+
+
+def test_the_exact_law_leaves_no_hole_in_a_bar() -> None:
+    lines = pair_lines(COLUMNS, "logits", 120, 6, UNICODE, CURVES)
+    bare = pair_lines(COLUMNS, "logits", 120, 6, UNICODE)
+    for line, without in zip(lines[1:-1], bare[1:-1], strict=True):
+        roles = [role for text, role in line for _ in text]
+        for sign, role in zip(text_of(without), roles, strict=True):
+            assert sign != "█" or role in ("unscaled", "scaled", "over_unscaled", "over_scaled")
 
 
 def test_the_exact_law_stays_within_the_lines_of_the_bars() -> None:
-    rows = curve_rows([1e9, 0.0, 0.001], [1.0, 1.0, 1.0], 3, UNICODE)
-    assert rows == {0: [0]}
-    assert curve_rows([1.0], [0.0], 3, UNICODE) == {}
+    assert {*curve_rows([1e9, 1e9, 0.0, 0.0], [1.0, 1.0], 3, UNICODE)} == {0}
+    assert curve_rows([1.0, 1.0], [0.0], 3, UNICODE) == {}
+
+
+# Marks
+
+
+def test_the_axes_mark_three_standard_deviations_one_over_n_and_ln_n() -> None:
+    def axis(name: HistogramName) -> str:
+        return text_of(pair_lines(COLUMNS, name, 120, 2, UNICODE)[-1])[NAME:]
+
+    std, mean = (COLUMNS[0].measured[name].value or 0.0 for name in ("logit_std", "logit_mean"))
+    span = axis_span(LOGITS, "logits", UNICODE)
+    for sign, label in ((-1, "┊−3σ"), (1, "┊+3σ")):
+        at = (mean + 3 * sign * std - span.low) / (span.high - span.low) * (120 - NAME)
+        assert abs(axis("logits").index(label) - at) <= 1
+    assert axis("weights").index("┊1/n") == math.floor((12 - math.log10(32)) / 12 * (120 - NAME))
+    assert axis("entropy").endswith("ln n 3.47")
+    assert "┊" not in axis("jacobian_norm")
 
 
 def column_of(rule: str, multiplier: float) -> Column:

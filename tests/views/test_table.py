@@ -14,8 +14,9 @@ from attn_tui.core.statistics.measurement import Column, Estimate
 from attn_tui.core.theory.deviations import deviations
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.leading import LEADING, leading_rows
 from attn_tui.tui.views.lines import Line, line_width
-from attn_tui.tui.views.numbers import aligned, error
+from attn_tui.tui.views.numbers import aligned, aligned_share, error
 from attn_tui.tui.views.sentence import sentence
 from attn_tui.tui.views.table import (
     CELL,
@@ -249,9 +250,7 @@ def test_shares_and_nothing_else_are_percentages(statistic: Statistic) -> None:
     column = with_values(MEASURED.columns, **{statistic.name: Estimate(0.25, 0.01)})[0]
     value, rest = measured_text(column, statistic, UNICODE)
     assert len(value + rest) == CELL
-    assert (value.strip(), rest.split()) == (
-        ("25.00", ["±1.0", "%"]) if statistic in SHARES else ("0.2500", ["±0.010"])
-    )
+    assert (value.strip(), rest.split()) == (("25.00 %", ["±1.0"]) if statistic in SHARES else ("0.2500", ["±0.010"]))
 
 
 def test_a_missing_share_has_no_percent_sign() -> None:
@@ -372,3 +371,24 @@ def test_the_printed_table_equals_the_one_in_the_app(contents: Contents, glyphs:
         else:
             assert on_paper.split() == on_screen.split()
     assert printed[0].split()[0] == "logits"
+
+
+def test_the_leading_rows_are_as_many_whatever_the_numbers_are() -> None:
+    failed = Contents(with_values(MEASURED.columns, nan_rows=Estimate(0.2, 0.01), weight_lost=Estimate(0.5, 0.1)))
+    for room in range(6, 20):
+        plain, other = leading_rows(BARE, room), leading_rows(failed, room)
+        assert max(len(plain), len(other)) <= max(room, 6)
+        assert len([row for row in plain if row.statistic]) == len([row for row in other if row.statistic])
+        names = [row.statistic.name for row in other if row.statistic]
+        assert {"nan_rows", "weight_lost"} <= {*names}
+    assert [row.statistic.name for row in leading_rows(BARE, 10) if row.statistic] == list(LEADING)
+    assert sum(row.is_heading for row in leading_rows(BARE, 14)) == 3
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "none"), (0.2744, "27.44 %"), (0.00799, "0.799 %"), (1.0, "100.0 %"), (1e-9, "1.000e−7 %"), (None, "—")],
+)
+def test_the_percent_sign_is_beside_the_number_and_zero_is_none(share: float | None, text: str) -> None:
+    assert aligned_share(share, UNICODE).strip() == text
+    assert len(aligned_share(share, UNICODE)) == len(aligned(0.5, UNICODE))

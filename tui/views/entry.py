@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from ...core.errors import ParameterError
@@ -47,7 +48,8 @@ def entered(field: Field, text: str) -> Value:
     if field.kind == "choice":
         return _chosen(field, text, field.choices)
     if field.kind == "setting" and not is_number(text) and not any(sign in text for sign in "=,"):
-        return _chosen(field, text, [UNSCALED, *SCALE_RULES])
+        with suppress(ParameterError):
+            return _chosen(field, text, [UNSCALED, *SCALE_RULES])
     return field.parse(text)
 
 

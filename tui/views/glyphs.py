@@ -29,6 +29,7 @@ class Glyphs:
     foot: str  # of the cursor, on the axis
     box: str  # a border: its four corners, and a side; `rule` is its upper and lower side
     thumb: str  # of a scroll bar
+    line: str  # a thin line at the foot of a cell, and at equal steps up to its top; empty if braille can be shown
     ascii: bool
 
     def say(self, text: str) -> str:
@@ -42,11 +43,11 @@ class Glyphs:
 
 UNICODE = Glyphs(
     " ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•",
-    marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", box="╭╮╰╯│", thumb="┃", ascii=False,
+    marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", box="╭╮╰╯│", thumb="┃", line="", ascii=False,
 )  # fmt: skip
 ASCII = Glyphs(
     " .:-=+*#@", " .-=#", " .:+#@", "-", "+", "<", ">", ">", "o",
-    marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", box="++++|", thumb="#", ascii=True,
+    marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", box="++++|", thumb="#", line="_-'", ascii=True,
 )  # fmt: skip
 
 _PHRASES = (

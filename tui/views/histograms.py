@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.statistics.column_names import column_names
@@ -19,9 +20,9 @@ if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ...core.statistics.histogram import Histogram
     from ...core.theory.prediction import ScoreCurve
 
-_WIDE = 44  # cells per pair from which four or more stand side by side
+_WIDE = 44  # cells per pair from which three or more stand side by side
 _LEAST = 27  # cells per pair from which two stand side by side
-_TALLEST = 6  # lines of the tallest bars
+_TALLEST = 12  # lines of the tallest bars
 _ROOMY = 8  # lines per group of pairs from which all groups are shown
 LOWEST = 4  # lines of the lowest pair: its title, bars for two columns, its axis
 NAME = 9  # cells before the bars, for the name of the column
@@ -49,10 +50,13 @@ def pair_names(columns: Sequence[Column]) -> list[HistogramName]:
     return [name for name in TITLES if all(name in column.histograms for column in columns)]
 
 
-def pairs_at_once(pairs: int, width: int, height: int) -> int:
-    """Return how many of `pairs` fit; an incomplete last group is left out if it would make the others lower."""
+def pairs_at_once(pairs: int, width: int, height: int, least: int = LOWEST) -> int:
+    """Return how many of `pairs` fit, each at least `least` lines high if one is.
+
+    An incomplete last group is left out if it would make the others lower.
+    """
     across = _across(pairs, width)
-    groups = height // LOWEST
+    groups = height // least
     if height < _ROOMY * math.ceil(pairs / across):
         groups = min(groups, pairs // across)
     return max(groups, 1) * across
@@ -65,6 +69,7 @@ def grid_lines(
     glyphs: Glyphs,
     curves: Sequence[ScoreCurve | None] = (),
     first: int = 0,
+    least: int = LOWEST,
 ) -> list[Line]:
     """Return the pairs side by side, from `first` on, as many as fit in `height` lines.
 
@@ -73,10 +78,10 @@ def grid_lines(
     names = pair_names(columns)
     across, gap = _across(len(names), width), 2
     each = (width - gap * (across - 1)) // across
-    names = names[first : first + pairs_at_once(len(names), width, height)]
+    names = names[first : first + pairs_at_once(len(names), width, height, least)]
     groups = [names[start : start + across] for start in range(0, len(names), across)]
     room = height // len(groups)
-    spaced = room >= 7  # a blank line between groups, once bars have two lines
+    spaced = room >= 7 and len(groups) > 1  # a blank line after groups, once bars have two lines
     tall = min(max((room - 2 - spaced) // len(columns), 1), _TALLEST)
     between: Span = (" " * gap, "text")
     lines: list[Line] = []
@@ -95,7 +100,7 @@ def grid_lines(
 
 def _across(pairs: int, width: int) -> int:
     """Return how many pairs stand side by side."""
-    return next((count for count in (pairs, 4) if width >= count * _WIDE), 2 if width >= 2 * _LEAST else 1)
+    return next((count for count in (pairs, 4, 3) if width >= count * _WIDE), 2 if width >= 2 * _LEAST else 1)
 
 
 def pair_lines(
@@ -108,7 +113,7 @@ def pair_lines(
 ) -> list[Line]:
     """Return a title, bars of `height` lines for each column, and their shared axis: 2·height + 2 lines.
 
-    The exact law of a score is drawn as dots over the bars of logits, if the bars are high enough to compare.
+    The exact law of a score is drawn as a line over the bars of logits, if the bars are high enough to compare.
     """
     histograms = [column.histograms[name] for column in columns]
     span = axis_span(histograms, name, glyphs)
@@ -119,21 +124,22 @@ def pair_lines(
     words = short_names(columns, NAME - 1)
     title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
     if any(drawn):
-        title.append((f"  {glyphs.dot} exact", "theory"))
+        title.append((f"  {glyphs.line[:1] or '⠤'} exact", "theory"))
     beyond = outside(histograms, span, width - line_width(tuple(title)) - 1)
     lines: list[Line] = [ends(tuple(title), beyond, width)]
     for index, (column, histogram, role) in enumerate(zip(columns, histograms, COLUMN_ROLES, strict=True)):
         counts = histogram.onto(edges)
         curve = drawn[index]
-        exact = curve.onto([edge / column.multiplier for edge in edges]) if curve else None
+        exact = curve.onto([edge / column.multiplier for edge in halves(edges)]) if curve else None
         rows = bars(counts, height, glyphs)
-        dots = curve_rows([share * histogram.total for share in exact], counts, height, glyphs) if exact else {}
+        expected = [2 * share * histogram.total for share in exact or ()]
+        law = curve_rows(expected, counts, height, glyphs)
         names = [*[""] * (height - 1), glyphs.say(words[index])]
         for number, (label, row) in enumerate(zip(names, rows, strict=True)):
-            lines.append(
-                _dotted(label.ljust(NAME) + row, [NAME + cell for cell in dots.get(number, ())], role, glyphs)
-            )
-    lines.append(((" " * NAME + axis_line(span, cells, glyphs), "dim"),))
+            over = {NAME + cell: sign for cell, sign in law.get(number, {}).items()}
+            lines.append(_crossed(label.ljust(NAME) + row, over, role, glyphs))
+    marks = axis_marks(columns, name, glyphs)
+    lines.append(((" " * NAME + axis_line(span, cells, glyphs, marks), "dim"),))
     return lines if width == NAME + cells else [fitted(line, width) for line in lines]
 
 
@@ -143,28 +149,64 @@ def short_names(columns: Sequence[Column], room: int) -> list[str]:
     return names if all(len(name) <= room for name in names) else ["A", "B"]
 
 
-def curve_rows(exact: Sequence[float], counts: Sequence[float], height: int, glyphs: Glyphs) -> dict[int, list[int]]:
-    """Return the cells of each line that the exact counts pass through, every other one, on the bars' scale."""
-    peak, steps = max(counts, default=0), len(glyphs.bars) - 1
-    rows: dict[int, list[int]] = {}
-    for cell in range(0, len(exact), 2):
-        level = round(exact[cell] / peak * steps * height) if peak > 0 else 0
-        if level >= 1:
-            rows.setdefault(height - 1 - min((level - 1) // steps, height - 1), []).append(cell)
+def halves(edges: Sequence[float]) -> list[float]:
+    """Return the edges, and the middle of each pair."""
+    return [x for low, high in pairwise(edges) for x in (low, (low + high) / 2)] + [*edges[-1:]]
+
+
+_DOTS = (
+    (0x40, 0x04, 0x02, 0x01),
+    (0x80, 0x20, 0x10, 0x08),
+)  # of braille, from below, in a cell's left and right half
+
+
+def curve_rows(
+    exact: Sequence[float], counts: Sequence[float], height: int, glyphs: Glyphs
+) -> dict[int, dict[int, str]]:
+    """Return the line of the exact counts on the bars' scale: the signs by cell, for each line that it crosses.
+
+    `exact` has two values a cell, one for each half. Where the line is steep, its dots reach from value to value.
+    """
+    peak, rows = max(counts, default=0), dict[int, dict[int, str]]()
+    if peak <= 0:
+        return rows
+    levels = [min(count / peak * height, height - 1e-9) for count in exact]
+    shown = [level * (len(glyphs.bars) - 1) >= 0.5 for level in levels]
+    if glyphs.line:
+        for cell, level in enumerate(levels[::2]):
+            if shown[2 * cell]:
+                sign = glyphs.line[int(level % 1 * len(glyphs.line))]
+                rows.setdefault(height - 1 - int(level), {})[cell] = sign
+        return rows
+    bits: dict[tuple[int, int], int] = {}
+    before: int | None = None
+    for at, level in enumerate(levels):
+        dot = int(level * 4)
+        if shown[at]:
+            start = dot if before is None else before + (dot > before) - (dot < before)
+            for each in range(min(start, dot), max(start, dot) + 1):
+                place = height - 1 - each // 4, at // 2
+                bits[place] = bits.get(place, 0) | _DOTS[at % 2][each % 4]
+        before = dot if shown[at] else None
+    for (row, cell), dots in bits.items():
+        rows.setdefault(row, {})[cell] = chr(0x2800 + dots)
     return rows
 
 
-def _dotted(row: str, cells: Sequence[int], role: Role, glyphs: Glyphs) -> Line:
-    """Return a line of bars with dots in some cells; a dot over a bar has the bar's colour as background."""
-    over: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
+def _crossed(row: str, signs: Mapping[int, str], role: Role, glyphs: Glyphs) -> Line:
+    """Return a line of bars with signs in some cells; one over a bar has the bar's colour as background."""
+    on_bar: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
     spans: list[Span] = []
-    start = 0
-    for cell in cells:
-        spans.append((row[start:cell], role))
-        covered = glyphs.bars.index(row[cell]) > len(glyphs.bars) // 2
-        spans.append((glyphs.dot, over if covered else "theory"))
-        start = cell + 1
-    return (*spans, (row[start:], role))
+    for cell, sign in enumerate(row):
+        of: Role = role
+        if cell in signs:
+            of = on_bar if glyphs.bars.index(sign) > len(glyphs.bars) // 2 else "theory"
+            sign = signs[cell]
+        if spans and spans[-1][1] == of:
+            spans[-1] = (spans[-1][0] + sign, of)
+        else:
+            spans.append((sign, of))
+    return tuple(spans)
 
 
 def bars(counts: Sequence[float], height: int, glyphs: Glyphs) -> list[str]:
@@ -191,13 +233,14 @@ def sparkline(histogram: Histogram, low: float, high: float, cells: int, glyphs:
 
 def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyphs) -> AxisSpan:
     """Return the axis of a pair: fixed if the quantity has natural bounds, with round ends for logits."""
-    axis = histograms[0].axis
+    axis = max((histogram.axis for histogram in histograms), key=lambda axis: axis.high)
     if axis.log10:
         low, middle, high = (power(at, glyphs) for at in (axis.low, (axis.low + axis.high) / 2, axis.high))
         return AxisSpan(axis.low, axis.high, (low, middle, high))
     if name != "logits":
         words = [short(value, glyphs) for value in (axis.low, (axis.low + axis.high) / 2, axis.high)]
-        return AxisSpan(axis.low, axis.high, (words[0], words[1], words[2]))
+        last = f"ln n {words[2]}" if name == "entropy" else words[2]
+        return AxisSpan(axis.low, axis.high, (words[0], words[1], last))
     low, high = _extent(histograms)
     if low < 0 < high and min(-low, high) > max(-low, high) / 2:
         low, high = -max(-low, high), max(-low, high)  # nearly symmetric about 0: make it exactly so
@@ -206,8 +249,24 @@ def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyp
     return AxisSpan(low, high, (words[0], words[1], words[2]))
 
 
-def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs) -> str:
-    """Return the axis: a rule with the labels of its ends and its middle written over it."""
+def axis_marks(columns: Sequence[Column], name: HistogramName, glyphs: Glyphs) -> list[tuple[float, str]]:
+    """Return the places on an axis that have a meaning: ±3σ of the wider column's logits, 1/n."""
+    if name == "weights":
+        highs = {column.histograms["entropy"].axis.high for column in columns if "entropy" in column.histograms}
+        return [(-high / math.log(10), "1/n") for high in highs] if len(highs) == 1 else []
+    if name != "logits":
+        return []
+    known = [(column.measured.get("logit_mean"), column.measured.get("logit_std")) for column in columns]
+    laws = [(mean.value, std.value) for mean, std in known if mean and std]
+    widest = max(((std, mean) for mean, std in laws if mean is not None and std), default=None)
+    if widest is None:
+        return []
+    std, mean = widest
+    return [(mean + side * 3 * std, glyphs.say(f"{sign}3σ")) for side, sign in ((-1, "−"), (1, "+"))]
+
+
+def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs, marks: Sequence[tuple[float, str]] = ()) -> str:
+    """Return the axis: a rule with the labels of its ends, its middle and the marks written over it, as they fit."""
     left, middle, right = span.labels
     line = list(glyphs.rule * cells)
 
@@ -219,6 +278,14 @@ def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs) -> str:
         write(f" {middle} ", (cells - len(middle)) // 2 - 1)
     write(f"{left} ", 0)
     write(f" {right}", cells - len(right) - 1)
+    for value, label in marks:
+        cell = math.floor((value - span.low) / (span.high - span.low) * cells)
+        tick = glyphs.uprights[0]
+        for text, at in ((f"{tick}{label}", cell), (f"{label}{tick}", cell - len(label))):
+            around = line[max(at - 1, 0) : at + len(text) + 1]
+            if at >= 0 and at + len(text) <= cells and set(around) == {glyphs.rule}:
+                write(text, at)
+                break
     return "".join(line)[:cells]
 
 

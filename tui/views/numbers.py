@@ -26,6 +26,19 @@ def aligned(value: float | None, glyphs: Glyphs) -> str:
     return signed(whole.rjust(POINT) + ("." + decimals if decimals else ""), glyphs).ljust(VALUE)
 
 
+def aligned_share(value: float | None, glyphs: Glyphs) -> str:
+    """Return a share in per cent in VALUE cells, aligned as `aligned` does, with its sign beside it; 0 is `none`."""
+    if value == 0:
+        return "none".rjust(POINT).ljust(VALUE)
+    text = aligned(None if value is None else 100 * value, glyphs)
+    if value is None or "e" in text:
+        forms = (f"{text.strip()} %", f"{text.strip()}%") if value is not None else ()
+        return next((form.rjust(VALUE) for form in forms if len(form) <= VALUE), text)
+    whole, point, decimals = text.rstrip().partition(".")
+    decimals = f"{abs(100 * value):.{min(len(decimals), VALUE - POINT - 3)}f}".partition(".")[2]
+    return f"{whole}{point}{decimals} %".ljust(VALUE)
+
+
 def on_the_point(values: Sequence[float | None], decimals: int, glyphs: Glyphs) -> list[str]:
     """Return the values aligned at the point, with about four digits and at most `decimals` decimals.
 

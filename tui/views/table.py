@@ -17,7 +17,7 @@ from ...core.statistics.measurement import Column, Estimate, Measurement
 from ...core.theory.prediction import status_given
 from .glyphs import Glyphs
 from .lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
-from .numbers import STDERR, VALUE, aligned, short, spread
+from .numbers import STDERR, VALUE, aligned, aligned_share, short, spread
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ...core.theory.prediction import Freezing, PredictedColumn, Theory
@@ -278,19 +278,17 @@ def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, gl
     value, rest = measured_text(contents.columns[index], statistic, glyphs)
     if alone == "±":
         return [(rest.strip().rjust(VALUE), "dim"), (" ", "text")]
-    return [(value, COLUMN_ROLES[index]), ("%" if "%" in rest else " ", "dim")]
+    return [(value, COLUMN_ROLES[index]), (" ", "text")]
 
 
 def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
-    """Return the value and the rest of its cell: ± standard error and unit. Together CELL cells."""
+    """Return the value, with the sign of a percentage, and ± its standard error; together CELL cells."""
     estimate = column.measured[statistic.name]
-    factor = 100 if statistic.unit == "share" else 1
-    value = None if estimate.value is None else factor * estimate.value
-    unit = "%" if factor == 100 and value is not None else " "
-    if estimate.stderr is None:
-        return aligned(value, glyphs), f" {unit}".ljust(CELL - VALUE)
-    gap = "" if glyphs.ascii else " "
-    return aligned(value, glyphs), f"{spread(estimate, factor, glyphs)}{unit}{gap}"
+    share = statistic.unit == "share"
+    value = (aligned_share if share else aligned)(estimate.value, glyphs)
+    if estimate.stderr is None or (share and estimate.value == 0 and estimate.stderr == 0):
+        return value, " " * (CELL - VALUE)
+    return value, spread(estimate, 100 if share else 1, glyphs).ljust(CELL - VALUE)
 
 
 def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
@@ -298,8 +296,7 @@ def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Gl
     if not contents.theory:
         return " ", " " * (THEORY - 1)
     exact = contents.theory[index].values[statistic.name]
-    factor = 100 if statistic.unit == "share" else 1
-    text = aligned(None if exact is None else factor * exact, glyphs)
+    text = (aligned_share if statistic.unit == "share" else aligned)(exact, glyphs)
     return ("!" if is_far(contents.deviations[index].get(statistic.name)) else " "), text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...core.statistics.measurement import Column, HistogramName
-from ..views.histograms import TITLES, grid_lines, pair_names, pairs_at_once
+from ..views.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
 
@@ -23,6 +23,7 @@ class Histograms(LinesWidget):
     columns: Sequence[Column] = ()
     curves: Sequence[ScoreCurve | None] = ()
     first = 0  # index of the first pair shown
+    least = LOWEST  # lines of a pair
 
     def show(self, columns: Sequence[Column], curves: Sequence[ScoreCurve | None] = ()) -> None:
         """Show these columns, with the exact laws of their scores over the histogram of logits."""
@@ -45,7 +46,7 @@ class Histograms(LinesWidget):
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         if not self.columns or not pair_names(self.columns):
             return ()
-        lines = grid_lines(self.columns, width, height, self.glyphs, self.curves, self.first)
+        lines = grid_lines(self.columns, width, height, self.glyphs, self.curves, self.first, self.least)
         later = self._later(width, height)
         if later and len(lines) < height:
             words = "v: " + ", ".join(self.glyphs.say(TITLES[name]) for name in later)
@@ -56,4 +57,4 @@ class Histograms(LinesWidget):
     def _later(self, width: int, height: int) -> list[HistogramName]:
         """Return the histograms after the current page."""
         names = pair_names(self.columns)
-        return names[self.first + pairs_at_once(len(names), width, height) :]
+        return names[self.first + pairs_at_once(len(names), width, height, self.least) :]

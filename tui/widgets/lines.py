@@ -113,8 +113,8 @@ class LinesWidget(Widget):
     def _redraw_border(self) -> Sequence[Region]:
         """Compose the border again, and return where it changed, relative to the content."""
         old, gutter, outer = self._border, self.gutter, self.outer_size
-        if not gutter.top or old is None:
-            return ()
+        if not gutter.top or old is None or self._outer != outer:
+            return ()  # painted with the next frame, which has the new size
         new = self._border = self._compose_border()
         if old.role != new.role or old.thumb != new.thumb:
             self._strips = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,10 +16,12 @@ from textual.widget import Widget
 from ...core.statistics.catalogue import STATISTICS
 from ..views.glyphs import Glyphs
 from ..views.histograms import LOWEST
+from ..views.leading import LEADING, SPACED
 from ..views.lines import wrapped
 from ..views.sentence import row_words, sentence
 from ..views.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
+from .gauge import FreezingGauge
 from .histograms import Histograms
 from .statistics_table import StatisticsTable
 
@@ -29,19 +32,31 @@ View: TypeAlias = Literal["both", "table", "histograms"]
 
 _SHORT = len(ESSENTIAL) + 3  # lines of the essential rows, the status, the freezing gauge and the head line
 _WHOLE = len(STATISTICS) + len({statistic.group for statistic in STATISTICS}) + 1
+_LEAST_LEADING = 8 + 1  # lines of the fewest leading rows beside histograms, and the head line
+_SPACED = SPACED + 1  # lines of all leading rows with blank ones between groups, and the head line
+_SHARE = 0.42  # of the height for histograms, if the leading rows have room
+_TALL = 8  # lines of a pair of histograms: bars of three lines for each column
+_AXIS = 26  # lines below which the gauge has no axis
+_LOW = 16  # lines below which there is no advice
+_ADVICE = 84  # cells from which advice fits in a line
 _COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high
 
 
 class Results(Container):
     """Shows the columns of a measurement; part of the Lab and of the Capture pane."""
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self, glyphs: Glyphs, leading: bool = False) -> None:
+        """Show a measurement; `leading` puts the freezing gauge, the leading rows and advice before all others."""
         super().__init__()
         self.glyphs = glyphs
+        self.leading = leading
+        self.gauge = FreezingGauge()
         self.table = StatisticsTable()
         self.words = Paragraph()
+        self.advice = Paragraph()
         self.histograms = Histograms()
         self.view: View = "both"
+        self.table.leading = leading
         self._contents = Contents(())
         self._remark = ""
         self._stale = False
@@ -51,8 +66,12 @@ class Results(Container):
         return _STACK
 
     def compose(self) -> ComposeResult:
+        if self.leading:
+            yield self.gauge
         yield self.table
         yield self.words
+        if self.leading:
+            yield self.advice
         yield self.histograms
 
     @property
@@ -60,11 +79,15 @@ class Results(Container):
         """Why the numbers on screen are not current; empty if they are."""
         return self._remark if self._stale else ""
 
-    def show(self, contents: Contents, remark: str = "", curves: Sequence[ScoreCurve | None] = ()) -> None:
-        """Show a current measurement; the remark goes before the sentence that sums it up."""
+    def show(
+        self, contents: Contents, remark: str = "", curves: Sequence[ScoreCurve | None] = (), advice: str = ""
+    ) -> None:
+        """Show a current measurement; the remark goes before the sentence that sums it up, the advice after it."""
         self._contents, self._remark = contents, remark
         self._mark(stale=False)
+        self.gauge.show(contents)
         self.table.show(contents)
+        self.advice.show(advice, "accent")
         self.histograms.show(contents.columns, curves)
         self._say()
 
@@ -108,7 +131,7 @@ class Results(Container):
 
     @property
     def _least_table(self) -> int:
-        return _SHORT + self.table.gutter.height
+        return (_LEAST_LEADING if self.leading else _SHORT) + self.table.gutter.height
 
     def _shown(self, size: Size) -> View:
         """Return the chosen view if it fits, otherwise the table."""
@@ -117,11 +140,13 @@ class Results(Container):
     def _views(self, size: Size) -> Sequence[View]:
         """Return the views that fit in this size."""
         width, height = size
-        if height >= self._least_table + _words(width) + LOWEST + self.histograms.gutter.height:
+        above = self._gauge(height) + self._advice(size)
+        if height >= above + self._least_table + _words(width) + LOWEST + self.histograms.gutter.height:
             return "both", "table", "histograms"
         return "table", "histograms"
 
     def on_resize(self) -> None:
+        self._lead()
         self._say()  # the explanation of a row depends on the width
 
     def on_statistics_table_described(self, event: StatisticsTable.Described) -> None:
@@ -133,7 +158,7 @@ class Results(Container):
             return
         self._stale = stale
         self._arrange()
-        for widget in (self.table, self.histograms):
+        for widget in (self.gauge, self.table, self.advice, self.histograms):
             widget.dim(stale)
 
     def _say(self) -> None:
@@ -149,24 +174,57 @@ class Results(Container):
 
     def _arrange(self) -> None:
         """Lay the parts out again if their heights change."""
+        self._lead()
         if any(part.outer_size.height != lines for part, lines in self.heights(self.size)):
             self.words.refresh(layout=True)  # of a part: only that makes its parent arrange the parts again
+
+    def _lead(self) -> None:
+        """Show the leading rows, and fewer but larger histograms, if both are on screen."""
+        self.table.leading = self.leading and self.shown == "both"
+        self.histograms.least = _TALL if self.table.leading else LOWEST
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
         """Return each part with its height: the table leaves room for histograms, but keeps its essential rows."""
         width, height = size
         words, shown = _words(width), self._shown(size)
+        gauge, advice = self._gauge(height), self._advice(size)
+        if height < _LOW:
+            words = min(words, 2)
+        height -= gauge + advice
         if self._stale:  # the whole reason is shown, at the cost of the histograms
             words = max(words, len(wrapped(self.glyphs.say(self._remark), width - 1)))
         elif shown == "histograms" and height < words + 2 * LOWEST + 1:
             words = 0
-        if shown == "both":
+        if shown == "both" and self.leading:
+            table = self._leading_table(size.height, height - words)
+        elif shown == "both":
             comfortable = _COMFORTABLE + self.histograms.gutter.height
             table = min(max(height - words - comfortable, self._least_table), _WHOLE + self.table.gutter.height)
         else:
             table = height - words if shown == "table" else 0
         table = max(min(table, height), 0)
-        return (self.table, table), (self.words, words), (self.histograms, max(height - table - words, 0))
+        parts: list[tuple[Widget, int]] = [(self.table, table), (self.words, words)]
+        if self.leading:
+            parts = [(self.gauge, gauge), *parts, (self.advice, advice)]
+        return [*parts, (self.histograms, max(height - table - words, 0))]
+
+    def _gauge(self, height: int) -> int:
+        """Return the lines of the gauge: without its axis on a low screen."""
+        if not self.leading:
+            return 0
+        return (2 if height < _AXIS else 3) + self.gauge.gutter.height
+
+    def _advice(self, size: Size) -> int:
+        """Return the lines of the advice."""
+        if not self.leading or size.height < _LOW:
+            return 0
+        return 1 if size.width >= _ADVICE else 2
+
+    def _leading_table(self, whole: int, room: int) -> int:
+        """Return the lines of the table that leaves the histograms their share of the whole height."""
+        rest = room - self.table.gutter.height - math.ceil(_SHARE * whole)
+        fitting = _SPACED if rest >= _SPACED else min(rest, len(LEADING) + 1)
+        return max(fitting, _LEAST_LEADING) + self.table.gutter.height
 
 
 def _words(width: int) -> int:

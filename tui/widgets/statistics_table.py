@@ -10,8 +10,18 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ...core.statistics.catalogue import Statistic
+from ..views.leading import leading_rows
 from ..views.lines import Line, Span, fitted
-from ..views.table import FIRST_GROUP, Contents, TableRow, head_line, layout, row_line, rows_for, table_rows
+from ..views.table import (
+    FIRST_GROUP,
+    Contents,
+    TableRow,
+    head_line,
+    layout,
+    row_line,
+    rows_for,
+    table_rows,
+)
 from .lines import LinesWidget
 
 
@@ -41,6 +51,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
             self.statistic = statistic
 
     contents = Contents(())
+    leading = False  # whether only the leading rows are shown, as under the freezing gauge
     turn = 0  # selects among values, ± and exact values if not all fit
     _cursor = 0  # index among the rows that are statistics
     _top = 0
@@ -87,14 +98,24 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def _first(self, rows: Sequence[TableRow]) -> Span:
         """Return the text over the labels: the first group's heading, or the number of hidden rows."""
-        if any(row.is_heading for row in rows):
+        if any(row.is_heading and row.label for row in rows):
             return FIRST_GROUP
-        left = len(self._left_out(rows))
-        return (f" {left} hidden (Tab)", "dim") if left else ("", "text")
+        left = 0 if self.gutter.top else len(self._left_out(rows))
+        return (self.glyphs.say(f" {left} {self._how}"), "dim") if left else ("", "text")
+
+    @property
+    def _how(self) -> str:
+        """How to see the rows left out."""
+        return "more: v" if self.leading else "hidden (Tab)"
+
+    def note(self) -> Line:
+        left = len(self._left_out(self._rows())) if self.contents.columns else 0
+        return ((f"{left} more rows: {'v' if self.leading else 'Tab'}", "dim"),) if left else ()
 
     def _left_out(self, rows: Sequence[TableRow]) -> list[TableRow]:
         shown = {row.label for row in rows}
-        return [row for row in table_rows(self.contents) if not row.is_heading and row.label not in shown]
+        rows = [row for row in table_rows(self.contents) if not row.is_heading and row.label not in shown]
+        return [row for row in rows if row.statistic] if self.leading else rows  # the gauge says the others
 
     def action_move(self, step: Literal[-8, -1, 1, 8]) -> None:
         count = sum(row.statistic is not None for row in self._rows())
@@ -132,7 +153,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def _rows(self, focused: bool | None = None) -> list[TableRow]:
         """Return the rows that fit under the head line; with focus, all of them, which then scroll."""
-        rows = rows_for(self.contents, self.size.height - 1)
-        if (self.has_focus if focused is None else focused) and not any(row.is_heading for row in rows):
+        rows = (leading_rows if self.leading else rows_for)(self.contents, self.size.height - 1)
+        if (self.has_focus if focused is None else focused) and not any(row.label and row.is_heading for row in rows):
             return [row for row in table_rows(self.contents) if not row.is_heading]
         return rows

@@ -13,6 +13,7 @@ from ....core.parameters import Field, Parameters
 from ....core.statistics.catalogue import Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
+from ...views.advice import advice
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.table import with_theory
@@ -55,7 +56,7 @@ class LabPane(TwoParts, SteppingPane):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.panel = self.left = ParameterPanel(host.parameters, host.change, self._typed, host.say)
-        self.results = self.right = self.in_front = Results(host.glyphs)
+        self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
         self.answer: Answer | None = None  # the one on screen
         self.last_step = by(1)  # the step of d_k that the last key made
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
@@ -103,11 +104,17 @@ class LabPane(TwoParts, SteppingPane):
         self.answer = answer
         measured, theory = answer.measurement, answer.theory
         early = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws: "
-        self.results.show(with_theory(measured, theory), early, theory.curves)
+        self.results.show(with_theory(measured, theory), early, theory.curves, self._advice(answer))
         if self._objection:
             self._show_stale(self._objection)
         if measured.complete:
             self.show_progress(None)
+
+    def _advice(self, answer: Answer) -> str:
+        """Return the advice on B, the column that keys change."""
+        column, exact = answer.measurement.columns[1], answer.theory.prediction.columns[1]
+        said = advice(answer.parameters, column, exact.freezing, self.glyphs)
+        return said and self.glyphs.say(f"B is {said}")
 
     @property
     def is_current(self) -> bool:

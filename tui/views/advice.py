@@ -1,0 +1,110 @@
+"""Advice in one line: the status of a setting, why, and what would mend it, from the numbers in the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from ...core.errors import ParameterError
+from ...core.parameters import FIELD, ROUNDED, Parameters, choice_word, rows_differ
+from ...core.scales import SCALE_RULES, Normalise, ScaleName, multiplier, scale_rule
+from ...core.statistics.catalogue import MUCH_LOST
+from ...core.statistics.measurement import Column, Estimate
+from ...core.statistics.status import FREEZING, FROZEN
+from ...core.theory.prediction import Freezing, ratio_given, status_given
+from .glyphs import Glyphs
+from .numbers import percent, short
+
+# The rule that keeps the variance of logits for each way to normalise q and k.
+_USUAL: Mapping[Normalise, ScaleName] = {
+    "none": "sqrt_d_k", "rms": "rms_sqrt_d_k", "layer_norm": "layer_norm_sqrt_d_k", "l2": "cosine_sqrt_d_k",
+}  # fmt: skip
+_AIM = 1 / 3  # the ratio to aim at; that of 1/√d_k for standard normal components and 128 keys is 0.32
+_GOOD = (0.2, 0.6)  # ratios that are far from uniform and from freezing
+
+
+def advice(p: Parameters, column: Column, freezing: Freezing | None, glyphs: Glyphs) -> str:
+    """Return `healthy: σ is 0.321 of freezing, and stays below it at every d_k`, …; empty if no row sees two keys.
+
+    `p` are the parameters of the column.
+    """
+    word, ratio = status_given(freezing, column.measured), ratio_given(freezing, column.measured)
+    if word is None:
+        return ""
+    said = f"{'a ' * (word == 'sink')}{word}: {_reason(word, p, column, freezing, ratio, glyphs)}"
+    if word == "frozen" and freezing is not None and _covers(freezing, p.d_k):
+        said = f"{freezing.words()[0]}: σ is {ratio_words(ratio or 0.0, glyphs)}"
+    lost = _value(column, "weight_lost")
+    if word != "NaN" and abs(lost) > MUCH_LOST:
+        verb = "loses" if lost > 0 else "adds"
+        said += f"; {choice_word(p.precision)} {verb} {percent(abs(lost))} of the weight at n {p.n_keys}"
+    return glyphs.say(f"{said}{_suggestion(word, p, column, ratio, glyphs)}.")
+
+
+def ratio_words(ratio: float, glyphs: Glyphs) -> str:
+    """Return `0.321 of freezing` or `2.57 times freezing`; a ratio below 1 is never rounded to 1."""
+    if ratio < FROZEN:
+        return f"{ratio_text(ratio, glyphs)} of freezing"
+    return f"{ratio_text(ratio, glyphs)} times freezing"
+
+
+def ratio_text(ratio: float | None, glyphs: Glyphs) -> str:
+    """Return a ratio in three digits; one below 1 is never rounded to 1."""
+    return short(min(ratio, 0.999) if ratio is not None and ratio < FROZEN else ratio, glyphs)
+
+
+def _reason(
+    word: str, p: Parameters, column: Column, freezing: Freezing | None, ratio: float | None, glyphs: Glyphs
+) -> str:
+    """Return why the status is this one."""
+    spread = "" if ratio is None else f"σ is {ratio_words(ratio, glyphs)}"
+    match word:
+        case "NaN":
+            rows = percent(_value(column, "nan_rows"))
+            return f"logits overflow {choice_word(p.precision)} in {rows} of rows"
+        case "sink":
+            sink = _value(column, "sink_weight")
+            return f"the {'sink' if sink else 'first key'} gets {percent(sink or _value(column, 'first_key_weight'))}"
+        case "one-hot":
+            return f"{percent(_value(column, 'one_hot_rows'))} of rows put everything on one key; {spread}"
+        case "uniform" if not ratio:
+            return "all logits of a row are equal"
+        case "freezing" if ratio is not None and ratio < FREEZING:
+            return f"entropy is {percent(_value(column, 'entropy_fraction'))} of ln n, although {spread}"
+        case "healthy" if ratio is not None and ratio >= FREEZING:
+            return f"{spread}, but the largest weight is only {percent(_value(column, 'max_weight'))}"
+        case "healthy" if freezing is not None and not _covers(freezing, p.d_k):
+            if not freezing.frozen_at:
+                return f"{spread}, and stays below it at every d_k"
+            return f"{spread}; {freezing.words()[0]}"
+        case _:
+            return spread
+
+
+def _suggestion(word: str, p: Parameters, column: Column, ratio: float | None, glyphs: Glyphs) -> str:
+    """Return what multiplier would bring the ratio between uniform and freezing, if logits are multiples of it."""
+    capped = p.softcap > 0 or (p.precision in ROUNDED and p.arithmetic == "eager")
+    if word not in ("uniform", "freezing", "frozen", "one-hot") or capped or rows_differ(p, p.scale) or not ratio:
+        return ""
+    if _GOOD[0] <= ratio <= _GOOD[1]:
+        return ""
+    usual = _USUAL[scale_rule(p.scale).normalise]
+    try:
+        other = ratio * multiplier(usual, p.setting) / column.multiplier
+    except ParameterError:
+        other = math.nan
+    if usual != p.scale and _GOOD[0] <= other <= _GOOD[1]:
+        return f"; {SCALE_RULES[usual].label} would make it {short(other, glyphs)}"
+    needed = column.multiplier * _AIM / ratio
+    field = FIELD["multiplier"]
+    return f"; × {short(needed, glyphs)} would make it a third" if field.low <= needed <= field.high else ""
+
+
+def _covers(freezing: Freezing, d_k: int) -> bool:
+    """Return whether softmax is frozen at this d_k."""
+    return any(first <= d_k <= last for first, last in freezing.frozen_at)
+
+
+def _value(column: Column, name: str) -> float:
+    """Return a measured value; 0 if there is none."""
+    return column.measured.get(name, Estimate(None, None)).value or 0.0

@@ -1,0 +1,101 @@
+"""The freezing gauge: how far each column's logits spread, over the spread at which softmax freezes."""
+
+from __future__ import annotations
+
+from ...core.statistics.status import FREEZING, FROZEN
+from ...core.theory.prediction import ratio_given, status_given
+from .advice import ratio_text
+from .glyphs import Glyphs
+from .lines import Line, Role, Span, fitted
+from .numbers import short
+from .table import COLUMN_ROLES, Contents, column_title
+
+TITLE = "does softmax freeze?"
+END = 1.5  # the ratio at the right end
+UNIFORM_BELOW = 0.14  # H = ln n − σ²/2 to first order, so below √0.02 more than 98 % of the entropy is left
+_ZONES = ((0.0, UNIFORM_BELOW, "uniform"), (UNIFORM_BELOW, FREEZING, "healthy"), (FREEZING, FROZEN, "freezing"),
+          (FROZEN, END, "frozen"))  # fmt: skip
+_LETTERS = ("A", "B")
+_RATIO, _WORD = 8, 9  # cells
+_NAMES = (23, 15, 11, 4)  # cells of a name with its letter, the longest first
+_BAR = 20  # the shortest bar beside a name that is not only a letter
+
+
+def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return a bar for each column with its ratio and status; then, if there is a line left, the zones."""
+    columns = contents.columns
+    room = next((cells for cells in _NAMES if width - cells - _RATIO - _WORD >= _BAR), _NAMES[-1])
+    names: list[str] = []
+    for letter, column in zip(_LETTERS, columns, strict=False):
+        names.append(f" {letter} {column_title(column, glyphs, max(room - 5, 0))}")
+    room = min(room, max(map(len, names), default=0) + 2)
+    cells = max(width - room - _RATIO - _WORD, 0)
+    lines: list[Line] = []
+    for index, column in enumerate(columns):
+        freezing = contents.theory[index].freezing if contents.theory else None
+        role, ratio = COLUMN_ROLES[index], ratio_given(freezing, column.measured)
+        word = status_given(freezing, column.measured) or glyphs.say("—")
+        lines.append(
+            fitted(
+                (
+                    (names[index][: room - 1].ljust(room), role),
+                    *bar(ratio, cells, role, glyphs),
+                    (ratio_text(ratio, glyphs).rjust(_RATIO - 1) + " ", role),
+                    (f" {word}".ljust(_WORD), "alert" if word in ("frozen", "NaN", "one-hot") else "text"),
+                ),
+                width,
+            )
+        )
+    if height > len(columns):
+        lines.append(fitted(((" " * room, "text"), (zone_line(cells, glyphs), "dim")), width))
+    return lines[:height]
+
+
+def bar(ratio: float | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
+    """Return a bar from 0 to END with a mark at 1; what is beyond the end is cut and marked."""
+    if cells < 2:
+        return [(" " * cells, "text")]
+    steps = len(glyphs.lengths) - 1
+    level = 0 if ratio is None else round(min(ratio / END, 1) * cells * steps)
+    level = max(level, 1) if ratio else level
+    full, part = divmod(level, steps)
+    text = glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")
+    text = text.ljust(cells)[:cells]
+    if ratio is not None and ratio > END:
+        text = text[:-1] + glyphs.right
+    at, over = mark_cell(cells), full > mark_cell(cells)
+    beyond: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
+    mark: Span = (glyphs.uprights[0], beyond if over else "dim")
+    return [(text[:at], role), mark, (text[at + 1 :], role)]
+
+
+def mark_cell(cells: int) -> int:
+    """Return the cell of the ratio 1."""
+    return min(int(cells * FROZEN / END), cells - 1)
+
+
+def zone_line(cells: int, glyphs: Glyphs) -> str:
+    """Return the names of the zones under a bar, and its numbers as far as they fit: `0 uniform · healthy … 1 …`."""
+    line = [" "] * cells
+
+    def write(text: str, at: int) -> None:
+        """Write a text unless it touches another one."""
+        around = line[max(at - 1, 0) : at + len(text) + 1]
+        if 0 <= at <= cells - len(text) and not "".join(around).strip():
+            line[at : at + len(text)] = text
+
+    mark = mark_cell(cells)
+    write("1", mark)
+    write(f"{END:g}", cells - len(f"{END:g}"))
+    for low, high, word in _ZONES[1:]:
+        middle = (low + high) / 2 / END * cells
+        write(word, round(middle - len(word) / 2))
+    write("uniform", 0)
+    write("0", 0)
+    return "".join(line)
+
+
+def threshold_note(threshold: float | None, glyphs: Glyphs) -> str:
+    """Return what a ratio of 1 is, with the number if it is known."""
+    known = "" if threshold is None else f" = {short(threshold, glyphs)}"
+    return glyphs.say(f"σ of logits in a row over √(2 ln n){known}")

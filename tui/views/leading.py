@@ -1,0 +1,35 @@
+"""The rows of the table that stand under the freezing gauge."""
+
+from __future__ import annotations
+
+from .table import Contents, TableRow, failures, table_rows
+
+# The rows under the freezing gauge, which says the status. Rows of failures take the places of the expendable ones.
+LEADING = (
+    "logit_std", "logit_max", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight",
+    "dead_rows", "grad_q_median", "grad_q_rms",
+)  # fmt: skip
+SPACED = len(LEADING) + 4  # lines with blank ones between groups, those of failures included
+_EXPENDABLE = ("first_key_weight", "logit_max")
+
+
+def leading_rows(contents: Contents, room: int) -> list[TableRow]:
+    """Return the rows of LEADING, as many as fit in `room` lines; with blank lines between groups if these fit too.
+
+    There are as many rows whatever the numbers are, so that nothing moves when they change.
+    """
+    failed = failures(contents.columns)
+    names = [name for name in LEADING if name not in _EXPENDABLE[: len(failed)]] + failed
+    fewer = [*_EXPENDABLE, "grad_q_rms", "logit_std", "effective_keys", "grad_q_median"]
+    while len(names) > max(room, 6):
+        names.remove(next(name for name in fewer if name in names))
+    rows = table_rows(Contents(contents.columns), names)
+    rows = [row for row in rows if row.statistic]
+    if room < SPACED:
+        return rows
+    spaced: list[TableRow] = []
+    for before, row in zip((None, *rows), rows, strict=False):
+        if before and before.statistic and row.statistic and before.statistic.group != row.statistic.group:
+            spaced.append(TableRow(""))
+        spaced.append(row)
+    return spaced
