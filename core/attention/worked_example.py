@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ParameterError
-from ..parameters import Field, Parameters
+from ..parameters import FIELDS, Field, Parameters, changes, setting_a
 from ..scales import multiplier, scale_rule
+from ..setting_text import text_of
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -47,7 +48,9 @@ EXAMPLE_FIELDS: tuple[Field, ...] = (
 EXAMPLE_FIELD: dict[str, Field] = {field.name: field for field in EXAMPLE_FIELDS}
 
 # The Lab's parameters that an example depends on, through the multiplier and the number format.
-EXAMPLE_PARAMETERS = ("d_k", "n_keys", "scale", "multiplier", "layer", "position", "context_factor", "precision")
+EXAMPLE_PARAMETERS = (
+    "d_k", "n_keys", "against", "scale", "multiplier", "layer", "position", "context_factor", "precision",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,18 @@ def scores_text(scores: tuple[float, ...]) -> str:
 
 def relevant(parameters: Parameters) -> Parameters:
     """Return the parameters with defaults for all that a worked example does not depend on."""
-    names = ("scale", "precision", *scale_rule(parameters.scale).needs)
-    values: dict[str, Any] = {name: getattr(parameters, name) for name in names}
+    found = {name: value for name, value in changes(parameters.against).items() if name in EXAMPLE_PARAMETERS}
+    p = replace(parameters, against=text_of(found, FIELDS) if found else parameters.scale)
+    needs = [name for each in (p, setting_a(p)) for name in scale_rule(each.scale).needs]
+    values: dict[str, Any] = {name: getattr(p, name) for name in ("against", "scale", "precision", *needs)}
     return Parameters(**values)
+
+
+def work_out_sides(example: Example, parameters: Parameters) -> tuple[WorkedExample, WorkedExample]:
+    """Compute every step under A and B; raise ParameterError as `multiplier_of` does."""
+    p = relevant(parameters)
+    a, b = (work_out(example, multiplier_of(each), each.precision) for each in (setting_a(p), p))
+    return a, b
 
 
 def multiplier_of(parameters: Parameters) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..attention.worked_example import EXAMPLE_FIELDS, Example, WorkedExample
-from ..parameters import FIELD, Parameters
+from ..parameters import FIELD, UNSCALED, Parameters, setting_a
 from ..scales import scale_rule
 from .columns import scale_json
 from .formats import NONE, Say, csv_text, digits, escaped, existing, json_text, markdown_table, version
@@ -65,13 +65,14 @@ def softmax_csv(example: Example, parameters: Parameters, sides: Sequence[Worked
 
 def softmax_markdown(example: Example, parameters: Parameters, sides: Sequence[WorkedExample], say: Say = str) -> str:
     """Return a table of the steps and the Jacobian for each scale, and a table of the figures under both."""
-    fields = [FIELD[name] for name in ("precision", *scale_rule(parameters.scale).needs)]
+    fields = [FIELD[name] for name in ("precision", *_needs(parameters))]
     words = [f"{field.label} {field.format(getattr(example, field.name))}" for field in EXAMPLE_FIELDS[1:]]
     title = ", ".join([*words, *parameter_words(parameters, fields)])
     parts = [f"{escaped(title, say)}\n"]
     titles: list[str] = []
     for rule, s in _columns(parameters, sides):
-        titles.append(f"× {digits(s.multiplier)} ({'unscaled' if len(titles) == 0 else scale_rule(rule).label})")
+        name = "unscaled" if not titles and rule == "none" else scale_rule(rule).label
+        titles.append(f"× {digits(s.multiplier)} ({name})")
         header = [titles[-1], "logit", "exp(x − max)", "weight", "p(1 − p)", *(f"∂p/∂x_{n}" for n in _places(s))]
         steps = zip(s.logits, s.powers, s.weights, s.complement, strict=True)
         lines = [
@@ -86,16 +87,23 @@ def softmax_markdown(example: Example, parameters: Parameters, sides: Sequence[W
 
 def _columns(parameters: Parameters, sides: Sequence[WorkedExample]) -> Iterator[tuple[str, WorkedExample]]:
     """Yield the name of each scale rule, and the steps under it."""
-    yield from zip(("none", parameters.scale), sides, strict=True)
+    yield from zip((setting_a(parameters).scale, parameters.scale), sides, strict=True)
+
+
+def _needs(parameters: Parameters) -> list[str]:
+    """Return the parameters that the scale rules of A and B depend on."""
+    rules = (setting_a(parameters).scale, parameters.scale)
+    return [*dict.fromkeys(name for rule in rules for name in scale_rule(rule).needs)]
 
 
 def _asked(example: Example, parameters: Parameters) -> dict[str, Any]:
     """Return everything that the numbers depend on, except the scores."""
-    needs = scale_rule(parameters.scale).needs
+    needs = _needs(parameters)
     return {
         "temperature": example.temperature,
         "shift": example.shift,
         "precision": parameters.precision,
+        **({} if parameters.against == UNSCALED else {"against": parameters.against}),
         **{name: getattr(parameters, name) for name in needs},
     }
 

@@ -166,7 +166,7 @@ def test_a_sweep_measures_both_at_every_point() -> None:
     ("text", "message"),
     [
         ("rull=none", r"no parameter 'rull' \(did you mean rule\?\)"),
-        ("foo", "must be unscaled, a scale rule, a number or name=value, not 'foo'"),
+        ("foo", "must be unscaled, a scale rule or formula, a number or name=value, not 'foo'"),
         ("sqrt_dk", r"\(did you mean sqrt_d_k\?\)"),
         ("d_k=4", "d_k must be the same for A and B"),
         ("seed=4", "seed must be the same for A and B"),

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from attn_tui.core.attention.worked_example import (
     scores_text,
     step_score,
     work_out,
+    work_out_sides,
 )
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.export.softmax import softmax_csv, softmax_json, softmax_markdown
@@ -231,3 +233,13 @@ def test_every_format_holds_the_same_numbers(example: Example) -> None:
     assert f"{sides[1].entropy:.4g}" in markdown
     tables = [[line.count("|") for line in part.splitlines() if line[:1] == "|"] for part in markdown.split("\n\n")]
     assert all(len(set(counts)) <= 1 for counts in tables[:-1])
+
+
+def test_both_sides_follow_what_a_and_b_are() -> None:
+    p = Parameters(d_k=16, against="d_k,components=laplace,precision=bfloat16", precision="float16")
+    a, b = work_out_sides(Example(), p)
+    assert (a, b) == (work_out(Example(), 1 / 16, "bfloat16"), work_out(Example(), 1 / 4, "float16"))
+    assert relevant(p).against == "d_k,precision=bfloat16"
+    assert relevant(replace(p, against="components=laplace", scale="none")).against == "none"
+    with pytest.raises(ParameterError, match="normalises queries and keys"):
+        work_out_sides(Example(), Parameters(against="rms_none"))

@@ -48,7 +48,7 @@ RUNS = {
     "rules-1": [f"rules {SMALL}", f"rules {ONE_KEY}", f"rules {SMALL} {ROUGH}"],
     "mechanisms-1": [f"rules --mechanisms {ONE_KEY}", f"rules --mechanisms {SMALL} {ROUGH}"],
     "weightings-1": [f"rules --weightings {ONE_KEY}", f"rules --weightings --mask causal {SMALL}"],
-    "softmax-1": ["softmax --precision float16", "softmax --scale 0.5"],
+    "softmax-1": ["softmax --precision float16", "softmax --scale 0.5", "softmax --against d_k"],
     "inspect-1": [
         f"inspect {SAMPLE}",
         f"inspect {SAMPLE} --layer 1 --head 2",

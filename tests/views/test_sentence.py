@@ -80,8 +80,8 @@ def test_rows_without_a_choice_of_keys_are_reported(missing: str, words: str) ->
 
 def test_each_column_is_named_by_its_rule() -> None:
     said = say(column(HEALTHY), column(HEALTHY, "file", 0.177))
-    assert "With the file's scale, σ is 1: " in said
-    assert "With × 2.5, σ is 1: " in say(column(HEALTHY), column(HEALTHY, "custom", 2.5))
+    assert "With the file's scale, σ is 1, likewise." in said
+    assert "With × 2.5, σ is 1, likewise." in say(column(HEALTHY), column(HEALTHY, "custom", 2.5))
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
         return f"{who}, no query sees more than one key."
     spread = f"{who}, {'logits spread to σ' if before is None else 'σ is'} {short(std, glyphs)}"
     facts = _facts(rows, before and _extreme_rows(before))
-    link = " and " if facts.startswith("no row does") else ": "
+    link = " and " if facts.startswith("no row does") else ", " if facts == _LIKEWISE else ": "
     fraction, first, sink = value["entropy_fraction"], value["first_key_weight"], value.get("sink_weight")
     if fraction is not None and fraction > UNIFORM:
         facts += f"; attention is nearly uniform ({percent(fraction)} of ln n)"
@@ -84,6 +84,9 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
     return f"{spread}{link}{facts}."
 
 
+_LIKEWISE = "likewise"
+
+
 def _extreme_rows(column: Column) -> tuple[float, float] | None:
     """Return the shares of one-hot and of dead rows; None if no row sees two keys."""
     one_hot, dead = column.measured["one_hot_rows"].value, column.measured["dead_rows"].value
@@ -93,8 +96,8 @@ def _extreme_rows(column: Column) -> tuple[float, float] | None:
 def _facts(rows: tuple[float, float], before: tuple[float, float] | None) -> str:
     """Return what share of rows is one-hot and dead, in terms of the sentence on the shares `before` if possible."""
     one_hot, dead = map(percent, rows)
-    if before is not None and any(before) and not any(rows):
-        return "no row does"
+    if before is not None and not any(rows):
+        return "no row does" if any(before) else _LIKEWISE
     if before is not None and all(before):
         return f"{one_hot} and {dead} do"
     if not any(rows):

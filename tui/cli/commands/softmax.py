@@ -16,7 +16,7 @@ from ....core.attention.worked_example import (
     scores_text,
 )
 from ....core.errors import ParameterError
-from ....core.parameters import FIELD, Parameters
+from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
 from ..command import Command, Given
@@ -58,8 +58,11 @@ def _request(given: Given) -> SoftmaxRequest:
             raise UsageError(f"--scores: {str(error).partition(': ')[2]}") from None
     example = Example(**values)
     parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
-    multiplier_of(parameters)
-    needs = scale_rule(parameters.scale).needs
+    parameters = relevant(parameters)
+    sides = parameters, setting_a(parameters)
+    for each in sides:
+        multiplier_of(each)
+    needs = [name for each in sides for name in scale_rule(each.scale).needs]
     remarks += tuple(
         no_effect(FIELD[name].option) for name in ("d_k", "n_keys") if name in given and name not in needs
     )
@@ -68,7 +71,7 @@ def _request(given: Given) -> SoftmaxRequest:
 
 def run(request: SoftmaxRequest, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
-    from ....core.attention.worked_example import work_out
+    from ....core.attention.worked_example import work_out_sides
     from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
     from ...panes.softmax.view import Worked, softmax_lines
     from ...views.lines import as_text
@@ -76,8 +79,7 @@ def run(request: SoftmaxRequest, output: Output) -> int:
 
     output.check()
     example, p, glyphs = request.example, relevant(request.parameters), output.glyphs
-    unscaled, scaled = (work_out(example, c, p.precision) for c in (1.0, multiplier_of(p)))
-    worked = Worked(example, p, (unscaled, scaled))
+    worked = Worked(example, p, work_out_sides(example, p))
     output.emit(
         {
             "json": lambda: softmax_json(example, p, worked.sides),

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, scores_text, step_score
 from ....core.errors import InputError, ParameterError
 from ....core.model_widths import next_width
-from ....core.parameters import FIELD, Field, Parameters, Value
+from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, setting_a
 from ....core.scales import scale_rule
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
@@ -38,7 +38,10 @@ _SHIFTS = (
     ("right_curly_bracket", "1, 100", "+ 100", "softmax.shift_far_up"),
     ("left_curly_bracket", "-1, 100", "− 100", "softmax.shift_far_down"),
 )
-_STEPPED = ("next_scale", "previous_scale", "next_format", "previous_format", "next_width", "previous_width")
+_STEPPED = (
+    "next_against", "previous_against", "next_scale", "previous_scale", "next_format", "previous_format",
+    "next_width", "previous_width",
+)  # fmt: skip
 _EDITING_KEYS = ("backspace", "home", "end", "ctrl+a", "ctrl+e", "ctrl+u", "ctrl+k", "ctrl+w")
 
 
@@ -307,6 +310,11 @@ class SoftmaxPane(Pane):
         except ParameterError as error:
             parameters = parameters.with_value("scale", "sqrt_d_k")
             remarks.append(f"{str(error).removesuffix('; choose another')}; using 1/√d_k instead.")
+        try:
+            multiplier_of(setting_a(relevant(parameters)))
+        except ParameterError as error:
+            parameters = parameters.with_value("against", UNSCALED)
+            remarks.append(f"A: {str(error).removesuffix('; choose another')}; using × 1 instead.")
         if parameters.softcap or parameters.sink != "none":
             remarks.append("The Lab's soft-cap and sink are ignored here.")
         return parameters, " ".join(remarks)
@@ -325,9 +333,9 @@ class SoftmaxPane(Pane):
         if self.is_current:  # the answer is to an earlier request
             return
         match request, answer:
-            case WorkOut(), WorkedSides(unscaled, scaled):
+            case WorkOut(), WorkedSides(a, b):
                 remark = self._usable()[1]
-                self.worked = Worked(request.example, request.parameters, (unscaled, scaled), remark)
+                self.worked = Worked(request.example, request.parameters, (a, b), remark)
                 self.show_progress(None)
                 self.text.dim(bool(self.editing.objection) or (self.is_stale and not self.is_current))
             case _, Progress(fraction):

@@ -18,19 +18,22 @@ if TYPE_CHECKING:  # which loads NumPy
 _SMALL = 0.1  # norm of the Jacobian below which gradients are small; the largest norm is 1/2
 
 
-def softmax_sentence(example: Example, sides: Sequence[WorkedExample], remark: str, glyphs: Glyphs) -> str:
+def softmax_sentence(
+    example: Example, names: Sequence[str], sides: Sequence[WorkedExample], remark: str, glyphs: Glyphs
+) -> str:
     """Return "Unscaled, the largest weight is > 99.9 % and p(1−p) at most 8.32e−7: gradients vanish. …"."""
-    unscaled, scaled = sides
+    a, b = sides
+    who = "Unscaled" if names[0] == "unscaled" else f"With × {short(a.multiplier, glyphs)}"
     parts = [remark] if remark else []
-    parts.append(f"Unscaled, the largest weight is {_facts(unscaled, glyphs, 'p(1−p) at most ')}.")
-    if scaled.multiplier == 1:
-        parts.append("A scale of 1 changes nothing.")
+    parts.append(f"{who}, the largest weight is {_facts(a, glyphs, 'p(1−p) at most ')}.")
+    if a.multiplier == b.multiplier:
+        parts.append("A scale of 1 changes nothing." if b.multiplier == 1 else "With both scales they are the same.")
     else:
-        parts.append(f"With × {short(scaled.multiplier, glyphs)}, they are {_facts(scaled, glyphs)}.")
+        parts.append(f"With × {short(b.multiplier, glyphs)}, they are {_facts(b, glyphs)}.")
     if example.temperature != 1:
-        parts.append(_of_temperature(example.temperature, scaled.multiplier, glyphs))
+        parts.append(_of_temperature(example.temperature, b.multiplier, glyphs))
     if example.shift:
-        parts.append(_of_shift(example.shift, max(unscaled.moved, scaled.moved), glyphs))
+        parts.append(_of_shift(example.shift, max(a.moved, b.moved), glyphs))
     return " ".join(parts)
 
 

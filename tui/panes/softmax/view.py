@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ....core.against import settings
 from ....core.attention.formats import FORMATS
-from ....core.attention.worked_example import EXAMPLE_FIELD, Example
+from ....core.attention.worked_example import EXAMPLE_FIELD, Example, relevant
 from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
+from ....core.statistics.column_names import setting_names
 from ...views.draft import Draft
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
@@ -35,7 +37,7 @@ class Worked:
 
     example: Example
     parameters: Parameters  # with the scale rule and the number format
-    sides: tuple[WorkedExample, WorkedExample]  # unscaled, scaled
+    sides: tuple[WorkedExample, WorkedExample]  # of A and B
     remark: str = ""  # sentences on differences from the Lab
 
 
@@ -59,7 +61,7 @@ def softmax_lines(worked: Worked, width: int, glyphs: Glyphs) -> list[Line]:
 
 def word_lines(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None = None) -> list[Line]:
     """Return the explanation of the results, and where naive exponentials overflow."""
-    sentence = glyphs.say(softmax_sentence(worked.example, worked.sides, worked.remark, glyphs))
+    sentence = glyphs.say(softmax_sentence(worked.example, _names(worked), worked.sides, worked.remark, glyphs))
     note = glyphs.say(naive_note(worked.parameters.precision))
     stale = editing is not None and editing.objection
     words = [*wrapped(sentence, width - 2, "dim" if stale else "text"), *wrapped(note, width - 2, "dim")]
@@ -216,23 +218,31 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
 
 def _powers(worked: Worked, scores: Sequence[Line], glyphs: Glyphs) -> list[Line]:
     """Return the exponentials of both columns, for which narrow tables have no room."""
-    lines: list[Line] = [_line(glyphs.say(" e^(x−m) unscaled    scaled"), "dim")]
+    a, b = (name if len(name) < 12 else letter for name, letter in zip(_names(worked), "AB", strict=True))
+    lines: list[Line] = [_line(glyphs.say(f" e^(x−m) {a.ljust(11)} {b}"), "dim")]
     for score, *powers in zip(scores, *(s.powers for s in worked.sides), strict=True):
         texts = [unit_cells(float(power), glyphs).ljust(11) for power in powers]
         lines.append((*score, *((f" {text}", role) for text, role in zip(texts, COLUMN_ROLES, strict=True))))
     return lines
 
 
+def _names(worked: Worked) -> list[str]:
+    """Return the names of both columns."""
+    return setting_names(relevant(worked.parameters))
+
+
 def _title(worked: Worked, number: int, side: int, glyphs: Glyphs) -> str:
     """Return how logits follow from scores, as far as it fits: `scaled × 0.125 (1/√d_k, d_k 64) / 2 + 800`."""
     example = worked.example
-    base = f"{COLUMN_ROLES[number]} × {short(worked.sides[number].multiplier, glyphs)}"
+    p = settings(relevant(worked.parameters))[number]
+    word = "unscaled" if number == 0 and p.scale == "none" else "scaled"
+    base = f"{word} × {short(worked.sides[number].multiplier, glyphs)}"
     rest = "" if example.temperature == 1 else f" / {_plain('temperature', example.temperature)}"
     if example.shift:
         rest += f" {'−' if example.shift < 0 else '+'} {_plain('shift', abs(example.shift))}"
     forms = [base + rest, base]
-    if number == 1:
-        p, rule = worked.parameters, scale_rule(worked.parameters.scale)
+    if word == "scaled":
+        rule = scale_rule(p.scale)
         needs = [f"{FIELD[name].label} {FIELD[name].format(getattr(p, name))}" for name in rule.needs]
         named = [f" ({', '.join([rule.label, *needs])})", f" ({rule.label})"]
         forms = [*(base + name + rest for name in named if rule.name != "custom"), *forms]
