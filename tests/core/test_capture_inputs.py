@@ -123,6 +123,22 @@ def test_a_window_and_chunks_hide_keys_together(tmp_path: Path) -> None:
     assert_measured(capture, 1, Expected(np.where(visible, SCALE * SCORES[:, 1], NO)))
 
 
+def test_the_type_of_a_layer_says_whether_the_file_s_window_or_chunks_are_its(tmp_path: Path) -> None:
+    near, chunks = ROW - KEY < 3, ROW // 4 == KEY // 4
+    types: dict[str, Array] = {
+        "full_attention": CAUSAL,
+        "global": CAUSAL,
+        "sliding_attention": CAUSAL & near,
+        "chunked_attention": CAUSAL & chunks,
+        "other": CAUSAL & near & chunks,
+    }
+    for kind, visible in types.items():
+        capture = captured(tmp_path, causal="true", window=3, chunk=4, layers=[{"layer_type": kind}])
+        assert_measured(capture, 1, Expected(np.where(visible, SCALE * SCORES[:, 1], NO)))
+    own = captured(tmp_path, causal="true", chunk=4, layers=[{"layer_type": "full_attention", "window": 3}])
+    assert_measured(own, 1, Expected(np.where(CAUSAL & near, SCALE * SCORES[:, 1], NO)))
+
+
 def test_a_list_of_scales_has_one_for_each_head(tmp_path: Path) -> None:
     scales = [0.2, 0.4, 0.8]
     arrays: dict[str, Any] = {**tensors(), "schema": "attn-tui/qk-2", "causal": "false", "scale": np.array(scales)}

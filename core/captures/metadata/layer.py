@@ -60,6 +60,10 @@ def layer_metadata(
     `given` are the keys as the file has them. Raise CaptureError, naming the key, for a value that is not accepted.
     """
     own = by_name(where, entry)
+    kind = str(own.get("layer_type", "")).lower()
+    others = [key for key, word in (("window", "slid"), ("chunk", "chunk")) if kind and word not in kind]
+    if others and any(word in kind for word in ("full", "global", "slid", "chunk")):  # the file's are of other layers
+        shared = {key: value for key, value in shared.items() if key not in others}
     values = Values(where, own, shared)
     mask = values.get("mask")
     if mask is not None and not isinstance(mask, str):
