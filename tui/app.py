@@ -254,7 +254,8 @@ class AttnApp(PacedApp[int]):
         topic, about = self.pane.topic, PANES[self.active].about
         found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
         keys = [key for group in help_keys(found, self.settings.keys).values() for key in group]
-        self.push_screen(HelpScreen(lambda width: help_lines(topic, about, keys, width, self.glyphs)))
+        title = f"help: {self.active}"
+        self.push_screen(HelpScreen(title, lambda width: help_lines(topic, about, keys, width, self.glyphs)))
 
     def action_all_keys(self) -> None:
         """Show every key of every pane, those of this pane first."""
@@ -266,7 +267,7 @@ class AttnApp(PacedApp[int]):
         groups = help_keys(all_commands(), self.settings.keys)
         first = {self.active: groups.pop(self.active)}
         path = str(config_file())
-        self.push_screen(HelpScreen(lambda width: key_overview(first | groups, path, width, self.glyphs)))
+        self.push_screen(HelpScreen("all keys", lambda width: key_overview(first | groups, path, width, self.glyphs)))
 
     def _show_keys(self) -> None:
         """Show the pane's keys, with the user's replacements, in the key bar."""

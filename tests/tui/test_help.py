@@ -127,3 +127,25 @@ async def test_changed_keys_work_and_are_shown_and_the_old_ones_are_unused(stage
         await stage.press("pagedown")
     await stage.press("escape", "K")
     await stage.until(lambda: re.search(r" n  redraw with a new seed +lab.redraw", stage.text))
+
+
+@pytest.mark.parametrize(("key", "title"), [("?", "help: Lab"), ("K", "all keys")])
+@played(size=(80, 24), settled=True)
+async def test_a_border_has_the_title_and_a_scroll_bar_and_home_and_end_go_to_the_ends(
+    stage: Stage, key: str, title: str
+) -> None:
+    await stage.press(key)
+    await stage.until(lambda: is_open(stage) and "more lines (down)" in stage.text)
+    await stage.still()
+    text = stage.app.screen.query_one(HelpText)
+    first, region = stage.text, text.region
+    assert f"╭─ {title} ─" in stage.lines[region.y]
+    assert stage.lines[region.y + 1][region.right - 1] == "┃"
+    await stage.press("end")
+    await stage.still()
+    assert "Esc closes" in stage.lines[region.bottom - 1]
+    assert stage.lines[region.bottom - 2][region.right - 1] == "┃"
+    assert stage.lines[region.y + 1][region.right - 1] == "│"
+    await stage.press("home")
+    await stage.still()
+    assert stage.text == first

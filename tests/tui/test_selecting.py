@@ -112,7 +112,7 @@ async def test_text_of_the_help_can_be_copied(stage: Stage, monkeypatch: pytest.
     text = stage.app.screen.query_one(HelpText)
     y, line = next((y, line) for y, line in enumerate(stage.part(text)) if line.strip())
     words = line.split()[0]
-    start = Offset(text.region.x + line.index(words), text.region.y + y)
+    start = Offset(text.content_region.x + line.index(words), text.content_region.y + y)
     await drag(stage, start, Offset(start.x + len(words) - 1, start.y))
     await stage.still()
     assert copied == [words]

@@ -78,7 +78,7 @@ def test_every_line_has_the_width_and_shows_as_much_of_the_path_as_fits(
 def test_the_form_shows_kinds_path_error_and_keys_at_any_size(room: tuple[int, int], glyphs: Glyphs) -> None:
     lines = texts(form_lines(form("lab-√d.svg", objection="there is no x"), "", *room, glyphs))
     whole = "\n".join(lines)
-    assert all(word in whole for word in ("Lab", "[SVG]", "JSON", "CSV", "Markdown", "there is no x", "Enter write"))
+    assert all(word in whole for word in ("[SVG]", "JSON", "CSV", "Markdown", "there is no x", "Enter write"))
     assert "lab-√d.svg" in whole or glyphs.ascii
     assert whole.isascii() or not glyphs.ascii
 
@@ -110,7 +110,7 @@ def test_a_click_chooses_a_kind_or_presses_a_key(room: tuple[int, int]) -> None:
             assert at(found, room, x, y) == form(f"lab{ending}", kind)
     for words, key in (("Enter", "Enter"), ("write", "Enter"), ("Tab", "Tab"), ("format", "Tab")):
         assert at(found, room, lines[-1].index(words), room[1] - 1) == key
-    assert at(found, room, 0, 0) is None
+    assert at(found, room, room[0] - 1, y) is None
     asking = form("lab.svg", question="Replace it?")
     assert [at(asking, room, x, y) for y in range(room[1] - 1) for x in range(room[0])] == [None] * (
         room[1] - 1

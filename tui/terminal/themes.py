@@ -79,6 +79,28 @@ LOOKS: dict[Name, tuple[str, float, Style]] = {
 }
 
 
+DRAWN: tuple[Role, ...] = ("frame", "thin_unscaled", "thin_scaled")  # lines, not text
+LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3
+
+
+def contrast(one: Color, other: Color) -> float:
+    """Return the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(color: Color) -> float:
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def legible(color: Color, background: Color) -> Color:
+    """Return the colour, moved towards white or black until it has the least contrast with the background."""
+    pole = max((Color(255, 255, 255), Color(0, 0, 0)), key=lambda each: contrast(each, background))
+    steps = (color.blend(pole, step / 20) for step in range(21))
+    return next((each for each in steps if contrast(each, background) >= LEAST_CONTRAST), pole)
+
+
 def look(role: Role, variables: Mapping[str, str], background: Color) -> Style:
     """Return the style of a role on a background, from the variables of a theme.
 
@@ -92,6 +114,8 @@ def look(role: Role, variables: Mapping[str, str], background: Color) -> Style:
     color = Color.parse(variables[name])
     if color.ansi is None and background.ansi is None:
         color = background.blend(color, share)
+        if role not in DRAWN:
+            color = legible(color, background)
     elif share < 1:  # the terminal's own colours cannot be blended
         style += Style(dim=True)
     return Style(color=color.rich_color, bgcolor=background.rich_color) + style

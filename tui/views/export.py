@@ -88,8 +88,8 @@ def clicked(form: Form, place: str, width: int, height: int, glyphs: Glyphs, x: 
 def _parts(
     form: Form, place: str, width: int, height: int, glyphs: Glyphs
 ) -> tuple[list[Line], list[Line], list[Line], list[Line]]:
-    """Return the parts of the form above its keys: the title, the kinds, the path and what is said about it."""
-    top: list[Line] = [((glyphs.say(f"Export the {form.pane} pane"), "heading"),), ()]
+    """Return the parts of the form above its keys: a blank line, the kinds, the path and what is said about it."""
+    top: list[Line] = [()]
     kinds: list[Line] = [_kinds(form.kind), ((glyphs.say(KINDS[form.kind][2]), "dim"),), ()]
     rows = _path_rows(form.path, width, glyphs)
     below: list[Line] = [*wrapped(glyphs.say(place), width, "dim"), ()]
@@ -99,7 +99,7 @@ def _parts(
         below += wrapped(glyphs.say(form.objection), width, "alert")
     room = height - 1  # the last line is for the keys
     if len(top) + len(kinds) + len(rows) + len(below) > room:
-        top, kinds, below = top[:1], kinds[:2], [line for line in below if line]
+        top, kinds, below = [], kinds[:2], [line for line in below if line]
     if len(top) + len(kinds) + len(rows) + len(below) > room:
         kinds, below = kinds[:1], [line for line in below if line[0][1] != "dim"]
     shown = min(len(rows), max(room - len(top) - len(kinds) - len(below), 1))

@@ -20,21 +20,25 @@ from ..views.draft import LONGEST_PATH, Draft, edited
 from ..views.export import KINDS, Form, clicked, form_lines
 from ..views.glyphs import Glyphs
 from ..views.keys import pressed_name
-from ..views.lines import Line, fitted
+from ..views.lines import Line
 from .lines import LinesWidget
 from .modal import Modal
 
 
 class FormText(LinesWidget):
-    """Shows the form."""
+    """Shows the form, in a border with a title."""
+
+    DEFAULT_CLASSES = "modal"
 
     def __init__(self, form: Form) -> None:
         super().__init__()
         self.form = form
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        lines = form_lines(self.form, _place(self.form.path.text), width - 4, height - 2, self.glyphs)
-        return [fitted((("  ", "text"), *line), width) for line in ((), *lines, ())]
+        return form_lines(self.form, _place(self.form.path.text), width, height, self.glyphs)
+
+    def heading(self, width: int) -> Line:
+        return ((self.glyphs.say(f"export the {self.form.pane} pane"), "heading"),)
 
     class Clicked(Message):
         """A field or a key of the form was clicked."""
@@ -46,9 +50,9 @@ class FormText(LinesWidget):
     def on_click(self, event: events.Click) -> None:
         width, height = self.size
         place = _place(self.form.path.text)
-        x, y = event.x - self.gutter.left - 2, event.y - self.gutter.top - 1
-        if 0 <= x < width - 4 and 0 <= y < height - 2:
-            meaning = clicked(self.form, place, width - 4, height - 2, self.glyphs, x, y)
+        x, y = self.place_of(event)
+        if 0 <= x < width and 0 <= y < height:
+            meaning = clicked(self.form, place, width, height, self.glyphs, x, y)
             if meaning is not None:
                 self.post_message(self.Clicked(meaning))
 

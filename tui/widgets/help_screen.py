@@ -10,35 +10,48 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from ..views.border import Thumb
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
 from .modal import Modal
 
 
 class HelpText(LinesWidget, can_focus=True):
-    """A text that scrolls."""
+    """A text that scrolls, in a border with a title."""
+
+    HEADED = True
+    DEFAULT_CLASSES = "modal"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll(-1)", "up", show=False),
         Binding("down,j", "scroll(1)", "down", show=False),
         Binding("pageup", "scroll(-10)", "page up", show=False),
         Binding("pagedown,space", "scroll(10)", "page down", show=False),
+        Binding("home", "scroll(-100000)", "first line", show=False),
+        Binding("end", "scroll(100000)", "last line", show=False),
     ]
 
-    def __init__(self, write: Callable[[int], Sequence[Line]]) -> None:
+    def __init__(self, title: str, write: Callable[[int], Sequence[Line]]) -> None:
         super().__init__()
+        self._title = title
         self._write = write
-        self._top = 0
+        self._top = self._total = 0
+
+    def heading(self, width: int) -> Line:
+        return ((self.glyphs.say(self._title), "heading"),)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        lines = self._write(width - 4)
-        room = height - 2
-        self._top = min(self._top, max(len(lines) - room, 0))
-        shown = lines[self._top : self._top + room]
-        below = len(lines) - self._top - len(shown)
-        more = f"{below} more lines (down)" if below else "Esc closes"
-        padded: list[Line] = [*shown, *[()] * (room - len(shown)), (), ((more, "dim"),)]
-        return [fitted((("  ", "text"), *line), width) for line in padded]
+        lines = self._write(width)
+        self._total = len(lines)
+        self._top = min(self._top, max(len(lines) - height, 0))
+        return [fitted(line, width) for line in lines[self._top : self._top + height]]
+
+    def thumb(self) -> Thumb:
+        return Thumb(self._top, self.size.height, self._total)
+
+    def foot(self) -> Line:
+        below = self._total - self._top - self.size.height
+        return ((f"{below} more lines (down)" if below > 0 else "Esc closes", "dim"),)
 
     def action_scroll(self, lines: int) -> None:
         self._top = max(self._top + lines, 0)
@@ -58,9 +71,9 @@ class HelpScreen(Modal, ModalScreen[None]):
         Binding("escape,q,question_mark,f1,K,enter", "dismiss", "close", show=False),
     ]
 
-    def __init__(self, write: Callable[[int], Sequence[Line]]) -> None:
+    def __init__(self, title: str, write: Callable[[int], Sequence[Line]]) -> None:
         super().__init__()
-        self._write = write
+        self._title, self._write = title, write
 
     def compose(self) -> ComposeResult:
-        yield HelpText(self._write)
+        yield HelpText(self._title, self._write)

@@ -1,0 +1,45 @@
+"""Text can be read in every theme: its contrast with the background is at least 4.5:1."""
+
+from typing import get_args
+
+import pytest
+from attn_tui.tui.terminal.themes import DARK, DRAWN, LIGHT, contrast, look
+from attn_tui.tui.views.lines import Role
+from rich.color import Color as Shown
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
+
+THEMES = {theme.name: theme for theme in (DARK, LIGHT, *BUILTIN_THEMES.values()) if not theme.ansi}
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    """The examples of WCAG's understanding documents and of its widely used checkers."""
+    white, black = Color.parse("#ffffff"), Color.parse("#000000")
+    assert contrast(white, black) == contrast(black, white) == 21
+    assert contrast(white, white) == 1
+    assert contrast(Color.parse("#767676"), white) == pytest.approx(4.54, abs=0.005)
+    assert contrast(Color.parse("#ff0000"), white) == pytest.approx(3.998, abs=0.005)
+
+
+def of(color: Shown | None) -> Color:
+    assert color is not None
+    return Color(*color.get_truecolor())
+
+
+@pytest.mark.parametrize("ground", ["background", "surface"])
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_text_has_a_contrast_of_4_5(theme: Theme, ground: str) -> None:
+    variables = theme.to_color_system().generate()
+    background = Color.parse(variables[ground])
+    looks = {role: look(role, variables, background) for role in get_args(Role) if role not in DRAWN}
+    assert "dim" in looks
+    for role, style in looks.items():
+        assert contrast(of(style.color), of(style.bgcolor)) >= 4.5, role
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
+def test_the_app_s_own_hues_stay_apart_from_text_and_from_each_other(theme: Theme) -> None:
+    variables = theme.to_color_system().generate()
+    background = Color.parse(variables["background"])
+    roles: tuple[Role, ...] = ("text", "dim", "unscaled", "scaled", "accent", "alert")
+    assert len({look(role, variables, background).color for role in roles}) == len(roles)
