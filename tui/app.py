@@ -247,27 +247,15 @@ class AttnApp(PacedApp[int]):
 
     def action_help(self) -> None:
         """Explain what has the focus, and show all keys that work there."""
-        from .keymap import EVERYWHERE, commands, help_keys
-        from .views.help import help_lines
-        from .widgets.help_screen import HelpScreen
+        from .help import pane_help
 
-        topic, about = self.pane.topic, PANES[self.active].about
-        found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
-        keys = [key for group in help_keys(found, self.settings.keys).values() for key in group]
-        title = f"help: {self.active}"
-        self.push_screen(HelpScreen(title, lambda width: help_lines(topic, about, keys, width, self.glyphs)))
+        self.push_screen(pane_help(self.pane, self.BINDINGS, self.settings.keys))
 
     def action_all_keys(self) -> None:
         """Show every key of every pane, those of this pane first."""
-        from .keymap import all_commands, help_keys
-        from .settings.store import config_file
-        from .views.help import key_overview
-        from .widgets.help_screen import HelpScreen
+        from .help import all_keys
 
-        groups = help_keys(all_commands(), self.settings.keys)
-        first = {self.active: groups.pop(self.active)}
-        path = str(config_file())
-        self.push_screen(HelpScreen("all keys", lambda width: key_overview(first | groups, path, width, self.glyphs)))
+        self.push_screen(all_keys(self.pane, self.settings.keys))
 
     def _show_keys(self) -> None:
         """Show the pane's keys, with the user's replacements, in the key bar."""
@@ -376,6 +364,10 @@ class AttnApp(PacedApp[int]):
         self.as_left &= parameters == self.parameters
         self.parameters = parameters
         self.action_pane("Lab")
+
+    def to_softmax(self, scores: tuple[float, ...]) -> None:
+        self.action_pane("Softmax")
+        self.pane.take_scores(scores)
 
     def show_status(self) -> None:
         self.top.show(self.active, self.pane.statuses())

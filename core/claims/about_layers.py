@@ -53,6 +53,7 @@ LAYERS: tuple[Claim, ...] = (
             ),
         ),
         timed=True,
+        title="dividing by √d_k is free",
     ),
     Claim(
         "dot-faster",
@@ -72,6 +73,7 @@ LAYERS: tuple[Claim, ...] = (
             Figure("time on this machine, the same way", UNCLAIMED, trial(time_of_additive, 256, 64)),
         ),
         timed=True,
+        title="dot products are faster",
     ),
     Claim(
         "additive-bounded",
@@ -98,6 +100,7 @@ LAYERS: tuple[Claim, ...] = (
                 for d, words, std in ((16, "1", 1.0), (64, "1", 1.0), (256, "1", 1.0), (64, "1/d", 1 / 8))
             ),
         ),
+        title="additive scores are bounded",
     ),
     Claim(
         "three-matrices",
@@ -112,6 +115,7 @@ LAYERS: tuple[Claim, ...] = (
             Figure("the three together", value(98_304), trial(weights_of_matrices, 512, 64, 3)),
             Figure("8 heads of 64 with W_O", value(1_048_576), trial(weights_of_attention, 512, 64, 8)),
         ),
+        title="each head has three matrices",
     ),
     Claim(
         "heads-are-free",
@@ -124,6 +128,7 @@ LAYERS: tuple[Claim, ...] = (
             Figure(f"d_model 512, heads {h}", value(1_048_576), trial(weights_of_attention, 512, 512 // h, h))
             for h in (1, 2, 8, 64)
         ),
+        title="more heads cost nothing",
     ),
     Claim(
         "bleu-table",
@@ -133,5 +138,6 @@ LAYERS: tuple[Claim, ...] = (
         "to 25.4 at 32 and 25.1 at 16. The paper cites other work, Britz et al. 2017, for the finding that unscaled "
         "dot products do worse at large d_k.",
         untestable="The claim is about trained translation models; every row of the paper's Table 3 is scaled.",
+        title="BLEU with and without scaling",
     ),
 )

@@ -37,6 +37,7 @@ SCALES: tuple[Claim, ...] = (
                 trial_part("entropy", cosine, 64, 128),
             ),
         ),
+        title="scaling is like cosine",
     ),
     Claim(
         "dk-overscales",
@@ -65,6 +66,7 @@ SCALES: tuple[Claim, ...] = (
             ),
         ),
         limit="as d_k grows",
+        title="1/d_k scales too much",
     ),
     Claim(
         "log-underscales",
@@ -94,6 +96,7 @@ SCALES: tuple[Claim, ...] = (
             ),
         ),
         limit="as d_k grows",
+        title="1/log d_k scales too little",
     ),
     Claim(
         "half-scale",
@@ -118,6 +121,7 @@ SCALES: tuple[Claim, ...] = (
                 for n in (10, 128)
             ),
         ),
+        title="half of √d_k is safer",
     ),
     Claim(
         "sqrt-optimal",
@@ -142,6 +146,7 @@ SCALES: tuple[Claim, ...] = (
                 for n in (10, 128, 1024)
             ),
         ),
+        title="√d_k is optimal",
     ),
     Claim(
         "train-equals-inference",
@@ -151,5 +156,6 @@ SCALES: tuple[Claim, ...] = (
         "harm that does, and whether a slightly different scale helps at other lengths, can only be seen in a "
         "trained model.",
         untestable="The claim is about trained models; no model is trained here.",
+        title="training equals inference",
     ),
 )

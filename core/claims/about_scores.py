@@ -24,6 +24,7 @@ SCORES: tuple[Claim, ...] = (
         tuple(
             Figure(f"variance at d_k {d}", value(d), lab("logit_variance", precise(d))) for d in (64, 128, 256, 512)
         ),
+        title="the variance equals d_k",
     ),
     Claim(
         "variance-dim-sigma2",
@@ -38,6 +39,7 @@ SCORES: tuple[Claim, ...] = (
             )
             for s in (0.5, 1.0, 2.0)
         ),
+        title="the variance is d_k σ²",
     ),
     Claim(
         "product-variance",
@@ -54,6 +56,7 @@ SCORES: tuple[Claim, ...] = (
                 lab("logit_variance", precise(64, mean_q=1, std_q=2, mean_k=0.5)),
             ),
         ),
+        title="variance of one product",
     ),
     Claim(
         "small-init",
@@ -70,6 +73,7 @@ SCORES: tuple[Claim, ...] = (
                 lab("logit_variance", precise(256, std_q=1 / 16, std_k=1 / 16)),
             ),
         ),
+        title="small initial weights",
     ),
     Claim(
         "scaled-is-normal",
@@ -101,6 +105,7 @@ SCORES: tuple[Claim, ...] = (
             ),
         ),
         limit="as d_k grows",
+        title="scaled scores are normal",
     ),
     Claim(
         "three-sigma-range",
@@ -122,6 +127,7 @@ SCORES: tuple[Claim, ...] = (
                 for n in (10, 128, 1024)
             ),
         ),
+        title="three standard deviations",
     ),
     Claim(
         "std-at-512",
@@ -146,6 +152,7 @@ SCORES: tuple[Claim, ...] = (
             ),
         ),
         limit="on average over many runs",
+        title="σ at d_k 512",
     ),
     Claim(
         "float-overflow",
@@ -165,5 +172,6 @@ SCORES: tuple[Claim, ...] = (
                 ("float16 with the row's largest subtracted", ("float16", True)),
             )
         ),
+        title="e^x overflows",
     ),
 )

@@ -52,6 +52,8 @@ SOFTMAX: tuple[Claim, ...] = (
         "standard deviation of 8.",
         Parameters(n_keys=5),
         _weights(_UNSCALED, (0, 0, 0, 0, 1), 5),
+        title="softmax of five scores",
+        scores=_UNSCALED,
     ),
     Claim(
         "softmax-scaled-example",
@@ -64,6 +66,8 @@ SOFTMAX: tuple[Claim, ...] = (
             *_weights(_SCALED, (0.012, 0.089, 0.243, 0.661, 0.995), 3),
             Figure("their sum", value(2, within=0.0005), trial_part("sum", softmax_example, *_SCALED)),
         ),
+        title="softmax of five scaled scores",
+        scores=_SCALED,
     ),
     Claim(
         "scaled-derivative",
@@ -90,6 +94,7 @@ SOFTMAX: tuple[Claim, ...] = (
                 for n in (10, 1024)
             ),
         ),
+        title="scaled p(1 − p) above 0.01",
     ),
     Claim(
         "entropy-table",
@@ -108,6 +113,7 @@ SOFTMAX: tuple[Claim, ...] = (
             for scaled, column in ((False, (2.1, 0.8, 0.2)), (True, (2.3, 2.3, 2.3)))
             for d, claimed in zip((16, 64, 256), column, strict=True)
         ),
+        title="a table of entropies",
     ),
     Claim(
         "gradient-inverse-dk",
@@ -127,6 +133,7 @@ SOFTMAX: tuple[Claim, ...] = (
             _exponent("scaled, root mean square", _CONSTANT, "scaled RMS", 128, 256),
             _exponent("scaled, median row", _CONSTANT, "scaled median", 128, 256),
         ),
+        title="gradients fall like 1/d_k",
     ),
     Claim(
         "max-weight-example",
@@ -146,6 +153,7 @@ SOFTMAX: tuple[Claim, ...] = (
             for scaled, column in ((False, (0.342, 0.891, 0.998)), (True, (0.289, 0.276, 0.301)))
             for d, claimed in zip((16, 64, 256), column, strict=True)
         ),
+        title="an example of max weights",
     ),
     Claim(
         "unscaled-one-hot",
@@ -180,6 +188,7 @@ SOFTMAX: tuple[Claim, ...] = (
                 difference(lab("entropy", precise(4096, 10), True), lab("entropy", precise(16, 10, seed=1), True)),
             ),
         ),
+        title="unscaled rows are one-hot",
     ),
     Claim(
         "first-last-token",
@@ -198,6 +207,7 @@ SOFTMAX: tuple[Claim, ...] = (
             for n in (10, 128)
             for words, part in (("rows whose largest weight is on", "largest"), ("weight on", "weight"))
         ),
+        title="first and last tokens",
     ),
     Claim(
         "long-sequences",
@@ -230,5 +240,6 @@ SOFTMAX: tuple[Claim, ...] = (
                 for n, more in _LENGTHS
             ),
         ),
+        title="long sequences",
     ),
 )

@@ -94,6 +94,8 @@ class Claim:
     limit: str = ""  # the limit in which it holds, if it does not always: "as d_k grows"
     untestable: str = ""  # why it cannot be tested here
     timed: bool = False  # whether it measures times, which other work would disturb
+    title: str = ""  # in a few words
+    scores: tuple[float, ...] = ()  # those of the row of softmax that it is about
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import without_figures
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from stage import SMALL, Stage, play, played, untested_claims
 
 
@@ -25,7 +26,8 @@ async def complete(stage: Stage) -> ClaimsPane:
 
 
 def row(stage: Stage, pane: ClaimsPane, claim: str) -> str:
-    return next(line for line in stage.part(pane.claims) if line[1:].split()[:1] == [claim])
+    title = next(each.title for each in CLAIMS if each.id == claim)
+    return next(line for line in stage.part(pane.claims) if line[1:].startswith(f"{title} "))
 
 
 @pytest.mark.usefixtures("untested")
@@ -70,11 +72,27 @@ async def test_another_claim_is_shown_from_its_top(stage: Stage) -> None:
 @pytest.mark.parametrize("shown", [True, False], ids=["has parameters", "has none"])
 @played()
 async def test_enter_opens_the_lab_if_the_claim_has_parameters(stage: Stage, shown: bool) -> None:
-    at, claim = next((at, claim) for at, claim in enumerate(CLAIMS) if (claim.parameters is not None) == shown)
+    wanted = ((at, claim) for at, claim in enumerate(CLAIMS) if not claim.scores)
+    at, claim = next((at, claim) for at, claim in wanted if (claim.parameters is not None) == shown)
     await complete(stage)
     await stage.press(*["down"] * at, "enter")
     assert stage.app.active == ("Lab" if shown else "Claims")
     assert stage.asked == (claim.parameters or SMALL)
+
+
+@pytest.mark.usefixtures("untested")
+@played()
+async def test_enter_opens_softmax_with_the_scores_that_a_claim_is_about(stage: Stage) -> None:
+    at, claim = next((at, claim) for at, claim in enumerate(CLAIMS) if claim.scores)
+    await complete(stage)
+    await stage.press(*["down"] * at, "enter")
+    assert stage.app.active == "Softmax"
+    await stage.at_rest()
+    softmax = stage.app.pane
+    assert isinstance(softmax, SoftmaxPane)
+    assert softmax.worked is not None
+    assert softmax.worked.example.scores == claim.scores
+    assert "all below 1e−6" in stage.text  # the first four weights are e⁻¹⁴ and less
 
 
 @pytest.mark.usefixtures("untested")

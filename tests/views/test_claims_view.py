@@ -54,6 +54,20 @@ def test_a_figure_that_agrees_matches_and_another_is_off() -> None:
     assert "1 of 2 figures is off: the claim says -0.25 for a wrong figure; it is 0.5." in lines
 
 
+def test_a_table_has_a_row_for_each_figure_if_it_fits() -> None:
+    outcome = outcome_of(RIGHT, WRONG, OTHER)
+    lines = texts_of(claim_lines(outcome.claim, outcome, 80, UNICODE, tabular=True))
+    head = next(at for at, line in enumerate(lines) if "claimed" in line and "measured" in line)
+    right, wrong, other = (line.split() for line in lines[head + 1 : head + 4])
+    assert right == ["✓", "a", "right", "figure", "1048576", "–", "1048576"]
+    assert wrong == ["✗", "a", "wrong", "figure", "−0.25", "0.5004", "±", "0.012", "0.5"]
+    assert other == ["another", "figure", "–", "1.5e−7", "–"]
+    assert len({len(line) for line in lines[head : head + 4]}) == 1
+    narrow = texts_of(claim_lines(outcome.claim, outcome, 40, UNICODE, tabular=True))
+    assert any(line.startswith("✓ matches") for line in narrow)
+    assert all(len(line) <= 40 for line in narrow)
+
+
 def test_ascii_says_the_same() -> None:
     lines = text_of(outcome_of(RIGHT, WRONG), ASCII)
     assert all(line.isascii() for line in lines)

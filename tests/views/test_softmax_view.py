@@ -210,3 +210,12 @@ def test_a_bar_is_as_long_as_its_share(glyphs: Glyphs) -> None:
     assert bar_cells(0.5, 4, glyphs) == glyphs.lengths[-1] * 2 + "  "
     lengths = [len(bar_cells(share / 50, 4, glyphs).rstrip()) for share in range(51)]
     assert lengths == sorted(lengths)
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_a_jacobian_of_negligible_entries_says_so_once(tall: bool) -> None:
+    jacobian = [[1e-7, -1e-7], [-1e-7, 9e-7]]
+    lines = texts_of(jacobian_lines(jacobian, 30, "scaled", UNICODE, tall))
+    assert [line.strip() for line in lines] == ["all below 1e−6", *[""] * (3 if tall else 1)]
+    jacobian[0][0] = 1e-6
+    assert "all below" not in "".join(texts_of(jacobian_lines(jacobian, 30, "scaled", UNICODE, tall)))

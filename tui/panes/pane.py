@@ -40,6 +40,10 @@ class Host(Protocol):
         """Show the Lab with these parameters."""
         ...
 
+    def to_softmax(self, scores: tuple[float, ...]) -> None:
+        """Show the Softmax pane with these scores."""
+        ...
+
     def show_status(self) -> None:
         """Show the pane's status in the top bar again."""
         ...
@@ -79,6 +83,9 @@ class Pane(Container, can_focus=True):
         return self.host.parameters
 
     # Called by the app
+
+    def take_scores(self, scores: tuple[float, ...]) -> None:
+        """Show a row of softmax with these scores; only the Softmax pane does."""
 
     def follow(self) -> None:
         """Show the parameters, which changed or were shown by another pane, and request missing results."""

@@ -26,7 +26,7 @@ class ClaimsPane(TwoParts):
     """The claims at the left, the selected one with its figures at the right."""
 
     NAME = "Claims"
-    LEFT = (42, 42)
+    LEFT = (42, 54)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "claim"), ("PgUp PgDn", "scroll"), ("Enter", "open in the Lab"), ("r", "test again"), ("?", "help"),
         ("q", "quit"), (">", "next pane"), ("v", "view"),
@@ -39,7 +39,13 @@ class ClaimsPane(TwoParts):
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="claims.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="claims.read_back"),
         Binding("v", "view", "switch between list and claim (narrow screens)", show=False, id="claims.view"),
-        Binding("enter", "to_lab", "open the Lab with the claim's parameters", show=False, id="claims.to_lab"),
+        Binding(
+            "enter",
+            "to_lab",
+            "open the claim in the Lab or in Softmax",
+            show=False,
+            id="claims.to_lab",
+        ),
         Binding("r", "again", "test all claims again", show=False, id="claims.again"),
     ]
 
@@ -104,7 +110,9 @@ class ClaimsPane(TwoParts):
 
     def action_to_lab(self) -> None:
         claim = self.claims.chosen
-        if claim is not None and claim.parameters is not None:
+        if claim is not None and claim.scores:
+            self.host.to_softmax(claim.scores)
+        elif claim is not None and claim.parameters is not None:
             self.host.to_lab(claim.parameters)
 
     def _show(self) -> None:

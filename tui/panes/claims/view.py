@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
+from ....core.statistics.measurement import Estimate
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, ends, fitted, wrapped
+from ...views.lines import Line, Role, Span, ends, fitted, line_width, wrapped
 from ...views.numbers import signed
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Finding, Outcome, Verdict
 
 _SIGN = 10  # cells before a figure
+_GAP = 2  # cells between columns of the table of figures
+_LONGEST_CLAIM = 24  # cells of a claimed value, which may be a few words
+_LEAST_LABEL = 20  # cells of a figure's label
 
 _ROLES: dict[Verdict, Role] = {
     "holds": "scaled",
@@ -39,10 +44,11 @@ def claim_list(
         chosen = index == cursor
         name: Line = (
             (glyphs.cursor if chosen else " ", "accent" if chosen else "text"),
-            (glyphs.say(claim.id), "accent" if chosen else "label"),
+            (glyphs.say(claim.title or claim.id), "accent" if chosen else "label"),
         )
         verdict: Line = ((word, role), (" ", "text"))
-        lines.append(ends(fitted(name, min(1 + len(claim.id), width - len(word) - 2)), verdict, width))
+        room = max(width - line_width(verdict) - 1, 0)
+        lines.append(ends(fitted(name, min(line_width(name), room)), verdict, width))
     return [fitted(line, width) for line in lines]
 
 
@@ -52,8 +58,13 @@ def first_claim(claims: int, cursor: int, height: int) -> int:
     return min(max(cursor - room // 2, 0), max(claims - room, 0))
 
 
-def claim_lines(claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return one claim: the statement, its source, the verdict, the figures, and why it is true or false."""
+def claim_lines(
+    claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyphs, tabular: bool = False
+) -> list[Line]:
+    """Return one claim: the statement, its source, the verdict, the figures, and why it is true or false.
+
+    The figures are a table if `tabular` and it fits.
+    """
     lines: list[Line] = wrapped(glyphs.say(claim.statement), width, "heading")
     lines += [*wrapped(glyphs.say(f"From {claim.source}."), width, "dim"), ()]
     if outcome is None:
@@ -61,11 +72,55 @@ def claim_lines(claim: Claim, outcome: Outcome | None, width: int, glyphs: Glyph
     else:
         lines.append((("Verdict: ", "text"), _verdict(outcome.verdict)))
         lines += [*wrapped(glyphs.say(outcome.reason), width), ()]
-        for finding in outcome.findings:
-            lines += _finding(finding, width, glyphs)
+        table = figure_table(outcome.findings, width, glyphs) if tabular else []
+        lines += table or [line for finding in outcome.findings for line in _finding(finding, width, glyphs)]
         if outcome.findings:
             lines.append(())
     return lines + wrapped(glyphs.say(claim.why), width)
+
+
+def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> list[Line]:
+    """Return the figures as a table: figure, claimed, measured, exact, and ✓ or ✗; empty if it does not fit."""
+    rows = [("", "figure", "claimed", "measured", "exact"), *(_cells(finding, glyphs) for finding in findings)]
+    claimed, measured, exact = (max(len(row[column]) for row in rows) for column in (2, 3, 4))
+    claimed = min(claimed, _LONGEST_CLAIM)
+    longest = max(len(row[1]) for row in rows)
+    room = min(width - 2 - claimed - measured - exact - 3 * _GAP, longest)
+    if not findings or room < min(_LEAST_LABEL, longest):
+        return []
+    lines: list[Line] = []
+    for number, (sign, label, says, found, known) in enumerate(rows):
+        of: Role = "dim" if number == 0 else "text"
+        role: Role = "scaled" if sign == glyphs.say("✓") else "unscaled"
+        labels = [text for ((text, _),) in wrapped(label, room)]
+        says_lines = [text for ((text, _),) in wrapped(says, claimed)]
+        for at, (text, said) in enumerate(zip_longest(labels, says_lines, fillvalue="")):
+            ends_ = (found, known) if at == 0 else ("", "")
+            gap = " " * _GAP
+            lines.append(
+                (
+                    ((sign if at == 0 else "").ljust(2), role),
+                    (text.ljust(room), "dim" if number == 0 else "label"),
+                    (gap + said.rjust(claimed) + gap + ends_[0].rjust(measured), of),
+                    (gap + ends_[1].rjust(exact), "dim" if number == 0 else "theory"),
+                )
+            )
+    return lines
+
+
+def _cells(finding: Finding, glyphs: Glyphs) -> tuple[str, str, str, str, str]:
+    """Return the sign, the label, and the claimed, measured and exact values of a figure."""
+    compared = finding.claimed != UNCLAIMED.words
+    sign = ("✓" if finding.agrees else "✗") if compared else ""
+    measured, stderr = finding.measured or Estimate(None, None)
+    spread = "" if stderr is None else f" ± {figure_text(stderr, 2)}"
+    values = (
+        finding.claimed if compared else "–",
+        "–" if measured is None else figure_text(measured) + spread,
+        "–" if finding.exact is None else figure_text(finding.exact),
+    )
+    claimed, found, exact = (glyphs.say(signed(text, glyphs)) for text in values)
+    return glyphs.say(sign), glyphs.say(finding.label), claimed, found, exact
 
 
 def _verdict(verdict: Verdict) -> Span:

@@ -68,7 +68,6 @@ class ClaimListing(LinesWidget):
 class ClaimText(ScrolledLines):
     """Shows a claim in full."""
 
-    TITLE = "the claim"
     DEFAULT_CLASSES = "region"
 
     claim: Claim | None = None
@@ -81,5 +80,11 @@ class ClaimText(ScrolledLines):
         self.claim, self.outcome = claim, outcome
         self.redraw()
 
+    def heading(self, width: int) -> Line:
+        return ((self.glyphs.say(self.claim.title or self.claim.id) if self.claim else "the claim", "heading"),)
+
+    def note(self) -> Line:
+        return ((self.claim.id, "dim"),) if self.claim else ()
+
     def write(self, width: int, height: int) -> Sequence[Line]:
-        return claim_lines(self.claim, self.outcome, width - 1, self.glyphs) if self.claim else ()
+        return claim_lines(self.claim, self.outcome, width - 1, self.glyphs, True) if self.claim else ()

@@ -12,6 +12,7 @@ from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import power_of_ten, signed
 
 LEVELS = (0.001, 0.01, 0.05, 0.15)  # the least size of each shade; no entry is larger than 1/4
+NEGLIGIBLE = 1e-6  # entries all smaller than this are not worth their digits
 _NUMBER = 9  # cells of an entry with its value beside its shade
 _TALL = 11  # cells of an entry with its value above its shade
 _SHADES = 3  # cells of a shade, at most
@@ -20,8 +21,14 @@ _SHADES = 3  # cells of a shade, at most
 def jacobian_lines(
     jacobian: Sequence[Sequence[float]], width: int, role: Role, glyphs: Glyphs, tall: bool = False
 ) -> list[Line]:
-    """Return a line for each row, or two if `tall`; the diagonal, which alone is positive, is in `role`."""
+    """Return a line for each row, or two if `tall`; the diagonal, which alone is positive, is in `role`.
+
+    If all entries are negligible, the first line says so.
+    """
     n = len(jacobian)
+    if max(abs(value) for entries in jacobian for value in entries) < NEGLIGIBLE:
+        said = (glyphs.say(f" all below {power_of_ten(NEGLIGIBLE, 0)}".replace("e-", "e−")), "text")
+        return [fitted((said,) if row == 0 else (), width) for row in range(n * (1 + tall))]
     each = min(width // n, _TALL if tall else _NUMBER)
     lines: list[Line] = []
     for row, entries in enumerate(jacobian):

@@ -257,6 +257,10 @@ class SoftmaxPane(Pane):
         self._touched = EXAMPLE_FIELD[name]
         self._take(self.example.stepped(name, direction, step))
 
+    def take_scores(self, scores: tuple[float, ...]) -> None:
+        self.editing = Editing(0)
+        self._take(Example(scores))
+
     def action_reset(self) -> None:
         self.editing = Editing(0)
         self._take(Example())
