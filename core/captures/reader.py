@@ -95,6 +95,7 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
     stored = [_completed(each, pair, left, factor) for each, pair in zip(stored, found_pairs, strict=True)]
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
+    notes += _only_in_config(metadata.config or {}, layers)
     unused += metadata.unused
     if unused:
         notes.append(_unused(unused))
@@ -181,6 +182,40 @@ def _missing_scales(layers: Sequence[Layer]) -> list[str]:
         return []
     which = "" if len(missing) == len(layers) else " of layer " + ", ".join(str(layer.index) for layer in missing)
     return [f"the file does not specify the scale{which}; assuming 1/√d_k if one is needed"]
+
+
+def _only_in_config(config: Mapping[str, object], layers: Sequence[Layer]) -> list[str]:
+    """Return a note for each thing that changes attention in the model's configuration, but not in the capture."""
+    inner = config.get("text_config")
+    known = {**cast("Mapping[str, object]", inner), **config} if isinstance(inner, Mapping) else config
+    without = {
+        "attn_logit_softcapping": [layer for layer in layers if layer.softcap is None],
+        "sliding_window": [layer for layer in layers if not (layer.window or layer.mask or layer.bias)],
+        "attention_chunk_size": [layer for layer in layers if not (layer.chunk or layer.mask or layer.bias)],
+    }
+    if known.get("use_sliding_window") is False:
+        del without["sliding_window"]
+    notes: list[str] = []
+    for key, lacking in without.items():
+        value = known.get(key)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+            continue
+        if key != "attn_logit_softcapping":
+            types = known.get("layer_types")
+            listed = cast("list[object]", types) if isinstance(types, list) else []
+            word = "chunk" if "chunk" in key else "slid"
+            lacking = [layer for layer in lacking if layer.keys > value and _has_type(listed, layer.index, word)]
+        if lacking:
+            which = ", ".join(str(layer.index) for layer in lacking[:_LISTED])
+            more = ", …" if len(lacking) > _LISTED else ""
+            said = f"the model's configuration has {key} {value:g}, but the capture does not"
+            notes.append(f"{said}: not applied in layer {which}{more}")
+    return notes
+
+
+def _has_type(types: Sequence[object], index: int, word: str) -> bool:
+    """Return whether a layer has this word in its type, or no type is known."""
+    return index >= len(types) or word in str(types[index])
 
 
 def _no_pair(path: Path, found: Contents) -> str:

@@ -91,6 +91,29 @@ def test_a_long_list_of_what_is_not_used_is_short_in_the_note(tmp_path: Path) ->
     assert has_note(capture, "and 12 more (all are in the JSON output)")
 
 
+@pytest.mark.parametrize(
+    ("config", "told", "said"),
+    [
+        ({"attn_logit_softcapping": 50.0}, {}, "attn_logit_softcapping 50, but the capture does not: not applied"),
+        ({"text_config": {"sliding_window": 4}}, {}, "sliding_window 4, but the capture does not"),
+        ({"attention_chunk_size": 4}, {}, "attention_chunk_size 4, but the capture does not"),
+        ({"attn_logit_softcapping": 50.0}, {"softcap": 50}, ""),
+        ({"attn_logit_softcapping": None, "sliding_window": None}, {}, ""),
+        ({"sliding_window": 4096}, {}, ""),
+        ({"sliding_window": 4, "use_sliding_window": False}, {}, ""),
+        ({"sliding_window": 4}, {"window": [3, 0]}, ""),
+        ({"sliding_window": 4, "layer_types": ["full_attention"]}, {}, ""),
+        ({"sliding_window": 4, "layer_types": ["sliding_attention"]}, {}, "not applied in layer 0"),
+    ],
+)
+def test_what_only_the_model_s_configuration_says_is_noted(
+    tmp_path: Path, config: dict[str, Any], told: dict[str, Any], said: str
+) -> None:
+    capture = opened(tmp_path, SQUARE, **TOLD, **told, config=config)
+    assert (has_note(capture, said), bool(capture.notes)) == (True, True) if said else capture.notes == ()
+    assert measured(capture) == ""
+
+
 def test_a_file_with_a_fault_in_every_tensor_has_a_few_notes(tmp_path: Path) -> None:
     lonely = {f"layers.{i}.attn.q": np.ones((1, 2), np.float32) for i in range(1, 300)}
     capture = opened(tmp_path, SQUARE | lonely, **TOLD)
