@@ -67,7 +67,8 @@ COMMAND = Command(
     usage="attn-tui report [parameters] [--format FORMAT] [-o FILE]",
     description="""\
 Draw random queries and keys and print the statistics of their attention,
-unscaled and under a scale rule: the table, summary and histograms of the Lab.
+unscaled and under a scale rule, or in any two settings (--against): the table,
+summary and histograms of the Lab.
 Every ± is a standard error over the independent draws of the batch, or ±≥ a
 lower bound of it if what decides is too rare for a few draws; theory is the
 exact value, if one is known.""",
@@ -76,6 +77,8 @@ examples:
   attn-tui report                                   d_k 64, scaled by 1/√d_k
   attn-tui report --d-k 512 --scale d_k             another width, another rule
   attn-tui report --scale 0.05                      your own multiplier
+  attn-tui report --against d_k                     two rules side by side
+  attn-tui report --against precision=bfloat16      two number formats
   attn-tui report --n-keys 4096 --mask causal       a long context
   attn-tui report --components student_t --d-k 16   heavy tails
   attn-tui report --format json | jq '.columns[1].measured.entropy'

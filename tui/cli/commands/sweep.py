@@ -293,8 +293,9 @@ def _table(found: SweepResult, output: Output) -> str:
 
 COMMAND = Command(
     usage="""attn-tui sweep [--d-k GRID] [--n-keys GRID] [--vary NAME=VALUES]
-                      [parameters] [--statistics NAMES] [--stderr X [--of STATISTIC]
-                      [--most-draws N]] [--format FORMAT] [-o FILE]""",
+                      [parameters] [--statistics NAMES]
+                      [--stderr X [--of STATISTIC] [--most-draws N]]
+                      [--format FORMAT] [-o FILE]""",
     description="""\
 Print the statistics of attention over many d_k, one line per d_k, unscaled and
 under a scale rule, beside the exact values. The draws are nested: the queries

@@ -1,7 +1,8 @@
 """The help on the Softmax pane."""
 
 ABOUT = (
-    "Softmax of a few scores, step by step, unscaled beside scaled: logits, exponentials after subtracting the "
+    "Softmax of a few scores, step by step, under A, by default unscaled, beside B: "
+    "logits, exponentials after subtracting the "
     "largest logit, weights, p(1−p), and the Jacobian: the derivative of the weight in a row with respect to the "
     "logit in a column. Each entry has a sign, and a shade for its size.",
     "Type or step a score, and see when the largest one takes all the weight: the Jacobian is then zero, and "

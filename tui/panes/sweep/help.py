@@ -1,7 +1,8 @@
 """The help on the Sweep pane."""
 
 ABOUT = (
-    "One statistic over d_k, unscaled and scaled. Line: exact expectation. Points: measurements, with ±1 standard "
+    "One statistic over d_k under A, by default unscaled, and B; a and A change A's rule. "
+    "Line: exact expectation. Points: measurements, with ±1 standard "
     "error where it is visible; a point more than four standard errors from the line is marked !. All points share "
     "the same draws: the point at d_k uses their first d_k columns.",
     "The vertical line marks the current d_k, which is also the Lab's. The table has a row for each width that real "
