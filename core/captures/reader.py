@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
-from .beside.roles import unknown_change
+from .beside.roles import Unknown
 from .beside.tensors import shaped_like_scores_or_heads
 from .capture import Layer, Meaning
 from .files import CaptureError, NoQueriesError, plain, quoted
@@ -91,8 +91,10 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
         used |= names
     unused = sorted(name for name in found.arrays if name not in used)
     factor = _context_factor(metadata)
-    left = [found.arrays[name] for name in unused]
-    stored = [_completed(each, pair, left, factor) for each, pair in zip(stored, found_pairs, strict=True)]
+    unknown = Unknown(unused)
+    stored = [
+        _completed(each, pair, unknown, found.arrays, factor) for each, pair in zip(stored, found_pairs, strict=True)
+    ]
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
     notes += _only_in_config(metadata.config or {}, layers)
@@ -144,10 +146,13 @@ def _heads_of(config: Mapping[str, object], shape: tuple[int, ...]) -> dict[str,
     return {}
 
 
-def _completed(stored: StoredLayer, pair: Pair, unused: Sequence[Stored], factor: float | None) -> StoredLayer:
+def _completed(
+    stored: StoredLayer, pair: Pair, unknown: Unknown, arrays: Mapping[str, Stored], factor: float | None
+) -> StoredLayer:
     """Return the layer with what only the whole file tells."""
-    refusal = stored.layer.refusal or unknown_change(pair, [array.name for array in unused])
-    refusal = refusal or shaped_like_scores_or_heads(pair, unused, stored.layer.sizes)
+    beside = [arrays[name] for name in unknown.beside(pair)]
+    refusal = stored.layer.refusal or unknown.change(pair)
+    refusal = refusal or shaped_like_scores_or_heads(pair, beside, stored.layer.sizes)
     return replace(stored, layer=replace(stored.layer, refusal=refusal, context_factor=factor))
 
 

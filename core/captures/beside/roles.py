@@ -114,18 +114,40 @@ def meaning_of(word: str, floats: bool) -> Meaning | None:
     return None if word in _BY_VALUES else "visible"
 
 
-def unknown_change(pair: Pair, unused: Iterable[str]) -> str:
-    """Return why a layer is refused for an unused tensor that may change its attention; empty if there is none."""
-    for name in unused:
-        if changes_attention(name) and _may_belong(name, pair):
-            return f"tensor {quoted(name)} may change attention, and attn-tui does not know it"
-    return ""
+class Unknown:
+    """Unused tensors, by the layers that they may belong to: a layer's own, and those of no layer in particular."""
+
+    def __init__(self, unused: Iterable[str]) -> None:
+        self._changing: dict[str, list[str]] = {}  # those that may change attention, by prefix, suffix, or neither
+        self._modules: dict[str, list[str]] = {}  # all, by module or suffix
+        for name in unused:
+            module, dot, _ = name.rpartition(".")
+            suffix = _SUFFIX.search(name)
+            for place in (module + dot, suffix[0] if suffix else ""):
+                self._modules.setdefault(place, []).append(name)
+            if not changes_attention(name):
+                continue
+            parts = name.split(".")
+            places = {".".join(parts[:count]) + "." for count in range(1, min(len(parts), _DEEPEST + 1))} | {"."}
+            if len(parts) > _DEEPEST or not _EVERYWHERE.isdisjoint(re.split(r"[^a-z]+", name.lower())):
+                places = {_ALL}
+            else:
+                places |= {f"numbered {suffix[0]}" if suffix else "numbered"}
+                places |= set() if re.search(r"(?:^|\.)\d+\.", name) else {"no layer"}
+            for place in places:
+                self._changing.setdefault(place, []).append(name)
+
+    def change(self, pair: Pair) -> str:
+        """Return why a layer is refused for a tensor that may change its attention; empty if there is none."""
+        places = ["numbered", f"numbered {pair.after}"] if pair.after else ["no layer", pair.root or "."]
+        names = [self._changing[place][0] for place in (_ALL, *places) if place in self._changing]
+        return f"tensor {quoted(min(names))} may change attention, and attn-tui does not know it" if names else ""
+
+    def beside(self, pair: Pair) -> list[str]:
+        """Return the tensors of the layer's module, or with its number."""
+        return self._modules.get(pair.after or pair.before, [])
 
 
-def _may_belong(name: str, pair: Pair) -> bool:
-    """Return whether a tensor may belong to this layer: it has its prefix, or belongs to no layer."""
-    if not _EVERYWHERE.isdisjoint(re.split(r"[^a-z]+", name.lower())):
-        return True
-    if pair.after:
-        return name.endswith(pair.after) or not re.search(r"[.-]\d+$", name)
-    return name.startswith(pair.root) or not re.search(r"(?:^|\.)\d+\.", name)
+_SUFFIX = re.compile(r"[.-]\d+$")
+_ALL = "all layers"
+_DEEPEST = 32  # parts of a name; one with more may belong to any layer
