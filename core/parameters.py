@@ -8,10 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from .choice_words import choice_word as choice_word
+from .choice_words import users_of
 from .errors import ParameterError
 from .formula import FormulaError
+from .models import MODELS, SET_BY_MODEL
 from .round_numbers import format_bound, next_power_of_two
 from .scales import (
     FORMULA_ACCEPTED,
@@ -20,11 +23,11 @@ from .scales import (
     ScaleName,
     Setting,
     is_formula,
-    rules_that_need,
     scale_rule,
 )
 from .setting_text import ACCEPTED, UNSCALED, Value, changes_in, text_of, with_next_rule
 
+NO_MODEL = "none"
 ComponentLaw = Literal["normal", "uniform", "laplace", "rademacher", "student_t"]
 MaskName = Literal["none", "causal"]
 MechanismName = Literal["dot_product", "additive", "cosine", "bilinear"]
@@ -66,6 +69,7 @@ class Parameters:
     arithmetic: ArithmeticName = "fused"
     d_v: int = 64
     seed: int = 0
+    model: str = NO_MODEL
 
     def __post_init__(self) -> None:
         for field in FIELDS:
@@ -82,8 +86,11 @@ class Parameters:
         return Setting(*(getattr(self, name) for name in _OF_SETTING))
 
     def with_value(self, name: str, value: Value) -> Parameters:
-        """Return these parameters with one value replaced; raise ParameterError if it is not accepted."""
-        return replace(self, **{name: value})
+        """Return these parameters with a value replaced, or with all that a model sets; may raise ParameterError."""
+        new: dict[str, Any] = {name: value}
+        if name == "model" and value in MODELS:
+            new |= {each: getattr(Parameters, each) for each in SET_BY_MODEL} | MODELS[str(value)].parameters
+        return replace(self, **new)
 
 
 @dataclass(frozen=True)
@@ -216,17 +223,17 @@ def _needed(name: str) -> Callable[[Parameters], bool]:
     return needs
 
 
-def _users(name: str) -> str:
-    """Name the scale rules that depend on a field: "yarn, deepseek_v2 and longrope"."""
-    *others, last = rules_that_need(name)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 ROUNDED: tuple[FormatName, ...] = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")  # below 32 bits
 FUSED_ONLY: tuple[FormatName, ...] = ("float8_e4m3fn", "float8_e5m2")
 _LEAST = 1e-6  # of a number that may be 0: products of several are far from the smallest number of float32
 
 FIELDS: tuple[Field, ...] = (
+    Field(
+        "model", "model", "model",
+        "The model whose attention to measure. Sets d_k, d_v, keys (its longest context, at most 8192), scale rule, "
+        "soft-cap and sink. Queries stand at the end of the context, where a causal mask hides nothing.",
+        "choice", choices=(NO_MODEL, *MODELS), group="model",
+    ),
     Field(
         "d_k", "d_k", "d_k",
         "Width of a query and of a key: how many products are summed into one score.",
@@ -271,24 +278,24 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "layer", "layer", "layer",
-        f"The layer's number in the model, from 0; used by {_users('layer')}.",
+        f"The layer's number in the model, from 0; used by {users_of('layer')}.",
         "integer", 0, 1_000, group="attention", applies=_needed("layer"),
     ),
     Field(
         "position", "position", "position",
-        f"The query's position in the text, from 0; used by {_users('position')}.",
+        f"The query's position in the text, from 0; used by {users_of('position')}.",
         "integer", 0, 2**24 - 1, step=8_192, group="attention",
         applies=_needed("position"),
     ),
     Field(
         "context_factor", "context factor", "s",
-        f"How many times longer the context was made after training; used by {_users('context_factor')}.",
+        f"How many times longer the context was made after training; used by {users_of('context_factor')}.",
         "real", 1, 1_024, step="double", group="attention",
         applies=_needed("context_factor"),
     ),
     Field(
         "temperature", "temperature", "t",
-        f"The learned factor of a cosine: scores are this times cos(q, k); used by {_users('temperature')}.",
+        f"The learned factor of a cosine: scores are this times cos(q, k); used by {users_of('temperature')}.",
         "real", 1e-3, 1_000, step=5, group="attention", applies=_needed("temperature"),
     ),
     Field(
@@ -388,13 +395,3 @@ FIELDS: tuple[Field, ...] = (
 _OF_SETTING = tuple(field.name for field in fields(Setting))
 FIELD: dict[str, Field] = {field.name: field for field in FIELDS}
 assert set(FIELD) == {field.name for field in fields(Parameters)}
-
-_WORDS = {
-    "laplace": "Laplace", "rademacher": "Rademacher", "student_t": "Student t", "dot_product": "dot product",
-    "float8_e4m3fn": "float8 e4m3", "float8_e5m2": "float8 e5m2",
-}  # fmt: skip
-
-
-def choice_word(value: str) -> str:
-    """Return the word for the value of a choice: `student_t` is Student t."""
-    return _WORDS.get(value, value)

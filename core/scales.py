@@ -308,6 +308,14 @@ _NORMALISED = (
         short="rms 1/√d_k",
     ),
     ScaleRule(
+        "rms_gemma3_27b", "1/√168, rms of q, k", lambda s: 168**-0.5, (),
+        "Gemma 3 27B, whose query_pre_attn_scalar is 168, from q and k before their learned norms",
+        "google/gemma_pytorch, config.py; transformers, modeling_gemma3.py",
+        normalise="rms",
+        note="168 is d_model/heads, 5376/32, but its heads are 128 wide",
+        short="rms 1/√168",
+    ),
+    ScaleRule(
         "rms_none", "1, rms of q, k", lambda s: 1.0, (),
         "Gemma 3n and Gemma 4, whose learned gains replace the scale",
         "transformers, modeling_gemma3n.py and modeling_gemma4.py",

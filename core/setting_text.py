@@ -16,7 +16,7 @@ from .scales import SCALE_RULES, is_formula
 
 UNSCALED = "unscaled"
 # Parameters that A and B share: they set the shape of the table and the draws, not the attention.
-SHARED = ("d_k", "n_queries", "batch", "d_v", "seed", "against")
+SHARED = ("model", "d_k", "n_queries", "batch", "d_v", "seed", "against")
 ACCEPTED = f"{UNSCALED}, a scale rule or formula, a number or name=value"
 _ALIASES = {"rule": "scale", "law": "components"}
 

@@ -15,12 +15,13 @@ _COST = "attn-tui/cost-1"
 def cost_json(cost: Cost, preset: Preset | None) -> str:
     """Return a cost as one JSON object; `preset` is the preset that the layer started from, if any."""
     layer = cost.layer
+    rule, scale = ("sqrt_d_k", layer.width**-0.5) if preset is None else (preset.scale, preset.multiplier(layer))
     return json_text(
         {
             "schema": _COST,
             "version": version(),
             "preset": None if preset is None else _preset(preset, cost),
-            "layer": _shape(cost) | {"kind": layer.kind, "scale": layer.width**-0.5},
+            "layer": _shape(cost) | {"kind": layer.kind, "scale_rule": rule, "scale": scale},
             "parameters": {
                 "matrices": [
                     {

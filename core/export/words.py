@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ..against import against_word
+from ..model_choice import model_title, usual_of
 from ..parameters import FIELD, FIELDS, ROUNDED, UNSCALED, Field, Parameters, choice_word
 from ..scales import scale_rule
 
@@ -18,9 +19,11 @@ def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) ->
 
 
 def notable_words(parameters: Parameters, names: Iterable[str], always: Collection[str]) -> list[str]:
-    """Return the same for the named fields that are in `always` or not at their default."""
-    default = Parameters()
-    notable = [n for n in names if n in always or getattr(parameters, n) != getattr(default, n)]
+    """Return the same for named fields that are in `always`, not at their default or not as the model sets them."""
+    defaults = Parameters(), usual_of(parameters)
+    notable = [
+        n for n in names if n in always or any(getattr(parameters, n) != getattr(each, n) for each in defaults)
+    ]
     return parameter_words(parameters, [FIELD[name] for name in notable])
 
 
@@ -32,6 +35,8 @@ def theory_title(each: Iterable[Parameters]) -> str:
 def parameter_word(field: Field, parameters: Parameters) -> str:
     """Return a value in words: a formula or a name for a scale rule, a word for a law."""
     value = getattr(parameters, field.name)
+    if field.name == "model":
+        return model_title(parameters) or value
     if field.name == "scale":
         return scale_rule(value).label
     if field.name == "against":

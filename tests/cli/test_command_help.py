@@ -9,6 +9,7 @@ import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.export.formats import version
+from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS, Field, Parameters
 from attn_tui.tui.cli import open_app
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
@@ -51,8 +52,8 @@ def test_the_examples_in_help_work(command: str, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("words", "fields", "default"),
     [
-        ([], FIELDS, Parameters().d_k),
-        (["report"], FIELDS, Parameters().d_k),
+        ([], FIELDS[1:], Parameters().d_k),
+        (["report"], FIELDS[1:], Parameters().d_k),
         (["cost"], SHAPE_FIELDS, Layer().d_model),
     ],
 )
@@ -64,6 +65,14 @@ def test_help_has_every_parameter_what_it_accepts_and_its_default(
         assert field.option in shown
         assert field.accepted.casefold() in shown or field.name == "scale", field.name
     assert f"{fields[0].accepted}; default {default}." in shown
+
+
+@pytest.mark.parametrize("words", [[], ["report"], ["sweep"], ["rules"]])
+def test_help_lists_the_models_with_what_they_set(words: list[str], capsys: Captured) -> None:
+    shown = printed([*words, "--help"], capsys)
+    assert "One of the models below; default none." in " ".join(shown.split())
+    for model in MODELS.values():
+        assert re.search(rf"^  {re.escape(model.name)} +{re.escape(model.summary)}$", shown, re.M)
 
 
 def test_help_of_cost_lists_the_presets(capsys: Captured) -> None:

@@ -51,9 +51,9 @@ def test_the_json_has_every_figure(capsys: Captured) -> None:
         "changed": False,
     }
     layer = found["layer"]
-    assert set(layer) == {field.name for field in SHAPE_FIELDS} | {"kind", "scale"}
+    assert set(layer) == {field.name for field in SHAPE_FIELDS} | {"kind", "scale_rule", "scale"}
     assert (layer["d_k"], layer["kv_heads"], layer["kind"]) == (128, 8, "grouped-query")
-    assert layer["scale"] == pytest.approx(128**-0.5)
+    assert (layer["scale_rule"], layer["scale"]) == ("sqrt_d_k", pytest.approx(128**-0.5))
     matrices = {matrix.pop("name"): matrix for matrix in found["parameters"]["matrices"]}
     assert matrices["W_k"] == {"shape": [4096, 1024], "weights": 2**22, "bias": 0, "parameters": 2**22}
     assert found["parameters"]["all_layers"] == 1_342_177_280
@@ -94,7 +94,8 @@ def test_every_format_has_the_same_figures(words: list[str], capsys: Captured) -
 
 def test_the_table_says_how_figures_come_about(capsys: Captured) -> None:
     table = printed(["cost", "--preset", "gpt-oss-120b"], capsys)
-    assert table.startswith("gpt-oss 120B\nSource: openai/gpt-oss-120b, config.json.\n")
+    assert table.startswith("gpt-oss 120B\nSource: openai/gpt-oss-120b, config.json; openai/gpt-oss,\n")
+    assert "s = 32 multiplies scores by 0.2267, not 1/√d_k, which is 0.125." in " ".join(table.split())
     assert re.search(r"per token +2 × 8 × 64 × 2 bytes × 36 layers +72 KiB", table)
     assert all(len(line) <= 80 for line in table.splitlines())
     ascii_only = printed(["cost", "--preset", "gpt-oss-120b", "--ascii"], capsys)

@@ -57,6 +57,26 @@ def test_parameters_arrive(capsys: Captured) -> None:
     assert parameters.items() >= (expected | {"mask": "causal", "scale": "d_k", "d_k": 8, "batch": 2}).items()
 
 
+def test_a_model_sets_parameters_that_other_options_override(capsys: Captured) -> None:
+    words = ["report", "--model", "gpt-oss-120b", "--batch", "2", "--n-queries", "4", "--n-keys", "16"]
+    found = json.loads(printed([*words, "--format", "json"], capsys))
+    expected = {"model": "gpt-oss-120b", "d_k": 64, "scale": "yarn", "context_factor": 32.0, "sink": "logit"}
+    assert found["parameters"].items() >= (expected | {"n_keys": 16}).items()
+    assert found["columns"][1]["scale"]["multiplier"] == pytest.approx(0.22666, rel=1e-4)
+    assert printed(words, capsys).startswith("model gpt-oss 120B, changed · d_k 64 · keys 16 ·")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("gema-2-27b", "gemma-2-27b"), ("Gemma 2 27B", "gemma-2-27b"), ("gpt-oss-12b", "gpt-oss-120b"), ("xyz", "")],
+)
+def test_an_unknown_model_is_refused_in_one_line(name: str, meant: str, capsys: Captured) -> None:
+    assert main(["report", "--model", name]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    said = f" (did you mean {meant}?)" if meant else "; --help lists all"
+    assert line == f"attn-tui: --model: unknown model {name!r}{said}"
+
+
 @pytest.mark.parametrize(
     "words", [["--scale", "0.05"], ["--scale", "custom", "--multiplier", "0.05"], ["--multiplier", "0.05"]]
 )

@@ -52,6 +52,9 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
     assert command_line(Parameters(), "sweep") == "attn-tui sweep"
     assert command_line(Parameters(d_k=512, scale="d_k")) == "attn-tui report --d-k 512 --scale d_k"
     assert command_line(Parameters(mean_q=-0.5)) == "attn-tui report --mean-q -0.5"
+    gemma = Parameters().with_value("model", "gemma-2-27b")
+    assert command_line(gemma) == "attn-tui report --model gemma-2-27b"
+    assert command_line(gemma.with_value("softcap", 0.0)) == "attn-tui report --model gemma-2-27b --softcap 0"
 
 
 @pytest.mark.parametrize(
@@ -66,6 +69,10 @@ def test_only_what_differs_from_the_defaults_is_written() -> None:
         "rules --mechanisms --gain 3",
         "rules --weightings --mask causal",
         "rules --scale 0.25",
+        "rules --model gpt-oss-120b --sink none",
+        "rules --mechanisms --model gemma-2-27b",
+        "sweep --model gemma-2-27b --d-k 16,64 --softcap 0",
+        "sweep --vary model=gemma-2-27b,qwen3-8b --d-k 16,64",
     ],
 )
 def test_a_command_line_makes_the_request_it_was_made_from(words: str) -> None:

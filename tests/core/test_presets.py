@@ -1,10 +1,18 @@
 """The presets of models, against the numbers of their published configurations, written out."""
 
+import json
 import math
 
 import pytest
+from attn_tui.core.attention.cost import cost
 from attn_tui.core.attention.presets import PRESETS
-from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
+from attn_tui.core.export.cost import cost_json
+from attn_tui.core.model_choice import model_title
+from attn_tui.core.models import MODELS, MOST_KEYS, SET_BY_MODEL, Model
+from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.scales import SCALE_RULES, multiplier
+from attn_tui.tui.panes.heads.view import layer_lines
+from attn_tui.tui.views.glyphs import UNICODE
 
 # d_model, query heads, key heads, width of a head, layers, context. Unless another source is named, from the keys
 # hidden_size, num_attention_heads, num_key_value_heads, head_dim, num_hidden_layers and max_position_embeddings of
@@ -36,18 +44,45 @@ PUBLISHED = {
     "gemma-2-27b": (4608, 32, 16, 128, 46, 8192),  # the same, get_config_for_27b
     "gemma-3-27b": (5376, 32, 16, 128, 62, 131072),  # the same, get_config_for_27b_v3
     "phi-3-mini": (3072, 32, 32, 96, 32, 4096),  # microsoft/Phi-3-mini-4k-instruct
+    "gpt-oss-20b": (2880, 64, 8, 64, 24, 131072),  # openai/gpt-oss-20b
     "gpt-oss-120b": (2880, 64, 8, 64, 36, 131072),  # openai/gpt-oss-120b
 }
-
-# The multiplier of models that do not use 1/√d_k, and the rule that gives it.
-SCALES = {
-    "gemma-2-27b": ("gemma2_27b", 144**-0.5),  # query_pre_attn_scalar: 4608 // 32
-    "gemma-3-27b": ("gemma3_27b", 168**-0.5),  # query_pre_attn_scalar: 5376 // 32
+# The same of models with latent attention, with the width of a value before the layers; the width of a head is
+# qk_nope_head_dim + qk_rope_head_dim.
+LATENT = {
+    # deepseek-ai/DeepSeek-V3, inference/configs/config_671B.json (9b4e978): dim, n_heads, qk_nope_head_dim 128,
+    # qk_rope_head_dim 64, v_head_dim, n_layers; config.json: max_position_embeddings
+    "deepseek-v3": (7168, 128, 128 + 64, 128, 61, 163840),
+    # moonshotai/Kimi-K2-Instruct, config.json: hidden_size, num_attention_heads, v_head_dim, num_hidden_layers
+    "kimi-k2": (7168, 64, 128 + 64, 128, 61, 131072),
 }
 
+# What the models multiply the scores of q and k by, if not by 1/√d_k, and the norm of q and k before that.
+SCALES = {
+    # transformers, modeling_qwen3.py, Qwen3Attention: head_dim**-0.5 after q_norm and k_norm over head_dim
+    "qwen3-0.6b": (128**-0.5, "rms"),
+    "qwen3-8b": (128**-0.5, "rms"),
+    "qwen3-32b": (128**-0.5, "rms"),
+    # google/gemma_pytorch, gemma/config.py:173 (014acb7): query_pre_attn_scalar 144, 4608/32
+    "gemma-2-27b": (144**-0.5, "none"),
+    # gemma/config.py:289 and 290: query_pre_attn_scalar 5376 // 32 and use_qk_norm
+    "gemma-3-27b": (168**-0.5, "rms"),
+    # openai/gpt-oss, gpt_oss/torch/model.py: 1/√head_dim, and cosines and sines times 0.1 ln scaling_factor + 1, with
+    # rope_scaling_factor 32
+    "gpt-oss-20b": ((0.1 * math.log(32) + 1) ** 2 / 8, "none"),
+    "gpt-oss-120b": ((0.1 * math.log(32) + 1) ** 2 / 8, "none"),
+    # deepseek-ai/DeepSeek-V3, inference/model.py:436 and 437 (9b4e978): mscale², with rope_factor 40 and mscale 1
+    "deepseek-v3": ((0.1 * math.log(40) + 1) ** 2 / math.sqrt(192), "none"),
+    # moonshotai/Kimi-K2-Instruct, config.json: rope_scaling has factor 32, mscale 1.0 and mscale_all_dim 1.0
+    "kimi-k2": ((0.1 * math.log(32) + 1) ** 2 / math.sqrt(192), "none"),
+}
+SOFTCAPS = {"gemma-2-27b": 50}  # gemma/config.py:171 (014acb7): attn_logit_softcapping
+SINKS = ("gpt-oss-20b", "gpt-oss-120b")  # gpt_oss/torch/model.py: sinks, a logit for each head
 
-def test_every_preset_has_a_published_configuration() -> None:
+
+def test_every_model_has_a_published_configuration() -> None:
     assert [*PUBLISHED] == [*PRESETS]
+    assert [*PUBLISHED, *LATENT] == [*MODELS]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -57,10 +92,61 @@ def test_a_preset_has_the_shape_of_its_published_configuration(name: str) -> Non
     assert found == PUBLISHED[name]
 
 
-@pytest.mark.parametrize("name", SCALES)
-def test_a_model_with_another_scale_has_a_rule_of_its_own(name: str) -> None:
-    rule, expected = SCALES[name]
-    layer = PRESETS[name].layer
-    assert SCALE_RULES[rule].multiplier(Setting(layer.width)) == expected
-    assert expected == (layer.d_model / layer.heads) ** -0.5
-    assert not math.isclose(expected, multiplier("sqrt_d_k", Setting(layer.width)))
+@pytest.mark.parametrize("name", LATENT)
+def test_a_model_with_latent_attention_has_the_widths_of_its_published_configuration(name: str) -> None:
+    model = MODELS[name]
+    found = model.d_model, model.heads, model.width, model.value_dim, model.layers, model.context
+    assert found == LATENT[name]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_sets_its_published_attention_in_the_lab(name: str) -> None:
+    *_, width, _, context = PUBLISHED.get(name) or (*LATENT[name][:3], 0, LATENT[name][-1])
+    p = Parameters().with_value("model", name)
+    expected, norm = SCALES.get(name, (width**-0.5, "none"))
+    assert (p.d_k, p.n_keys) == (width, min(context, FIELD["n_keys"].high))
+    assert p.d_v == (LATENT[name][3] if name in LATENT else width)
+    assert multiplier(p.scale, p.setting) == pytest.approx(expected, rel=1e-14)
+    assert SCALE_RULES[p.scale].normalise == norm
+    assert p.softcap == SOFTCAPS.get(name, 0)
+    assert (p.sink, p.sink_logit) == ("logit" if name in SINKS else "none", 0)
+    assert (p.mask, p.mechanism, p.norm_gain) == ("none", "dot_product", 1)
+    assert model_title(p) == MODELS[name].title
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_states_the_multiplier_of_its_model(name: str) -> None:
+    preset = PRESETS[name]
+    expected, _ = SCALES.get(name, (preset.layer.width**-0.5, ""))
+    assert preset.multiplier(preset.layer) == pytest.approx(expected, rel=1e-14)
+    printed = " ".join(
+        "".join(text for text, _ in line) for line in layer_lines(cost(preset.layer), 500, UNICODE, preset)
+    )
+    assert f"multiplies scores by {expected:.4g}" in printed
+    found = json.loads(cost_json(cost(preset.layer), preset))["layer"]
+    assert found["scale"] == pytest.approx(expected, rel=1e-14)
+    assert found["scale_rule"] == MODELS[name].scale
+
+
+def test_both_gemma_27b_scale_by_the_square_root_of_d_model_over_heads() -> None:
+    for name in ("gemma-2-27b", "gemma-3-27b"):
+        model = MODELS[name]
+        assert PRESETS[name].multiplier(PRESETS[name].layer) == (model.d_model / model.heads) ** -0.5
+        assert not math.isclose(PRESETS[name].multiplier(PRESETS[name].layer), model.width**-0.5, rel_tol=0.05)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
+def test_a_model_describes_itself(model: Model) -> None:
+    assert MODELS[model.name] is model
+    assert model.source
+    assert f"d_k {model.width} · {SCALE_RULES[model.scale].label} · " in model.summary
+    assert set(model.parameters) <= set(SET_BY_MODEL)
+    for name, value in model.parameters.items():
+        FIELD[name].check(value)
+    for word in ("QK-norm",) if SCALE_RULES[model.scale].normalise == "rms" else ():
+        assert word in model.help
+    assert ("sinks" in model.help) == (model.name in SINKS)
+
+
+def test_the_longest_context_of_a_model_is_what_the_lab_holds() -> None:
+    assert FIELD["n_keys"].high == MOST_KEYS

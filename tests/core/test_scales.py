@@ -48,6 +48,7 @@ FIGURES: list[tuple[str, dict[str, float], float]] = [
     ("log512_n", {"d_k": 64, "n_keys": 512}, 0.125),
     ("log512_n", {"d_k": 64, "n_keys": 4096}, 0.166666666667),  # 12/9 of 1/8
     ("rms_sqrt_d_k", {"d_k": 64}, 0.125),
+    ("rms_gemma3_27b", {"d_k": 128}, 0.077151674981),
     ("rms_none", {"d_k": 64}, 1),
     ("layer_norm_sqrt_d_k", {"d_k": 64}, 0.125),
     ("cosine_sqrt_d_k", {"d_k": 96}, 9.797958971133),

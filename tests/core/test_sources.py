@@ -66,6 +66,8 @@ SHAPES: dict[str, tuple[int, int, int, int, int, int, str]] = {
     "gemma-3-27b": (5_376, 32, 16, 128, 62, 131_072, "none"),
     # litgpt/config.py:1817-1825, with the default n_head 32 of line 46
     "phi-3-mini": (3_072, 32, 32, 96, 32, 4_096, "none"),
+    # openai/gpt-oss-20b, config.json: num_hidden_layers 24, otherwise as the next
+    "gpt-oss-20b": (2_880, 64, 8, 64, 24, 131_072, "all"),
     # transformers, configuration_gpt_oss.py: num_hidden_layers, hidden_size, head_dim, num_attention_heads,
     # num_key_value_heads, max_position_embeddings, attention_bias
     "gpt-oss-120b": (2_880, 64, 8, 64, 36, 131_072, "all"),

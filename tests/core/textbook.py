@@ -23,6 +23,7 @@ RULES: dict[str, tuple[str, Callable[[int, int], float]]] = {
     "granite_8b": ("none", lambda d, n: 0.0078125),
     "ssmax": ("none", lambda d, n: 0.43 * math.log(n) * d**-0.5),
     "rms_sqrt_d_k": ("rms", lambda d, n: d**-0.5),
+    "rms_gemma3_27b": ("rms", lambda d, n: 168**-0.5),
     "rms_none": ("rms", lambda d, n: 1.0),
     "layer_norm_sqrt_d_k": ("layer_norm", lambda d, n: d**-0.5),
     "layer_norm_none": ("layer_norm", lambda d, n: 1.0),

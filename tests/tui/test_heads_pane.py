@@ -11,7 +11,7 @@ from attn_tui.tui.panes.heads.view import cost_lines
 from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.views.lines import Role
 from attn_tui.tui.widgets.help_screen import HelpScreen
-from stage import SIZES, Stage, Taken, agree, play, played, refusal, take
+from stage import SIZES, SMALL, Stage, Taken, agree, play, played, refusal, take
 
 
 async def opened(stage: Stage) -> HeadsPane:
@@ -89,11 +89,20 @@ async def test_an_impossible_shape_is_explained_and_the_last_figures_are_dimmed(
 
 
 @played()
-async def test_enter_opens_the_lab_with_the_model_s_d_k(stage: Stage) -> None:
-    await started_from(stage, "palm-540b")
+async def test_enter_opens_the_lab_with_the_model(stage: Stage) -> None:
+    pane = await started_from(stage, "gemma-2-27b")
+    assert "1/√144 multiplies scores by 0.08333" in stage.words(pane.text)
     await stage.press("enter")
     assert stage.app.active == "Lab"
-    assert stage.asked.d_k == 256
+    assert stage.asked == SMALL.with_value("model", "gemma-2-27b")
+
+
+@played()
+async def test_enter_opens_the_lab_with_the_d_k_of_a_changed_model(stage: Stage) -> None:
+    pane = await started_from(stage, "palm-540b")
+    await at(stage, pane, "layers")
+    await stage.press("right", "enter")
+    assert (stage.asked.d_k, stage.asked.model) == (256, "none")
 
 
 @played()

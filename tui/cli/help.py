@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.parameters import FIELDS
+from ...core.parameters import FIELD
 from ..settings.declared import KEYS_VARIABLE, SETTINGS, variable_of
 from ..views.glyphs import Glyphs
 from .commands.catalogue import COMMANDS
@@ -65,7 +65,7 @@ def settings_help() -> str:
     from ..settings.store import config_file
 
     rows = [(setting.name, setting.variable, setting.help) for setting in SETTINGS]
-    rows.append(("[parameters]", f"{variable_of(FIELDS[0])} ...", "parameters, named like their options"))
+    rows.append(("[parameters]", f"{variable_of(FIELD['d_k'])} ...", "parameters, named like their options"))
     rows.append(("[keys]", KEYS_VARIABLE, "keys of actions: quit=ctrl+x lab.redraw=n"))
     table = "\n".join(f"  {name:<14}{variable:<20}{help}" for name, variable, help in rows)
     return f"""\

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 from ...core.errors import InputError
+from ...core.model_choice import parameters_from
 from ...core.parameters import Parameters, Value
 from .. import tuning
 from ..views.glyphs import Glyphs
@@ -42,7 +43,7 @@ class OpenApp:
     @property
     def parameters(self) -> Parameters:
         """The given parameters, and defaults for the others."""
-        return Parameters(**cast(Any, self.given))
+        return parameters_from(self.given)
 
 
 def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
@@ -88,6 +89,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     parser.add("screen", "--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     parser.add_fields(FIELDS)
     parser.add_rules()
+    parser.add_models()
     return parser
 
 
@@ -158,7 +160,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     from ..settings import store
 
     settings = store.load(store.config_file() if request.config else None, os.environ)
-    parameters = Parameters(**cast(Any, {**settings.parameters, **request.given}))
+    parameters = parameters_from(request.given, parameters_from(settings.parameters))
     first_pane = "Lab"
     if request.file is not None:
         from ..panes.capture.requests import OpenCapture

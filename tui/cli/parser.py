@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
+from ...core.models import MODELS
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
 from ..settings.parse import UsageError, did_you_mean, is_number
@@ -16,6 +17,7 @@ from .output import FORMATS, WIDEST, screen_width
 
 METAVARS = {"integer": "N", "real": "X", "choice": "NAME", "setting": "A"}
 _TITLES = {
+    "model": "a model",
     "shape": "shape",
     "attention": "attention",
     "components": "components of queries and keys",
@@ -84,7 +86,7 @@ class Parser(argparse.ArgumentParser):
         """Add an option for each parameter, to the group of its field."""
         for field in fields:
             title = _TITLES.get(field.group, field.group)
-            metavar = "RULE" if field.name == "scale" else METAVARS[field.kind]
+            metavar = {"scale": "RULE", "model": "MODEL"}.get(field.name, METAVARS[field.kind])
             self.add(
                 title, field.option, dest=field.name, metavar=metavar, help=_field_help(field), suggest=field.choices
             )
@@ -97,6 +99,12 @@ class Parser(argparse.ArgumentParser):
         }
         lines = "\n".join(f"{name.ljust(wide)}{formulas[name]}" for name in names)
         self.add_argument_group("scale rules and their multipliers", lines)
+
+    def add_models(self) -> None:
+        """List the models, one line each."""
+        wide = max(map(len, MODELS)) + 2
+        lines = "\n".join(f"{name.ljust(wide)}{model.summary}" for name, model in MODELS.items())
+        self.add_argument_group("models, and what they set", lines)
 
     def error(self, message: str) -> NoReturn:
         message = re.sub("^the following arguments are required: (.*)", r"missing argument \1", message)
@@ -148,6 +156,8 @@ def _field_help(field: Field) -> str:
             "one of the scale rules below; a number: the multiplier itself; or a formula such as 'log(n)/sqrt(d)' of "
             + FORMULA_ACCEPTED
         )
+    if field.name == "model":
+        accepted = "one of the models below"
     return f"{field.help} {sentence_case(accepted)}; default {default}.".replace("%", "%%")
 
 

@@ -7,12 +7,13 @@ commands that print depend on their command line alone, so that a script prints 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ...core.errors import InputError
-from ...core.parameters import FIELDS, Field, Parameters, Value
+from ...core.model_choice import usual_of
+from ...core.parameters import FIELDS, NO_MODEL, Field, Parameters, Value
 
 PREFIX = "ATTN_TUI_"  # of environment variables
 KEYS_VARIABLE = PREFIX + "KEYS"
@@ -88,6 +89,7 @@ def variable_of(field: Field) -> str:
 
 
 def non_default(parameters: Parameters) -> dict[str, Value]:
-    """Return the parameters that differ from their defaults."""
+    """Return the model, if there is one, and the parameters that differ from what it sets or from their defaults."""
     values = {field.name: getattr(parameters, field.name) for field in FIELDS}
-    return {name: value for name, value in values.items() if value != getattr(Parameters(), name)}
+    usual = replace(usual_of(parameters), model=NO_MODEL)
+    return {name: value for name, value in values.items() if value != getattr(usual, name)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ...core.against import idle_changes, settings
 from ...core.errors import InputError, ParameterError
+from ...core.model_choice import parameters_from
 from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
 from ...core.scales import multiplier
 from ...core.setting_text import is_number as is_number  # for commands too
@@ -28,7 +29,7 @@ def parameter_values(
 def parameters_of(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]]:
     """Return the parameters in `given`, checked together, and a remark for each that has no effect."""
     values = parameter_values(given)
-    parameters = Parameters(**cast(Any, values))
+    parameters = parameters_from(values)
     for each in settings(parameters):
         multiplier(each.scale, each.setting)
     idle = [FIELD[name].option for name in values if not FIELD[name].applies(parameters)]
@@ -59,11 +60,19 @@ def value_of(field: Field, text: str, option: str | None = None) -> Any:
         reason = str(error).removeprefix(f"{field.label}: ")
         if field.name == "scale" and not error.pointer:
             reason = f"must be {field.accepted}, or a number, not {text!r}"
+        if field.name == "model":
+            reason = f"unknown model {text!r}"
+        if field.name == "model" and not did_you_mean(_slug(text), field.choices):
+            reason += "; --help lists all"
         if field.kind == "choice" and not error.pointer:
-            reason += did_you_mean(text, field.choices)
+            reason += did_you_mean(_slug(text), field.choices)
         refusal = UsageError(f"{option or field.option}: {reason}")
         refusal.pointer = error.pointer
         raise refusal from None
+
+
+def _slug(text: str) -> str:
+    return text.strip().casefold().replace(" ", "-")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import InputError, ParameterError
+from ...core.models import SET_BY_MODEL
 from ...core.parameters import FIELD, FIELDS, Value
 from ..files import write_file
 from .declared import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, variable_of
@@ -159,13 +160,15 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
                 raise SettingError(f"{setting.variable}: {error}") from None
     texts = {field.name: given.pop(variable_of(field)) for field in FIELDS if variable_of(field) in given}
     parameters = parameter_values(texts, variable_of)
+    overridden = SET_BY_MODEL if "model" in parameters else ()
+    kept = {name: value for name, value in settings.parameters.items() if name not in overridden}
     keys = dict(key_setting(word) for word in given.pop(KEYS_VARIABLE, "").split())
     known = [*(setting.variable for setting in SETTINGS), *map(variable_of, FIELDS), KEYS_VARIABLE]
     unknown = [f"{name}: unknown setting{did_you_mean(name, known)}" for name in sorted(given)]
     return replace(
         settings,
         **values,
-        parameters={**settings.parameters, **parameters},
+        parameters={**kept, **parameters},
         keys={**settings.keys, **keys},
         problems=(*settings.problems, *unknown),
     )

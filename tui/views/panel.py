@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.against import against_word
+from ...core.model_choice import model_title
 from ...core.parameters import FIELDS, Field, Parameters, choice_word
 from ...core.scales import scale_rule
 from .entry import Editing
@@ -23,6 +24,8 @@ def applicable(parameters: Parameters) -> tuple[Field, ...]:
 def value_text(field: Field, parameters: Parameters) -> str:
     """Return a value as the panel shows it: formulas or names for scale rules, words for choices."""
     value = getattr(parameters, field.name)
+    if field.name == "model":
+        return model_title(parameters) or "–"
     if field.name == "scale":
         return scale_rule(value).label
     if field.name == "against":
@@ -80,6 +83,8 @@ def field_line(field: Field, text: str, role: Role, focused: bool, width: int, g
     Arrows mark the focus without colours: two with spaces, or two, if there is space.
     """
     label = glyphs.say(field.label)
+    if len(label) + len(text) >= width and field.name == "model":
+        label, text = "", text if len(text) < width else text.replace(", changed", " *")
     forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right)]
     left, right = next(
         (form for form in forms if focused and len(label) + len(text) + sum(map(len, form)) <= width), ("", "")

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.lab.results import Order, Target
-from ...core.parameters import FIELD, FIELDS, UNSCALED, Parameters
+from ...core.model_choice import usual_of
+from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def _printing(command: str, words: Sequence[str], output_format: str, ascii_only
 
 
 def parameter_options(parameters: Parameters) -> list[str]:
-    """Return the options that differ from the defaults, each followed by its value."""
-    usual = Parameters()
+    """Return the model, and the options that differ from what it sets or from the defaults, with their values."""
+    usual = replace(usual_of(parameters), model=NO_MODEL)
     # --multiplier alone implies --scale custom, so with it the rule is always named.
     named = {"scale"} if parameters.multiplier != usual.multiplier else set[str]()
     words: list[str] = []

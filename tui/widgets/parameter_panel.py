@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
-from ...core.parameters import FIELD, Field, Parameters, Value
+from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
 from ..views.entry import CHARACTERS, Editing, typed
 from ..views.lines import Line
 from ..views.panel import applicable, field_rows, panel_lines
@@ -36,7 +36,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         *typing(CHARACTERS),
     ]
 
-    cursor = "d_k"
+    cursor = FIELDS[0].name
     editing: Editing | None = None
 
     def __init__(

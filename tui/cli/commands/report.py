@@ -26,6 +26,7 @@ def _add_options(parser: Parser) -> None:
     parser.add_output()
     parser.add_fields(FIELDS)
     parser.add_rules()
+    parser.add_models()
 
 
 def _request(given: Given) -> ReportRequest:

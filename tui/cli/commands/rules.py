@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS, WeightingRow
+from ....core.model_choice import parameters_from
 from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import UsageError, no_effect, parameter_values
 from ...views.reproduce import rules_line
@@ -61,11 +62,12 @@ def _add_options(parser: Parser) -> None:
     parser.add_output()
     parser.add_fields(FIELDS)
     parser.add_rules()
+    parser.add_models()
 
 
 def _request(given: Given) -> RulesRequest:
     values = parameter_values(given)
-    parameters = Parameters(**cast(Any, values))
+    parameters = parameters_from(values)
     column = given.get("sort", "rule").strip().replace("-", "_")
     if column not in SORTABLE:
         raise UsageError(f"--sort: must be one of {', '.join(SORTABLE)}, not {given['sort']!r}")

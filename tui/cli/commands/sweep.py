@@ -6,11 +6,13 @@ import math
 from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Point, Target
+from ....core.model_choice import parameters_from
+from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, Value
 from ....core.statistics.catalogue import STATISTIC
 from ...settings.parse import UsageError, is_number, no_effect, parameter_values, value_of
@@ -107,19 +109,23 @@ def _add_options(parser: Parser) -> None:
     )
     parser.add_output()
     swept = " A grid, written as that of --d-k, sweeps it."
-    parser.add_fields([replace(f, help=f.help + swept) if f.name == "n_keys" else f for f in FIELDS[1:]])
+    parser.add_fields(
+        [replace(f, help=f.help + swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"]
+    )
     parser.add_rules()
+    parser.add_models()
 
 
 def _request(given: Given) -> SweepRequest:
     values = _second_axis(given)
     n_keys = given.pop("n_keys").strip() if is_grid(given.get("n_keys", "")) else ""
-    grid = given.pop("d_k", str(Parameters.d_k) if n_keys else GRID).strip()
+    width = MODELS[given["model"]].width if given.get("model") in MODELS else Parameters.d_k
+    grid = given.pop("d_k", str(width) if n_keys else GRID).strip()
     if n_keys and values and values[0] == "n_keys":
         raise UsageError(f"--vary n-keys: --n-keys {n_keys} sweeps the number of keys already; leave out one of them")
     if values and values[0] == "multiplier":
         given = {"scale": "custom"} | given
-    parameters = Parameters(**cast(Any, parameter_values(given)))
+    parameters = parameters_from(parameter_values(given))
     request = SweepRequest(SweepQuestion(parameters, grid, values, _statistics(given), _target(given), n_keys))
     with _called("--d-k", "d_k"):
         _ = request.d_ks

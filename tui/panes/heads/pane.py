@@ -50,7 +50,7 @@ class HeadsPane(TwoParts):
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="heads.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="heads.read_back"),
         Binding("v", "view", "switch between shape and cost (narrow screens)", show=False, id="heads.view"),
-        Binding("enter", "to_lab", "open the Lab with the layer's d_k", show=False, id="heads.to_lab"),
+        Binding("enter", "to_lab", "open the Lab with the model or the d_k", show=False, id="heads.to_lab"),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -170,7 +170,10 @@ class HeadsPane(TwoParts):
                 self.end_typing()
             return
         try:
-            parameters = self.parameters.with_value("d_k", self.shape.as_layer().width)
+            start = self.parameters
+            if self.preset is not None and not self.preset.changed(self.shape.as_layer()):
+                start = start.with_value("model", self.preset.name)
+            parameters = start.with_value("d_k", self.shape.as_layer().width)
         except ParameterError as error:
             self.shape.objection = f"The Lab cannot show this d_k. {error}"
             self.shape.redraw()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from ....core.attention.cost import Cost
+from ....core.attention.cost import Cost, Layer
 from ....core.attention.formats import FORMATS
 from ....core.attention.presets import Preset
 from ...views.glyphs import Glyphs
@@ -40,7 +41,19 @@ def layer_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = 
         lines += wrapped(glyphs.say(preset.title(layer)), width, "heading")
         lines += wrapped(glyphs.say(f"Source: {preset.source}."), width, "dim")
     lines += wrapped(glyphs.say(f"{layer.kind.capitalize()} attention: {heads}."), width)
-    return lines + wrapped(glyphs.say(f"{d_k}; 1/√d_k multiplies scores by {layer.width**-0.5:.4g}."), width)
+    return lines + wrapped(glyphs.say(f"{d_k}; {_scale_words(layer, preset)}."), width)
+
+
+def _scale_words(layer: Layer, preset: Preset | None) -> str:
+    """Return what multiplies scores: 1/√d_k, or the rule of the model."""
+    usual = f"1/√d_k multiplies scores by {layer.width**-0.5:.4g}"
+    if preset is None or preset.scale == "sqrt_d_k":
+        return usual
+    factor = f", s = {preset.context_factor:g}" if "context_factor" in preset.rule.needs else ""
+    words = f"{preset.rule.formula}{factor} multiplies scores by {preset.multiplier(layer):.4g}"
+    if math.isclose(preset.multiplier(layer), layer.width**-0.5):
+        return words
+    return f"{words}, not 1/√d_k, which is {layer.width**-0.5:.4g}"
 
 
 def matrix_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from ....core.against import settings
 from ....core.errors import InputError, ParameterError
 from ....core.grid import parse_grid
+from ....core.model_choice import usual_of
 from ....core.model_widths import MODEL_WIDTHS, landmarks
 from ....core.parameters import Parameters
 from ....core.scales import multiplier
@@ -339,7 +340,7 @@ class SweepPane(TypingPane):
 
 def _at_any_d_k(parameters: Parameters) -> Parameters:
     """Return the parameters that a sweep depends on: all but d_k."""
-    return replace(parameters, d_k=Parameters.d_k)
+    return replace(parameters, d_k=usual_of(parameters).d_k)
 
 
 def _fault(parameters: Parameters, d_k: int) -> str:
