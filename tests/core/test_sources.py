@@ -84,6 +84,38 @@ def test_every_preset_has_the_shape_of_its_source() -> None:
 
 # A rule, what its multiplier depends on, and the multiplier: constants as in the source, products written out.
 FORMULAS: list[tuple[str, dict[str, Any], float]] = [
+    # pytorch/pytorch, torch/nn/functional.py, scaled_dot_product_attention: 1 / math.sqrt(query.size(-1))
+    ("sqrt_d_k", {"d_k": 80}, 1 / math.sqrt(80)),
+    # transformers, modeling_gpt_neo.py, GPTNeoSelfAttention._attn: query @ key.T, not divided; T5 neither
+    ("none", {"d_k": 128}, 1.0),
+    # transformers, modeling_zamba.py, ZambaAttention: (head_dim / 2) ** -0.5, as modeling_zamba2.py has it too
+    ("sqrt_half_d_k", {"d_k": 224}, (224 / 2) ** -0.5),
+    # microsoft/DeBERTa, DeBERTa/deberta/disentangled_attention.py (009cc44): math.sqrt(query_layer.size(-1) *
+    # scale_factor), where scale_factor is 1, plus 1 for c2p and 1 for p2c
+    ("sqrt_three_d_k", {"d_k": 64}, 1 / math.sqrt(64 * (1 + 1 + 1))),
+    # transformers, modeling_gpt2.py, eager_attention_forward: / value.size(-1) ** 0.5, then / float(layer_idx + 1)
+    ("inverse_layer", {"d_k": 64, "layer": 11}, 1 / 64**0.5 / float(11 + 1)),
+    # ibm-granite/granite-3.1-2b-base and granite-3.1-8b-base, config.json: attention_multiplier
+    ("granite_2b", {"d_k": 64}, 0.015625),
+    ("granite_8b", {"d_k": 128}, 0.0078125),
+    # microsoft/Phi-3-mini-128k-instruct, modeling_phi3.py: cosines and sines times sqrt(1 + log(scale) /
+    # log(original_max_position_embeddings)), with 4096 and scale 131072 / 4096 of its config.json
+    ("longrope", {"d_k": 96, "context_factor": 131_072 / 4096}, (1 + math.log(32) / math.log(4096)) * 96**-0.5),
+    # gdevos010/Scalable-Softmax, src/scalable_softmax.py (341cf4a): s * log(n), s 0.43 by default
+    ("ssmax", {"d_k": 64, "n_keys": 4096}, 0.43 * math.log(4096) * 64**-0.5),
+    # attention_normalize of bert4keras, method softmax_plus, as its port to Keras 3 has it: a * log(l) / log(512)
+    ("log512_n", {"d_k": 64, "n_keys": 4096}, math.log(4096) / math.log(512) * 64**-0.5),
+    # transformers, modeling_qwen3.py, Qwen3Attention: head_dim**-0.5, after q_norm and k_norm
+    ("rms_sqrt_d_k", {"d_k": 128}, 128**-0.5),
+    # google/gemma_pytorch, gemma/config.py:289 and 290 (014acb7): query_pre_attn_scalar 5376 // 32 and use_qk_norm
+    ("rms_gemma3_27b", {}, (5376 // 32) ** -0.5),
+    # transformers, modeling_cohere.py, CohereAttention: head_dim**-0.5, after CohereLayerNorm of q and k
+    ("layer_norm_sqrt_d_k", {"d_k": 128}, 128**-0.5),
+    # microsoft/Swin-Transformer, models/swin_transformer_v2.py (0ae00c9): clamp(logit_scale, max=log(1/0.01)).exp();
+    # logit_scale is log(10) at first
+    ("cosine_100", {}, math.exp(math.log(1 / 0.01))),
+    ("cosine_10", {}, math.exp(math.log(10))),
+    ("cosine_learned", {"temperature": 31.5}, math.exp(math.log(31.5))),
     # microsoft/mup, examples/Transformer/model.py:465 (1981497): float(head_dim) ** -1 * math.sqrt(attn_mult),
     # with attn_mult 1 by default; README.md:72: 1/d instead of 1/sqrt(d) attention scaling
     ("d_k", {"d_k": 128}, 1 / 128),
@@ -113,6 +145,21 @@ FORMULAS: list[tuple[str, dict[str, Any], float]] = [
     # CyndxAI/QKNorm, QKNorm/layers.py:42 (c628cb5): np.log2(seq_len_threshold**2 - seq_len_threshold)
     ("cosine_log2_n", {"n_keys": 72}, math.log2(72**2 - 72)),
 ]
+
+
+# The rules without such a source, and why.
+ONE_SOURCE = {
+    "log_d_k": "of an interview question; no published code has it",
+    "two_sqrt_d_k": "of an interview question; no published code has it",
+    "rms_none": "published in transformers only, modeling_gemma3n.py and modeling_gemma4.py",
+    "custom": "the user's own",
+}
+
+
+def test_every_rule_has_a_second_source_or_says_why_not() -> None:
+    sourced = {name for name, *_ in FORMULAS}
+    assert not sourced & {*ONE_SOURCE}
+    assert sourced | {*ONE_SOURCE} == {*SCALE_RULES}
 
 
 @pytest.mark.parametrize(("name", "given", "expected"), FORMULAS, ids=lambda value: str(value))
