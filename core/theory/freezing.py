@@ -15,6 +15,7 @@ from ..errors import ParameterError
 from ..parameters import FIELD, ROUNDED, Parameters, ScaleName
 from ..scales import Setting, multiplier, multipliers, scale_rule
 from .curves import causal_lengths
+from .normalised import is_normalised, score_variance
 from .prediction import Freezing, Interval
 from .score_moments import is_plain, score_moments
 
@@ -25,16 +26,22 @@ def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
     """Return where softmax freezes under a rule, the other parameters as given; None if it is not known.
 
     It is known if the standard deviation of the logits within a row is, at every d_k: for dot products of q and k as
-    drawn, without a soft-cap and in exact arithmetic. It does not exist if no row sees two keys. Raise ParameterError
-    if the rule has no multiplier at this d_k.
+    drawn or, without correlation, normalised; without a soft-cap and in exact arithmetic. It does not exist if no row
+    sees two keys. Raise ParameterError if the rule has no multiplier at this d_k.
     """
     p = parameters
     multiplier(rule, p.setting)  # or raise
     threshold = _threshold(p)
-    if threshold is None or not is_plain(p, rule) or p.precision in ROUNDED:
+    if threshold is None or p.precision in ROUNDED:
         return None
-    # The score's standard deviation within a row is √d_k times that of one component.
-    component = math.sqrt(score_moments(p).variance_within_row / p.d_k)
+    component: FloatArray | float
+    if is_plain(p, rule):
+        # The score's standard deviation within a row is √d_k times that of one component.
+        component = math.sqrt(score_moments(p).variance_within_row / p.d_k)
+    elif is_normalised(p, rule):
+        component = p.norm_gain**2 * _normalised(rule)
+    else:
+        return None
     spreads = _spreads(rule, _alike(rule, p.setting)) * component
     return Freezing(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold))
 
@@ -68,6 +75,12 @@ def _alike(rule: ScaleName, setting: Setting) -> Setting:
 def _spreads(rule: ScaleName, setting: Setting) -> FloatArray:
     """Return √d_k times the rule's multiplier at each of _WIDTHS; NaN where it has none."""
     return np.sqrt(_WIDTHS) * multipliers(rule, setting, _WIDTHS.tolist())
+
+
+@lru_cache(maxsize=16)
+def _normalised(rule: ScaleName) -> FloatArray:
+    """Return the standard deviation of the score of normalised q and k over √d_k, at each of _WIDTHS."""
+    return np.sqrt([score_variance(d_k, 1.0, rule) / d_k for d_k in _WIDTHS.tolist()])
 
 
 def _intervals(frozen: BoolArray) -> tuple[Interval, ...]:

@@ -21,6 +21,7 @@ from ..scales import multiplier
 from ..statistics.catalogue import DEAD, STATISTICS
 from .curves import ONE_HOT_NOISE, Curves, causal_lengths, curves
 from .freezing import freezing
+from .normalised import normalised_law
 from .prediction import PredictedColumn, Prediction, ScoreCurve
 from .query_norm import norm_nodes
 from .score_law import score_density, share_within
@@ -59,7 +60,7 @@ def _column(p: Parameters, laws: _Laws) -> PredictedColumn:
     if is_plain(p, p.scale):
         values = _values(c, p, laws.moments, laws.within, laws.rows)
     else:
-        values = _complete(_of_equals(p, laws.rows))
+        values = _of_others(c, p, laws.rows)
     return PredictedColumn(p.scale, c, values, freezing(p, p.scale))
 
 
@@ -131,6 +132,15 @@ def _values(
         at = rows.curves and rows.curves.at(c * rows.deviations)
         found |= _of_equals(p, rows) | _attention_values(rows, at) | _gradient_values(c, p, rows, at)
     return _complete(found)
+
+
+def _of_others(c: float, p: Parameters, rows: _Rows) -> Mapping[str, float | None]:
+    """Return the statistics known under a rule whose logits are no multiples of scores as drawn."""
+    law = normalised_law(p, p.scale)
+    found: dict[str, float | None] = {}
+    if law is not None:
+        found = _logit_values(c, p, law.moments, law.within, _Rows(rows.lengths, rows.shares))
+    return _complete(found | _of_equals(p, rows))
 
 
 def _complete(found: Mapping[str, float | None]) -> Mapping[str, float | None]:

@@ -118,7 +118,7 @@ def test_freezing_needs_two_keys_and_a_known_deviation() -> None:
     )  # fmt: skip
     for change in unknown:
         assert freezing(replace(p, **change), "none") is None, change
-    assert freezing(p, "cosine_10") is None
+    assert freezing(replace(p, correlation=0.5), "cosine_10") is None
     assert freezing(replace(p, sink="logit", components="laplace"), "none") is not None
     with pytest.raises(ParameterError, match="ln d_k"):
         freezing(replace(p, d_k=1), "log_d_k")

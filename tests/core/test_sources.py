@@ -151,6 +151,8 @@ FORMULAS: list[tuple[str, dict[str, Any], float]] = [
 ONE_SOURCE = {
     "log_d_k": "of an interview question; no published code has it",
     "two_sqrt_d_k": "of an interview question; no published code has it",
+    "layer_norm_none": "the unscaled column beside a LayerNorm; no known model has it",
+    "cosine_1": "the unscaled column beside cosines; no known model has it",
     "rms_none": "published in transformers only, modeling_gemma3n.py and modeling_gemma4.py",
     "custom": "the user's own",
 }

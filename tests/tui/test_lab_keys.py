@@ -181,6 +181,6 @@ async def test_bursts_of_keys_have_the_effect_of_single_keys(stage: Stage, keys:
 
 @played(settled=True)
 async def test_typing_right_after_tab_goes_into_the_field(stage: Stage) -> None:
-    stage.send("tab", "tab", "3", "2", "enter")
+    stage.send("tab", "tab", "tab", "3", "2", "enter")
     await stage.answered()
     assert stage.asked == replace(SMALL, n_keys=32)

@@ -18,7 +18,7 @@ from stage import SIZES, SMALL, Stage, Taken, agree, play, played, take
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
 
 
-@played(size=(120, 44))
+@played(size=(120, 46))
 async def test_every_rule_has_a_row_with_what_the_lab_measures(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     expected = {row.rule: row for step in rules.stream(SMALL) for row in step.found}

@@ -66,8 +66,15 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen()
             {"scale": "log_d_k"},
             "Unscaled, softmax is frozen from d_k 3 up; scaled, it is frozen at d_k 2 and from 36 up.",
         ),
-        ({"scale": "cosine_10"}, None),
-        ({"scale": "cosine_10", "against": "none"}, "Unscaled, q and k as drawn, softmax is frozen from d_k 3 up."),
+        (
+            {"scale": "cosine_10"},
+            "Unscaled, softmax stays below freezing at every d_k; scaled, it is frozen at d_k 1–36.",
+        ),
+        (
+            {"scale": "cosine_10", "against": "none"},
+            "Unscaled, q and k as drawn, softmax is frozen from d_k 3 up; 10·cos, it is frozen at d_k 1–36.",
+        ),
+        ({"scale": "cosine_10", "correlation": 0.5}, None),
         ({"n_keys": 1}, None),
         ({"mechanism": "cosine"}, None),
     ],
