@@ -180,8 +180,14 @@ class Results(Container):
 
     def _lead(self) -> None:
         """Show the leading rows, and fewer but larger histograms, if both are on screen."""
-        self.table.leading = self.leading and self.shown == "both"
-        self.histograms.least = _TALL if self.table.leading else LOWEST
+        leading = self.leading and self.shown == "both"
+        if leading != self.table.leading:
+            self.table.leading = leading
+            self.table.redraw()
+        least = _TALL if leading else LOWEST
+        if least != self.histograms.least:
+            self.histograms.least = least
+            self.histograms.redraw()
 
     def heights(self, size: Size) -> Sequence[tuple[Widget, int]]:
         """Return each part with its height: the table leaves room for histograms, but keeps its essential rows."""
