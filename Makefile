@@ -31,10 +31,12 @@ lint: .venv/installed-for-tests .venv/typing/attn_tui  ## check the code with Ru
 	@$(BIN)/ruff format --check
 	@$(BIN)/pyright
 
-bench: .venv/installed  ## measure a recompute and a sweep against the least they can cost
+bench: .venv/installed  ## measure recomputes, sweeps and captures against the least they can cost
 	@$(BIN)/python benchmarks/recompute.py $(ARGS)
 	@echo
 	@$(BIN)/python benchmarks/sweep.py $(ARGS)
+	@echo
+	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 	@echo
 	@$(if $(wildcard .venv-torch/installed),.venv-torch/bin,$(BIN))/python benchmarks/recorder.py
 

@@ -1,13 +1,13 @@
 """Measure one head of a capture.
 
-The statistics are the Lab's; only the source of the scores differs. Scores are computed twice, block by block: first
-for their mean, spread and extremes, which no formula gives in advance, then for everything else.
+The statistics are the Lab's; only the source of the scores differs. Scores are used twice, block by block: first for
+their mean, spread and extremes, which no formula gives in advance, then for everything else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray
-from ..attention.normalise import normalised
+from ..arrays import FloatArray
+from ..attention.formats import FORMATS
 from ..attention.softmax import softcap
 from ..scales import Normalise
 from ..statistics import tally
@@ -25,8 +25,9 @@ from ..statistics.histogram import Axis
 from ..statistics.measurement import Column, Measurement
 from .capture import HeadSubject, Layer
 from .files import CaptureError, plain
-from .head import CaptureFile, Head, read_head
+from .head import CaptureFile, Head, read_head, some_rows
 from .rules import OfRows, Rule, file_rule, multipliers, named_rule, shown_multiplier
+from .scores.blocks import Block, block_places, fits_float32, score_blocks
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
 
@@ -34,27 +35,41 @@ __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_ru
 # They include every number of float32 that is not 0.
 SMALLEST, LARGEST = 1e-50, 1e50
 
-# Return the logits of a block from its scores, draws, rows and hidden keys.
-Logits: TypeAlias = Callable[[FloatArray, slice, slice, BoolArray | None], FloatArray]
+# Scores are multiplied in float32 where q and k have at most 16 bits, unless logits are larger than this.
+_SHORT = 32.0
+_FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
+# The most scores of a head that are kept from the first pass to the second.
+_KEPT = 1 << 22
+
+# Return the logits of a block of scores.
+Logits: TypeAlias = Callable[[Block], FloatArray]
 
 
-def measure_head(capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]) -> Measurement[HeadSubject]:
-    """Measure the head under each rule, in this order; raise CaptureError if it cannot be read."""
-    *_, (_, result) = stream_head(capture, layer, head, rules)
+def measure_head(
+    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule], rows: int | None = None
+) -> Measurement[HeadSubject]:
+    """Measure the head under each rule, in this order; raise CaptureError if it cannot be read.
+
+    With `rows`, about this many queries of each text are measured, evenly spread: a first impression.
+    """
+    *_, (_, result) = stream_head(capture, layer, head, rules, rows)
     assert result is not None, "a stream ends with its result"
     return result
 
 
 def stream_head(
-    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]
+    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule], rows: int | None = None
 ) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
     """Yield pairs of the finished fraction, 0 to 1, and the result, which comes with the last one.
 
     Statistics describe these texts, so no bias is removed. Their standard errors, over the texts of a batch, need at
     least two texts. Rows of padding tokens are left out. Raise CaptureError if the head cannot be read or statistics
-    of its logits overflow or underflow.
+    of its logits overflow or underflow. `rows` is as in `measure_head`.
     """
     data = read_head(capture, layer, head)
+    if rows is not None and rows < layer.queries:
+        step = -(-layer.queries // rows)
+        data = some_rows(data, slice((layer.queries - 1) % step, None, step))
     where = f"{plain(capture.path)}: {layer.place}, head {head}"
     for rule in rules:
         _require_size(rule.multiplier, "scale", where)
@@ -62,7 +77,8 @@ def stream_head(
     columns: list[Column] = []
     passes = _passes(rules, layer, data)
     for number, each in enumerate(passes):
-        for fraction, found in _pass(data, each, where):
+        short = each.logits is None and each.normalise == "none" and layer.dtype in _FEW_BITS and fits_float32(data)
+        for fraction, found in _pass(data, each, where, short):
             columns += found
             yield (number + fraction) / len(passes), None
     shown = [
@@ -132,95 +148,117 @@ def _logits(
     data: Head,
     cap: float | None,
     multiplier: float | OfRows,
-    scores: FloatArray,
-    draws: slice,
-    rows: slice,
-    hidden: BoolArray | None,
+    block: Block,
 ) -> FloatArray:
-    """Return the logits of a block: multiplied, soft-capped as in Gemma 2, and with biases added."""
+    """Return the logits of a block: multiplied, soft-capped as in Gemma 2, biases added; hidden ones are 0."""
+    scores, hidden = block.scores, block.hidden
     if callable(multiplier):
         shown = np.ones_like(scores, np.bool_) if hidden is None else ~hidden
-        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), draws, rows)[..., np.newaxis]
+        logits = scores * multiplier(np.count_nonzero(shown, axis=-1), block.draws, block.rows)[..., np.newaxis]
     else:
         logits = scores * multiplier
     if cap is not None:
         logits = softcap(logits, cap, out=logits)
     for bias in data.biases:
-        logits += bias.of(draws, rows)
+        logits += bias.of(block.draws, block.rows)[..., block.keys]
     if hidden is not None:
         np.copyto(logits, 0, where=hidden)
     return logits
 
 
-def _pass(data: Head, each: _Pass, where: str) -> Iterator[tuple[float, tuple[Column, ...]]]:
-    """Process the scores of one head twice; the columns come with the last pair."""
+def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[tuple[float, tuple[Column, ...]]]:
+    """Process the scores of one head twice; the columns come with the last pair. `short`: in float32."""
     how, logits = each.normalise, each.logits
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
-    parts = sum(1 for _ in tally.blocks(shape))
+    parts = len(block_places(shape, data))
+    kept: list[Block] | None = [] if shape.draws * shape.rows * shape.keys <= _KEPT else None
     count, total, squares, low, high = 0, 0.0, 0.0, math.inf, -math.inf
     pilot, largest_score = None, 0.0
-    for done, (draws, rows, scores, hidden) in enumerate(_scores(data, how, tally.blocks(shape)), start=1):
-        visible = ... if hidden is None else ~hidden
-        seen = scores[visible]
+    for done, block in enumerate(score_blocks(data, how, short), start=1):
+        if block.offsets is not None:
+            pilot = float(block.offsets.mean()) if pilot is None else pilot
+            sums = _sums(block, pilot)
+            count, total, squares = count + sums[0], total + sums[1], squares + sums[2]
+            low, high = min(low, sums[3]), max(high, sums[4])
+            largest_score = max(-low, high)
+            if kept is not None:
+                kept.append(block)
+            yield done / parts / 2, ()
+            continue
+        visible = ... if block.hidden is None else ~block.hidden
+        seen = block.scores[visible]
         if seen.size:
-            largest = float(np.abs([seen.min(), seen.max()]).max())
+            least, most = float(seen.min()), float(seen.max())
+            largest = math.nan if math.isnan(least + most) else max(-least, most)
             if not largest <= LARGEST:
                 _require_size(math.inf if math.isnan(largest) else largest, "largest score", where)
             largest_score = max(largest_score, largest)
             if logits is not None:
-                seen = logits(scores, draws, rows, hidden)[visible]
+                block = _bent(block, logits)
+                seen = block.scores[visible]
+                least, most = float(seen.min()), float(seen.max())
             # Squares are taken about the first block's mean, so that a large mean costs no digits.
             pilot = float(seen.mean()) if pilot is None else pilot
-            away = seen - pilot
+            away = seen - seen.dtype.type(pilot)
             count += away.size
             total += float(away.sum())
             squares += float(np.vdot(away, away))
-            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
+            low, high = min(low, least), max(high, most)
+        elif logits is not None:
+            block = _bent(block, logits)
+        if kept is not None:
+            kept.append(block)
         yield done / parts / 2, ()
     _require_size(largest_score, "largest score", where)
     centre, std, reach = 0.0, 0.0, 1.0
     if count and pilot is not None:
         centre = pilot + total / count
         std = math.sqrt(max(squares / count - (total / count) ** 2, 0.0))
-        reach = max(high - centre, centre - low) * (1 + 1e-9) or 1.0
+        reach = max(high - centre, centre - low) * (1 + (1e-6 if short else 1e-9)) or 1.0
         largest = max(-low, high)
         _require_size(largest, "largest score" if logits is None else "largest logit", where)
         for _, c in each.multipliers:
             _require_size(c * largest, "largest logit", where)
+    if short and max(c for _, c in each.multipliers) * reach > _SHORT:
+        del kept
+        yield from _pass(data, each, where)
+        return
     band = 3 * std if count else math.nan
     result = tally.Tally(shape, each.multipliers, centre, band, Axis(-reach, reach, 1024), data.sink)
-    for done, (draws, rows, scores, hidden) in enumerate(_scores(data, how, tally.blocks(shape)), start=1):
-        found = scores if logits is None else logits(scores, draws, rows, hidden)
-        tally.add(result, draws, rows, found - centre, hidden)
+    again = score_blocks(data, how, short) if kept is None else kept
+    for done, block in enumerate(again, start=1):
+        if kept is None and logits is not None:
+            block = _bent(block, logits)
+        scores, offsets = block.scores, block.offsets
+        if offsets is None:
+            scores -= centre
+        else:
+            offsets = offsets - centre
+        tally.add(result, block.draws, block.rows, scores, block.hidden, offsets)
         yield (1 + done / parts) / 2, tally.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 
-def _scores(
-    data: Head, how: Normalise, blocks: Iterable[tuple[slice, slice]]
-) -> Iterator[tuple[slice, slice, FloatArray, BoolArray | None]]:
-    """Yield each block's draws, rows, scores and hidden keys, both (draws, rows, keys).
+def _sums(block: Block, pilot: float) -> tuple[int, float, float, float, float]:
+    """Return the number of visible scores, their sum and that of their squares about `pilot`, and bounds of them."""
+    scores, hidden = block.scores, block.hidden
+    assert block.offsets is not None
+    own: FloatArray = block.offsets[..., 0] - pilot
+    seen = scores.shape[-1] if hidden is None else scores.shape[-1] - np.count_nonzero(hidden, axis=-1)
+    some = np.broadcast_to(np.asarray(seen, np.float64), own.shape)
+    first: FloatArray = (scores @ np.ones(scores.shape[-1], scores.dtype)).astype(np.float64)
+    second: FloatArray = np.vecdot(scores, scores).astype(np.float64)
+    total = float(np.sum(first + some * own))
+    squares = float(np.sum(second + 2 * own * first + some * own * own))
+    shown = some > 0
+    if not shown.any():
+        return 0, 0.0, 0.0, math.inf, -math.inf
+    ends: list[FloatArray] = []
+    for at in (scores.argmin(axis=-1), scores.argmax(axis=-1)):  # several times faster than min and max here
+        ends.append(np.take_along_axis(scores, at[..., np.newaxis], axis=-1)[..., 0] + own)
+    low, high = float(np.min(ends[0][shown])) + pilot, float(np.max(ends[1][shown])) + pilot
+    return int(some.sum()), total, squares, low, high
 
-    Scores that overflow are infinite or NaN; hidden ones are 0.
-    """
-    of, k = None, data.k
-    for draws, rows in blocks:
-        if of != draws:
-            of, k = draws, _vectors(data.k[draws], how)
-        q = _vectors(data.q[draws, rows], how)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = q @ k.mT
-        hidden = None
-        if data.visibility is not None:
-            hidden = np.broadcast_to(data.visibility.hidden(draws, rows), scores.shape)
-            np.copyto(scores, 0, where=hidden)
-        yield draws, rows, scores, hidden
 
-
-def _vectors(vectors: FloatArray, how: Normalise) -> FloatArray:
-    """Return queries or keys in float64, normalised."""
-    vectors = vectors.astype(np.float64, copy=False)
-    if how == "none":
-        return vectors
-    # A power of two changes no digit, and keeps the squares of extreme vectors in range.
-    _, exponents = np.frexp(np.abs(vectors).max(axis=-1, keepdims=True))
-    return normalised(np.ldexp(vectors, -exponents), how)
+def _bent(block: Block, logits: Logits) -> Block:
+    """Return a block of logits instead of scores; hidden ones are 0."""
+    return replace(block, scores=logits(block))

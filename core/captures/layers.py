@@ -19,6 +19,7 @@ from .naming import Axes, Pair
 from .stored import FLOATS, Stored
 
 MOST_HEADS = 1 << 14  # of a layer
+_MOST_SCORES = 1 << 34  # of a head; they are never all in memory
 MOST_TEXTS = 1 << 16  # of a batch
 
 _SELF = re.compile(r"self|encoder|transformer|model|(?:^|\.)(?:h|blocks?)\.\d")
@@ -208,12 +209,12 @@ def _sizes(q: Located, k: Located) -> Sizes:
     for words, count, most in (("heads", heads, MOST_HEADS), ("texts", batch, MOST_TEXTS)):
         if count > most:
             raise CaptureError(f"{where}: must have at most {most} {words}, not {count}; {hint}")
-    for what, count in (
-        (f"{queries} queries × {keys} keys make {queries * keys} scores per head", queries * keys),
-        ("the queries and keys of one head have too many numbers", batch * (queries + keys) * q.size("d_k")),
+    for what, count, most in (
+        (f"{queries} queries × {keys} keys make {queries * keys} scores per head", queries * keys, _MOST_SCORES),
+        ("the queries and keys of one head have too many numbers", batch * (queries + keys) * q.size("d_k"), LARGEST),
     ):
-        if count > LARGEST:
-            raise CaptureError(f"{q.array.where}: {what}; must be at most {LARGEST}")
+        if count > most:
+            raise CaptureError(f"{q.array.where}: {what}; must be at most {most}")
     return batch, heads, queries, keys
 
 

@@ -144,6 +144,9 @@ def read_mask(
     return visible, None
 
 
+_ALL = slice(None)
+
+
 @dataclass(frozen=True, eq=False)
 class Visibility:
     """Which keys a query may attend to, worked out for some queries at a time: for all they may fill gigabytes."""
@@ -161,24 +164,42 @@ class Visibility:
     def queries(self) -> int:
         return len(self.positions)
 
-    def of(self, draws: slice, rows: slice) -> BoolArray:
-        """Return the visible keys of some queries of some texts: [texts or 1, rows, keys]."""
-        places, keys = self.positions[rows, np.newaxis], np.arange(self.keys)
-        visible = np.broadcast_to(np.True_, (1, len(places), self.keys))
-        for limit in (
-            None if self.after is None else keys <= places + self.after,
-            None if self.before is None else keys >= places - self.before,
-            None if self.chunk is None else keys // self.chunk == places // self.chunk,
-        ):
-            visible = visible if limit is None else visible & limit
+    def span(self, rows: slice) -> slice:
+        """Return the keys outside which all these queries see none, a causal mask, a window and chunks considered."""
+        first, last = int(self.positions[rows].min()), int(self.positions[rows].max())
+        low, high = 0, self.keys
+        if self.after is not None:
+            high = min(high, last + self.after + 1)
+        if self.before is not None:
+            low = max(low, first - self.before)
+        if self.chunk is not None:
+            low, high = max(low, first // self.chunk * self.chunk), min(high, (last // self.chunk + 1) * self.chunk)
+        return slice(low, high) if low < high else slice(0, self.keys)
+
+    def of(self, draws: slice, rows: slice, span: slice = _ALL) -> BoolArray:
+        """Return the visible keys, of those in `span`, of some queries of some texts: [texts or 1, rows, keys]."""
+        places = self.positions[rows, np.newaxis].astype(np.int32)
+        keys = np.arange(self.keys, dtype=np.int32)[span]
+        limits: list[BoolArray] = []
+        if self.after is not None:
+            limits.append(keys <= places + min(self.after, self.keys))
+        if self.before is not None:
+            limits.append(keys >= places - min(self.before, self.keys))
+        if self.chunk is not None:
+            limits.append(keys // self.chunk == places // self.chunk)
         if self.mask is not None:
             own = self.mask if len(self.mask) == 1 else self.mask[draws]
-            visible = visible & (own if own.shape[1] == 1 else own[:, rows])
-        return visible
+            limits.append((own if own.shape[1] == 1 else own[:, rows])[..., span])
+        if not limits:
+            return np.broadcast_to(np.True_, (1, len(places), len(keys)))
+        visible = limits[0]
+        for limit in limits[1:]:
+            visible = visible & limit
+        return np.broadcast_to(visible, (len(visible) if visible.ndim == 3 else 1, len(places), len(keys)))
 
-    def hidden(self, draws: slice, rows: slice) -> BoolArray:
+    def hidden(self, draws: slice, rows: slice, span: slice = _ALL) -> BoolArray:
         """Return the hidden keys of some queries of some texts, all keys of a padding query; shaped as `of`."""
-        hidden = ~self.of(draws, rows)
+        hidden = ~self.of(draws, rows, span)
         padding = self.padding
         if padding is None:
             return hidden

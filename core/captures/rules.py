@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -94,12 +95,8 @@ def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
     first = 0 if rule.position is None else rule.position - int(data.positions[-1])  # position of the text
 
     def of_rows(seen: npt.NDArray[np.intp], _: slice, rows: slice) -> FloatArray:
-        both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).reshape(2, -1)
-        kinds, place = np.unique(both, axis=1, return_inverse=True)
-        found = [
-            row_multiplier(rule.name, replace(setting, n_keys=n, position=at)) / factor for n, at in kinds.T.tolist()
-        ]
-        return np.array(found)[place.reshape(-1)].reshape(seen.shape)
+        both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).astype(np.int64)
+        return _of_rows(rule.name, setting, both.tobytes(), both.shape) / factor
 
     return of_rows
 
@@ -108,6 +105,14 @@ def _part(scale: FloatArray, draws: slice, rows: slice) -> FloatArray:
     """Return the multipliers of some rows of some texts, each of which may share one."""
     own = scale if len(scale) == 1 else scale[draws]
     return own if own.shape[1] == 1 else own[:, rows]
+
+
+@lru_cache(256)  # heads of a layer have the same rows
+def _of_rows(name: str, setting: Setting, both: bytes, shape: tuple[int, ...]) -> FloatArray:
+    """Return the multipliers of rows from the bytes of the numbers of keys that they see, and of their positions."""
+    kinds, place = np.unique(np.frombuffer(both, np.int64).reshape(2, -1), axis=1, return_inverse=True)
+    found = [row_multiplier(name, replace(setting, n_keys=n, position=at)) for n, at in kinds.T.tolist()]
+    return np.array(found)[place.reshape(-1)].reshape(shape[1:])
 
 
 def shown_multiplier(rule: Rule, layer: Layer, data: Head) -> float:

@@ -8,7 +8,7 @@ stored q and k are divided out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,9 +18,10 @@ from ..captures.capture import NOTHING, Layer, Told
 from ..captures.head import CaptureFile, read_head
 from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
-from ..scales import SCALE_RULES, Normalise, ScaleName
-from .fitting.model import dot, softmax
-from .heads.rows import Rows, logits, scores, some_rows, variance
+from ..scales import SCALE_RULES, ScaleName
+from .heads.row_replay import Made, under_rules
+from .heads.rows import factors, strips_of
+from .subject import Indices
 
 ROWS = 64  # of a head that are replayed
 _ONE_HOT = 0.95
@@ -72,33 +73,24 @@ def replay(
     Raise CaptureError if the head cannot be read.
     """
     data = read_head(capture, layer, head)
-    part = some_rows(data, layer, rows)
     rules, left_out = _rules(layer, told, formulas)
-    products: dict[Normalise, FloatArray] = {}
-    seen = part.visible
-    original: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    strips = strips_of(data, layer, rows)
+    every = [under_rules(strip, rules[0]) for strip in strips]
+    counts = np.concatenate([strip.counts[strip.used] for strip in strips])
+    known: dict[bytes, tuple[Made, ...]] = {}
     found: dict[tuple[float, ...], Replayed] = {}
     for rule in rules:
-        how = rule.normalise
-        if how not in products:
-            products[how] = scores(part, how)
-        z = logits(part, rule, products[how])
-        soft = softmax(z, part.seen, data.sink)
-        lse = soft.lse[..., 0]
-        if original is None:
-            original = soft.p, z, lse
-        p, z_0, lse_0 = original
-        shift = np.where(seen, z - z_0, 0)
-        used = part.used
-        divergence = float(np.mean(((lse - lse_0) - dot(p, shift))[used]))
-        entropies = (lse - dot(soft.p, np.where(seen, z, 0)))[used]
-        if data.sink is not None:  # entropy of the weights, without the sink's share
-            entropies = -dot(soft.p, np.log(np.where(soft.p > 0, soft.p, 1)))[used]
-        key = (round(divergence, 12), *(float(f"{number:.10g}") for number in lse[used][:3]))
+        by = [factors(strip, rule) for strip in strips]
+        same = b"".join([rule.normalise.encode(), *(_rounded(each) for each in by)])
+        if same not in known:
+            known[same] = tuple(under(rule, each) for under, each in zip(every, by, strict=True))
+        parts = known[same]
+        divergence = _mean(each.divergence for each in parts)
+        key = (round(divergence, 12), *(float(f"{number:.10g}") for number in parts[0].lse[:3]))
         if key in found and rule.name != "file":
             found[key] = replace(found[key], rules=(*found[key].rules, rule.name))
             continue
-        entropy = float(np.mean(entropies))
+        entropy = _mean(each.entropy for each in parts)
         first = next(iter(found.values()), None)
         found[key] = Replayed(
             rules=(rule.name,),
@@ -106,10 +98,21 @@ def replay(
             divergence=max(divergence, 0.0),
             entropy=entropy,
             entropy_change=0.0 if first is None else entropy - first.entropy,
-            one_hot_rows=int(np.count_nonzero(soft.p.max(axis=-1)[used] > _ONE_HOT)) / max(int(used.sum()), 1),
-            freezing_ratio=_freezing(z, part),
+            one_hot_rows=_mean((each.largest > _ONE_HOT).astype(np.float64) for each in parts),
+            freezing_ratio=_freezing(np.concatenate([each.deviation for each in parts]), counts),
         )
     return Replay(layer, head, tuple(found.values()), left_out)
+
+
+def _rounded(multipliers: FloatArray) -> bytes:
+    """Return multipliers, rounded so that rules that give the same are alike."""
+    mantissas, exponents = np.frexp(multipliers)
+    return np.ldexp(np.round(mantissas, 11), exponents).tobytes()
+
+
+def _mean(parts: Iterable[FloatArray]) -> float:
+    values = np.concatenate([*parts])
+    return float(np.mean(values)) if values.size else 0.0
 
 
 def _rules(layer: Layer, told: Told, formulas: Sequence[ScaleName]) -> tuple[list[Rule], tuple[str, ...]]:
@@ -125,12 +128,10 @@ def _rules(layer: Layer, told: Told, formulas: Sequence[ScaleName]) -> tuple[lis
     return found, tuple(left_out)
 
 
-def _freezing(z: FloatArray, part: Rows) -> float | None:
+def _freezing(deviation: FloatArray, counts: Indices) -> float | None:
     """Return the mean of σ/√(2 ln n) over rows that see at least two keys."""
-    wide = part.counts > 1
-    if not wide.any():
-        return None
-    return float(np.mean(np.sqrt(variance(z, part)[wide]) / np.sqrt(2 * np.log(part.counts[wide]))))
+    wide = counts > 1
+    return float(np.mean(deviation[wide] / np.sqrt(2 * np.log(counts[wide])))) if wide.any() else None
 
 
 def average(replays: Sequence[Replay]) -> list[tuple[str, float, float, float]]:

@@ -212,7 +212,7 @@ def _share_beyond(norms: FloatArray) -> float:
 
 def _over_rows(values: npt.ArrayLike) -> FloatArray:
     """Sum over the rows of each draw: (draws, rows) -> (draws,)."""
-    return np.asarray(np.sum(values, axis=1, dtype=np.float64))
+    return np.add.reduce(np.asarray(values), axis=1, dtype=np.float64)
 
 
 def _statistics(s: Sums, centre: float, multiplier: float) -> Mapping[str, FloatArray]:
@@ -259,9 +259,14 @@ def _jackknife(statistics: Mapping[str, FloatArray], unbiased: bool) -> dict[str
     values = np.stack([*statistics.values()])
     draws = values.shape[1] - 1
     plain, without = values[:, -1], values[:, :-1]
+    if draws == 1:
+        return {
+            name: Estimate(v if math.isfinite(v) else None, None)
+            for name, v in zip(statistics, plain.tolist(), strict=True)
+        }
     mean, stderr = without.mean(axis=1), _standard_errors(statistics, without)
     value = np.where(np.isfinite(mean) & unbiased, draws * plain - (draws - 1) * mean, plain)
     return {
-        name: Estimate(v if math.isfinite(v) else None, e if draws > 1 and math.isfinite(e) else None)
+        name: Estimate(v if math.isfinite(v) else None, e if math.isfinite(e) else None)
         for name, v, e in zip(statistics, value.tolist(), stderr.tolist(), strict=True)
     }

@@ -97,7 +97,7 @@ def write_header(path: Path, shape: list[int]) -> Path:
 def test_a_head_with_too_many_scores_is_refused(tmp_path: Path) -> None:
     message = refusal(write_header(tmp_path / "x.safetensors", [1, 1, 1_000_000, 4]))
     assert "1000000 queries × 1000000 keys make 1000000000000 scores" in message
-    assert "at most 268435456" in message
+    assert "at most 17179869184" in message
 
 
 def test_too_many_texts_of_wide_heads_are_refused_before_they_are_read(tmp_path: Path) -> None:

@@ -2,15 +2,17 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from attn_tui.core.attention.normalise import normalised
-from attn_tui.core.captures.heads import measure_head, named_rule
+from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
 from attn_tui.core.captures.reader import CaptureFile, open_capture
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
 from capture_files import Array, opened
+from memory import peak_memory
 
 special = import_module("scipy.special")  # without type stubs
 TOKENS, D_K = 9, 6
@@ -60,3 +62,54 @@ def test_a_rule_without_a_multiplier_for_a_file_is_refused(tmp_path: Path) -> No
     layer = open_capture(tmp_path / "one.npz").layers[0]
     with pytest.raises(ParameterError, match="keys = 1"):
         named_rule("ssmax", layer)
+
+
+def test_scores_of_sixteen_bits_are_measured_in_float32_to_a_millionth(tmp_path: Path) -> None:
+    """The same numbers in float64 are measured in float64. Keys share a large vector, which softmax ignores."""
+    rng = np.random.default_rng(0)
+    q = rng.normal(size=(2, 2, 300, 32)).astype(np.float16)
+    k = (rng.normal(size=(2, 1, 300, 32)) + 3 * rng.normal(size=32)).astype(np.float16)
+    found: list[dict[str, float | None]] = []
+    for dtype in (np.float16, np.float64):
+        path = tmp_path / f"{np.dtype(dtype)}.npz"
+        stored: dict[str, Any] = {"layers.0.attn.q": q.astype(dtype), "layers.0.attn.k": k.astype(dtype)}
+        np.savez(path, **stored, causal="true")
+        capture = open_capture(path)
+        layer = capture.layers[0]
+        [column] = measure_head(capture, layer, 1, [file_rule(layer)]).columns
+        found.append({name: each.value for name, each in column.measured.items()})
+    for name, value in found[1].items():
+        assert found[0][name] == (None if value is None else pytest.approx(value, rel=1e-6, abs=1e-9)), name
+
+
+def test_some_rows_of_a_head_are_those_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    q, k, bias = rng.normal(size=(1, 1, 40, 8)), rng.normal(size=(1, 1, 40, 8)), rng.normal(size=(1, 1, 40, 40))
+    tensors: dict[str, Any] = {"layers.0.attn.q": q, "layers.0.attn.k": k, "layers.0.attn.bias": bias}
+    np.savez(tmp_path / "all.npz", **tensors, causal="true", scale=0.5)
+    rows = np.arange(3, 40, 4)
+    tensors |= {"layers.0.attn.q": q[:, :, rows], "layers.0.attn.bias": bias[:, :, rows], "layers.0.attn.rows": rows}
+    np.savez(tmp_path / "some.npz", **tensors, causal="true", scale=0.5)
+    values: list[dict[str, float | None]] = []
+    for name, most in (("all", 10), ("some", None)):
+        capture = open_capture(tmp_path / f"{name}.npz")
+        layer = capture.layers[0]
+        [column] = measure_head(capture, layer, 0, [file_rule(layer)], most).columns
+        values.append({key: each.value for key, each in column.measured.items()})
+    assert values[0] == pytest.approx(values[1])
+
+
+def test_a_long_causal_text_needs_little_memory(tmp_path: Path) -> None:
+    """32,768 keys: all queries would take longer, and no more memory."""
+    rng = np.random.default_rng(0)
+    q, k = (rng.normal(size=(1, 1, tokens, 4)).astype(np.float16) for tokens in (1024, 32_768))
+    tensors: dict[str, Any] = {
+        "layers.0.attn.q": q,
+        "layers.0.attn.k": k,
+        "layers.0.attn.rows": np.arange(31_744, 32_768),
+    }
+    np.savez(tmp_path / "long.npz", **tensors, causal="true")
+    capture = open_capture(tmp_path / "long.npz")
+    layer = capture.layers[0]
+    peak = peak_memory(lambda: measure_head(capture, layer, 0, [file_rule(layer)]), warm_up=False)
+    assert peak < 150 << 20

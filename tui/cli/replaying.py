@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ...core.captures.capture import Layer, Told
     from ...core.captures.reader import CaptureFile
     from ...core.diagnosis.replay import Replay
+    from .parallel import Steps
 
 
 def print_replay(
@@ -26,20 +27,21 @@ def print_replay(
 
     Return the exit code, 2 if some heads cannot be read.
     """
-    from ...core.blas import one_blas_thread
-    from ...core.captures.files import CaptureError
     from ...core.diagnosis.replay import replay
     from ...core.export.diagnosing.replay import replay_csv, replay_json, replay_markdown
+    from .parallel import of_each
+
+    def work(files: Sequence[CaptureFile], place: tuple[Layer, int]) -> Steps[Replay]:
+        yield 1.0, replay(files[0], *place, told, formulas=formulas)
 
     heads: list[Replay] = []
     refusal: InputError | None = None
-    with ProgressLine(f"replaying {len(chosen)} heads") as progress, one_blas_thread():
-        for number, (layer, head) in enumerate(chosen):
-            progress.show(number / len(chosen))
-            try:
-                heads.append(replay(capture, layer, head, told, formulas=formulas))
-            except CaptureError as error:
-                refusal = refusal or error
+    with ProgressLine(f"replaying {len(chosen)} heads") as progress:
+        for found in of_each([capture], chosen, work, progress):
+            if isinstance(found, InputError):
+                refusal = refusal or found
+            else:
+                heads.append(found)
     if refusal is not None and not heads:
         raise refusal
     output.emit(

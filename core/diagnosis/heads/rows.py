@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...scales import Normalise
 from ..subject import Indices
 
 _MOST_TEXTS = 4
+_STRIP = 128  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,26 @@ def rows_at(data: Head, layer: Layer, texts: slice, at: slice) -> Rows:
     return Rows(data, layer, q, k, seen, bias, counts, counts > 0, at)
 
 
+def strips_of(data: Head, layer: Layer, rows: int) -> list[Rows]:
+    """Return at most `rows` rows of each of the first texts in strips, each with the keys that its rows may see."""
+    texts, at = slice(0, min(layer.batch, _MOST_TEXTS)), spread(layer.queries, rows)
+    places = range(layer.queries)[at]
+    found: list[Rows] = []
+    for first in range(0, len(places), _STRIP):
+        some = places[first : first + _STRIP]
+        part = rows_at(data, layer, texts, slice(some.start, some.stop, some.step))
+        if data.visibility is None:
+            found.append(part)
+            continue
+        span = data.visibility.span(part.at)
+        seen = None if part.seen is None else part.seen[..., span]
+        if seen is not None and seen.all():
+            seen = None
+        bias = None if part.bias is None else part.bias[..., span]
+        found.append(replace(part, k=part.k[:, span], seen=seen, bias=bias))
+    return found
+
+
 def scores(rows: Rows, how: Normalise) -> FloatArray:
     """Return the scores q·k as stored, [texts, rows, keys], of q and k normalised in this way."""
     return normalised(rows.q, how) @ normalised(rows.k, how).mT
@@ -82,7 +103,11 @@ def factors(rows: Rows, rule: Rule) -> FloatArray:
 def logits(rows: Rows, rule: Rule, of: FloatArray | None = None) -> FloatArray:
     """Return the logits of these rows under a rule, hidden ones included; `of` are their scores, if known."""
     found = scores(rows, rule.normalise) if of is None else of
-    z: FloatArray = np.multiply(found, factors(rows, rule))
+    return bent(rows, np.multiply(found, factors(rows, rule)))
+
+
+def bent(rows: Rows, z: FloatArray) -> FloatArray:
+    """Return scaled scores of these rows with the soft-cap and the bias of their layer."""
     if rows.layer.softcap is not None:
         z = rows.layer.softcap * np.tanh(z / rows.layer.softcap)
     return z if rows.bias is None else np.add(z, rows.bias)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ....core.captures.capture import Meaning
+from ....core.captures.capture import Layer, Meaning
+from ....core.errors import InputError
 from ...settings.parse import UsageError
 from ..command import Command, Given
 from ..output import Output, OutputFormat, say, screen_glyphs
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ....core.diagnosis.check import Figures
     from ....core.diagnosis.configuration import Configuration
     from ....core.export.diagnosing.check import Checked
+    from ..parallel import Steps
 
 _FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown", "junit", "github")
 _FOUND = 1  # the exit code if there are findings
@@ -171,16 +173,21 @@ def run(request: CheckRequest, output: Output) -> int:
 
 
 def _measured(capture: CaptureFile, given: Configuration | None) -> list[Figures]:
-    from ....core.blas import one_blas_thread
     from ....core.diagnosis.check import measure
     from ....core.diagnosis.reading import file_configuration
+    from ..parallel import of_each
 
     chosen, own = chosen_heads(capture, None, None), file_configuration(capture)
+
+    def work(files: Sequence[CaptureFile], place: tuple[Layer, int]) -> Steps[Figures]:
+        yield 1.0, measure(files[0], *place, own, given)
+
     heads: list[Figures] = []
-    with ProgressLine(f"checking {len(chosen)} heads") as progress, one_blas_thread():
-        for number, (layer, head) in enumerate(chosen):
-            progress.show(number / len(chosen))
-            heads.append(measure(capture, layer, head, own, given))
+    with ProgressLine(f"checking {len(chosen)} heads") as progress:
+        for found in of_each([capture], chosen, work, progress):
+            if isinstance(found, InputError):
+                raise found
+            heads.append(found)
     return heads
 
 

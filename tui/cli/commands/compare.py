@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
+from ....core.errors import InputError
 from ...views.lines import Line, wrapped
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
@@ -18,7 +19,8 @@ from .inspect import add_axes, add_mask_true, head_number
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
     from ....core.captures.reader import CaptureFile
-    from ....core.diagnosis.comparing.results import Comparison, HeadComparison
+    from ....core.diagnosis.comparing.results import Comparison, HeadComparison, Pair
+    from ..parallel import Steps
 
 _DIFFERENT = 1  # the exit code
 
@@ -88,22 +90,26 @@ def compare_captures(
     reference: CaptureFile, test: CaptureFile, layer: str | None = None, head: int | None = None
 ) -> Comparison:
     """Compare heads of two captures; raise InputError if one cannot be read or nothing can be compared."""
-    from ....core.blas import one_blas_thread
     from ....core.captures.files import CaptureError, plain
     from ....core.diagnosis.comparing.compare import compare_heads, plan
     from ....core.diagnosis.comparing.results import Comparison
+    from ..parallel import of_each
     from .inspect import chosen_heads
 
+    def work(files: Sequence[CaptureFile], pair: Pair) -> Steps[HeadComparison]:
+        yield 1.0, compare_heads(files[0], files[1], pair)
+
     chosen = {(each.position, number) for each, number in chosen_heads(reference, layer, head)}
-    with ProgressLine("comparing") as progress, one_blas_thread():
+    heads: list[HeadComparison] = []
+    with ProgressLine("comparing") as progress:
         whole = plan(reference, test)
         pairs = [each for each in whole.pairs if (each.layer.position, each.head) in chosen]
         if not pairs:
             raise CaptureError(f"{plain(reference.path)} and {plain(test.path)}: no head is in both")
-        heads: list[HeadComparison] = []
-        for number, pair in enumerate(pairs):
-            progress.show(number / len(pairs))
-            heads.append(compare_heads(reference, test, pair))
+        for each in of_each([reference, test], pairs, work, progress):
+            if isinstance(each, InputError):
+                raise each
+            heads.append(each)
     found = Comparison(tuple(heads), whole.missing, whole.notes)
     return found if layer is None and head is None else replace(found, missing=())
 

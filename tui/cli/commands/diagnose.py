@@ -17,10 +17,11 @@ from ..progress import ProgressLine
 from .inspect import add_axes, add_file, add_mask_true, chosen_heads, head_number
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture
+    from ....core.captures.capture import Capture, Layer
     from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.configuration import Configuration
     from ....core.export.diagnosing.diagnosis import Diagnosed
+    from ..parallel import Steps
 
 
 _LARGEST = 1 << 23  # bytes of a configuration
@@ -115,27 +116,32 @@ def diagnose_heads(
     capture: CaptureFile, request: DiagnoseRequest, given: Configuration | None
 ) -> tuple[list[Diagnosed], InputError | None, int]:
     """Return the verdicts, the first error, and how many heads cannot be read; raise that error if all cannot."""
-    from ....core.blas import one_blas_thread
-    from ....core.captures.files import CaptureError, NotFiniteError
+    from ....core.captures.files import NotFiniteError
     from ....core.diagnosis.reading import file_configuration, read_subject
     from ....core.diagnosis.subject import Facts
     from ....core.diagnosis.verdict import diagnose, not_finite
     from ....core.export.diagnosing.diagnosis import Diagnosed
+    from ..parallel import of_each
 
     chosen = chosen_heads(capture, request.layer, request.head)
     own = file_configuration(capture)
+
+    def work(files: Sequence[CaptureFile], place: tuple[Layer, int]) -> Steps[Diagnosed]:
+        layer, head = place
+        try:
+            verdict = diagnose(read_subject(files[0], layer, head, own, given), given)
+        except NotFiniteError as error:
+            verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
+        yield 1.0, Diagnosed(layer, head, verdict)
+
     heads: list[Diagnosed] = []
     refusal: InputError | None = None
-    with ProgressLine(f"diagnosing {len(chosen)} heads") as progress, one_blas_thread():
-        for number, (layer, head) in enumerate(chosen):
-            progress.show(number / len(chosen))
-            try:
-                verdict = diagnose(read_subject(capture, layer, head, own, given), given)
-                heads.append(Diagnosed(layer, head, verdict))
-            except NotFiniteError as error:
-                heads.append(Diagnosed(layer, head, not_finite(Facts(layer.d_k, layer.scale), str(error))))
-            except CaptureError as error:
-                refusal = refusal or error
+    with ProgressLine(f"diagnosing {len(chosen)} heads") as progress:
+        for found in of_each([capture], chosen, work, progress):
+            if isinstance(found, InputError):
+                refusal = refusal or found
+            else:
+                heads.append(found)
     if refusal is not None and not heads:
         raise refusal
     return heads, refusal, len(chosen) - len(heads)

@@ -24,6 +24,7 @@ from ..progress import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.captures.reader import CaptureFile
+    from ..parallel import Steps
 
 Head: TypeAlias = tuple[Layer, int]
 
@@ -272,22 +273,21 @@ def _measure_heads(
     capture: CaptureFile, chosen: Sequence[Head], rules: Sequence[str], multiplier: float, told: Told
 ) -> tuple[list[Measurement[HeadSubject]], InputError | None]:
     """Measure the readable heads; return them and the first error, or raise that error if no head is readable."""
-    from ....core.blas import one_blas_thread
-    from ....core.captures.files import CaptureError
     from ....core.captures.heads import named_rule, stream_head
+    from ..parallel import of_each
+
+    def work(own: Sequence[CaptureFile], place: Head) -> Steps[Measurement[HeadSubject]]:
+        layer, head = place
+        return stream_head(own[0], layer, head, [named_rule(rule, layer, multiplier, told) for rule in rules])
 
     heads: list[Measurement[HeadSubject]] = []
     refusal: InputError | None = None
-    with ProgressLine(f"measuring {len(chosen)} heads") as progress, one_blas_thread():
-        for number, (layer, head) in enumerate(chosen):
-            try:
-                named = [named_rule(rule, layer, multiplier, told) for rule in rules]
-                for fraction, measurement in stream_head(capture, layer, head, named):
-                    progress.show((number + fraction) / len(chosen))
-                    if measurement is not None:
-                        heads.append(measurement)
-            except CaptureError as error:
-                refusal = refusal or error
+    with ProgressLine(f"measuring {len(chosen)} heads") as progress:
+        for found in of_each([capture], chosen, work, progress):
+            if isinstance(found, InputError):
+                refusal = refusal or found
+            else:
+                heads.append(found)
     if refusal is not None and not heads:
         raise refusal
     return heads, refusal

@@ -1,0 +1,147 @@
+"""What scale rules make of some rows of a head, with a few passes over their scores for each rule.
+
+With E = exp(c(s − max s)) of a row, everything follows from Z = ΣE and ΣE(s − max s): the log-sum-exp, the entropy,
+the largest weight, and the divergence from the original weights p₀, (lse − lse₀) − (c − c₀)·Σp₀s. E is in float32 if
+q and k have few bits: what that leaves is below 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ...arrays import FloatArray
+from ...attention.formats import FORMATS
+from ...captures.rules import Rule
+from ...scales import Normalise
+from ..fitting.model import dot, softmax
+from .rows import Rows, bent, factors, scores, variance
+
+_FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
+_HIDDEN = -1e12  # a score so far below the largest of its row that its weight is 0 under every rule
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a rule makes of each row; arrays are [rows], of the rows that see a key."""
+
+    lse: FloatArray
+    entropy: FloatArray  # of the weights, nats
+    largest: FloatArray  # weight
+    deviation: FloatArray  # of the logits
+    divergence: FloatArray  # of the original weights from these, nats
+
+
+# Return what a rule makes of rows with these multipliers, which broadcast to [texts, rows, 1].
+Under: TypeAlias = Callable[[Rule, FloatArray], Made]
+
+
+def under_rules(part: Rows, original: Rule) -> Under:
+    """Return a function that replays a rule on these rows; divergences are from the original rule."""
+    if part.layer.softcap is None and part.bias is None:
+        return _multiplied(part, original)
+    return _bent(part, original)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """The scores of rows, normalised in one way, [rows, keys]."""
+
+    below: FloatArray  # less the largest of the row
+    largest: FloatArray  # [rows]
+    deviation: FloatArray  # [rows]
+    original: FloatArray  # Σ p₀·below, [rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    c: FloatArray  # multiplier, [rows]
+    over: FloatArray  # lse − c·max
+    weight: FloatArray  # of the largest score
+    total: FloatArray  # of the weights: less than 1 with a sink
+    heat: FloatArray  # Σ p·below
+
+
+def _multiplied(part: Rows, original: Rule) -> Under:
+    sink, used = part.data.sink, part.used
+    known: dict[Normalise, _Scores] = {}
+    short = np.float32 if part.layer.dtype in _FEW_BITS else np.float64
+    buffer = np.empty((int(used.sum()), part.k.shape[1]), short)
+    ones = np.ones(part.k.shape[1], short)
+
+    def prepared(how: Normalise, weights: FloatArray | None) -> _Scores:
+        found = scores(part, how)
+        deviation = np.sqrt(variance(found, part)[used])
+        if part.seen is not None:
+            found = np.where(part.seen, found, _HIDDEN)
+        below: FloatArray = found[used]
+        largest = below.max(axis=-1)
+        below = np.subtract(below, largest[:, np.newaxis]).astype(short)
+        return _Scores(below, largest, deviation, largest if weights is None else dot(weights, below))
+
+    def sums(of: _Scores, by: FloatArray) -> _Sums:
+        c = np.broadcast_to(by, (*used.shape, 1))[used][:, 0].astype(np.float64)
+        np.exp(np.multiply(of.below, c[:, np.newaxis].astype(short), out=buffer), out=buffer)
+        count = (buffer @ ones).astype(np.float64)
+        over = np.log(count)
+        if sink is not None:
+            over = np.logaddexp(over, sink - c * of.largest)
+        weight = np.exp(-over)
+        return _Sums(c, over, weight, weight * count, weight * dot(buffer, of.below).astype(np.float64))
+
+    first = prepared(original.normalise, None)
+    base = sums(first, factors(part, original))
+    p: FloatArray = buffer * base.weight[:, np.newaxis]
+    first = replace(first, original=base.heat)
+    known[original.normalise] = first
+
+    def under(rule: Rule, by: FloatArray) -> Made:
+        if not (by > 0).all():  # the largest score is not the largest logit
+            return _bent(part, original)(rule, by)
+        how = rule.normalise
+        if how not in known:
+            known[how] = prepared(how, p)
+        of = known[how]
+        now = sums(of, by)
+        moved = now.c * of.original - base.c * base.heat
+        top = now.c * of.largest - base.c * first.largest  # how the largest logit changes
+        return Made(
+            lse=now.c * of.largest + now.over,
+            entropy=now.over * now.total - now.c * now.heat,
+            largest=now.weight,
+            deviation=now.c * of.deviation,
+            divergence=now.over - base.over + top * (1 - base.total) - moved,
+        )
+
+    return under
+
+
+def _bent(part: Rows, original: Rule) -> Under:
+    """Replay with logits that are not in proportion to the scores: soft-capped, or with a bias."""
+    used, seen = part.used, part.visible
+    known: dict[Normalise, FloatArray] = {}
+
+    def replayed(rule: Rule, by: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if rule.normalise not in known:
+            known[rule.normalise] = scores(part, rule.normalise)
+        z = bent(part, np.multiply(known[rule.normalise], by))
+        soft = softmax(z, part.seen, part.data.sink)
+        return soft.p, np.where(seen, z, 0), soft.lse[..., 0]
+
+    p, before, lse = replayed(original, factors(part, original))
+
+    def under(rule: Rule, by: FloatArray) -> Made:
+        r, z, now = replayed(rule, by)
+        entropies = -dot(r, np.log(np.where(r > 0, r, 1)))
+        return Made(
+            lse=now[used],
+            entropy=entropies[used],
+            largest=r.max(axis=-1)[used],
+            deviation=np.sqrt(variance(z, part)[used]),
+            divergence=(now - lse - dot(p, z - before))[used],
+        )
+
+    return under
