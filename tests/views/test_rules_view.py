@@ -9,6 +9,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.freezing import freezing_of
+from attn_tui.tui.panes.rules.drawings import braille_line, meter
 from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
 from attn_tui.tui.panes.rules.view import (
     COLUMNS,
@@ -85,11 +86,35 @@ def test_rows_that_do_not_fit_are_counted(top: int) -> None:
     assert lines[HEAD].endswith(text_of(table_lines(shown(), 80, 0, 99, UNICODE)[HEAD + top]).strip()[3:])
 
 
-def test_the_curve_reaches_from_0_to_1_without_touching_the_line_above() -> None:
-    line = text_of(table_lines(shown(), 120, 0, 99, UNICODE)[HEAD])
-    assert line.rstrip().endswith("  ▄▄▇▇")
-    lines = table_lines(shown(curves=None), 120, 0, 99, UNICODE)
+def test_the_curve_is_a_line_with_a_mark_where_softmax_freezes() -> None:
+    falling = replace(CURVES, values=dict.fromkeys(RULES, (1.0, 0.5, 0.0)))
+    unscaled, scaled = texts_of(table_lines(shown(curves=falling), 160, 0, 99, UNICODE)[HEAD : HEAD + 2])
+    assert "┊" in unscaled.rstrip()[-24:]  # from d_k 10 up
+    assert "┊" not in scaled.rstrip()[-24:]
+    assert scaled.rstrip()[-1] == "⣀"
+    lines = table_lines(shown(curves=None), 160, 0, 99, UNICODE)
     assert text_of(lines[HEAD]).rstrip().endswith("…")
+    ascii_bars = text_of(table_lines(shown(), 160, 0, 99, ASCII)[HEAD])
+    assert ascii_bars.rstrip().endswith("==##")
+
+
+def test_a_line_joins_its_values() -> None:
+    assert braille_line((0.0, 0.0), 3) == "⣀⣀⣀"
+    assert braille_line((1.0, 1.0), 2) == "⠉⠉"
+    assert braille_line((0.0, 1.0), 2) == "⡠⠊"
+    assert braille_line((0.0, 1.0), 1) == "⡸"
+    assert braille_line((None, None), 2) == "  "
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_the_meter_is_half_full_where_softmax_freezes(glyphs: Glyphs) -> None:
+    full, mark = glyphs.lengths[-1], glyphs.uprights[0]
+    assert meter(0.0, glyphs) == meter(None, glyphs) == f"     {mark}     "
+    assert meter(1.0, glyphs) == f"{full * 5}{mark}     "
+    assert meter(2.0, glyphs) == f"{full * 10} "
+    assert meter(3.1, glyphs) == f"{full * 10}{glyphs.right}"
+    lengths = [meter(ratio / 10, glyphs).count(full) for ratio in range(21)]
+    assert lengths == sorted(lengths)
 
 
 def test_pending_missing_and_stale_rows_are_marked() -> None:

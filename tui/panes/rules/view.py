@@ -15,6 +15,7 @@ from ...views.bars import span_at
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import on_the_point
+from .drawings import METER_CELLS, braille_line, meter, with_freezing
 
 if TYPE_CHECKING:
     from ....core.lab.results import RuleCurves
@@ -24,7 +25,12 @@ HEAD = 2  # lines over the rows
 NAME = 17  # cells of the cursor, the mark of the Lab's rule, and the name
 CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
 STATUS, FROZEN = "status", "frozen at d_k"  # in words, so rows cannot be sorted by them either
-_WORDS = {STATUS: (("", "status"), 8), FROZEN: (("frozen", "at d_k"), 9)}  # titles, and cells
+METER = "meter of freezing"  # of the deviation of a row's logits over that at which softmax freezes, up to twice it
+_WORDS = {  # titles, and cells
+    STATUS: (("", "status"), 8),
+    METER: (("σ/freezing", "0    1    2"), METER_CELLS),
+    FROZEN: (("frozen", "at d_k"), 9),
+}
 _PENDING = "…"
 
 
@@ -52,7 +58,8 @@ _FORMATS = {
     "freezing_ratio": _ColumnFormat(("freezing", "in row"), 3, 3, "freezing in row"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
 }
-COLUMNS = ("multiplier", STATUS, *[column for column in _FORMATS if column != "multiplier"], FROZEN, CURVE)
+_AFTER = {"multiplier": (STATUS,), "freezing_ratio": (METER,), "score_overflow": (FROZEN, CURVE)}
+COLUMNS = tuple(each for column in _FORMATS for each in (column, *_AFTER.get(column, ())))
 assert ("rule", *_FORMATS) == SORTABLE
 
 
@@ -160,7 +167,7 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
                 continue
             if column in _WORDS:
                 titles, room = _WORDS[column]
-                spans.append((" " + titles[number].ljust(room), "heading"))
+                spans.append((" " + glyphs.say(titles[number]).ljust(room)[:room], "heading"))
                 continue
             form = _FORMATS[column]
             here = shown.order.column == column
@@ -201,6 +208,8 @@ def _row(shown: Shown, at: int, columns: Sequence[str], cells: int, glyphs: Glyp
             spans.extend(
                 [(" ", "text"), (_curve(shown, name, cells, glyphs), "dim" if shown.stale_curves else named)]
             )
+        elif column == METER:
+            spans.append((f" {meter(row.value('freezing_ratio'), glyphs)}", "dim" if stale else named))
         elif column in _WORDS:
             _, room = _WORDS[column]
             spans.append((" " + glyphs.say(_word(column, shown.freezing.get(name), row)).ljust(room)[:room], value))
@@ -216,10 +225,13 @@ def _word(column: str, freezing: Freezing | None, row: RuleRow) -> str:
 
 
 def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
-    """Return bars from 0 to 1, one for each d_k; a value above 0 has a visible bar."""
+    """Return values from 0 to 1 over d_k as a line with a mark where softmax freezes; in ASCII as bars."""
     if shown.curves is None or name not in shown.curves.values:  # those of another formula
         return glyphs.say(_PENDING).ljust(cells)
     values = shown.curves.values[name]
+    if not glyphs.ascii:
+        line = braille_line(values, cells // len(values) * len(values))
+        return with_freezing(line, shown.curves.d_ks, shown.freezing.get(name), glyphs).ljust(cells)
     steps = len(glyphs.bars) - 2  # so that a bar does not touch the line above
     bars = ["?" if value is None else glyphs.bars[max(round(value * steps), value > 0)] for value in values]
     return "".join(bar * (cells // len(values)) for bar in bars).ljust(cells)
