@@ -6,15 +6,14 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ..against import against_word
 from ..model_choice import model_title, usual_of
-from ..parameters import FIELD, FIELDS, ROUNDED, UNSCALED, Field, Parameters, choice_word
+from ..parameters import FIELD, FIELDS, NO_MODEL, ROUNDED, UNSCALED, Field, Parameters, choice_word
 from ..scales import scale_rule
 
 
 def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) -> list[str]:
     """Return `d_k 64`, `keys 128`, … for the given fields that have an effect."""
-    shown = [
-        f for f in fields if f.applies(parameters) and not (f.name == "against" and parameters.against == UNSCALED)
-    ]
+    absent = {"against": UNSCALED, "model": NO_MODEL}  # not worth a word
+    shown = [f for f in fields if f.applies(parameters) and getattr(parameters, f.name) != absent.get(f.name)]
     return [f"{field.label} {parameter_word(field, parameters)}" for field in shown]
 
 
