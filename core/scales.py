@@ -116,7 +116,7 @@ def scale_rule(name: ScaleName) -> ScaleRule:
 
 def is_formula(text: str) -> bool:
     """Return whether a text is a formula and not a misspelt name; raise ParameterError if the formula is faulty."""
-    word = re.fullmatch(r"\s*|[A-Za-z_]\w*", text) or text.replace("-", "_") in SCALE_RULES
+    word = re.fullmatch(r"\W*|[A-Za-z_]\w*", text) or text.replace("-", "_") in SCALE_RULES
     if word and text not in FORMULA_NAMES:
         return False
     scale_rule(text)

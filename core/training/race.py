@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..errors import InputError
-from ..scales import SCALE_RULES, Normalise, ScaleName, Setting, multiplier
+from ..scales import Normalise, ScaleName, Setting, multiplier, scale_rule
 from .model import Weights, initial, pass_over
 from .optimisers import Optimiser, optimiser
 from .task import Examples, Task, draw
@@ -76,8 +76,8 @@ def run(race: Race) -> Iterator[Curves]:
     generators = [np.random.default_rng((race.seed + number, _STREAM)) for number in range(race.seeds)]
     first = [initial(race.task, race.d_k, rng) for rng in generators]
     groups: list[_Group] = []
-    order = sorted(range(len(race.rules)), key=lambda rule: SCALE_RULES[race.rules[rule]].normalise)
-    for _, same in groupby(order, key=lambda rule: SCALE_RULES[race.rules[rule]].normalise):
+    order = sorted(range(len(race.rules)), key=lambda rule: scale_rule(race.rules[rule]).normalise)
+    for _, same in groupby(order, key=lambda rule: scale_rule(race.rules[rule]).normalise):
         groups.append(_Group(race, list(same), first, setting))
     for step in range(race.steps):
         drawn = [draw(race.task, rng) for rng in generators]
@@ -111,7 +111,7 @@ class _Group:
 
     def __init__(self, race: Race, rules: list[int], first: Sequence[Weights], setting: Setting) -> None:
         self.rules, self.seeds = rules, race.seeds
-        self.how: Normalise = SCALE_RULES[race.rules[rules[0]]].normalise
+        self.how: Normalise = scale_rule(race.rules[rules[0]]).normalise
         for rule in rules:
             if race.rules[rule] == "custom":
                 raise InputError("rules: custom has no multiplier here; choose another")

@@ -61,7 +61,7 @@ async def shown(stage: Stage) -> SweepPane:
 def test_moving_the_cursor_starts_no_other_sweep(sweeps: Sweeps) -> None:
     async def script(stage: Stage) -> None:
         pane = await shown(stage)
-        await stage.press("right", "up", "m", "m", "M", "a", "v", "v", "v")
+        await stage.press("right", "up", "m", "m", "M", "v", "v", "v", "v")
         stage.app.action_pane("Lab")
         await stage.press("left")
         await shown(stage)

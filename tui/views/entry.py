@@ -62,12 +62,23 @@ def _chosen(field: Field, text: str, choices: Sequence[str]) -> str:
         for value, names in named.items():
             if any(test(name, wanted) for name in names):
                 return value
-    beyond = FIELD["scale"].beyond
-    if field.name in _LONGEST and beyond is not None and beyond(text.strip()):
+    if field.kind == "setting":
+        return _setting(field, text)
+    if field.beyond is not None and field.beyond(text.strip()):
         return text.strip()
     near = difflib.get_close_matches(wanted, [name for names in named.values() for name in names], 1)
     meant = f" (did you mean {near[0]}?)" if near else ""
     raise ParameterError(f"{field.label}: no choice contains {text!r}{meant}; ↑ and ↓ step through all")
+
+
+def _setting(field: Field, text: str) -> str:
+    """Return the setting that a text describes; raise ParameterError, which says where a formula is faulty."""
+    try:
+        return str(field.parse(text))
+    except ParameterError as error:
+        if error.pointer:
+            raise
+        raise ParameterError(f"{field.label}: must be {field.accepted}, not {text!r}") from None
 
 
 def _longest(name: str) -> int:

@@ -7,4 +7,7 @@ ABOUT = (
     "the same draws: the point at d_k uses their first d_k columns.",
     "The vertical line marks the current d_k, which is also the Lab's. The table has a row for each width that real "
     "models use; its histograms share one axis.",
+    "v leads to a map of the statistic over d_k (across) and the number of keys (up), A beside B, on which the "
+    "arrows walk. Exact values are shown where they are known; others are measured on a few draws. The line is "
+    "where the standard deviation of a row's logits reaches √(2 ln n); softmax is frozen on the side of the F.",
 )

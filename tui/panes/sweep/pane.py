@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
@@ -12,7 +12,7 @@ from ....core.against import settings
 from ....core.errors import InputError, ParameterError
 from ....core.grid import parse_grid
 from ....core.model_choice import usual_of
-from ....core.model_widths import MODEL_WIDTHS, landmarks
+from ....core.model_widths import landmarks
 from ....core.parameters import Parameters
 from ....core.scales import multiplier
 from ....core.statistics.catalogue import ALWAYS, Statistic
@@ -24,6 +24,10 @@ from ...views.table import with_theory
 from ...widgets.bars import Paragraph
 from ..pane import Host
 from ..stepping import PAGES, TypingPane, stepping_keys
+from .grids import GRIDS, Grid
+from .map_part import MapPart
+from .map_requests import Place
+from .map_widget import PlaceChosen
 from .requests import Curves, MeasureOver, Points, PredictOver
 from .view import Swept, contents_of
 from .widget import Chosen, SweepPlot, WidthTable
@@ -31,26 +35,8 @@ from .widget import Chosen, SweepPlot, WidthTable
 if TYPE_CHECKING:
     from ....core.export.formats import Format
 
-_WIDTHS = ",".join(map(str, MODEL_WIDTHS))
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A range of d_k, written as on the command line."""
-
-    words: str
-    text: str
-
-
-GRIDS = (
-    Grid("to 4096", f"1:4096:log24,{_WIDTHS},1024,2048"),
-    Grid("to 512", f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
-    Grid("every one to 512", "1:512"),
-    Grid("to 16384", f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
-)
-
-View: TypeAlias = Literal["both", "plot", "table"]
-VIEWS: tuple[View, ...] = ("both", "plot", "table")
+View: TypeAlias = Literal["both", "plot", "table", "map"]
+VIEWS: tuple[View, ...] = ("both", "plot", "table", "map")
 
 _LOWEST = 8  # lines of the plot from which the definition is shown
 _LOW = 14  # lines of the plot from which the table gets up to _FEW
@@ -59,7 +45,7 @@ _FEWEST, _FEW = 4, 7  # lines of the table on a small screen
 
 
 class SweepPane(TypingPane):
-    """The plot, the definition of its statistic, and the table.
+    """The plot, the definition of its statistic, and the table; or the map over d_k and keys.
 
     Measured points are kept while only d_k, the statistic or the grid change. While the pane is hidden, nothing is
     computed.
@@ -81,7 +67,9 @@ class SweepPane(TypingPane):
         Binding("g", "grid(1)", "next range of d_k", show=False, id="sweep.next_grid"),
         Binding("G", "grid(-1)", "previous range of d_k", show=False, id="sweep.previous_grid"),
         Binding("z", "axis", "switch between logarithmic and linear axis", show=False, id="sweep.axis"),
-        Binding("v", "view", "switch between plot and table, plot, table", show=False, id="sweep.view"),
+        Binding(
+            "v", "view", "switch between plot and table, plot, table, map of d_k × keys", show=False, id="sweep.view"
+        ),
         *stepping_keys("sweep", also=PAGES),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with this d_k", show=False, id="sweep.to_lab"),
@@ -96,6 +84,7 @@ class SweepPane(TypingPane):
         self.view: View = "both"
         self.swept = Swept(_at_any_d_k(host.parameters))  # the sweep shown
         self._sweeps: dict[Grid, Swept] = {}  # for the current parameters, by grid
+        self.map = MapPart(self)
         self._measuring: Swept | None = None  # the sweep being measured
         self._stale = False  # whether the sweep shown is for earlier parameters, and dimmed
         self._objection = ""  # why there is no result
@@ -103,13 +92,21 @@ class SweepPane(TypingPane):
 
     def compose(self) -> ComposeResult:
         yield self.plot
+        yield self.map.widget
         yield self.words
         yield self.table
 
     # Requests and answers
 
     def follow(self) -> None:
-        """Request the measurement at the cursor and the missing parts of the sweep."""
+        """Request the measurement at the cursor and the missing parts of the sweep, or of the map."""
+        if self.view == "map":
+            self._measure_only(None)
+            self._stale = False
+            self.map.follow(self.plot.statistic)
+            self._read()
+            self._arrange()
+            return
         parameters = _at_any_d_k(self.parameters)
         if any(swept.parameters != parameters for swept in self._sweeps.values()):
             self._sweeps.clear()
@@ -139,7 +136,8 @@ class SweepPane(TypingPane):
         """Show the result at the cursor, or request it."""
         p = self.parameters
         self._objection, self._partial = _fault(p, p.d_k), ""
-        point = self._sweeps[self.grid].points.get(p.d_k)
+        swept = self._sweeps.get(self.grid)
+        point = swept.points.get(p.d_k) if swept is not None and self.view != "map" else None
         answer = self.host.engine.cached(p)
         if point is not None:
             self.plot.reading = p, contents_of(point)
@@ -172,20 +170,21 @@ class SweepPane(TypingPane):
                 if isinstance(request, MeasureOver):
                     self._measuring = None  # so that the next key requests it again
             case _:
-                pass
-        self._stale = self.swept.parameters != _at_any_d_k(self.parameters) or self.is_refused
+                self.map.add(request, answer, self.plot.statistic)
+        known = self.swept.parameters == _at_any_d_k(self.parameters) or self.view == "map"
+        self._stale = not known or self.is_refused
         self._show()
 
     def _is_wanted(self, request: Request) -> bool:
         """Return whether a request is for the current parameters and grid."""
-        wanted = self._sweeps[self.grid]
+        wanted = self._sweeps.get(self.grid) or self.swept
         match request:
             case Measure(parameters):
                 return parameters == self.parameters
             case MeasureOver(parameters, d_ks) | PredictOver(parameters, d_ks):
                 return (parameters, d_ks) == (wanted.parameters, wanted.d_ks)
             case _:
-                return False
+                return self.view == "map" and self.map.wants(request)
 
     def _add(self, request: MeasureOver, new: Points) -> None:
         swept = self._find(request.parameters, request.d_ks)
@@ -209,6 +208,7 @@ class SweepPane(TypingPane):
         """Stop the sweep; keep its points."""
         super().leave()
         self._measure_only(None)
+        self.map.leave()
 
     def on_resize(self) -> None:
         self._arrange()
@@ -217,11 +217,21 @@ class SweepPane(TypingPane):
         event.stop()
         self.set_value("d_k", event.d_k)
 
+    def on_place_chosen(self, event: PlaceChosen) -> None:
+        event.stop()
+        self._go(event.place)
+
+    def _go(self, place: Place) -> None:
+        """Set d_k and the number of keys."""
+        self.set_parameters(replace(self.parameters, d_k=place[0], n_keys=place[1]))
+
     # Contents
 
     @property
     def is_current(self) -> bool:
         at_cursor = self.plot.reading[0] == self.parameters
+        if self.view == "map":
+            return at_cursor and self.map.is_complete(self.plot.statistic)
         return self.swept is self._sweeps.get(self.grid) and self.swept.complete and at_cursor
 
     @property
@@ -236,11 +246,12 @@ class SweepPane(TypingPane):
         self.plot.swept = self.table.swept = self.swept
         self.plot.cursor = self.table.cursor = self.parameters.d_k
         self.table.statistic = self.plot.statistic
+        self.map.widget.show(self.map.mapped, self.plot.statistic, self.plot.logarithmic, self.plot.reading)
         if self._objection:
             self.words.show(self.glyphs.say(self._objection), "alert")
         else:
             self.words.show(self.glyphs.say(self._meaning()))
-        for widget in (self.plot, self.table):
+        for widget in (self.plot, self.table, self.map.widget):
             widget.redraw()
             widget.dim(self._stale)
 
@@ -248,6 +259,8 @@ class SweepPane(TypingPane):
         """Return the definition of the statistic, after remarks on what the plot cannot show."""
         statistic, grid, d_k = self.plot.statistic, self.swept.d_ks, self.parameters.d_k
         remarks = [self._partial] if self._partial else []
+        if self.view == "map":
+            return " ".join([*remarks, statistic.definition])
         if grid and not grid[0] <= d_k <= grid[-1]:
             remarks.append(f"d_k {d_k} is outside the range {grid[0]} to {grid[-1]}; g changes the range.")
         if self.swept.exact and not any(
@@ -263,12 +276,13 @@ class SweepPane(TypingPane):
         rows, left = len(landmarks(self._sweeps[self.grid].d_ks if self._sweeps else ())) + 1, height - words
         rows += self.table.gutter.height
         table = min(rows, max(left - _HIGH, min(left - _LOW, _FEW)))
-        if self.view != "both" or table < _FEWEST:
+        if self.view != "both" or table < _FEWEST:  # also in a low pane
             table = 0
         self.words.styles.height = words
         self.table.styles.height = left if self.view == "table" else table
         self.table.display = self.view == "table" or table > 0
-        self.plot.display = self.view != "table"
+        self.plot.display = self.view in ("both", "plot")
+        self.map.widget.display = self.view == "map"
 
     def refuse(self, reason: str) -> None:
         self._objection, self._stale = reason, True
@@ -286,6 +300,8 @@ class SweepPane(TypingPane):
     def action_statistic(self, direction: int) -> None:
         at = ALWAYS.index(self.plot.statistic) + direction
         self.plot.statistic = ALWAYS[at % len(ALWAYS)]
+        if self.view == "map":
+            self.follow()  # it may have no exact values
         self._show()
 
     def action_grid(self, direction: int) -> None:
@@ -297,8 +313,27 @@ class SweepPane(TypingPane):
         self._show()
 
     def action_view(self) -> None:
-        self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        before, self.view = self.view, VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        if before == "map":
+            self.map.leave()
+        if "map" in (before, self.view):
+            self.follow()
         self._arrange()
+        self._show()
+
+    def action_d_k(self, change: int) -> None:
+        """Step d_k by `change`; on the map, to the next of its columns."""
+        if self.view == "map":
+            self._go(self.map.stepped(change, 0))
+        else:
+            super().action_d_k(change)
+
+    def action_double(self, direction: Literal[-1, 1]) -> None:
+        """Step d_k to the next power of two; on the map, the keys to the next of its rows."""
+        if self.view == "map":
+            self._go(self.map.stepped(0, direction))
+        else:
+            super().action_double(direction)
 
     def action_to_lab(self) -> None:
         """Accept the typed d_k, or open the Lab."""
@@ -312,6 +347,8 @@ class SweepPane(TypingPane):
     def numbers(self, kind: Format) -> str:
         from ....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
 
+        if self.view == "map":
+            raise InputError("A map has no export; y copies the command that measures its places.")
         swept = self._sweeps[self.grid]
         if not (swept.d_ks and swept.complete):
             raise InputError(f"{len(swept.points)} of {len(swept.d_ks)} points measured so far.")
@@ -325,7 +362,9 @@ class SweepPane(TypingPane):
         return self._line("table")
 
     def _line(self, kind: Format | Literal["table"]) -> str:
-        """Return the command that prints this sweep in a format."""
+        """Return the command that prints this sweep in a format, or what the map shows."""
+        if self.view == "map":
+            return self.map.command(self.plot.statistic)
         d_ks = self._d_ks()
         grid = self.grid.text if d_ks == self._whole_grid() else ",".join(map(str, d_ks))
         return sweep_line(SweepQuestion(_at_any_d_k(self.parameters), grid), kind, self.glyphs.ascii)

@@ -1,0 +1,87 @@
+"""The map of the Sweep pane: its cells, its widget, and the requests for the cells that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....core.model_choice import usual_of
+from ....core.parameters import Parameters
+from ....core.statistics.catalogue import Statistic
+from ...compute.request import Request
+from ...views.reproduce import SweepQuestion, sweep_line
+from ..pane import Pane
+from .map_requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
+from .map_view import Mapped
+from .map_widget import SweepMap
+
+
+class MapPart:
+    """The map over d_k and keys of a pane, at the pane's parameters."""
+
+    def __init__(self, pane: Pane) -> None:
+        self.pane = pane
+        self.widget = SweepMap()
+        self.mapped = Mapped(_at_any_place(pane.parameters))
+
+    def follow(self, statistic: Statistic) -> None:
+        """Request what the map lacks: exact values, or measured ones where none are known."""
+        parameters = _at_any_place(self.pane.parameters)
+        if self.mapped.parameters != parameters:
+            self.mapped = Mapped(parameters)
+        if not self.mapped.predicted:
+            self.pane.ask(PredictMap(parameters))
+        elif not self.is_complete(statistic):
+            self.pane.ask(MeasureMap(parameters))
+
+    def is_complete(self, statistic: Statistic) -> bool:
+        """Return whether the map has all its values of a statistic."""
+        return self.mapped.predicted and (self.mapped.complete or not self.mapped.needs_measuring(statistic))
+
+    def add(self, request: Request, answer: object, statistic: Statistic) -> None:
+        """Add the cells of an answer; request measured ones once it is known that they are needed."""
+        match request, answer:
+            case PredictMap(parameters), ExactCells(cells) if parameters == self.mapped.parameters:
+                self.mapped.exact.update(cells)
+                if self.widget.display and self.mapped.predicted:
+                    self.follow(statistic)
+            case MeasureMap(parameters), MeasuredCells(cells, fraction) if parameters == self.mapped.parameters:
+                self.mapped.measured.update(cells)
+                self.mapped.complete = fraction == 1
+                self.pane.show_progress(None if self.mapped.complete else fraction)
+            case _:
+                pass
+
+    def wants(self, request: Request) -> bool:
+        """Return whether a request is for the cells of this map."""
+        return request in (PredictMap(self.mapped.parameters), MeasureMap(self.mapped.parameters))
+
+    def leave(self) -> None:
+        """Stop working on the map; keep its cells."""
+        for kind in (PredictMap, MeasureMap):
+            self.pane.host.engine.withdraw(kind)
+        self.pane.show_progress(None)
+
+    def command(self, statistic: Statistic) -> str:
+        """Return the command that measures every place of the map."""
+        d_k, n_keys = (",".join(map(str, each)) for each in (D_KS, N_KEYS))
+        return sweep_line(SweepQuestion(self.mapped.parameters, d_k, None, (statistic.name,), None, n_keys))
+
+    def stepped(self, across: int, up: int) -> Place:
+        """Return d_k and the number of keys so many columns to the right and rows up."""
+        p = self.pane.parameters
+        return _stepped(D_KS, p.d_k, across), _stepped(N_KEYS, p.n_keys, up)
+
+
+def _at_any_place(parameters: Parameters) -> Parameters:
+    """Return the parameters that a map depends on: all but d_k and the number of keys."""
+    usual = usual_of(parameters)
+    return replace(parameters, d_k=usual.d_k, n_keys=usual.n_keys)
+
+
+def _stepped(values: Sequence[int], value: int, change: int) -> int:
+    """Return the next of these values above or below one, or the last of them; the value itself without a change."""
+    if not change:
+        return value
+    beyond = [each for each in values if (each - value) * change > 0]
+    return min(beyond, key=lambda each: abs(each - value), default=values[-1] if change > 0 else values[0])

@@ -1,0 +1,92 @@
+"""The requests of the map of the Sweep pane: statistics over d_k and numbers of keys, exact and measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from ....core.errors import ParameterError
+from ....core.parameters import Parameters
+from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Request, Work
+
+if TYPE_CHECKING:
+    from ....core.statistics.measurement import Column
+    from ....core.theory.prediction import PredictedColumn
+
+D_KS = tuple(2**power for power in range(13))
+N_KEYS = tuple(2**power for power in range(1, 14))
+DRAWS, ROWS = 4, 32  # measured at most: a cell of a map needs no more
+_LEARNED = 512  # the widest d_k measured for mechanisms with learned weights, which grow like d_k²
+
+Place: TypeAlias = tuple[int, int]  # d_k and the number of keys
+
+
+@dataclass(frozen=True)
+class PredictMap(Request):
+    """Predict both columns at every place of the map. Answered by ExactCells, a row at a time."""
+
+    parameters: Parameters  # their d_k and keys are ignored
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.theory.predict import predict
+
+        for n in N_KEYS:
+            found: dict[Place, Sequence[PredictedColumn]] = {}
+            for d_k in D_KS:
+                try:
+                    found[d_k, n] = predict(replace(self.parameters, d_k=d_k, n_keys=n)).columns
+                except ParameterError:  # no multiplier there
+                    found[d_k, n] = ()
+                yield None
+            yield ExactCells(found)
+
+
+@dataclass(frozen=True)
+class MeasureMap(Request):
+    """Measure both columns at every place of the map. Answered by MeasuredCells, in rising order of keys."""
+
+    parameters: Parameters  # their d_k and keys are ignored
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.against import fault_of_settings
+        from ....core.lab.sweep import stream
+
+        p = replace(
+            self.parameters,
+            batch=min(self.parameters.batch, DRAWS),
+            n_queries=min(self.parameters.n_queries, ROWS),
+        )
+        widest = _LEARNED if p.mechanism in ("additive", "bilinear") else D_KS[-1]
+        last_sent, found = time.monotonic(), dict[Place, "Sequence[Column]"]()
+        for number, n in enumerate(N_KEYS):
+            asked = replace(p, n_keys=n)
+            d_ks = [d_k for d_k in D_KS if d_k <= widest and not fault_of_settings(replace(asked, d_k=d_k))]
+            for step in stream(asked, d_ks) if d_ks else ():
+                for point in step.found:
+                    columns = [replace(column, histograms={}) for column in point.measurement.columns]
+                    found[point.parameters.d_k, n] = columns
+                now, fraction = time.monotonic(), (number + step.fraction) / len(N_KEYS)
+                if now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
+                    last_sent = now
+                    yield MeasuredCells(found, fraction)
+                    found = {}
+                else:
+                    yield None
+        yield MeasuredCells(found, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCells:
+    """The exact values of both columns at some places; none where a rule has no multiplier."""
+
+    cells: Mapping[Place, Sequence[PredictedColumn]]
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCells:
+    """The columns measured at some places, and the part of the work that is done, 0 to 1."""
+
+    cells: Mapping[Place, Sequence[Column]]
+    fraction: float

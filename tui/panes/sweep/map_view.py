@@ -1,0 +1,280 @@
+"""A map of one statistic over d_k and the number of keys, with the line on which softmax freezes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeAlias
+
+from ....core.parameters import FIELD, Parameters
+from ....core.statistics.catalogue import Statistic
+from ....core.statistics.column_names import setting_names
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Span, fitted
+from ...views.numbers import short
+from ...views.table import COLUMN_ROLES
+from .map_requests import D_KS, DRAWS, N_KEYS, ROWS, Place
+
+if TYPE_CHECKING:
+    from ....core.statistics.measurement import Column
+    from ....core.theory.prediction import PredictedColumn
+
+_MARGIN = 6  # cells of ` 8192 `
+_HEAD, _FOOT = 1, 1  # lines over and under the cells of a panel: its title, and the labels of d_k
+_BESIDE = 72  # cells from which both columns are shown
+_GAP = 2  # cells between them
+_MISSING = "?"  # a cell without a value
+_NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
+
+Edge: TypeAlias = tuple[float, bool]  # a d_k, and whether softmax is frozen above it, and not below
+
+
+@dataclass(eq=False)
+class Mapped:
+    """The results so far over d_k and numbers of keys."""
+
+    parameters: Parameters  # their d_k and keys are ignored
+    exact: dict[Place, Sequence[PredictedColumn]] = field(default_factory=dict[Place, "Sequence[PredictedColumn]"])
+    measured: dict[Place, Sequence[Column]] = field(default_factory=dict[Place, "Sequence[Column]"])
+    complete: bool = False  # whether every place has been measured
+
+    @property
+    def predicted(self) -> bool:
+        """Whether every place has its exact values."""
+        return len(self.exact) == len(D_KS) * len(N_KEYS)
+
+    def value(self, place: Place, index: int, statistic: Statistic) -> float | None:
+        """Return a column's exact value at a place, or else the measured one."""
+        exact = self.exact.get(place)
+        found = exact[index].values[statistic.name] if exact else None
+        if found is None and place in self.measured:
+            found = self.measured[place][index].measured[statistic.name].value
+        return found
+
+    def has_theory(self, index: int, statistic: Statistic) -> bool:
+        """Return whether a column's exact values of the statistic are known."""
+        known = [columns[index].values[statistic.name] is not None for columns in self.exact.values() if columns]
+        return bool(known) and 2 * sum(known) > len(known)  # a row of two keys may have none
+
+    def needs_measuring(self, statistic: Statistic) -> bool:
+        """Return whether some column of the statistic has no exact values."""
+        return not all(self.has_theory(index, statistic) for index in range(len(COLUMN_ROLES)))
+
+    def edges(self, n: int, index: int) -> tuple[Edge, ...]:
+        """Return the d_k at which softmax over n keys freezes or thaws, σ being √(2 ln n) there.
+
+        They are exact where the standard deviation is known at every d_k; else they lie between measured places.
+        """
+        freezing = next((self.exact[d_k, n][index].freezing for d_k in D_KS if self.exact.get((d_k, n))), None)
+        if freezing is not None:
+            return tuple(_edges(freezing.frozen_at))
+        ratios = [(d_k, self._ratio((d_k, n), index)) for d_k in D_KS]
+        known = [(d_k, ratio >= 1) for d_k, ratio in ratios if ratio is not None]
+        runs = [[d_k for d_k, _ in run] for frozen, run in groupby(known, key=lambda each: each[1]) if frozen]
+        between = [(run[0], run[-1]) for run in runs]
+        return tuple(_edges_between(between, [d_k for d_k, _ in known]))
+
+    def _ratio(self, place: Place, index: int) -> float | None:
+        columns = self.measured.get(place)
+        return columns[index].measured["freezing_ratio"].value if columns else None
+
+
+def _edges(intervals: Sequence[tuple[int, int]]) -> Iterator[Edge]:
+    """Yield the edges of intervals of d_k; the ends of the range of d_k are none, but frozen from the start is."""
+    for first, last in intervals:
+        yield (first - 0.5 if first > _NARROWEST else 0.0), True
+        if last < _WIDEST:
+            yield last + 0.5, False
+
+
+def _edges_between(intervals: Sequence[tuple[int, int]], d_ks: Sequence[int]) -> Iterator[Edge]:
+    """Yield edges in the middle, on a logarithmic axis, between the last place of an interval and its neighbour."""
+    for first, last in intervals:
+        at, end = d_ks.index(first), d_ks.index(last)
+        yield (math.sqrt(first * d_ks[at - 1]) if at else 0.0), True
+        if end + 1 < len(d_ks):
+            yield math.sqrt(last * d_ks[end + 1]), False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The cells of the panels of a map: each place is `cell` × `tall` characters."""
+
+    panels: tuple[int, ...]  # the columns shown
+    width: int  # of a panel
+    cell: int
+    tall: int
+    rows: tuple[int, ...]  # numbers of keys, the largest first
+
+    def place_at(self, x: int, y: int) -> Place | None:
+        """Return the place at a cell of the map, counted from the title of the panels; None beside the panels."""
+        across = x % (self.width + _GAP) - _MARGIN
+        row = (y - _HEAD) // self.tall
+        inside = 0 <= across < self.cell * len(D_KS) and y >= _HEAD and row < len(self.rows)
+        return (D_KS[across // self.cell], self.rows[row]) if inside else None
+
+
+def layout(width: int, height: int) -> Layout:
+    """Return the layout of a map of this size; a low one shows fewer numbers of keys."""
+    panels = (0, 1) if width >= _BESIDE else (1,)
+    each = (width - _GAP * (len(panels) - 1)) // len(panels)
+    room = max(height - _HEAD - _FOOT, 1)
+    stride = -(-len(N_KEYS) // room)
+    rows = N_KEYS[::-1][::stride]
+    return Layout(panels, each, max((each - _MARGIN) // len(D_KS), 1), max(room // len(rows), 1), rows)
+
+
+def map_lines(
+    mapped: Mapped, statistic: Statistic, logarithmic: bool, cursor: Place, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return the panels side by side, and below them the legend."""
+    at = layout(width, height - 2)
+    levels = _Levels.of(mapped, statistic, logarithmic, glyphs)
+    panels = [_panel(mapped, statistic, index, levels, cursor, at, glyphs) for index in at.panels]
+    lines: list[Line] = []
+    for parts in zip(*panels, strict=True):
+        line: list[Span] = [*fitted(parts[0], at.width)]
+        for part in parts[1:]:
+            line.append((" " * _GAP, "text"))
+            line += fitted(part, at.width)
+        lines.append(fitted(tuple(line), width))
+    lines += [fitted(line, width) for line in _legend(mapped, statistic, levels, glyphs)]
+    return lines[:height]
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The steps of shade between the smallest and the largest value."""
+
+    low: float
+    high: float
+    logarithmic: bool
+    shades: str
+
+    @classmethod
+    def of(cls, mapped: Mapped, statistic: Statistic, logarithmic: bool, glyphs: Glyphs) -> _Levels | None:
+        """Return the levels of all values of both columns; None without values."""
+        places = [(d_k, n) for d_k in D_KS for n in N_KEYS]
+        found = [mapped.value(place, index, statistic) for place in places for index in range(len(COLUMN_ROLES))]
+        known = [value for value in found if value is not None and math.isfinite(value)]
+        known = [value for value in known if value > 0] if logarithmic else known
+        return cls(min(known), max(known), logarithmic, glyphs.shades) if known else None
+
+    def shade(self, value: float) -> str:
+        """Return the shade of a value."""
+        if self.logarithmic and value <= 0:
+            return self.shades[0]
+        scaled = math.log if self.logarithmic else float
+        span = scaled(self.high) - scaled(self.low)
+        share = (scaled(value) - scaled(self.low)) / span if span else 0.0
+        return self.shades[min(max(int(share * len(self.shades)), 0), len(self.shades) - 1)]
+
+    @property
+    def starts(self) -> list[float]:
+        """The smallest value of each shade."""
+        steps = [number / len(self.shades) for number in range(len(self.shades))]
+        if self.logarithmic:
+            return [self.low * (self.high / self.low) ** step for step in steps]
+        return [self.low + step * (self.high - self.low) for step in steps]
+
+
+def _panel(
+    mapped: Mapped,
+    statistic: Statistic,
+    index: int,
+    levels: _Levels | None,
+    cursor: Place,
+    at: Layout,
+    glyphs: Glyphs,
+) -> list[Line]:
+    role = COLUMN_ROLES[index]
+    name = glyphs.say(setting_names(mapped.parameters)[index])
+    title: Line = ((f" {glyphs.marks[index]} {name}", role), (f"  {_source(mapped, statistic, index)}", "dim"))
+    lines: list[Line] = [title]
+    here = _nearest(cursor[0], D_KS), _nearest(cursor[1], at.rows)
+    for n in at.rows:
+        shades = [_shade(mapped.value((d_k, n), index, statistic), levels) * at.cell for d_k in D_KS]
+        cells: list[Span] = [(sign, role) for shade in shades for sign in shade]
+        for column, sign in _line(mapped.edges(n, index), at.cell, glyphs):
+            cells[column] = (sign, "heading")
+        for line in range(at.tall):
+            row = [*cells]
+            if n == here[1] and line == at.tall // 2:
+                column = D_KS.index(here[0]) * at.cell + at.cell // 2
+                row[column] = ("+", "cursor")
+            label = f"{n:>{_MARGIN - 1}} " if line == at.tall // 2 else " " * _MARGIN
+            lines.append(((label, "accent" if n == here[1] and line == at.tall // 2 else "dim"), *_merged(row)))
+    return [*lines, _d_k_labels(at, here[0])]
+
+
+def _source(mapped: Mapped, statistic: Statistic, index: int) -> str:
+    """Return whether a panel is exact or measured, and how much of it is there."""
+    if not mapped.predicted:
+        return "computing"
+    if mapped.has_theory(index, statistic):
+        return "exact"
+    p = mapped.parameters
+    done = "" if mapped.complete else f", {len(mapped.measured)} of {len(D_KS) * len(N_KEYS)} cells so far"
+    return f"measured: {min(p.batch, DRAWS)} draws of {min(p.n_queries, ROWS)} rows{done}"
+
+
+def _shade(value: float | None, levels: _Levels | None) -> str:
+    return _MISSING if value is None or levels is None else levels.shade(value)
+
+
+def _line(edges: Sequence[Edge], cell: int, glyphs: Glyphs) -> Iterator[tuple[int, str]]:
+    """Yield the columns of the freezing line and of the F beside it, on the frozen side, that are inside the map."""
+    end = cell * len(D_KS)
+    for d_k, freezes in edges:
+        if d_k == 0:  # frozen from the start
+            yield 0, "F"
+            continue
+        column = math.floor((math.log2(d_k) + 0.5) * cell)
+        if 0 <= column < end:
+            yield column, glyphs.uprights[1]
+            beside = column + (1 if freezes else -1)
+            if 0 <= beside < end:
+                yield beside, "F"
+
+
+def _d_k_labels(at: Layout, here: int) -> Line:
+    """Return the labels of d_k under the cells, the cursor's and as many others as fit."""
+    text = [" "] * (_MARGIN + at.cell * len(D_KS) + 4)
+    taken = 0
+    for number, d_k in enumerate(D_KS):
+        label = str(d_k)
+        start = max(_MARGIN + number * at.cell + (at.cell - len(label)) // 2, 0)
+        if start > taken or d_k == D_KS[0]:
+            text[start : start + len(label)] = label
+            taken = start + len(label)
+    return (("".join(text).rstrip(), "dim"), (f"  d_k {here}", "accent"))
+
+
+def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs: Glyphs) -> list[Line]:
+    """Return what the shades and the line mean."""
+    factor, unit = (100, " %") if statistic.unit == "share" else (1, "")
+    shades: list[Span] = []
+    shades.append((" shades start at" if levels else " ", "dim"))
+    for shade, start in zip(levels.shades, levels.starts, strict=True) if levels else ():
+        shades.append((f" [{shade * 2}]", "text"))
+        shades.append((f" {short(factor * start, glyphs)}{unit}", "dim"))
+    known = any(mapped.edges(n, index) for n in N_KEYS for index in range(len(COLUMN_ROLES)))
+    words = f" {glyphs.uprights[1]}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F"
+    none = " Softmax stays below freezing everywhere on this map"
+    return [tuple(shades), ((glyphs.say(words if known else none), "dim"),)]
+
+
+def _nearest(value: int, among: Sequence[int]) -> int:
+    """Return the number nearest to a value on a logarithmic axis."""
+    return min(among, key=lambda each: abs(math.log(each / value)))
+
+
+def _merged(cells: Sequence[Span]) -> Iterator[Span]:
+    """Yield spans, with neighbours of the same role merged."""
+    start = 0
+    for end in range(1, len(cells) + 1):
+        if end == len(cells) or cells[end][1] != cells[start][1]:
+            yield "".join(sign for sign, _ in cells[start:end]), cells[start][1]
+            start = end
