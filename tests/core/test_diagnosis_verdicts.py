@@ -245,3 +245,15 @@ def test_multi_head_latent_attention_has_the_width_of_a_head() -> None:
         assert found.cause == cause
         if cause:
             assert {"scale-fixed", "scale-padded"} <= {*found.also}
+
+
+@pytest.mark.parametrize("error", [-4e-5, 4e-5])
+def test_an_approximate_exponential_of_a_kernel_is_no_fault(error: float) -> None:
+    """PyTorch's flash attention on CPUs leaves log-sum-exps of nearly one-hot rows off by 4e-5."""
+    for head in (random_head(64, 96, True), real_head(3, 1)):
+        subject = subject_of(case_of(head, "float16"), "float16", "lse")
+        [evidence] = subject.evidence
+        verdict = diagnose(replace(subject, evidence=(replace(evidence, values=evidence.values + error),)))
+        assert verdict.verdict == "healthy"
+        assert verdict.misfit is not None
+        assert verdict.misfit < 1.5
