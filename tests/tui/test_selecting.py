@@ -41,9 +41,9 @@ async def drag(stage: Stage, start: tuple[int, int], end: tuple[int, int]) -> No
 
 
 def selected_cells(stage: Stage) -> str:
-    """Return the text that is painted as selected: all that is in reverse, but theory over bars."""
+    """Return the text that is painted as selected: all that is in reverse, but marks and curves over bars."""
     found = (segment for segment in stage.segments(stage.app.screen) if segment.style and segment.style.reverse)
-    return "".join(segment.text for segment in found).replace("•", "")
+    return re.sub("[•┊\u2800-\u28ff]", "", "".join(segment.text for segment in found))
 
 
 def place_of(stage: Stage, words: str) -> Offset:

@@ -296,13 +296,13 @@ async def test_claims_scroll_to_their_end(stage: Stage, size: tuple[int, int]) -
     assert len(pane.claims.outcomes) == len(CLAIMS)
     for number, claim in enumerate(CLAIMS[:2]):
         await stage.still()
-        assert any(claim.id in line and line.startswith("▌") for line in stage.part(pane.claims))
+        assert any((claim.title or claim.id) in line and line.startswith("▌") for line in stage.part(pane.claims))
         seen: list[str] = []
         for _ in range(9):
             await stage.press("pagedown")
             await stage.still()
             seen += [line.strip() for line in stage.part(pane.text)]
-        lines = claim_lines(claim, pane.claims.outcomes[claim.id], pane.text.size.width - 1, UNICODE)
+        lines = claim_lines(claim, pane.claims.outcomes[claim.id], pane.text.size.width - 1, UNICODE, tabular=True)
         last = "".join(text for text, _ in lines[-1]).strip()
         assert last in seen, number
         if size[0] < NARROW:
