@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.actions import ActionParseResult
@@ -40,6 +40,9 @@ from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
 from .widgets.notice import Notice
+
+if TYPE_CHECKING:
+    from .views.choices import Choice
 
 LEAST = (40, 12)  # columns and lines
 NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS
@@ -326,6 +329,19 @@ class AttnApp(PacedApp[int]):
         self.bell()
         if self._driver is not None:
             self._driver.write(f"\x1b]9;{''.join(filter(str.isprintable, text))}\x07")
+
+    def choose(self, title: str, choices: Sequence[Choice], current: str, take: Callable[[str], object]) -> None:
+        """Show a list; `take` is called with the value of the chosen row, and not at all if none is chosen."""
+        from .views.choice_list import ChoiceList
+        from .widgets.picker import ChoiceScreen
+
+        def chosen(value: str | None) -> None:
+            if value is not None:
+                self.note("the mouse")
+                take(value)
+                self.note(f"choose {title}")
+
+        self.push_screen(ChoiceScreen(ChoiceList.at(title, choices, current)), chosen)
 
     async def on_event(self, event: events.Event) -> None:
         """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""

@@ -32,8 +32,7 @@ LAYERS = (
     ("tui.panes",),
     tuple(f"tui.panes.{path.parent.name}" for path in sorted((ROOT / "tui/panes").glob("*/pane.py"))),
     ("tui.keymap", "tui.copying", "tui.undo"),
-    ("tui.help",),
-    ("tui.palette",),
+    ("tui.help", "tui.palette"),
     ("tui.app",),
     ("tui.cli",),
 )

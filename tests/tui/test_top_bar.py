@@ -1,6 +1,6 @@
 """The names of the panes in the top bar stay in place, whatever the status is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,6 +12,7 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.views.bars import top_line
+from attn_tui.tui.views.choices import Choice
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line
 from stage import LocalEngine
@@ -38,6 +39,7 @@ class Host:
     def show_status(self) -> None: ...
     def say(self, text: str) -> None: ...
     def alert(self, text: str) -> None: ...
+    def choose(self, title: str, choices: Sequence[Choice], current: str, take: Callable[[str], object]) -> None: ...
 
 
 def bar(pane: Pane, statuses: Sequence[Line], width: int) -> tuple[str, str]:

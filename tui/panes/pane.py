@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -22,6 +22,7 @@ from ..widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
+    from ..views.choices import Choice
 
 
 class Host(Protocol):
@@ -54,6 +55,10 @@ class Host(Protocol):
 
     def alert(self, text: str) -> None:
         """Show such a message, ring the bell, and have the terminal notify the user."""
+        ...
+
+    def choose(self, title: str, choices: Sequence[Choice], current: str, take: Callable[[str], object]) -> None:
+        """Show a list; `take` is called with the value of the chosen row, and not at all if none is chosen."""
         ...
 
 

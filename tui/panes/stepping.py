@@ -57,6 +57,14 @@ def by(change: int) -> Callable[[int], int]:
     return lambda d_k: int(min(max(d_k + change, FIELD["d_k"].low), FIELD["d_k"].high))
 
 
+def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:
+    """Show the list of a parameter's values; `take` is called with the chosen one."""
+    from ..views.choices import choices_of
+
+    field = FIELD[name]
+    host.choose(field.label, choices_of(field), str(getattr(host.parameters, name)), take)
+
+
 class SteppingPane(Pane):
     """A pane whose keys step d_k and other parameters."""
 
@@ -75,6 +83,10 @@ class SteppingPane(Pane):
     def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
         """Step a parameter as its field declares."""
         self.set_value(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
+
+    def action_choose(self, name: str) -> None:
+        """Choose the value of a parameter from a list."""
+        choose_value(self.host, name, lambda value: self.set_value(name, value))
 
     def action_reset(self) -> None:
         """Reset all parameters."""

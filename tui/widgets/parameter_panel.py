@@ -29,7 +29,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         Binding("left", "fine(-1)", "-1", show=False),
         Binding("tab", "move(1)", "next field", show=False),
         Binding("shift+tab", "move(-1)", "previous field", show=False),
-        Binding("enter", "accept", "accept", show=False),
+        Binding("enter", "enter", "accept the typed value, or choose from a list", show=False),
         Binding("escape", "cancel", "cancel", show=False),
         Binding("backspace", "erase", "erase", show=False),
         Binding("ctrl+u", "clear", "erase all", show=False),
@@ -45,15 +45,16 @@ class ParameterPanel(LinesWidget, can_focus=True):
         change: Callable[[Parameters], object],
         reject: Callable[[str], object],
         say: Callable[[str], object],
+        choose: Callable[[str], object],
     ) -> None:
         """Show `parameters`; `change` is called with edited ones.
 
-        `reject` is called with the error message for the text being typed, "" if resolved, and `say` with the reason
-        why a step is not possible.
+        `reject` is called with the error message for the text being typed, "" if resolved, `say` with the reason why
+        a step is not possible, and `choose` with the name of a field whose value is to be chosen from a list.
         """
         super().__init__()
         self.parameters = parameters
-        self._change, self._reject, self._say = change, reject, say
+        self._change, self._reject, self._say, self._choose = change, reject, say, choose
         self._before = parameters  # restored if typing is cancelled
 
     def show(self, parameters: Parameters) -> None:
@@ -97,6 +98,13 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Stop typing if the text is accepted; otherwise it stays until it is corrected or cancelled."""
         if self.editing is not None and self.editing.objection is None:
             self.finish()
+
+    def action_enter(self) -> None:
+        """Accept what is typed; if nothing is, show the list of the field with the cursor, if it has one."""
+        if self.editing is not None:
+            self.action_accept()
+        elif self.field.kind == "choice":
+            self._choose(self.cursor)
 
     def action_cancel(self) -> None:
         """Restore the value before typing; if nothing is typed, leave the panel."""
@@ -151,6 +159,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
             direction = self._arrow_at(*place) if again else None
             if direction is not None:
                 self.action_fine(direction)
+            elif again:
+                self.action_enter()
 
     def _arrow_at(self, x: int, y: int) -> Literal[-1, 1] | None:
         """Return the direction of the arrow beside the value at a cell, if there is one."""

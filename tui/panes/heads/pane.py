@@ -31,8 +31,8 @@ class HeadsPane(TwoParts):
     NAME = "Heads"
     LEFT = (20, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("Enter", "open in the Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),
+        ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("/", "list"), ("Enter", "open in the Lab"),
+        ("?", "help"), ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j,tab", "move(1)", "next field", show=False, id="heads.next"),
@@ -47,6 +47,7 @@ class HeadsPane(TwoParts):
         Binding("R", "reset", "reset the shape", show=False, id="heads.reset"),
         Binding("p", "preset(1)", "next model", show=False, id="heads.next_model"),
         Binding("P", "preset(-1)", "previous model", show=False, id="heads.previous_model"),
+        Binding("slash", "find", "choose the model from a list", show=False, id="heads.find"),
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="heads.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="heads.read_back"),
         Binding("v", "view", "switch between shape and cost (narrow screens)", show=False, id="heads.view"),
@@ -152,8 +153,21 @@ class HeadsPane(TwoParts):
         self._show()
 
     def action_preset(self, direction: Literal[-1, 1]) -> None:
-        self.preset = _STARTS[(_STARTS.index(self.preset) + direction) % len(_STARTS)]
-        self.shape.take(self.preset.layer if self.preset else Layer())
+        self._start_from(_STARTS[(_STARTS.index(self.preset) + direction) % len(_STARTS)])
+
+    def action_find(self) -> None:
+        """Choose the model from a list."""
+        from ...views.choices import model_choices
+
+        self.host.choose("model", model_choices(), self.preset.name if self.preset else "", self.show_model)
+
+    def show_model(self, name: str) -> None:
+        """Show the layer of the model with this name."""
+        self._start_from(PRESETS[name])
+
+    def _start_from(self, preset: Preset | None) -> None:
+        self.preset = preset
+        self.shape.take(preset.layer if preset else Layer())
         self._show()
 
     def action_read(self, lines: int) -> None:

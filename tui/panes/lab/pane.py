@@ -34,8 +34,9 @@ class LabPane(TwoParts, SteppingPane):
     NAME = "Lab"
     LEFT = (22, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type d_k"), ("s", "scale"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type d_k"), ("s", "scale"), ("/", "list"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
+        ("d", "mechanism"),
         ("f", "format"), ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,6 +45,7 @@ class LabPane(TwoParts, SteppingPane):
         Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="lab.double"),
         Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="lab.halve"),
         *stepping_keys("lab", also=PAGES),
+        Binding("slash", "choose('scale')", "choose the scale rule from a list", show=False, id="lab.find"),
         Binding("v", "view", "switch between table and histograms", show=False, id="lab.view"),
         Binding("i", "theory", "show exact values instead of ± (narrow screens)", show=False, id="lab.theory"),
         *typing("0123456789", "type d_k"),
@@ -55,7 +57,9 @@ class LabPane(TwoParts, SteppingPane):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.panel = self.left = ParameterPanel(host.parameters, host.change, self._typed, host.say)
+        self.panel = self.left = ParameterPanel(
+            host.parameters, host.change, self._typed, host.say, self.action_choose
+        )
         self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
         self.answer: Answer | None = None  # the one on screen
         self.last_step = by(1)  # the step of d_k that the last key made

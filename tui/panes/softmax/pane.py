@@ -22,7 +22,7 @@ from ...views.lines import Line
 from ...views.reproduce import in_shell, parameter_options
 from ...widgets.typing import typing
 from ..pane import Host, Pane
-from ..stepping import stepping_keys
+from ..stepping import choose_value, stepping_keys
 from .requests import WorkedSides, WorkOut
 from .view import Editing, Worked
 from .widget import SoftmaxText
@@ -51,7 +51,7 @@ class SoftmaxPane(Pane):
     NAME = "Softmax"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "score"), ("↑↓", "±1"), ("0-9", "type"), ("t", "temperature"), ("( )", "shift"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("w", "d_k"),
+        ("q", "quit"), (">", "next pane"), ("[ ]", "fewer, more scores"), ("s", "scale"), ("/", "list"), ("w", "d_k"),
         ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -77,6 +77,7 @@ class SoftmaxPane(Pane):
             for key, step, words, name in _SHIFTS
         ),
         *stepping_keys("softmax", _STEPPED),
+        Binding("slash", "choose('scale')", "choose the scale rule from a list", show=False, id="softmax.find"),
         Binding("R", "reset", "reset scores, temperature and shift", show=False, id="softmax.reset"),
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="softmax.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="softmax.read_back"),
@@ -269,6 +270,15 @@ class SoftmaxPane(Pane):
         """Step a parameter that the panes share."""
         self._touched = FIELD[name]
         self._set_parameter(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
+
+    def action_choose(self, name: str) -> None:
+        """Choose the value of a parameter from a list."""
+
+        def take(value: str) -> None:
+            self._touched = FIELD[name]
+            self._set_parameter(name, value)
+
+        choose_value(self.host, name, take)
 
     def action_width(self, direction: int) -> None:
         self._touched = FIELD["d_k"]

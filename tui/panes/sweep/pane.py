@@ -15,7 +15,7 @@ from ....core.model_choice import usual_of
 from ....core.model_widths import landmarks
 from ....core.parameters import Parameters
 from ....core.scales import multiplier
-from ....core.statistics.catalogue import ALWAYS, Statistic
+from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
@@ -53,8 +53,9 @@ class SweepPane(TypingPane):
 
     NAME = "Sweep"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("m", "statistic"), ("g", "range"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("0-9", "type d_k"), ("s", "scale"), ("a", "A"), ("[ ]", "keys"),
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("m", "statistic"), ("/", "list"), ("g", "range"), ("Enter", "Lab"),
+        ("?", "help"), ("q", "quit"), (">", "next pane"), ("0-9", "type d_k"), ("s", "scale"), ("a", "A"),
+        ("[ ]", "keys"),
         ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,6 +65,7 @@ class SweepPane(TypingPane):
         Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="sweep.halve"),
         Binding("m", "statistic(1)", "next statistic", show=False, id="sweep.next_statistic"),
         Binding("M", "statistic(-1)", "previous statistic", show=False, id="sweep.previous_statistic"),
+        Binding("slash", "find", "choose the statistic from a list", show=False, id="sweep.find"),
         Binding("g", "grid(1)", "next range of d_k", show=False, id="sweep.next_grid"),
         Binding("G", "grid(-1)", "previous range of d_k", show=False, id="sweep.previous_grid"),
         Binding("z", "axis", "switch between logarithmic and linear axis", show=False, id="sweep.axis"),
@@ -213,6 +215,10 @@ class SweepPane(TypingPane):
     def on_resize(self) -> None:
         self._arrange()
 
+    def on_sweep_plot_title_clicked(self, event: SweepPlot.TitleClicked) -> None:
+        event.stop()
+        self.action_find()
+
     def on_chosen(self, event: Chosen) -> None:
         event.stop()
         self.set_value("d_k", event.d_k)
@@ -302,6 +308,17 @@ class SweepPane(TypingPane):
         self.plot.statistic = ALWAYS[at % len(ALWAYS)]
         if self.view == "map":
             self.follow()  # it may have no exact values
+        self._show()
+
+    def action_find(self) -> None:
+        """Choose the statistic from a list."""
+        from ...views.choices import statistic_choices
+
+        self.host.choose("statistic", statistic_choices(ALWAYS), self.plot.statistic.name, self.show_statistic)
+
+    def show_statistic(self, name: str) -> None:
+        """Show the statistic with this name."""
+        self.plot.statistic = STATISTIC[name]
         self._show()
 
     def action_grid(self, direction: int) -> None:

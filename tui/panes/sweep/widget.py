@@ -35,6 +35,9 @@ class SweepPlot(LinesWidget):
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
+    class TitleClicked(Message):
+        """The name of the statistic was clicked."""
+
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
     cursor = 64  # a d_k
@@ -79,7 +82,9 @@ class SweepPlot(LinesWidget):
 
     def on_click(self, event: events.Click) -> None:
         place = self.place_of(event)
-        if self._drawing is not None and place.y >= _ABOVE:
+        if place.y == 0:
+            self.post_message(self.TitleClicked())
+        elif self._drawing is not None and place.y >= _ABOVE:
             self.post_message(Chosen(round(self._drawing.at.x_of(place.x))))
 
 

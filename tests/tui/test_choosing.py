@@ -1,0 +1,163 @@
+"""Choosing from a list: its keys, its mouse, and what is set, which is nothing before a row is chosen."""
+
+from dataclasses import replace
+
+import pytest
+from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.parameters import FIELD, FIELDS
+from attn_tui.core.scales import SCALE_RULES
+from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.softmax.pane import SoftmaxPane
+from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.views.panel import applicable
+from attn_tui.tui.widgets.picker import ChoiceScreen
+from stage import SMALL, Stage, played
+from textual import events
+
+pytestmark = pytest.mark.slow
+
+RULES = [*SCALE_RULES]
+
+
+async def opened(stage: Stage, *keys: str) -> ChoiceScreen:
+    """Press keys that open a list."""
+    await stage.press(*keys)
+    await stage.still()
+    screen = stage.app.screen
+    assert isinstance(screen, ChoiceScreen)
+    return screen
+
+
+async def to_field(stage: Stage, name: str) -> None:
+    """Move the cursor of the Lab's panel to a field."""
+    names = [field.name for field in applicable(stage.asked)]
+    await stage.press(*["tab"] * (names.index(name) + 1))
+    assert stage.panel.cursor == name
+
+
+def is_open(stage: Stage) -> bool:
+    return isinstance(stage.app.screen, ChoiceScreen)
+
+
+@pytest.mark.parametrize("name", [field.name for field in FIELDS if field.kind == "choice" and field.applies(SMALL)])
+@played(settled=True)
+async def test_enter_on_a_choice_of_the_lab_opens_its_list_and_enter_there_chooses(stage: Stage, name: str) -> None:
+    await to_field(stage, name)
+    before = stage.asked
+    screen = await opened(stage, "enter")
+    chosen = screen.text.found.chosen
+    assert chosen is not None
+    assert chosen.value == getattr(before, name), "the cursor is on the current value"
+    await stage.press("end")
+    assert stage.asked == before, "nothing is set before a row is chosen"
+    assert not stage.app.panes["Lab"].is_stale
+    await stage.press("enter")
+    assert not is_open(stage)
+    assert getattr(stage.asked, name) == FIELD[name].choices[-1]
+    assert stage.panel.cursor == name
+    assert stage.panel.has_focus
+    await stage.press("escape", "u")
+    assert stage.asked == before, "one undo restores what stood before"
+
+
+@played(settled=True)
+async def test_enter_on_a_number_opens_no_list(stage: Stage) -> None:
+    await to_field(stage, "n_keys")
+    await stage.press("enter", "3", "2", "enter")
+    assert not is_open(stage)
+    assert stage.asked == replace(SMALL, n_keys=32)
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
+@played(settled=True)
+async def test_typing_filters_and_escape_cancels(stage: Stage, size: tuple[int, int]) -> None:
+    screen = await opened(stage, "/", *"cosine 100")
+    assert [row.value for row in screen.text.found.rows] == ["cosine_100"]
+    assert any("cosine_100" in line for line in stage.part(screen.text))
+    await stage.press("escape")
+    assert not is_open(stage)
+    assert stage.asked == SMALL
+    screen = await opened(stage, "/", *"xyzzyq", "enter")
+    assert is_open(stage), "there is nothing to choose"
+    await stage.press("ctrl+u", *"mu", "backspace", "u", "p", "enter")
+    assert stage.asked == replace(SMALL, scale="mup")
+
+
+@played(settled=True, size=(80, 24))
+async def test_keys_that_move_in_the_list(stage: Stage) -> None:
+    screen = await opened(stage, "/")
+
+    async def at(*keys: str) -> int:
+        await stage.press(*keys)
+        chosen = screen.text.found.chosen
+        assert chosen is not None
+        assert chosen.value in stage.words(screen.text)
+        return RULES.index(chosen.value)
+
+    assert await at("home") == 0
+    assert await at("up") == 0
+    assert await at("down", "down") == 2
+    page = await at("pagedown") - 2
+    assert page > 3
+    assert await at("pageup") == 2
+    assert await at("end") == len(RULES) - 1
+    assert await at("pagedown") == len(RULES) - 1
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24)], ids=str)
+@played(settled=True)
+async def test_the_wheel_moves_and_a_click_chooses(stage: Stage, size: tuple[int, int]) -> None:
+    screen = await opened(stage, "/", "home")
+    x, y = screen.text.region.x + 4, screen.text.region.y + 5
+    for kind in (events.MouseScrollDown, events.MouseScrollDown, events.MouseScrollUp):
+        stage.app.post_message(kind(None, x, y, 0, 0, 0, False, False, False, screen_x=x, screen_y=y))
+    await stage.still()
+    assert screen.text.found.cursor == 1
+    y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "1/ln d_k" in line)
+    await stage.pilot.click(offset=(screen.text.region.x + line.index("1/"), screen.text.region.y + y))
+    await stage.answered()
+    assert not is_open(stage)
+    assert stage.asked == replace(SMALL, scale="log_d_k")
+    screen = await opened(stage, "/")
+    y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "Esc cancel" in line)
+    await stage.pilot.click(offset=(screen.text.region.x + line.index("cancel"), screen.text.region.y + y))
+    await stage.answered()
+    assert not is_open(stage)
+
+
+@played(settled=True)
+async def test_a_second_click_on_a_choice_opens_its_list(stage: Stage) -> None:
+    region = stage.panel.region
+    y = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith("mechanism"))
+    for _ in range(2):
+        assert not is_open(stage)
+        await stage.pilot.click(offset=(region.x + 3, region.y + y))
+        await stage.answered()
+    assert is_open(stage)
+
+
+@played()
+async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage) -> None:
+    sweep = await stage.opened(SweepPane)
+    await opened(stage, "/", *"one-hot")
+    assert sweep.plot.statistic.name == "entropy"
+    await stage.press("enter")
+    assert sweep.plot.statistic.name == "one_hot_rows"
+    await stage.press("u")
+    assert sweep.plot.statistic.name == "entropy"
+    heads = await stage.opened(HeadsPane)
+    await stage.press("/", *"llama 2 70b", "enter")
+    assert heads.preset is PRESETS["llama-2-70b"]
+    assert heads.shape.as_layer() == PRESETS["llama-2-70b"].layer
+    await stage.opened(SoftmaxPane)
+    await stage.press("/", *"mup", "enter")
+    assert stage.asked.scale == "mup"
+
+
+@played(size=(80, 24))
+async def test_a_click_on_the_title_of_the_sweep_opens_the_list_of_statistics(stage: Stage) -> None:
+    sweep = await stage.opened(SweepPane)
+    await stage.still()
+    await stage.pilot.click(offset=(sweep.plot.region.x + 3, sweep.plot.region.y))
+    await stage.answered()
+    assert is_open(stage)

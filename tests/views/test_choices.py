@@ -1,0 +1,146 @@
+"""What can be chosen from a list: every choice is described, and found by its names."""
+
+import re
+
+import pytest
+from attn_tui.core.parameters import FIELDS, Field
+from attn_tui.core.scales import RULE_FAMILIES, SCALE_RULES
+from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.tui.views.choice_list import ChoiceList, clicked, list_lines
+from attn_tui.tui.views.choices import Choice, choices_of, matching, model_choices, statistic_choices
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.lines import line_width
+from line_texts import texts_of
+
+LISTS = {
+    **{field.label: choices_of(field) for field in FIELDS if field.kind == "choice"},
+    "statistic": statistic_choices(STATISTICS),
+    "model": model_choices(),
+}
+SIZES = [(36, 10), (68, 19), (96, 38), (96, 46)]
+SCALE = LISTS["scale"]
+
+
+@pytest.mark.parametrize("field", [field for field in FIELDS if field.kind == "choice"], ids=lambda field: field.name)
+def test_every_choice_of_a_parameter_has_a_formula_help_and_a_source(field: Field) -> None:
+    rows = choices_of(field)
+    assert [row.value for row in rows] == [*field.choices]
+    for row in rows:
+        assert row.formula, row
+        assert row.help.endswith("."), row
+        assert row.source, row
+
+
+def test_every_scale_rule_belongs_to_one_family() -> None:
+    assert [rule.name for rules in RULE_FAMILIES.values() for rule in rules] == [*SCALE_RULES]
+    families = [row.family for row in SCALE]
+    assert [*dict.fromkeys(families)] == [*RULE_FAMILIES]
+    assert all(families.index(family) + families.count(family) - 1 == _last(families, family) for family in families)
+
+
+def _last(families: list[str], family: str) -> int:
+    return len(families) - 1 - families[::-1].index(family)
+
+
+@pytest.mark.parametrize("law", ["normal", "uniform", "laplace", "rademacher"])
+def test_the_excess_kurtosis_that_a_law_is_said_to_give_follows_from_its_fourth_moment(law: str) -> None:
+    row = next(row for row in LISTS["components"] if row.value == law)
+    said = re.search(r"(−?[\d.]+)/d_k", row.help)
+    moment = re.search(r"m₄ = ([\d.]+)", row.source)
+    assert said is not None
+    assert moment is not None
+    assert float(said[1].replace("−", "-")) == pytest.approx(float(moment[1]) ** 2 - 3)
+
+
+@pytest.mark.parametrize(
+    ("title", "words", "value"),
+    [
+        ("scale", "sqrt_d_k", "sqrt_d_k"),
+        ("scale", "1/√d_k", "sqrt_d_k"),
+        ("scale", "1/sqrt d_k", "sqrt_d_k"),
+        ("scale", "VASWANI", "sqrt_d_k"),
+        ("scale", "gemma 2 27b", "gemma2_27b"),
+        ("scale", "swin", "cosine_10"),
+        ("scale", "unscaled", "none"),
+        ("format", "bf16", "bfloat16"),
+        ("format", "half", "float16"),
+        ("format", "e5m2", "float8_e5m2"),
+        ("mechanism", "bahdanau", "additive"),
+        ("components", "gaussian", "normal"),
+        ("mask", "decoder", "causal"),
+        ("statistic", "entropy", "entropy"),
+        ("statistic", "one-hot", "one_hot_rows"),
+        ("statistic", "frobenius", "jacobian_norm"),
+        ("model", "llama 3 8b", "llama-3-8b"),
+        ("model", "llama38", "llama-3-8b"),
+    ],
+)
+def test_words_find_a_choice_by_its_names(title: str, words: str, value: str) -> None:
+    assert value in [row.value for row in matching(LISTS[title], words)][:2]
+
+
+@pytest.mark.parametrize("title", LISTS)
+def test_every_choice_is_the_first_that_its_own_name_and_value_find(title: str) -> None:
+    for row in LISTS[title]:
+        for words in (row.value, row.name):
+            first = matching(LISTS[title], words)[0]
+            assert first.value == row.value, (words, first)
+
+
+def test_all_words_must_match_and_without_any_everything_does() -> None:
+    assert matching(SCALE, "  ") == [*SCALE]
+    assert {row.value for row in matching(SCALE, "cos 100")} == {"cosine_100"}
+    assert matching(SCALE, "vaswani xyzzy") == []
+    assert matching(SCALE, "gm227") == [row for row in SCALE if row.value == "gemma2_27b"], "letters in order"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("title", LISTS)
+def test_a_list_fits_and_always_shows_the_selected_row_with_its_help_and_source(
+    title: str, glyphs: Glyphs, size: tuple[int, int]
+) -> None:
+    found = ChoiceList.at(title, LISTS[title], LISTS[title][-1].value)
+    for _ in LISTS[title]:
+        lines = list_lines(found, *size, glyphs)
+        assert [line_width(line) for line in lines] == [size[0]] * size[1]
+        texts, chosen = texts_of(lines), found.chosen
+        assert chosen is not None
+        assert sum(text.startswith(glyphs.cursor) for text in texts) == 1
+        row = next(text for text in texts if text.startswith(glyphs.cursor))
+        assert glyphs.say(chosen.name)[:13] in row
+        assert not chosen.source or f"Source: {glyphs.say(chosen.source)[:8]}" in " ".join(" ".join(texts).split())
+        assert not chosen.help or glyphs.say(chosen.help).split()[0] in "\n".join(texts)
+        found = found.moved(-1)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_click_means_the_row_under_it_or_a_key(size: tuple[int, int]) -> None:
+    for cursor in (0, 12, len(SCALE) - 1):
+        found = ChoiceList("scale", SCALE, "none", cursor=cursor)
+        texts = texts_of(list_lines(found, *size, UNICODE))
+        meanings = [clicked(found, *size, UNICODE, 5, y) for y in range(size[1])]
+        for text, meaning in zip(texts, meanings, strict=True):
+            if isinstance(meaning, int):
+                assert found.rows[meaning].name[:10] in text
+        assert cursor in meanings
+        assert clicked(found, *size, UNICODE, texts[-1].index("cancel"), size[1] - 1) == "Esc"
+        assert not any(isinstance(meaning, int) for meaning in (meanings[0], meanings[1], meanings[-1]))
+
+
+def test_a_filter_puts_the_cursor_on_the_best_match_and_the_cursor_stays_in_the_list() -> None:
+    found = ChoiceList.at("scale", SCALE, "custom")
+    assert found.chosen is not None
+    assert found.chosen.value == "custom"
+    found = found.moved(5).filtered("mup")
+    assert found.chosen is not None
+    assert found.chosen.value == "mup"
+    assert found.moved(-9).cursor == 0
+    empty = found.filtered("xyzzyq")
+    assert empty.chosen is None
+    assert empty.moved(3).chosen is None
+    assert "Nothing" in "\n".join(texts_of(list_lines(empty, 60, 20, UNICODE)))
+
+
+def test_without_formula_or_source_a_row_is_shown_all_the_same() -> None:
+    assert "plain" in "\n".join(texts_of(list_lines(ChoiceList("x", (Choice("a", "plain"),)), 40, 12, UNICODE)))

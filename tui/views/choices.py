@@ -1,0 +1,260 @@
+"""Everything that can be chosen from a list: a row each, with its names, formula, help and source.
+
+Scale rules, statistics and models have their own tables; CHOICES describes the values of the other choices of FIELDS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...core.attention.presets import PRESETS, Preset
+from ...core.parameters import Field, choice_word
+from ...core.scales import RULE_FAMILIES, ScaleRule
+from ...core.statistics.catalogue import Statistic
+from .synonyms import SYNONYMS
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of a list."""
+
+    value: str  # the name in JSON and on the command line
+    name: str  # as the screen shows it
+    formula: str = ""
+    help: str = ""  # a sentence or two
+    source: str = ""
+    family: str = ""  # rows of one family are shown together
+    words: tuple[str, ...] = ()  # other names by which it is found
+
+
+_VASWANI = "Vaswani et al. 2017, arXiv 1706.03762"
+_IEEE = "IEEE 754"
+_FLOAT8 = "Micikevicius et al. 2022, arXiv 2209.05433; ml_dtypes"
+
+# By the name of a field: value, formula, help, source, other names.
+CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
+    "mask": (
+        (
+            "none", "no key hidden",
+            "Every query sees every key, as in an encoder.",
+            f"{_VASWANI}, section 3.2.3",
+            ("full", "bidirectional", "encoder"),
+        ),
+        (
+            "causal", "key j ≤ query i",
+            "Query i sees keys 0 to i, as in a decoder: rows differ in how many keys they see.",
+            f"{_VASWANI}, section 3.2.3; is_causal of PyTorch's scaled_dot_product_attention",
+            ("autoregressive", "decoder", "triangular", "is_causal"),
+        ),
+    ),
+    "mechanism": (
+        (
+            "dot_product", "q·k",
+            "The dot product of query and key; its variance grows with d_k, which is why it is scaled.",
+            f"{_VASWANI}, section 3.2.1",
+            ("scaled dot product", "multiplicative", "Luong dot"),
+        ),
+        (
+            "additive", "v·tanh(W₁q + W₂k)",
+            "A network with one hidden layer; its scores are bounded by ‖v‖₁, whatever d_k is.",
+            "Bahdanau et al. 2014, arXiv 1409.0473",
+            ("Bahdanau", "concat", "tanh", "MLP"),
+        ),
+        (
+            "cosine", "q·k / (|q||k|)",
+            "The dot product of both at length 1: scores lie between −1 and 1.",
+            "Graves et al. 2014, arXiv 1410.5401, section 3.3.1",
+            ("cosine similarity", "normalised", "Neural Turing Machine"),
+        ),
+        (
+            "bilinear", "qᵀWk",
+            "The dot product after a learned matrix.",
+            "Luong et al. 2015, arXiv 1508.04025, equation 8 (general)",
+            ("general", "Luong", "multiplicative"),
+        ),
+    ),
+    "sink": (
+        (
+            "none", "Σ e^z of keys",
+            "Weights of a row sum to 1 over its keys.",
+            f"{_VASWANI}, section 3.2.1",
+            ("no sink",),
+        ),
+        (
+            "logit", "e^σ joins Σ e^z",
+            "A logit of no key takes part of every row, so that a head can attend to nothing.",
+            "transformers, modeling_gpt_oss.py; Xiao et al. 2023, arXiv 2309.17453",
+            ("attention sink", "off by one", "softmax one", "gpt-oss", "null key"),
+        ),
+    ),
+    "precision": (
+        (
+            "float64", "53 bits, to 1.8e308",
+            "Double precision; everything is computed in it.",
+            f"{_IEEE}, binary64",
+            ("fp64", "double", "f64"),
+        ),
+        (
+            "float32", "24 bits, to 3.4e38",
+            "Single precision; everything is computed in it.",
+            f"{_IEEE}, binary32",
+            ("fp32", "single", "f32"),
+        ),
+        (
+            "float16", "11 bits, to 65504",
+            "Half precision: large unscaled scores overflow, and e^z does above 11.09.",
+            f"{_IEEE}, binary16",
+            ("fp16", "half", "f16"),
+        ),
+        (
+            "bfloat16", "8 bits, to 3.4e38",
+            "The range of float32 with 8 bits: nothing overflows, but logits are rounded coarsely.",
+            "Kalamkar et al. 2019, arXiv 1905.12322",
+            ("bf16", "brain float", "half"),
+        ),
+        (
+            "float8_e4m3fn", "4 bits, to 448",
+            "Four exponent bits: finer than e5m2, without infinities. Fused arithmetic only.",
+            _FLOAT8,
+            ("fp8", "e4m3", "quantised"),
+        ),
+        (
+            "float8_e5m2", "3 bits, to 57344",
+            "Five exponent bits: the range of float16 in 8 bits. Fused arithmetic only.",
+            _FLOAT8,
+            ("fp8", "e5m2", "quantised"),
+        ),
+    ),
+    "arithmetic": (
+        (
+            "eager", "round q, k, s, z, p",
+            "Scores, logits and weights are each rounded, as PyTorch does without a fused kernel.",
+            "PyTorch, the math backend of scaled_dot_product_attention",
+            ("math", "unfused", "naive"),
+        ),
+        (
+            "fused", "round e^(z − max)",
+            "Scores and softmax stay in float32; only unnormalised weights are rounded, where they meet the "
+            "values.",
+            "Dao 2023, arXiv 2307.08691 (FlashAttention-2); Shah et al. 2024, arXiv 2407.08608",
+            ("FlashAttention", "kernel", "SDPA"),
+        ),
+    ),
+    "components": (
+        (
+            "normal", "N(0, 1)",
+            "The usual initialisation; a score has the excess kurtosis 6/d_k.",
+            "(m₄² − 3)/d_k with the fourth moment m₄ = 3",
+            ("Gaussian", "randn"),
+        ),
+        (
+            "uniform", "U(−√3, √3)",
+            "Light tails, as in Glorot's initialisation; a score has the excess kurtosis 0.24/d_k.",
+            "(m₄² − 3)/d_k with the fourth moment m₄ = 1.8",
+            ("Glorot", "Xavier", "rand"),
+        ),
+        (
+            "laplace", "e^(−√2|x|)/√2",
+            "Heavy tails; a score has the excess kurtosis 33/d_k.",
+            "(m₄² − 3)/d_k with the fourth moment m₄ = 6",
+            ("double exponential", "heavy tails"),
+        ),
+        (
+            "rademacher", "±1, each ½",
+            "Signs; a score is a random walk of d_k steps, with the excess kurtosis −2/d_k.",
+            "(m₄² − 3)/d_k with the fourth moment m₄ = 1",
+            ("signs", "binary", "random walk", "Bernoulli"),
+        ),
+        (
+            "student_t", "t(ν)/√(ν/(ν − 2))",
+            "The heaviest tails here, like the outliers of trained models; t degrees sets how heavy.",
+            "(m₄² − 3)/d_k with the fourth moment m₄ = 3(ν − 2)/(ν − 4)",
+            ("t distribution", "heavy tails", "outliers"),
+        ),
+    ),
+}  # fmt: skip
+
+
+def choices_of(field: Field) -> tuple[Choice, ...]:
+    """Return the rows of a choice's values, in the order of the field."""
+    if field.name == "scale":
+        return tuple(_rule(rule, family) for family, rules in RULE_FAMILIES.items() for rule in rules)
+    rows = {
+        value: Choice(value, choice_word(value), formula, help, source, words=words)
+        for value, formula, help, source, words in CHOICES.get(field.name, ())
+    }
+    return tuple(rows.get(value, Choice(value, choice_word(value))) for value in field.choices)
+
+
+def statistic_choices(statistics: Iterable[Statistic]) -> tuple[Choice, ...]:
+    """Return the rows of statistics."""
+    return tuple(
+        Choice(
+            each.name, each.label, each.formula, each.definition, each.source, each.group,
+            (each.short, *SYNONYMS.get(each.name, ())),
+        )
+        for each in statistics
+    )  # fmt: skip
+
+
+def model_choices(presets: Iterable[Preset] = PRESETS.values()) -> tuple[Choice, ...]:
+    """Return the rows of models."""
+    return tuple(
+        Choice(
+            each.name,
+            each.model,
+            f"d_k {each.layer.width}, {each.layer.heads} heads",
+            f"{each.note}." * bool(each.note),
+            each.source,
+        )
+        for each in presets
+    )
+
+
+def _rule(rule: ScaleRule, family: str) -> Choice:
+    note = f" {rule.note}." if rule.note else ""
+    names = rule.short, *SYNONYMS.get(f"scale {rule.name}", ())
+    return Choice(rule.name, rule.name, rule.formula, f"Used by {rule.used_by}.{note}", rule.source, family, names)
+
+
+def matching(choices: Sequence[Choice], words: str) -> list[Choice]:
+    """Return the rows that contain every word, those whose names match best first; all rows without words.
+
+    Case, spaces, hyphens and underscores do not matter: `softcap` finds soft-cap. If no row contains every word,
+    return those whose names contain the letters in this order.
+    """
+    wanted = [squeezed(word) for word in words.split()]
+    wanted = [word for word in wanted if word]
+    ranked = [(rank, choice) for choice in choices if (rank := _rank(choice, wanted)) is not None]
+    if wanted and not ranked:
+        letters = re.compile(".*?".join(map(re.escape, "".join(wanted))))
+        return [choice for choice in choices if any(letters.search(name) for name in _names(choice)[:3])]
+    return [choice for _, choice in sorted(ranked, key=lambda found: found[0])]
+
+
+def squeezed(text: str) -> str:
+    """Return a text as it is compared: in lower case, without what separates words; `1/√d_k` is 1/sqrtdk."""
+    return re.sub(r"[\s_\-–−‐]", "", text.casefold().replace("√", "sqrt"))
+
+
+def _names(choice: Choice) -> list[str]:
+    others = (name for name in (choice.formula, *choice.words) if name)
+    return [squeezed(name) for name in (choice.name, choice.value, *others)]
+
+
+def _rank(choice: Choice, wanted: Sequence[str]) -> int | None:
+    """Return how well a row matches, 0 best; None if it does not."""
+    if not wanted:
+        return 0
+    names, rest = _names(choice), squeezed(f"{choice.family} {choice.help} {choice.source}")
+    if not all(any(word in name for name in names) or word in rest for word in wanted):
+        return None
+    whole = "".join(wanted)
+    tests = (str.__eq__, str.startswith, str.__contains__)
+    groups = [(test, some) for test in tests for some in (names[:2], names[2:])]  # its own names before others
+    for rank, (test, some) in enumerate(groups):
+        if any(test(name, whole) for name in some):
+            return rank
+    return len(groups) + (not all(any(word in name for name in names) for word in wanted))

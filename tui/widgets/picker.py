@@ -1,0 +1,120 @@
+"""The screen that chooses from a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from textual import events
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from ..views.choice_list import ChoiceList, clicked, list_lines, page
+from ..views.draft import LONGEST_NUMBER
+from ..views.keys import pressed_name
+from ..views.lines import Line, fitted
+from .lines import LinesWidget
+from .modal import Modal
+
+_MOVES = {"up": -1, "down": 1, "home": -10_000, "end": 10_000}
+_PAGES: dict[str, Literal[-1, 1]] = {"pageup": -1, "pagedown": 1}
+
+
+class ListText(LinesWidget):
+    """Shows a list."""
+
+    def __init__(self, found: ChoiceList) -> None:
+        super().__init__()
+        self.found = found
+
+    class Clicked(Message):
+        """A row, by its index among the matches, or a key was clicked."""
+
+        def __init__(self, meaning: int | str) -> None:
+            super().__init__()
+            self.meaning = meaning
+
+    class Moved(Message):
+        """The wheel was turned."""
+
+        def __init__(self, rows: int) -> None:
+            super().__init__()
+            self.rows = rows
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        lines = list_lines(self.found, width - 4, height - 2, self.glyphs)
+        return [fitted((("  ", "text"), *line), width) for line in ((), *lines, ())]
+
+    def on_click(self, event: events.Click) -> None:
+        width, height = self.size
+        x, y = event.x - self.gutter.left - 2, event.y - self.gutter.top - 1
+        meaning = clicked(self.found, width - 4, height - 2, self.glyphs, x, y) if 0 <= y < height - 2 else None
+        if meaning is not None:
+            self.post_message(self.Clicked(meaning))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.post_message(self.Moved(1))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.post_message(self.Moved(-1))
+
+
+class ChoiceScreen(Modal, ModalScreen[str]):
+    """Shows a list and returns the value of the chosen row; none if cancelled. Nothing is set before that.
+
+    Most keys are characters of the filter. `on_key` handles all of them, instead of bindings, so that they keep their
+    order.
+    """
+
+    def __init__(self, found: ChoiceList) -> None:
+        super().__init__()
+        self.text = ListText(found)
+
+    def compose(self) -> ComposeResult:
+        yield self.text
+
+    def on_key(self, event: events.Key) -> None:
+        event.stop()
+        event.prevent_default()
+        found, key = self.text.found, event.key
+        if key in ("escape", "ctrl+c"):
+            self.dismiss()
+        elif key == "enter":
+            self._choose()
+        elif key in _MOVES:
+            self._show(found.moved(_MOVES[key]))
+        elif key in _PAGES:
+            self._show(found.moved(_PAGES[key] * page(self.text.size.height - 2)))
+        elif key == "backspace":
+            self._show(found.filtered(found.words[:-1]))
+        elif key == "ctrl+u":
+            self._show(found.filtered(""))
+        elif event.character is not None and event.is_printable:
+            self._show(found.filtered((found.words + event.character).lstrip()[:LONGEST_NUMBER]))
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        pasted = " ".join(event.text.split())
+        self._show(self.text.found.filtered((self.text.found.words + pasted)[:LONGEST_NUMBER]))
+
+    def on_list_text_clicked(self, event: ListText.Clicked) -> None:
+        event.stop()
+        if isinstance(event.meaning, str):
+            self.app.simulate_key(pressed_name(event.meaning))  # pyright: ignore[reportUnknownMemberType]
+            return
+        self._show(self.text.found.moved(event.meaning - self.text.found.cursor))
+        self._choose()
+
+    def on_list_text_moved(self, event: ListText.Moved) -> None:
+        event.stop()
+        self._show(self.text.found.moved(event.rows))
+
+    def _choose(self) -> None:
+        chosen = self.text.found.chosen
+        if chosen is not None:
+            self.dismiss(chosen.value)
+
+    def _show(self, found: ChoiceList) -> None:
+        self.text.found = found
+        self.text.redraw()
