@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from textual import events, on
 from textual.command import Command as ListedCommand
@@ -16,32 +17,28 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from .compute.request import Request
 from .keymap import EVERYWHERE, Command, all_commands, with_keys
+from .offers import App, Offer, in_order, offers, pane_offers
 from .panes.catalogue import PANES
-from .panes.pane import Pane
+from .panes.claims.requests import ClaimList, ListClaims
 from .settings.declared import Settings
-from .views.glyphs import Glyphs
+from .views.choices import Choice, matching
 from .views.keys import key_word
+from .views.synonyms import SYNONYMS
 from .widgets.modal import Modal
 
+if TYPE_CHECKING:
+    from ..core.claims.claim import Claim
+
+_PATIENCE = 1.0  # seconds that a search waits for the claims
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
 
 
-class OfferingApp(Protocol):
+class OfferingApp(App, Protocol):
     """What the palette needs of the app."""
 
-    active: str
-    glyphs: Glyphs
     settings: Settings
-
-    @property
-    def pane(self) -> Pane:
-        """The pane on screen."""
-        ...
-
-    def action_pane(self, name: str) -> None:
-        """Show a pane."""
-        ...
 
     async def run_action(self, action: str, default_namespace: Any) -> bool:
         """Run an action of the app or of a pane."""
@@ -94,20 +91,39 @@ class Palette(Modal, CommandPalette):
 
 
 class Actions(Provider):
-    """Offers the pane's commands, then those of the app; a search finds those of other panes too."""
+    """Offers the pane's commands, then those of the app; a search finds everything that has a name."""
+
+    async def startup(self) -> None:
+        self._claims: asyncio.Future[Sequence[Claim]] = asyncio.get_running_loop().create_future()
+        self._attn.engine.ask(ListClaims(), self._receive)
+
+    def _receive(self, _: Request, answer: object) -> None:
+        if not self._claims.done():
+            self._claims.set_result(answer.claims if isinstance(answer, ClaimList) else ())
 
     async def discover(self) -> Hits:
-        for title, command in self._offered():
-            if command.place in (self._at, EVERYWHERE):
-                yield DiscoveryHit(title, partial(run, self._attn, command), help=_help(command))
+        over_all = isinstance(self.screen, ModalScreen)
+        commands = [offer for offer in self._commands() if offer.row.family in (self._at, EVERYWHERE)]
+        for offer in (*commands, *(() if over_all else pane_offers(self._attn))):
+            yield DiscoveryHit(offer.row.name, offer.do, help=self._attn.glyphs.say(offer.row.help))
 
     async def search(self, query: str) -> Hits:
+        found = self._commands()
+        if not isinstance(self.screen, ModalScreen):
+            found += offers(self._attn, await self._known_claims())
         matcher = self.matcher(query)
-        for title, command in self._offered():
-            score = matcher.match(title)
-            if score > 0:
-                run_it = partial(run, self._attn, command)
-                yield Hit(score, matcher.highlight(title), run_it, text=title, help=_help(command))
+        rows = matching([offer.row for offer in found], query)
+        for rank, offer in enumerate(in_order(found, rows)):
+            name = self._attn.glyphs.say(offer.row.name)
+            help = self._attn.glyphs.say(offer.row.help)
+            yield Hit(1 / (1 + rank), matcher.highlight(name), offer.do, text=name, help=help)
+
+    async def _known_claims(self) -> Sequence[Claim]:
+        """Return the claims, as soon as the engine has sent them; none if it takes long."""
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._claims), _PATIENCE)
+        except TimeoutError:
+            return ()
 
     @property
     def _attn(self) -> OfferingApp:
@@ -117,27 +133,38 @@ class Actions(Provider):
     def _at(self) -> str:
         return self._attn.active
 
-    def _offered(self) -> Iterator[tuple[str, Command]]:
-        """Yield commands with their titles."""
+    def _commands(self) -> list[Offer]:
+        """Return the commands, those of the pane on screen first."""
         app = self._attn
         found = with_keys(offered(), app.settings.keys)
         over_all = isinstance(self.screen, ModalScreen)
-        for command in sorted(found, key=lambda command: command.place != self._at):
-            if not over_all or command.name in _OVER_ALL:
-                elsewhere = command.place not in (self._at, EVERYWHERE)
-                yield app.glyphs.say(f"{command.place}: {command.words}" if elsewhere else command.words), command
+        return [
+            Offer(self._row(command), partial(run, app, command))
+            for command in sorted(found, key=lambda command: command.place != self._at)
+            if not over_all or command.name in _OVER_ALL
+        ]
+
+    def _row(self, command: Command) -> Choice:
+        elsewhere = command.place not in (self._at, EVERYWHERE)
+        title = f"{command.place}: {command.words}" if elsewhere else command.words
+        words = SYNONYMS.get(command.words, ())
+        say = self._attn.glyphs.say
+        return Choice(command.words, say(title), help=say(_help(command)), family=command.place, words=words)
 
 
 def offered() -> list[Command]:
     """Return all commands, except the palette itself and those that type digits."""
-    named = [command for command in all_commands() if command.name or command.words in PANES]
-    found = [command for command in named if command.name != "palette"]
+    named = [command for command in all_commands() if command.name]
+    found = [command for command in named if command.name != "palette" and command.words not in PANES]
     return [*found, Command("theme", EVERYWHERE, "colours: choose a theme", "", "change_theme")]
 
 
 def _help(command: Command) -> str:
-    """Return the key of a command, and its name for the settings file."""
-    return "   ".join(filter(None, (key_word(command.keys) if command.keys else "", command.name)))
+    """Return where a command works, and its key."""
+    if not command.keys:
+        return "Choose it from a list"
+    where = "in every pane" if command.place == EVERYWHERE else f"in {command.place}"
+    return f"{key_word(command.keys)} {where}"
 
 
 async def run(app: OfferingApp, command: Command) -> None:

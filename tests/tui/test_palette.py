@@ -1,32 +1,52 @@
-"""The command palette: it offers and runs every command that has keys."""
+"""The command palette: it finds commands and everything that has a name, says what choosing it does, and does it."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.parameters import FIELDS
+from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
 from attn_tui.tui.keymap import EVERYWHERE, all_commands
 from attn_tui.tui.palette import Actions
+from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
+from attn_tui.tui.panes.claims.pane import ClaimsPane
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.heads.pane import HeadsPane
+from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.widgets.export_screen import ExportScreen
-from stage import Stage, play
+from attn_tui.tui.widgets.picker import ChoiceScreen
+from stage import SMALL, Stage, play, played, untested_claims
 from textual.command import CommandPalette, DiscoveryHit
 from textual.screen import Screen
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
 
-NAMED = [command for command in all_commands() if command.name not in ("", "palette")]
+NAMED = [c for c in all_commands() if c.name not in ("", "palette") and c.words not in PANES]
 
 
 async def discovered(screen: Screen[Any]) -> dict[str, str]:
-    """Return what is offered before anything is typed: titles and their help."""
-    hits = [hit async for hit in Actions(screen).discover()]
+    """Return what is offered before anything is typed: titles and their second lines."""
+    actions = Actions(screen)
+    await actions.startup()
+    hits = [hit async for hit in actions.discover()]
     return {str(hit.display): hit.help or "" for hit in hits if isinstance(hit, DiscoveryHit)}
 
 
-async def found(screen: Screen[Any], words: str) -> list[str]:
-    """Return the names of the commands found for these words."""
-    return [(hit.help or "").split("   ")[-1] async for hit in Actions(screen).search(words)]
+async def found(stage: Stage, words: str) -> list[tuple[str, str]]:
+    """Return what a search finds, the best first: titles and their second lines."""
+    actions = Actions(stage.app.screen)
+    await actions.startup()
+    hits = [hit async for hit in actions.search(words)]
+    return [(hit.text or "", hit.help or "") for hit in sorted(hits, reverse=True)]
+
+
+async def titles(stage: Stage, words: str) -> list[str]:
+    return [title for title, _ in await found(stage, words)]
 
 
 async def choose(stage: Stage, words: str) -> None:
@@ -34,31 +54,123 @@ async def choose(stage: Stage, words: str) -> None:
     await stage.press("ctrl+p")
     await stage.until(lambda: isinstance(stage.app.screen, CommandPalette), "the palette")
     await stage.press(*("space" if character == " " else character for character in words))
+    await stage.until(lambda: stage.engine.at_rest)
     await stage.still()
     await stage.press("enter")
     await stage.until(lambda: not isinstance(stage.app.screen, CommandPalette), "closing the palette")
     await stage.still()
 
 
-def test_a_search_finds_the_commands_of_every_pane() -> None:
-    async def script(stage: Stage) -> None:
-        for command in NAMED:
-            assert command.name in await found(stage.app.screen, command.words)
+@pytest.fixture(autouse=True)
+def no_claims_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
 
-    play(script)
+
+# What is found
+
+
+@played()
+async def test_a_search_finds_the_commands_of_every_pane(stage: Stage) -> None:
+    for command in NAMED:
+        elsewhere = command.place not in ("Lab", EVERYWHERE)
+        title = f"{command.place}: {command.words}" if elsewhere else command.words
+        assert title in await titles(stage, command.words), command
+
+
+@played()
+async def test_everything_is_found_by_its_name(stage: Stage) -> None:
+    for pane in PANES:
+        assert f"{pane} pane" in (await titles(stage, pane))[:3]
+    for field in FIELDS:
+        for name in (field.label, field.name):
+            assert f"set {field.label}" in await titles(stage, name), name
+        for value in field.choices:
+            assert any(title.startswith(f"{field.label} ") for title in (await titles(stage, value))[:6]), value
+    for rule in SCALE_RULES.values():
+        assert f"scale {rule.name}" in (await titles(stage, rule.formula)), rule
+    for statistic in STATISTICS:
+        for name in (statistic.label, statistic.name):
+            assert f"statistic {statistic.label}" in (await titles(stage, name))[:6], name
+    for preset in PRESETS.values():
+        for name in (preset.model, preset.name):
+            assert f"model {preset.model}" in (await titles(stage, name))[:3], name
+    for claim in CLAIMS:
+        assert f"claim: {claim.statement}" in await titles(stage, claim.id), claim.id
+        assert f"claim: {claim.statement}" in await titles(stage, " ".join(claim.statement.split()[:9]))
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("softcap", "set soft-cap"),
+        ("logit cap", "set soft-cap"),
+        ("bfloat16", "format bfloat16"),
+        ("bf16", "format bfloat16"),
+        ("fp8", "format float8 e4m3"),
+        ("dtype", "set format"),
+        ("entropy", "statistic entropy"),
+        ("saturated", "statistic one-hot rows"),
+        ("vanishing gradient", "statistic dead rows"),
+        ("llama", "model Llama 2 7B"),
+        ("gemma 2 27b", "model Gemma 2 27B"),
+        ("bahdanau", "mechanism additive"),
+        ("head_dim", "set d_k"),
+        ("gaussian", "components normal"),
+        ("flops", "Heads pane"),
+        ("xyzzyq", None),
+        ("undo", "undo"),
+        ("quit", "quit"),
+    ],
+)
+@played()
+async def test_words_of_the_field_find_what_they_mean(stage: Stage, words: str, first: str | None) -> None:
+    assert (await titles(stage, words))[:1] == ([first] if first else [])
+
+
+@played()
+async def test_the_second_line_says_what_a_choice_does_and_never_an_internal_name(stage: Stage) -> None:
+    internal = {command.name for command in NAMED}
+    for words in ("e", "scale", "entropy", "llama", "variance"):
+        for title, help in await found(stage, words):
+            assert help, title
+            assert not internal & set(help.split()), (title, help)
+            assert help[0].isupper() or " in " in help, (title, help)
+    assert dict(await found(stage, "bfloat16"))["format bfloat16"].startswith("Set the format to bfloat16")
+    assert dict(await found(stage, "redraw"))["redraw with a new seed"] == "r in Lab"
 
 
 @pytest.mark.parametrize("pane", PANES)
-def test_the_commands_of_the_pane_are_offered_before_anything_is_typed(pane: str) -> None:
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane(pane)
-        offered = await discovered(stage.app.screen)
-        names = {words.split("   ")[-1] for words in offered.values()}
-        for command in NAMED:
-            assert (command.name in names) == (command.place in (pane, EVERYWHERE)), command
-        assert {*PANES} <= {*offered}
+@played()
+async def test_the_commands_of_the_pane_and_the_panes_are_offered_before_anything_is_typed(
+    stage: Stage, pane: str
+) -> None:
+    stage.app.action_pane(pane)
+    offered = await discovered(stage.app.screen)
+    here = {command.words for command in NAMED if command.place in (pane, EVERYWHERE)}
+    assert here <= {*offered}
+    assert {f"{name} pane" for name in PANES} <= {*offered}
+    assert {*offered} == here | {f"{name} pane" for name in PANES} | {"colours: choose a theme"}
 
-    play(script)
+
+@played(settled=True)
+async def test_over_a_form_only_commands_for_the_whole_app_are_offered(stage: Stage) -> None:
+    await stage.press("e")
+    await stage.until(lambda: isinstance(stage.app.screen, ExportScreen), "the form")
+    offered = [*await discovered(stage.app.screen)]
+    assert len(offered) == 2
+    assert "quit" in offered
+    assert any("theme" in title for title in offered)
+    assert await titles(stage, "entropy") == []
+
+
+def test_keys_from_the_settings_are_shown() -> None:
+    async def script(stage: Stage) -> None:
+        assert "N in Lab" in (await discovered(stage.app.screen)).values()
+
+    play(script, settings=replace(Settings(), keys={"lab.redraw": "N"}))
+
+
+# What choosing does
 
 
 def test_the_chosen_command_is_run() -> None:
@@ -66,7 +178,7 @@ def test_the_chosen_command_is_run() -> None:
         await stage.settled()
         await choose(stage, "redraw")
         assert stage.app.parameters.seed == 1
-        await choose(stage, "Softmax: temperature")
+        await choose(stage, "temperature × 2")
         assert stage.app.active == "Softmax"
         await stage.until(lambda: "T 2" in stage.text, "the temperature")
         await choose(stage, "quit")
@@ -75,21 +187,79 @@ def test_the_chosen_command_is_run() -> None:
     play(script)
 
 
-def test_over_a_form_only_commands_for_the_whole_app_are_offered() -> None:
-    async def script(stage: Stage) -> None:
-        await stage.settled()
-        await stage.press("e")
-        await stage.until(lambda: isinstance(stage.app.screen, ExportScreen), "the form")
-        offered = [*await discovered(stage.app.screen)]
-        assert len(offered) == 2
-        assert "quit" in offered
-        assert any("theme" in title for title in offered)
+@played(settled=True)
+async def test_a_choice_is_set_and_one_undo_restores_what_stood_before(stage: Stage) -> None:
+    await choose(stage, "bf16")
+    assert stage.asked == replace(SMALL, precision="bfloat16")
+    assert stage.app.active == "Lab"
+    await stage.press("u")
+    assert stage.asked == SMALL
+    await stage.opened(HeadsPane)
+    await choose(stage, "causal")
+    assert stage.asked == replace(SMALL, mask="causal")
+    assert stage.app.active == "Lab", "Heads does not show a mask"
 
-    play(script)
+
+@pytest.mark.parametrize("size", [(40, 12), (120, 40)], ids=str)
+@played(settled=True)
+async def test_a_parameter_is_edited_in_its_field_or_chosen_from_its_list(
+    stage: Stage, size: tuple[int, int]
+) -> None:
+    await choose(stage, "softcap")
+    assert stage.panel.has_focus
+    await stage.press("5", "0", "enter")
+    assert stage.asked == replace(SMALL, softcap=50.0)
+    await choose(stage, "set mechanism")
+    assert isinstance(stage.app.screen, ChoiceScreen)
+    await stage.press(*"luong", "enter")
+    assert stage.asked.mechanism == "bilinear"
+    await choose(stage, "multiplier")
+    await stage.still()
+    assert "no effect" in stage.words(stage.app.notice), "the rule 1/√d_k does not use it"
 
 
-def test_keys_from_the_settings_are_shown() -> None:
-    async def script(stage: Stage) -> None:
-        assert "N   lab.redraw" in (await discovered(stage.app.screen)).values()
+@played(settled=True)
+async def test_a_statistic_is_shown_where_the_user_is_if_that_pane_has_it(stage: Stage) -> None:
+    await choose(stage, "statistic max weight")
+    assert stage.app.active == "Lab"
+    assert stage.table.statistic.name == "max_weight"
+    sweep = await stage.opened(SweepPane)
+    await choose(stage, "kurtosis")
+    assert sweep.plot.statistic.name == "logit_excess_kurtosis"
+    await stage.press("u")
+    assert sweep.plot.statistic.name == "entropy"
+    capture = await stage.head()
+    assert isinstance(capture, CapturePane)
+    await choose(stage, "dead rows")
+    assert stage.app.active == "Capture"
+    assert capture.map.statistic.name == "dead_rows"
+    await stage.opened(HeadsPane)
+    await choose(stage, "dead rows")
+    assert stage.app.active == "Sweep"
+    assert sweep.plot.statistic.name == "dead_rows"
+    optional = next(statistic for statistic in STATISTICS if statistic not in ALWAYS)
+    await choose(stage, f"statistic {optional.label}")
+    assert stage.app.active == "Lab"
+    await stage.until(lambda: stage.table.statistic is optional or stage.app.notice.display)
 
-    play(script, settings=replace(Settings(), keys={"lab.redraw": "N"}))
+
+@played(first_pane="Heads")
+async def test_a_statistic_is_explained_in_a_lab_that_has_no_result_yet(stage: Stage) -> None:
+    await choose(stage, "median")
+    assert stage.app.active == "Lab"
+    await stage.until(lambda: stage.table.statistic and stage.table.statistic.name == "grad_q_median")
+
+
+@played(settled=True)
+async def test_a_model_is_shown_in_heads_and_a_claim_in_claims(stage: Stage) -> None:
+    await choose(stage, "llama 3 8b")
+    heads = stage.app.pane
+    assert isinstance(heads, HeadsPane)
+    assert heads.preset is PRESETS["llama-3-8b"]
+    for claim in (CLAIMS[7], CLAIMS[3]):
+        await choose(stage, claim.id)
+        await stage.at_rest()
+        pane = stage.app.pane
+        assert isinstance(pane, ClaimsPane)
+        assert pane.claims.chosen is not None
+        assert pane.claims.chosen.id == claim.id

@@ -13,7 +13,7 @@ from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
 from textual.widget import Widget
 
-from ...core.statistics.catalogue import STATISTICS
+from ...core.statistics.catalogue import STATISTICS, Statistic
 from ..views.glyphs import Glyphs
 from ..views.histograms import LOWEST
 from ..views.leading import LEADING, SPACED
@@ -110,6 +110,12 @@ class Results(Container):
     def first_view(self) -> None:
         """Turn to the first view."""
         self.turn("both")
+
+    def explain(self, statistic: Statistic) -> bool:
+        """Put the cursor of the table on a statistic; return whether it has a row."""
+        if self.shown == "histograms":
+            self.turn("table")
+        return self.table.select(statistic)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         if self.shown == "histograms":  # the focused table must be visible

@@ -134,6 +134,17 @@ class StatisticsTable(LinesWidget, can_focus=True):
             self.redraw()
             self.post_message(self.Described(self.statistic))
 
+    def select(self, statistic: Statistic) -> bool:
+        """Put the cursor on a statistic, with the focus; return whether it has a row."""
+        chosen = [row.statistic for row in self._rows(focused=True) if row.statistic]
+        if statistic not in chosen:
+            return False
+        self._cursor = chosen.index(statistic)
+        self.focus()
+        self.redraw()
+        self.post_message(self.Described(statistic))
+        return True
+
     def action_leave(self) -> None:
         self.leave()
 

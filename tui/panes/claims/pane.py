@@ -53,6 +53,7 @@ class ClaimsPane(TwoParts):
         super().__init__(host)
         self.claims = self.left = self.in_front = ClaimListing()
         self.text = self.right = ClaimText()
+        self._wanted = ""  # the claim to select once the claims are known
 
     def follow(self) -> None:
         if not self.claims.claims:
@@ -81,6 +82,7 @@ class ClaimsPane(TwoParts):
             case ClaimList(claims):
                 self.claims.claims = claims
                 self.claims.outcomes.clear()
+                self.show_claim(self._wanted)
             case Outcome():
                 self.claims.outcomes[answer.claim.id] = answer
             case Failed(reason):
@@ -96,6 +98,16 @@ class ClaimsPane(TwoParts):
     def action_move(self, step: int) -> None:
         self.claims.move(step)
         self._show()
+
+    def show_claim(self, name: str) -> None:
+        """Select the claim with this name, now or as soon as the claims are known."""
+        self._wanted = name
+        at = next((at for at, claim in enumerate(self.claims.claims) if claim.id == name), None)
+        if at is not None:
+            self.claims.move(at - self.claims.cursor)
+            self._wanted = ""
+            self.bring(self.text)
+            self._show()
 
     def action_read(self, lines: int) -> None:
         self.bring(self.text)

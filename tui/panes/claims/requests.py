@@ -27,6 +27,17 @@ class CheckClaims(Request):
             yield outcome and replace(outcome, claim=without_figures(outcome.claim))
 
 
+@dataclass(frozen=True)
+class ListClaims(Request):
+    """Ask for the claims, untested. Answered by ClaimList."""
+
+    def work(self, cache: Cache) -> Work:
+        from ....core.claims.catalogue import CLAIMS
+        from ....core.claims.claim import without_figures
+
+        yield ClaimList([without_figures(claim) for claim in CLAIMS])
+
+
 @dataclass(frozen=True, eq=False)
 class ClaimList:
     """The claims to be tested."""

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from ....core.against import fault_of_settings
 from ....core.errors import InputError
 from ....core.parameters import Field, Parameters
-from ....core.statistics.catalogue import Statistic
+from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.advice import advice
@@ -63,6 +63,7 @@ class LabPane(TwoParts, SteppingPane):
         self.results = self.right = self.in_front = Results(host.glyphs, leading=True)
         self.answer: Answer | None = None  # the one on screen
         self.last_step = by(1)  # the step of d_k that the last key made
+        self._to_explain = ""  # the statistic to explain once there is a result
         self._objection = ""  # why the parameters, or the text being typed, are not accepted
 
     # Results
@@ -111,6 +112,8 @@ class LabPane(TwoParts, SteppingPane):
         self.results.show(with_theory(measured, theory), early, theory.curves, self._advice(answer))
         if self._objection:
             self._show_stale(self._objection)
+        if self._to_explain:
+            self.call_after_refresh(self.show_statistic, self._to_explain)
         if measured.complete:
             self.show_progress(None)
 
@@ -179,6 +182,21 @@ class LabPane(TwoParts, SteppingPane):
         self.panel.action_accept()
         if self.panel.editing is None:
             self.screen.focus_next()
+
+    def go_to_field(self, name: str) -> None:
+        """Focus the field of a parameter."""
+        self.panel.finish()
+        self.panel.cursor = name
+        self.bring(self.panel)
+        self.panel.focus()
+        self.panel.redraw()
+
+    def show_statistic(self, name: str) -> None:
+        """Explain a statistic in the table, as soon as there is a result; if it is not measured, say so."""
+        self.bring(self.results)
+        self._to_explain = "" if self.answer else name
+        if self.answer and not self.results.explain(STATISTIC[name]):
+            self.host.say(f"{STATISTIC[name].label} is not measured with these parameters.")
 
     @property
     def is_typing(self) -> bool:

@@ -1,0 +1,175 @@
+"""What the command palette finds besides commands: panes, parameters, choices, statistics, models and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+from ..core.errors import ParameterError
+from ..core.parameters import FIELDS, Field, Parameters, Value
+from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
+from .panes.catalogue import PANES
+from .panes.pane import Host, Pane
+from .panes.stepping import choose_value
+from .views.choices import Choice, choices_of, model_choices
+from .views.synonyms import SYNONYMS
+
+if TYPE_CHECKING:
+    from ..core.claims.claim import Claim
+    from .panes.claims.pane import ClaimsPane
+    from .panes.heads.pane import HeadsPane
+    from .panes.lab.pane import LabPane
+    from .panes.sweep.pane import SweepPane
+
+_OF_PARAMETERS = ("Lab", "Sweep", "Softmax", "Rules")  # panes that show what the parameters give
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A line of the palette: its names, what choosing it does in a sentence, and a function that does it."""
+
+    row: Choice  # its value is the name by which it is known; its help, what choosing it does
+    do: Callable[[], object]
+
+
+class App(Host, Protocol):
+    """What offers need of the app."""
+
+    active: str
+    panes: dict[str, Pane]
+
+    @property
+    def pane(self) -> Pane:
+        """The pane on screen."""
+        ...
+
+    def action_pane(self, name: str) -> None:
+        """Show a pane."""
+        ...
+
+    def note(self, cause: str) -> None:
+        """Note what is set now, for undo."""
+        ...
+
+
+def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:
+    """Return everything that can be found by its name, other than commands."""
+    found = pane_offers(app)
+    found += [_parameter(app, field) for field in FIELDS]
+    found += [_model(app, row) for row in model_choices()]
+    found += [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
+    found += [_statistic(app, statistic) for statistic in STATISTICS]
+    return [*found, *(_claim(app, claim) for claim in claims)]
+
+
+def pane_offers(app: App) -> list[Offer]:
+    """Return the offers to show a pane."""
+    return [_pane(app, name) for name in PANES]
+
+
+def _pane(app: App, name: str) -> Offer:
+    about = _sentence(" ".join(PANES[name].about))
+    row = Choice(name, f"{name} pane", help=f"Show it. {about}", words=SYNONYMS.get(name, ()))
+    return Offer(row, lambda: app.action_pane(name))
+
+
+def _parameter(app: App, field: Field) -> Offer:
+    """Return the offer to set a parameter: from a list, or by typing into its field."""
+    now = field.format(getattr(app.parameters, field.name))
+    how = "Choose from a list" if field.kind == "choice" else "Type it in the Lab"
+    words = (field.name, field.symbol, *SYNONYMS.get(field.name, ()))
+    row = Choice(field.label, f"set {field.label}", help=f"{how}, {now} now. {_sentence(field.help)}", words=words)
+    return Offer(row, lambda: _edit(app, field))
+
+
+def _edit(app: App, field: Field) -> None:
+    if field.kind == "choice":
+        choose_value(app, field.name, lambda value: set_value(app, field.name, value))
+    elif not field.applies(app.parameters):
+        app.say(f"{field.label} has no effect with these parameters.")
+    else:
+        app.action_pane("Lab")
+        cast("LabPane", app.pane).go_to_field(field.name)
+
+
+def _choice(app: App, field: Field, row: Choice) -> Offer:
+    formula = f", {row.formula}" if row.formula and row.formula != row.name else ""
+    help = f"Set the {field.label} to {row.name}{formula}. {_sentence(row.help)}"
+    words = (row.formula, row.name, *row.words, field.label)
+    found = Choice(row.value, f"{field.label} {row.name}", help=help, source=row.source, words=words)
+    return Offer(found, lambda: set_value(app, field.name, row.value))
+
+
+def set_value(app: App, name: str, value: Value) -> None:
+    """Set a parameter, and show a pane that follows the parameters; say why if it is not accepted."""
+    app.pane.end_typing()
+    app.note("typing")
+    try:
+        changed: Parameters = app.parameters.with_value(name, value)
+    except ParameterError as error:
+        app.say(f"{error}.")
+        return
+    if app.active in _OF_PARAMETERS:
+        app.change(changed)
+    else:
+        app.to_lab(changed)
+    app.note("palette")
+
+
+def _statistic(app: App, statistic: Statistic) -> Offer:
+    where = _pane_of(app, statistic)
+    told = {"Lab": "Explain it in the table of the Lab", "Sweep": "Show it over d_k in Sweep"}
+    help = f"{told.get(where, 'Show it on the map of heads')}: {statistic.formula}. {_sentence(statistic.definition)}"
+    words = (statistic.label, statistic.short, statistic.formula, *SYNONYMS.get(statistic.name, ()))
+    row = Choice(statistic.name, f"statistic {statistic.label}", help=help, source=statistic.source, words=words)
+    return Offer(row, lambda: _show_statistic(app, statistic))
+
+
+def _pane_of(app: App, statistic: Statistic) -> str:
+    """Return the pane that shows a statistic: the one on screen if it can."""
+    if statistic not in ALWAYS:
+        return "Lab"
+    return app.active if app.active in ("Lab", "Sweep", "Capture") else "Sweep"
+
+
+def _show_statistic(app: App, statistic: Statistic) -> None:
+    app.note("typing")
+    app.action_pane(_pane_of(app, statistic))
+    cast("LabPane | SweepPane", app.pane).show_statistic(statistic.name)
+    app.note("palette")
+
+
+def _model(app: App, row: Choice) -> Offer:
+    help = f"Show its attention layer in Heads: {row.formula}. {row.help}".strip()
+    found = Choice(row.value, f"model {row.name}", help=help, source=row.source, words=(row.name, *row.words))
+    return Offer(found, lambda: _show_model(app, row.value))
+
+
+def _show_model(app: App, name: str) -> None:
+    app.action_pane("Heads")
+    cast("HeadsPane", app.pane).show_model(name)
+    app.note("palette")
+
+
+def _claim(app: App, claim: Claim) -> Offer:
+    help = f"Show the claim with its verdict and its figures in Claims. From {claim.source}."
+    row = Choice(claim.id, f"claim: {claim.statement}", help=help, source=claim.why, words=(claim.statement,))
+    return Offer(row, lambda: _show_claim(app, claim.id))
+
+
+def _show_claim(app: App, name: str) -> None:
+    app.action_pane("Claims")
+    cast("ClaimsPane", app.pane).show_claim(name)
+
+
+def _sentence(text: str) -> str:
+    """Return the first sentence of a text."""
+    end = text.find(". ")
+    return text if end < 0 else text[: end + 1]
+
+
+def in_order(found: Sequence[Offer], rows: Iterable[Choice]) -> list[Offer]:
+    """Return the offers of these rows, in their order."""
+    by_row = {id(offer.row): offer for offer in found}
+    return [by_row[id(row)] for row in rows]
