@@ -332,16 +332,9 @@ class AttnApp(PacedApp[int]):
 
     def choose(self, title: str, choices: Sequence[Choice], current: str, take: Callable[[str], object]) -> None:
         """Show a list; `take` is called with the value of the chosen row, and not at all if none is chosen."""
-        from .views.choice_list import ChoiceList
-        from .widgets.picker import ChoiceScreen
+        from .choosing import choose
 
-        def chosen(value: str | None) -> None:
-            if value is not None:
-                self.note("the mouse")
-                take(value)
-                self.note(f"choose {title}")
-
-        self.push_screen(ChoiceScreen(ChoiceList.at(title, choices, current)), chosen)
+        choose(self, title, choices, current, take)
 
     async def on_event(self, event: events.Event) -> None:
         """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""

@@ -31,7 +31,7 @@ LAYERS = (
     ("tui.settings", "tui.widgets"),
     ("tui.panes",),
     tuple(f"tui.panes.{path.parent.name}" for path in sorted((ROOT / "tui/panes").glob("*/pane.py"))),
-    ("tui.keymap", "tui.copying", "tui.offers", "tui.undo"),
+    ("tui.keymap", "tui.choosing", "tui.copying", "tui.offers", "tui.undo"),
     ("tui.help", "tui.palette"),
     ("tui.app",),
     ("tui.cli",),

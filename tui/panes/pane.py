@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from ..views.choices import Choice
 
 
+def next_where(wanted: Sequence[bool], at: int, direction: int) -> int | None:
+    """Return the next index in this direction whose item is wanted, around the end of a list; None if none is."""
+    count = len(wanted)
+    order = ((at + direction * step) % count for step in range(1, count + 1))
+    return next((index for index in order if wanted[index]), None)
+
+
 class Host(Protocol):
     """What panes need of the app."""
 

@@ -141,6 +141,12 @@ class RankedHeads(ShownParts):
         self.map.redraw()
         self.rank()
 
+    def show_statistic(self, name: str) -> None:
+        """Show the statistic with this name on the map."""
+        self.map.statistic = STATISTIC[name]
+        self.map.redraw()
+        self.rank()
+
     def action_order(self, direction: int) -> None:
         self.order = (self.order + direction) % len(ORDERS)
         self.rank()

@@ -13,13 +13,16 @@ from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import in_shell
-from ..pane import Host
+from ..pane import Host, next_where
 from ..two_parts import TwoParts
 from .requests import CheckClaims, ClaimList
 from .widget import ClaimListing, ClaimText
 
 if TYPE_CHECKING:
     from ....core.export.formats import Format
+
+
+_PLAIN = ("holds", "not testable here")  # verdicts that `n` and `N` pass
 
 
 class ClaimsPane(TwoParts):
@@ -29,13 +32,16 @@ class ClaimsPane(TwoParts):
     LEFT = (42, 54)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "claim"), ("PgUp PgDn", "scroll"), ("Enter", "open in the Lab"), ("r", "test again"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("v", "view"),
+        ("q", "quit"), (">", "next pane"), ("/", "find"), ("n N", "not true"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next claim", show=False, id="claims.next"),
         Binding("up,k", "move(-1)", "previous claim", show=False, id="claims.previous"),
         Binding("home", "move(-1000)", "first claim", show=False, id="claims.first"),
         Binding("end", "move(1000)", "last claim", show=False, id="claims.last"),
+        Binding("slash", "find", "find a claim by words", show=False, id="claims.find"),
+        Binding("n", "of_note(1)", "next claim not simply true", show=False, id="claims.next_of_note"),
+        Binding("N", "of_note(-1)", "previous claim not simply true", show=False, id="claims.previous_of_note"),
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="claims.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="claims.read_back"),
         Binding("v", "view", "switch between list and claim (narrow screens)", show=False, id="claims.view"),
@@ -98,6 +104,35 @@ class ClaimsPane(TwoParts):
     def action_move(self, step: int) -> None:
         self.claims.move(step)
         self._show()
+
+    def action_find(self) -> None:
+        """Find a claim by its words, in a list."""
+        from ....core.claims.claim import VERDICT_WORDS
+        from ...views.choices import Choice
+
+        found, chosen = self.claims.outcomes, self.claims.chosen
+        rows = [
+            Choice(
+                claim.id,
+                claim.id,
+                VERDICT_WORDS[found[claim.id].verdict] if claim.id in found else "",
+                claim.statement,
+                claim.source,
+                words=(claim.statement, claim.why),
+            )
+            for claim in self.claims.claims
+        ]
+        self.host.choose("claim", rows, chosen.id if chosen else "", self.show_claim)
+
+    def action_of_note(self, direction: int) -> None:
+        """Go to the next claim that was tested and is not simply true."""
+        found = [self.claims.outcomes.get(claim.id) for claim in self.claims.claims]
+        wanted = [outcome is not None and outcome.verdict not in _PLAIN for outcome in found]
+        at = next_where(wanted, self.claims.cursor, direction)
+        if at is None:
+            self.host.say("No claim tested so far is false or true only with a condition.")
+        else:
+            self.action_move(at - self.claims.cursor)
 
     def show_claim(self, name: str) -> None:
         """Select the claim with this name, now or as soon as the claims are known."""

@@ -16,7 +16,7 @@ from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.reproduce import rules_line
-from ..pane import Host
+from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
 from .requests import (
     MeasureMechanisms,
@@ -31,7 +31,7 @@ from .requests import (
     of_rules,
     of_weightings,
 )
-from .view import Shown
+from .view import Shown, of_note
 from .widget import ABOVE, MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class RulesPane(TypingPane):
     NAME = "Rules"
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "rule"), ("←→", "d_k ±1"), ("o", "order"), ("I", "reverse"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("m", "what"), ("v", "full text"), ("i", "columns"),
-        ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"), ("x", "mask"),
-        ("r", "redraw"),
+        ("q", "quit"), (">", "next pane"), ("/", "find"), ("n N", "not healthy"), ("m", "what"), ("v", "full text"),
+        ("i", "columns"), ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"),
+        ("x", "mask"), ("r", "redraw"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next rule", show=False, id="rules.next"),
@@ -68,6 +68,9 @@ class RulesPane(TypingPane):
         Binding("pageup", "move(-10)", "up ten rules", show=False, id="rules.page_up"),
         Binding("home", "move(-1000)", "first rule", show=False, id="rules.first"),
         Binding("end", "move(1000)", "last rule", show=False, id="rules.last"),
+        Binding("slash", "find", "find a scale rule by words", show=False, id="rules.find"),
+        Binding("n", "of_note(1)", "next rule that is not healthy", show=False, id="rules.next_of_note"),
+        Binding("N", "of_note(-1)", "previous rule that is not healthy", show=False, id="rules.previous_of_note"),
         Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="rules.more"),
         Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="rules.less"),
         Binding("L,shift+right", "double(1)", "d_k to the next power of two", show=False, id="rules.double"),
@@ -276,6 +279,30 @@ class RulesPane(TypingPane):
         at = min(max(self._names.index(self.cursor) + step, 0), len(self._names) - 1)
         self.cursor = self._names[at]
         self._show()
+
+    def action_find(self) -> None:
+        """Find a scale rule by its words, in a list."""
+        from ...views.choices import choices_of
+
+        self.host.choose("scale rule", choices_of(FIELD["scale"]), self.cursor, self.show_rule)
+
+    def show_rule(self, name: str) -> None:
+        """Select a rule; if it has no row here, set it."""
+        if self.view not in ("rules", "words"):
+            self._switch_to("rules")
+        if name in self._names:
+            self.cursor = name
+            self._show()
+        else:
+            self.set_value("scale", name)
+
+    def action_of_note(self, direction: int) -> None:
+        """Go to the next rule whose status is not healthy."""
+        at = next_where(of_note(self.table.shown), self._names.index(self.cursor), direction)
+        if at is None:
+            self.host.say("All scale rules measured so far are healthy.")
+        else:
+            self.show_rule(self._names[at])
 
     def on_rule_table_clicked(self, event: RuleTable.Clicked) -> None:
         event.stop()

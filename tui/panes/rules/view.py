@@ -117,6 +117,13 @@ def _ends(curves: RuleCurves | None) -> str:
     return "" if curves is None else f"{curves.d_ks[0]} to {curves.d_ks[-1]}"
 
 
+def of_note(shown: Shown) -> list[bool]:
+    """Return for each rule, in the order shown, whether it is known not to be healthy."""
+    rows = (shown.rows.get(name) for name in shown.names)
+    words = [row and status_given(shown.freezing.get(row.rule), row.measured) for row in rows]
+    return [word not in (None, "healthy") for word in words]
+
+
 def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the heading and the rows from index `top` on; the last line counts the hidden rows."""
     cells = curve_cells(shown.curves, width)
