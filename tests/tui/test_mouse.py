@@ -1,17 +1,19 @@
 """The mouse: the app survives any click, drag or scroll."""
 
-import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
-from monkey import Endless
+from mouse_monkey import SIZES, run
 from stage import Stage, play, untested_claims
 from textual import events
 from textual.geometry import Offset
 
 pytestmark = pytest.mark.slow
+
+EVENTS = 40  # `python tests/tui/mouse_monkey.py` sends thousands
 
 
 def at(kind: type[Any], place: Offset) -> events.MouseEvent:
@@ -26,37 +28,15 @@ async def click(stage: Stage, place: Offset) -> None:
     await stage.answered()
 
 
-async def drag(stage: Stage, start: Offset, end: Offset) -> None:
-    stage.app.post_message(at(events.MouseDown, start))
-    stage.app.post_message(at(events.MouseMove, end))
-    stage.app.post_message(at(events.MouseUp, end))
-    await stage.answered()
-
-
+@pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("pane", PANES)
-def test_clicks_double_clicks_and_drags_leave_the_app_running(pane: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_click_drag_or_scroll_ends_the_app(
+    pane: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)  # exports and screenshots are written here
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
-
-    async def script(stage: Stage) -> None:
-        stage.app.action_pane(pane)
-        await stage.still()
-        width, height = stage.app.size
-        chance = random.Random(pane)
-        for _ in range(25):
-            one, other = (Offset(chance.randrange(width), chance.randrange(height)) for _ in range(2))
-            for place in (one, one, one, other):  # a triple click, and one elsewhere
-                await click(stage, place)
-            await drag(stage, one, other)
-            await click(stage, other)
-            for kind in (events.MouseScrollDown, events.MouseScrollUp):
-                stage.app.post_message(at(kind, one))
-            await stage.answered()
-            if len(stage.app.screen_stack) > 1:
-                await stage.press("escape")
-        assert stage.app.is_running
-        assert stage.app.screen.selections is not None
-
-    play(script, kind=Endless)
+    done = run(len(pane) + size[0], EVENTS, size, pane)
+    assert {"click", "drag", "scroll", "double click", "key"} <= {*done}
 
 
 def test_a_click_that_arrives_after_the_screen_became_smaller_closes_the_palette() -> None:

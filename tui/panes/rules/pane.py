@@ -17,7 +17,7 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.reproduce import rules_line
 from ..pane import Host, next_where
-from ..stepping import TypingPane, stepping_keys
+from ..stepping import TypingPane, choose_value, stepping_keys
 from .requests import (
     MeasureMechanisms,
     MeasureRuleCurves,
@@ -281,13 +281,9 @@ class RulesPane(TypingPane):
         self._show()
 
     def action_find(self) -> None:
-        """Find a scale rule by its words, in a list."""
-        from ...views.choices import choices_of
+        choose_value(self.host, "scale", self.show_rule)
 
-        self.host.choose("scale rule", choices_of(FIELD["scale"]), self.cursor, self.show_rule)
-
-    def show_rule(self, name: str) -> None:
-        """Select a rule; if it has no row here, set it."""
+    def show_rule(self, name: str) -> None:  # or set it, if it has no row here
         if self.view not in ("rules", "words"):
             self._switch_to("rules")
         if name in self._names:
@@ -297,7 +293,6 @@ class RulesPane(TypingPane):
             self.set_value("scale", name)
 
     def action_of_note(self, direction: int) -> None:
-        """Go to the next rule whose status is not healthy."""
         at = next_where(of_note(self.table.shown), self._names.index(self.cursor), direction)
         if at is None:
             self.host.say("All scale rules measured so far are healthy.")
@@ -306,8 +301,7 @@ class RulesPane(TypingPane):
 
     def on_rule_table_clicked(self, event: RuleTable.Clicked) -> None:
         event.stop()
-        self.cursor = event.rule
-        self._show()
+        self.show_rule(event.rule)
 
     def on_rule_table_head_clicked(self, event: RuleTable.HeadClicked) -> None:
         """Sort by the column; a second click reverses the order."""

@@ -82,7 +82,7 @@ class SweepPlot(LinesWidget):
 
     def on_click(self, event: events.Click) -> None:
         place = self.place_of(event)
-        if place.y == 0:
+        if place.y < 0:
             self.post_message(self.TitleClicked())
         elif self._drawing is not None and place.y >= _ABOVE:
             self.post_message(Chosen(round(self._drawing.at.x_of(place.x))))
