@@ -305,10 +305,9 @@ class AttnApp(PacedApp[int]):
 
     def on_text_selected(self) -> None:
         """Copy the text that was selected with the mouse."""
-        if self.screen.selections:
-            from .copying import copy_selection
+        from .copying import copy_selection
 
-            copy_selection(self)
+        copy_selection(self)
 
     def say(self, text: str) -> None:
         """Show a message at the bottom of the screen until the next key."""
@@ -344,8 +343,7 @@ class AttnApp(PacedApp[int]):
             self.greeted |= self.greeting and isinstance(event, events.Key) and event.key == "escape"
             self.greeting = False
             self._notice_on_top.hide()
-            if not (isinstance(event, events.Key) and event.key == "ctrl+c"):
-                self.screen.clear_selection()
+            self.screen.clear_selection()
         if isinstance(event, events.MouseUp) and not event.is_forwarded and self.screen.selections:
             self.screen.suppress_click()  # what was dragged over is copied, and nothing else
         if isinstance(event, (events.MouseDown, events.MouseScrollDown, events.MouseScrollUp)):
