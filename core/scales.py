@@ -387,14 +387,9 @@ _CUSTOM = ScaleRule(
     "custom", "custom", lambda s: s.multiplier, ("multiplier",), "you", "the multiplier you set"
 )  # fmt: skip
 
-RULE_FAMILIES: dict[str, tuple[ScaleRule, ...]] = {
-    "depends on d_k": _OF_D_K,
-    "the same number at every d_k": _FIXED,
-    "depends on the number of keys, the position or the context": _OF_CONTEXT,
-    "of normalised q and k": _NORMALISED,
-    "your own": (_CUSTOM,),
+SCALE_RULES: dict[str, ScaleRule] = {
+    rule.name: rule for rule in (*_OF_D_K, *_FIXED, *_OF_CONTEXT, *_NORMALISED, _CUSTOM)
 }
-SCALE_RULES: dict[str, ScaleRule] = {rule.name: rule for rules in RULE_FAMILIES.values() for rule in rules}
 # The rule with multiplier 1 for each way to normalise q and k.
 UNSCALED_RULES: dict[Normalise, ScaleName] = {
     "none": "none", "rms": "rms_none", "layer_norm": "layer_norm_none", "l2": "cosine_1",

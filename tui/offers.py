@@ -57,8 +57,8 @@ def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:
     """Return everything that can be found by its name, other than commands."""
     found = pane_offers(app)
     found += [_parameter(app, field) for field in FIELDS]
-    found += [_model(app, row) for row in model_choices()]
     found += [_choice(app, field, row) for field in FIELDS if field.kind == "choice" for row in choices_of(field)]
+    found += [_model(app, row) for row in model_choices()]
     found += [_statistic(app, statistic) for statistic in STATISTICS]
     return [*found, *(_claim(app, claim) for claim in claims)]
 
@@ -142,7 +142,7 @@ def _show_statistic(app: App, statistic: Statistic) -> None:
 
 def _model(app: App, row: Choice) -> Offer:
     help = f"Show its attention layer in Heads: {row.formula}. {row.help}".strip()
-    found = Choice(row.value, f"model {row.name}", help=help, source=row.source, words=(row.name, *row.words))
+    found = Choice(row.value, f"cost of {row.name}", help=help, source=row.source, words=(row.name, *row.words))
     return Offer(found, lambda: _show_model(app, row.value))
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.parameters import FIELD, FIELDS
-from attn_tui.core.scales import SCALE_RULES
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
+from attn_tui.tui.views.choices import choices_of
 from attn_tui.tui.views.panel import applicable
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, played
@@ -16,7 +16,7 @@ from textual import events
 
 pytestmark = pytest.mark.slow
 
-RULES = [*SCALE_RULES]
+RULES = [row.value for row in choices_of(FIELD["scale"])]
 
 
 async def opened(stage: Stage, *keys: str) -> ChoiceScreen:
@@ -53,7 +53,7 @@ async def test_enter_on_a_choice_of_the_lab_opens_its_list_and_enter_there_choos
     assert not stage.app.panes["Lab"].is_stale
     await stage.press("enter")
     assert not is_open(stage)
-    assert getattr(stage.asked, name) == FIELD[name].choices[-1]
+    assert getattr(stage.asked, name) == choices_of(FIELD[name])[-1].value
     assert stage.panel.cursor == name
     assert stage.panel.has_focus
     await stage.press("escape", "u")

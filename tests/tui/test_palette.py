@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
@@ -93,7 +94,9 @@ async def test_everything_is_found_by_its_name(stage: Stage) -> None:
             assert f"statistic {statistic.label}" in (await titles(stage, name))[:6], name
     for preset in PRESETS.values():
         for name in (preset.model, preset.name):
-            assert f"model {preset.model}" in (await titles(stage, name))[:3], name
+            assert f"cost of {preset.model}" in await titles(stage, name), name
+    for model in MODELS.values():
+        assert f"model {model.title}" in (await titles(stage, model.name))[:3], model.name
     for claim in CLAIMS:
         assert f"claim: {claim.statement}" in await titles(stage, claim.id), claim.id
         assert f"claim: {claim.statement}" in await titles(stage, " ".join(claim.statement.split()[:9]))
@@ -252,7 +255,7 @@ async def test_a_statistic_is_explained_in_a_lab_that_has_no_result_yet(stage: S
 
 @played(settled=True)
 async def test_a_model_is_shown_in_heads_and_a_claim_in_claims(stage: Stage) -> None:
-    await choose(stage, "llama 3 8b")
+    await choose(stage, "cost llama 3 8b")
     heads = stage.app.pane
     assert isinstance(heads, HeadsPane)
     assert heads.preset is PRESETS["llama-3-8b"]

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...core.attention.presets import PRESETS, Preset
+from ...core.models import MODELS, Model
 from ...core.parameters import Field, choice_word
-from ...core.scales import RULE_FAMILIES, ScaleRule
+from ...core.scales import SCALE_RULES, ScaleRule
 from ...core.statistics.catalogue import Statistic
 from .synonyms import SYNONYMS
 
@@ -35,6 +36,14 @@ _FLOAT8 = "Micikevicius et al. 2022, arXiv 2209.05433; ml_dtypes"
 
 # By the name of a field: value, formula, help, source, other names.
 CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
+    "model": (
+        (
+            "none", "as you set it",
+            "No model: every parameter is as you set it.",
+            "your settings",
+            ("own", "custom", "random"),
+        ),
+    ),
     "mask": (
         (
             "none", "no key hidden",
@@ -177,14 +186,27 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
 }  # fmt: skip
 
 
+_CONTEXT = {"n_keys", "position", "context_factor"}
+FAMILIES = (  # of scale rules, in the order of the list
+    "depends on d_k",
+    "the same number at every d_k",
+    "depends on the number of keys, the position or the context",
+    "of normalised q and k",
+    "your own",
+)
+
+
 def choices_of(field: Field) -> tuple[Choice, ...]:
     """Return the rows of a choice's values, in the order of the field."""
     if field.name == "scale":
-        return tuple(_rule(rule, family) for family, rules in RULE_FAMILIES.items() for rule in rules)
+        rules = sorted(SCALE_RULES.values(), key=lambda rule: FAMILIES.index(_family(rule)))
+        return tuple(_rule(rule, _family(rule)) for rule in rules)
     rows = {
         value: Choice(value, choice_word(value), formula, help, source, words=words)
         for value, formula, help, source, words in CHOICES.get(field.name, ())
     }
+    if field.name == "model":
+        rows |= {name: _full_model(model) for name, model in MODELS.items()}
     return tuple(rows.get(value, Choice(value, choice_word(value))) for value in field.choices)
 
 
@@ -211,6 +233,21 @@ def model_choices(presets: Iterable[Preset] = PRESETS.values()) -> tuple[Choice,
         )
         for each in presets
     )
+
+
+def _family(rule: ScaleRule) -> str:
+    """Return what a rule depends on."""
+    if rule.name == "custom":
+        return FAMILIES[4]
+    if rule.normalise != "none":
+        return FAMILIES[3]
+    return FAMILIES[2 if _CONTEXT & {*rule.needs} else 0 if "d_k" in rule.needs else 1]
+
+
+def _full_model(model: Model) -> Choice:
+    facts = f"d_k {model.width}, {SCALE_RULES[model.scale].label}"
+    help = f"d_model {model.d_model}, {model.heads} heads, context {model.context}."
+    return Choice(model.name, model.title, facts, f"{help} {model.note}." if model.note else help, model.source)
 
 
 def _rule(rule: ScaleRule, family: str) -> Choice:
