@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from ...core.errors import ParameterError
 from ...core.model_widths import next_width
 from ...core.parameters import FIELD, Parameters, Value
+from ...core.statistics.catalogue import ALWAYS
 from ..views.bars import typing_status
 from ..views.entry import Editing, typed
 from ..views.lines import Line
@@ -63,6 +64,13 @@ def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:
 
     field = FIELD[name]
     host.choose(field.label, choices_of(field), str(getattr(host.parameters, name)), take)
+
+
+def choose_statistic(host: Host, current: str, take: Callable[[str], object]) -> None:
+    """Show the list of statistics; `take` is called with the name of the chosen one."""
+    from ..views.choices import statistic_choices
+
+    host.choose("statistic", statistic_choices(ALWAYS), current, take)
 
 
 class SteppingPane(Pane):

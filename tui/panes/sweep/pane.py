@@ -23,7 +23,7 @@ from ...views.reproduce import SweepQuestion, sweep_line
 from ...views.table import with_theory
 from ...widgets.bars import Paragraph
 from ..pane import Host
-from ..stepping import PAGES, TypingPane, stepping_keys
+from ..stepping import PAGES, TypingPane, choose_statistic, stepping_keys
 from .grids import GRIDS, Grid
 from .map_part import MapPart
 from .map_requests import Place
@@ -215,10 +215,6 @@ class SweepPane(TypingPane):
     def on_resize(self) -> None:
         self._arrange()
 
-    def on_sweep_plot_title_clicked(self, event: SweepPlot.TitleClicked) -> None:
-        event.stop()
-        self.action_find()
-
     def on_chosen(self, event: Chosen) -> None:
         event.stop()
         self.set_value("d_k", event.d_k)
@@ -305,20 +301,15 @@ class SweepPane(TypingPane):
 
     def action_statistic(self, direction: int) -> None:
         at = ALWAYS.index(self.plot.statistic) + direction
-        self.plot.statistic = ALWAYS[at % len(ALWAYS)]
-        if self.view == "map":
-            self.follow()  # it may have no exact values
-        self._show()
+        self.show_statistic(ALWAYS[at % len(ALWAYS)].name)
 
     def action_find(self) -> None:
-        """Choose the statistic from a list."""
-        from ...views.choices import statistic_choices
+        choose_statistic(self.host, self.plot.statistic.name, self.show_statistic)
 
-        self.host.choose("statistic", statistic_choices(ALWAYS), self.plot.statistic.name, self.show_statistic)
-
-    def show_statistic(self, name: str) -> None:
-        """Show the statistic with this name."""
+    def show_statistic(self, name: str) -> None:  # as the palette does
         self.plot.statistic = STATISTIC[name]
+        if self.view == "map":
+            self.follow()  # it may have no exact values
         self._show()
 
     def action_grid(self, direction: int) -> None:

@@ -35,9 +35,6 @@ class SweepPlot(LinesWidget):
     HEADED, LEADS = True, True
     DEFAULT_CLASSES = "region"
 
-    class TitleClicked(Message):
-        """The name of the statistic was clicked."""
-
     swept = Swept(Parameters())
     statistic: Statistic = STATISTIC["entropy"]
     cursor = 64  # a d_k
@@ -80,10 +77,10 @@ class SweepPlot(LinesWidget):
             self._drawing = draw(plot, width, height, self.glyphs) if plot else None
         return self._drawing
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         place = self.place_of(event)
-        if place.y < 0:
-            self.post_message(self.TitleClicked())
+        if place.y < 0:  # on the name of the statistic
+            await self.app.run_action("find", self.parent)  # pyright: ignore[reportUnknownMemberType]
         elif self._drawing is not None and place.y >= _ABOVE:
             self.post_message(Chosen(round(self._drawing.at.x_of(place.x))))
 
