@@ -201,7 +201,7 @@ async def test_v_turns_to_table_all_histograms_and_fields_and_back(stage: Stage,
 @played(settled=True)
 async def test_leaving_the_fields_shows_the_results_again(stage: Stage, size: tuple[int, int]) -> None:
     before = stage.text
-    await stage.press("tab", "up")
+    await stage.press("tab", "tab", "up")  # the second field; the first one, the model, sets several
     await stage.settled()
     assert not stage.table.size
     await stage.press("down", "escape")
@@ -296,7 +296,8 @@ async def test_claims_scroll_to_their_end(stage: Stage, size: tuple[int, int]) -
     assert len(pane.claims.outcomes) == len(CLAIMS)
     for number, claim in enumerate(CLAIMS[:2]):
         await stage.still()
-        assert any((claim.title or claim.id) in line and line.startswith("▌") for line in stage.part(pane.claims))
+        name = (claim.title or claim.id)[:12]  # of longer ones the rest may be cut
+        assert any(line.startswith("▌") and name in line for line in stage.part(pane.claims))
         seen: list[str] = []
         for _ in range(9):
             await stage.press("pagedown")
