@@ -1,7 +1,7 @@
 """Lines have exactly the given width, whatever characters they contain."""
 
 import pytest
-from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, shortened, wrapped
+from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, middle_cut, shortened, wrapped
 from hypothesis import example, given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -106,3 +106,17 @@ def test_wrapping_ends_at_any_width(width: int) -> None:
         assert width <= 0 or all(line_width(line) <= width for line in lines)
         for height in range(4):
             assert len(shortened(lines, width, height, "…")) <= max(height, 0)
+
+
+def test_a_name_that_is_too_long_loses_its_middle() -> None:
+    assert middle_cut("all-MiniLM-L6-v2", 16, "…") == "all-MiniLM-L6-v2"
+    assert middle_cut("all-MiniLM-L6-v2", 11, "…") == "all-M…L6-v2"
+    assert middle_cut("scaled scores are normal", 20, "…") == "scaled…normal"
+    for width in range(30):
+        for sign in ("…", "..."):
+            assert line_width(((middle_cut("scaled scores are normal", width, sign), "text"),)) <= width
+
+
+def test_a_cut_name_keeps_wide_characters_whole() -> None:
+    for width in range(12):
+        assert line_width(((middle_cut("模型的名字很长", width, "…"), "text"),)) <= width

@@ -152,6 +152,26 @@ def shortened(lines: list[Line], width: int, height: int, sign: str) -> list[Lin
     return [*lines[: height - 1], ((f"{text} {sign}", role),)]
 
 
+def middle_cut(text: str, width: int, sign: str) -> str:
+    """Return the text with `sign` for its middle if it is wider than `width`; words are kept whole where they can be.
+
+    Names differ at their ends: `sentence-tran…L6-v2`.
+    """
+    if cell_len(text) <= width:
+        return text
+    room = width - cell_len(sign)
+    if room < 2:
+        return set_cell_size(text, max(width, 0))
+    head, tail = text[: room - room // 2], text[len(text) - room // 2 :]
+    if " " in head.strip() and not text[len(head)].isspace():
+        head = head.rpartition(" ")[0]
+    if " " in tail.strip() and not text[-len(tail) - 1].isspace():
+        tail = tail.partition(" ")[2]
+    while cell_len(head + sign + tail) > width:
+        head = head[:-1]
+    return f"{head.rstrip()}{sign}{tail.lstrip()}"
+
+
 def as_text(lines: Iterable[Line]) -> Text:
     """Return lines as a Rich text, for printing."""
     text = Text(no_wrap=True, end="")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
 from ....core.statistics.measurement import Estimate
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, ends, fitted, line_width, wrapped
+from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, wrapped
 from ...views.numbers import signed
 
 if TYPE_CHECKING:
@@ -42,13 +42,14 @@ def claim_list(
         outcome = outcomes.get(claim.id)
         word, role = _verdict(outcome.verdict) if outcome else (glyphs.say("…"), "dim")
         chosen = index == cursor
+        verdict: Line = ((word, role), (" ", "text"))
+        room = max(width - line_width(verdict) - 2, 0)
+        title = middle_cut(glyphs.say(claim.title or claim.id), room, glyphs.say("…"))
         name: Line = (
             (glyphs.cursor if chosen else " ", "accent" if chosen else "text"),
-            (glyphs.say(claim.title or claim.id), "accent" if chosen else "label"),
+            (title, "accent" if chosen else "label"),
         )
-        verdict: Line = ((word, role), (" ", "text"))
-        room = max(width - line_width(verdict) - 1, 0)
-        lines.append(ends(fitted(name, min(line_width(name), room)), verdict, width))
+        lines.append(ends(name, verdict, width))
     return [fitted(line, width) for line in lines]
 
 
