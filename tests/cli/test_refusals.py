@@ -53,7 +53,7 @@ from cli_runner import SAMPLE, Captured, assert_refused, refusal
         (["inspect"], "FILE; see attn-tui inspect --help"),
         (["inspect", "missing.npz"], "missing.npz: no such file"),
         (["missing.npz"], "missing.npz: no such file"),
-        (["inspect", "."], ".: … directory"),
+        (["inspect", "."], ".: … no .safetensors, .npz or .npy files in this folder"),
         (["inspect", __file__], ENDINGS),
         (["inspect", SAMPLE, "--layer", "6"], "layer 6 … 0 to 5"),
         (["inspect", SAMPLE, "--layer", "x"], "layer x … 0 to 5"),

@@ -83,7 +83,7 @@ def test_a_second_axis_is_swept_value_by_value(name: str, values: tuple[Any, Any
         ([16, 1 << 20], None, "whole number from 1 to 16384"),
         ([1, 2], ("scale", ["none", "log_d_k"]), "no value at d_k = 1"),
         ([2], ("d_k", [3]), "not 'd_k'"),
-        ([2], ("width", [3]), "one of n_keys, n_queries"),
+        ([2], ("width", [3]), "one of model, n_keys, n_queries"),
         ([2], ("n_keys", list[int]()), "no values of keys"),
         ([2], ("n_keys", [1.5]), "keys: must be"),
     ],

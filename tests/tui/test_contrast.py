@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 from attn_tui.tui.terminal.themes import DARK, DRAWN, LIGHT, contrast, look
-from attn_tui.tui.views.lines import Role
+from attn_tui.tui.views.lines import Name, Role
 from rich.color import Color as Shown
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
@@ -31,7 +31,7 @@ def of(color: Shown | None) -> Color:
 def test_text_has_a_contrast_of_4_5(theme: Theme, ground: str) -> None:
     variables = theme.to_color_system().generate()
     background = Color.parse(variables[ground])
-    looks = {role: look(role, variables, background) for role in get_args(Role) if role not in DRAWN}
+    looks = {role: look(role, variables, background) for role in get_args(Name) if role not in DRAWN}
     assert "dim" in looks
     for role, style in looks.items():
         assert contrast(of(style.color), of(style.bgcolor)) >= 4.5, role

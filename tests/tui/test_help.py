@@ -37,7 +37,7 @@ async def test_help_opens_and_closes_without_changing_the_screen(stage: Stage, o
 
 @played(settled=True)
 async def test_help_starts_with_the_field_or_row_that_has_the_cursor(stage: Stage) -> None:
-    await stage.press("tab", "tab", "?")
+    await stage.press("tab", "tab", "tab", "?")
     await stage.until(lambda: FIELD["n_keys"].option in stage.text)
     assert FIELD["n_keys"].label in stage.text
     await stage.press("escape")

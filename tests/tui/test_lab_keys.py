@@ -108,8 +108,8 @@ async def test_after_a_held_key_the_last_value_is_measured_and_shown(stage: Stag
     await stage.until(lambda: stage.asked.d_k == 164, "d_k 164")
     await stage.settled()
     assert numbers(stage.measurement) == numbers(run(replace(SMALL, d_k=164)))
-    row = next(line for line in stage.part(stage.table) if line.split()[:1] == ["variance"])
-    assert aligned(stage.measurement.columns[0].measured["logit_variance"].value, UNICODE).strip() in row
+    row = next(line for line in stage.part(stage.table) if line.split()[:2] == ["std", "deviation"])
+    assert aligned(stage.measurement.columns[0].measured["logit_std"].value, UNICODE).strip() in row
 
 
 @played(settled=True)

@@ -269,7 +269,7 @@ async def test_a_failure_for_earlier_parameters_is_not_reported(stage: Stage, ke
     assert stage.text == before
 
 
-@pytest.mark.parametrize("keys", [[], ["tab"], ["shift+tab", "down"], ["t"], ["v"], ["0", "escape"]], ids=str)
+@pytest.mark.parametrize("keys", [[], ["tab", "tab"], ["shift+tab", "down"], ["t"], ["v"], ["0", "escape"]], ids=str)
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)], ids=str)
 def test_the_screen_equals_that_of_a_fresh_start(keys: Sequence[str], size: tuple[int, int]) -> None:
     found: list[list[list[Segment]]] = []
