@@ -108,26 +108,30 @@ async def test_keys_that_move_in_the_list(stage: Stage) -> None:
 @played(settled=True)
 async def test_the_wheel_moves_and_a_click_chooses(stage: Stage, size: tuple[int, int]) -> None:
     screen = await opened(stage, "/", "home")
-    x, y = screen.text.region.x + 4, screen.text.region.y + 5
+    x, y = screen.text.content_region.x + 4, screen.text.content_region.y + 5
     for kind in (events.MouseScrollDown, events.MouseScrollDown, events.MouseScrollUp):
         stage.app.post_message(kind(None, x, y, 0, 0, 0, False, False, False, screen_x=x, screen_y=y))
     await stage.still()
     assert screen.text.found.cursor == 1
     y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "1/ln d_k" in line)
-    await stage.pilot.click(offset=(screen.text.region.x + line.index("1/"), screen.text.region.y + y))
+    await stage.pilot.click(
+        offset=(screen.text.content_region.x + line.index("1/"), screen.text.content_region.y + y)
+    )
     await stage.answered()
     assert not is_open(stage)
     assert stage.asked == replace(SMALL, scale="log_d_k")
     screen = await opened(stage, "/")
     y, line = next((y, line) for y, line in enumerate(stage.part(screen.text)) if "Esc cancel" in line)
-    await stage.pilot.click(offset=(screen.text.region.x + line.index("cancel"), screen.text.region.y + y))
+    await stage.pilot.click(
+        offset=(screen.text.content_region.x + line.index("cancel"), screen.text.content_region.y + y)
+    )
     await stage.answered()
     assert not is_open(stage)
 
 
 @played(settled=True)
 async def test_a_second_click_on_a_choice_opens_its_list(stage: Stage) -> None:
-    region = stage.panel.region
+    region = stage.panel.content_region
     y = next(y for y, line in enumerate(stage.part(stage.panel)) if line.strip().startswith("mechanism"))
     for _ in range(2):
         assert not is_open(stage)

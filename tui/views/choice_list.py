@@ -57,19 +57,18 @@ class ChoiceList:
 
 
 def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return the list as `height` lines: title, filter, rows, the help and source of the selected one, and keys."""
-    rows, shown = found.rows, _shown(found, height)
-    count = f"{len(rows)} of {len(found.choices)}"
-    title: Line = ((glyphs.say(found.title), "heading"),)
+    """Return the list as `height` lines: filter, rows, the help and source of the selected one, and keys."""
+    shown = _shown(found, height)
+    count = f"{len(found.rows)} of {len(found.choices)}"
     asked: Line = (("filter: ", "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
-    lines: list[Line] = [ends(title, ((count, "dim"),), width), asked]
-    if not rows:
+    lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
+    if not shown:
         lines += wrapped("Nothing contains these words. Backspace erases, Ctrl+U clears.", width, "alert")
     names = max((cell_len(glyphs.say(row.name)) for row in found.choices), default=0)
     names = min(names, _NAME, width // 2)
     lines += [_line(found, row, min(names, _NAME), width, glyphs) for row in shown]
     room = _room(height)
-    lines += [()] * (2 + room - len(lines))
+    lines += [()] * (1 + room - len(lines))
     below = height - len(lines) - 1
     if height >= _RULED:
         lines.append(((glyphs.rule * width, "dim"),))
@@ -84,7 +83,7 @@ def clicked(found: ChoiceList, width: int, height: int, glyphs: Glyphs, x: int, 
         word = key_at(_KEYS, width + 2, glyphs, x + 1)
         return None if word == "a-z" else word
     shown = _shown(found, height)
-    row = shown[y - 2] if 2 <= y < 2 + len(shown) else None
+    row = shown[y - 1] if 1 <= y < 1 + len(shown) else None
     return found.rows.index(row) if isinstance(row, Choice) else None
 
 
@@ -113,13 +112,19 @@ def _paragraph(text: str, width: int, height: int, role: Role, glyphs: Glyphs) -
 
 
 def _room(height: int) -> int:
-    """Return how many lines there are for rows, beside the title, filter, help, source and keys."""
+    """Return how many lines there are for rows, beside the filter, help, source and keys."""
     told = next(lines for least, lines in _EXPLAINED if height >= least)
-    return max(height - 3 - told - 1 - (height >= _RULED), 1)
+    return max(height - 2 - told - 1 - (height >= _RULED), 1)
 
 
 def _shown(found: ChoiceList, height: int) -> list[Choice | str]:
-    """Return the rows to show, around the cursor; without a filter, the name of a family stands above its rows."""
+    """Return the rows to show, around the cursor."""
+    rows, top = window(found, height)
+    return rows[top : top + _room(height)]
+
+
+def window(found: ChoiceList, height: int) -> tuple[list[Choice | str], int]:
+    """Return all rows, and the first one to show; without a filter, the name of a family stands above its rows."""
     rows: list[Choice | str] = []
     family, at = "", 0
     for index, row in enumerate(found.rows):
@@ -130,8 +135,7 @@ def _shown(found: ChoiceList, height: int) -> list[Choice | str]:
             at = len(rows)
         rows.append(row)
     room = _room(height)
-    top = min(max(at - room // 2, 0), max(len(rows) - room, 0))
-    return rows[top : top + room]
+    return rows, min(max(at - room // 2, 0), max(len(rows) - room, 0))
 
 
 def _line(found: ChoiceList, row: Choice | str, names: int, width: int, glyphs: Glyphs) -> Line:

@@ -10,10 +10,11 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from ..views.choice_list import ChoiceList, clicked, list_lines, page
+from ..views.border import Thumb
+from ..views.choice_list import ChoiceList, clicked, list_lines, page, window
 from ..views.draft import LONGEST_NUMBER
 from ..views.keys import pressed_name
-from ..views.lines import Line, fitted
+from ..views.lines import Line
 from .lines import LinesWidget
 from .modal import Modal
 
@@ -22,7 +23,10 @@ _PAGES: dict[str, Literal[-1, 1]] = {"pageup": -1, "pagedown": 1}
 
 
 class ListText(LinesWidget):
-    """Shows a list."""
+    """Shows a list, in a border with its title."""
+
+    HEADED = True
+    DEFAULT_CLASSES = "modal"
 
     def __init__(self, found: ChoiceList) -> None:
         super().__init__()
@@ -43,13 +47,18 @@ class ListText(LinesWidget):
             self.rows = rows
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        lines = list_lines(self.found, width - 4, height - 2, self.glyphs)
-        return [fitted((("  ", "text"), *line), width) for line in ((), *lines, ())]
+        return list_lines(self.found, width, height, self.glyphs)
+
+    def heading(self, width: int) -> Line:
+        return ((self.glyphs.say(self.found.title), "heading"),)
+
+    def thumb(self) -> Thumb:
+        rows, top = window(self.found, self.room.height)
+        return Thumb(top, page(self.room.height) + 1, len(rows))
 
     def on_click(self, event: events.Click) -> None:
-        width, height = self.size
-        x, y = event.x - self.gutter.left - 2, event.y - self.gutter.top - 1
-        meaning = clicked(self.found, width - 4, height - 2, self.glyphs, x, y) if 0 <= y < height - 2 else None
+        place, (width, height) = self.place_of(event), self.room
+        meaning = clicked(self.found, width, height, self.glyphs, *place) if 0 <= place.y < height else None
         if meaning is not None:
             self.post_message(self.Clicked(meaning))
 
@@ -85,7 +94,7 @@ class ChoiceScreen(Modal, ModalScreen[str]):
         elif key in _MOVES:
             self._show(found.moved(_MOVES[key]))
         elif key in _PAGES:
-            self._show(found.moved(_PAGES[key] * page(self.text.size.height - 2)))
+            self._show(found.moved(_PAGES[key] * page(self.text.room.height)))
         elif key == "backspace":
             self._show(found.filtered(found.words[:-1]))
         elif key == "ctrl+u":
