@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,7 +35,13 @@ def started(
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
         start_new_session=True,
+        preexec_fn=_end_on_ctrl_c,
     )
+
+
+def _end_on_ctrl_c() -> None:
+    """Let SIGINT end the program, even if this process was started in the background and ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def finished(process: subprocess.Popen[str]) -> Done:

@@ -38,7 +38,7 @@ async def test_v_leads_to_the_map_and_back(stage: Stage) -> None:
     assert pane.map.widget.display
     assert not pane.plot.display
     await stage.until(lambda: pane.is_current)
-    assert "exact" in "\n".join(stage.part(pane.map.widget))
+    await stage.until(lambda: "exact" in "\n".join(stage.part(pane.map.widget)))
     await stage.press("v")
     assert not pane.map.widget.display
     assert pane.plot.display

@@ -38,7 +38,7 @@ class ScrolledLines(LinesWidget):
         last_line = int(not self.boxed)  # counts the lines below; a border has room for that
         self.top = min(self.top, max(len(lines) - height + last_line, 0)) if len(lines) > height else 0
         shown = list(lines[self.top : self.top + height])
-        if last_line and self.top + height < len(lines):
+        if shown and last_line and self.top + height < len(lines):
             shown[-1] = ((f"{len(lines) - self.top - height + 1} more lines (PgDn)", "dim"),)
         return [fitted(line, width) for line in shown]
 
