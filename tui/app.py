@@ -35,14 +35,14 @@ from .terminal.paced_app import PacedApp
 from .terminal.themes import DARK, LIGHT
 from .undo import Seen, restore, seen
 from .views.glyphs import UNICODE, Glyphs
-from .views.keys import rekeyed
+from .views.help.keys import rekeyed
 from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
 from .widgets.notice import Notice
 
 if TYPE_CHECKING:
-    from .views.choices import Choice
+    from .views.fields.choices import Choice
 
 LEAST = (40, 12)  # columns and lines
 NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS

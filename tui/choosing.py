@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from textual.screen import Screen
 
-from .views.choice_list import ChoiceList
-from .views.choices import Choice
+from .views.fields.choice_list import ChoiceList
+from .views.fields.choices import Choice
 from .widgets.picker import ChoiceScreen
 
 

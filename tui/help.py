@@ -10,7 +10,7 @@ from .keymap import EVERYWHERE, all_commands, commands, help_keys
 from .panes.catalogue import PANES
 from .panes.pane import Pane
 from .settings.store import config_file
-from .views.help import help_lines, key_overview
+from .views.help.page import help_lines, key_overview
 from .widgets.help_screen import HelpScreen
 
 

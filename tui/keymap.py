@@ -15,8 +15,8 @@ from .panes.catalogue import PANES
 from .settings.declared import KEYS_VARIABLE, Settings
 from .settings.parse import did_you_mean
 from .settings.store import config_file, key_setting
-from .views.help import KeyHelp
-from .views.keys import ALT, key_name, key_word
+from .views.help.keys import ALT, key_name, key_word
+from .views.help.page import KeyHelp
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 

@@ -12,8 +12,8 @@ from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
 from .panes.catalogue import PANES
 from .panes.pane import Host, Pane
 from .panes.stepping import choose_value
-from .views.choices import Choice, choices_of, model_choices
-from .views.synonyms import SYNONYMS
+from .views.fields.choices import Choice, choices_of, model_choices
+from .views.fields.synonyms import SYNONYMS
 
 if TYPE_CHECKING:
     from ..core.claims.claim import Claim

@@ -23,9 +23,9 @@ from .offers import App, Offer, in_order, offers, pane_offers
 from .panes.catalogue import PANES
 from .panes.claims.requests import ClaimList, ListClaims
 from .settings.declared import Settings
-from .views.choices import Choice, matching
-from .views.keys import key_word
-from .views.synonyms import SYNONYMS
+from .views.fields.choices import Choice, matching
+from .views.fields.synonyms import SYNONYMS
+from .views.help.keys import key_word
 from .widgets.modal import Modal
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTICS
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.views.glyphs import ASCII
-from attn_tui.tui.views.panel import applicable
 from stage import SMALL, Stage, played, untested_claims
 
 pytestmark = pytest.mark.slow

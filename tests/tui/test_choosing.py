@@ -8,8 +8,8 @@ from attn_tui.core.parameters import FIELD, FIELDS
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
-from attn_tui.tui.views.choices import choices_of
-from attn_tui.tui.views.panel import applicable
+from attn_tui.tui.views.fields.choices import choices_of
+from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SMALL, Stage, played
 from textual import events

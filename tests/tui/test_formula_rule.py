@@ -9,7 +9,7 @@ from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.settings.store import load, save
-from attn_tui.tui.views.entry import entered, typed
+from attn_tui.tui.views.fields.entry import entered, typed
 from stage import SMALL, Stage, played
 
 FORMULA = "log(n)/sqrt(d)"

@@ -5,10 +5,10 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Progress
+from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.histograms import TITLES, pair_names
 from attn_tui.tui.views.numbers import aligned, short
-from attn_tui.tui.views.panel import applicable
+from attn_tui.tui.views.plots.histograms import TITLES, pair_names
 from stage import SMALL, Stage, played
 
 SHOWN = [statistic for statistic in STATISTICS if not statistic.conditional]

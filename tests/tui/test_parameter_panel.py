@@ -8,9 +8,9 @@ from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.tui.compute.measure import Answer
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
+from attn_tui.tui.views.fields.panel import applicable
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.numbers import aligned
-from attn_tui.tui.views.panel import applicable
 from stage import SMALL, Stage, numbers, played
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.pane import Pane
 from attn_tui.tui.views.bars import top_line
-from attn_tui.tui.views.choices import Choice
+from attn_tui.tui.views.fields.choices import Choice
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line
 from stage import LocalEngine

@@ -14,9 +14,9 @@ from attn_tui.core.statistics.measurement import Column, Estimate
 from attn_tui.core.statistics.status import FREEZING
 from attn_tui.core.theory.predict import predict
 from attn_tui.core.theory.prediction import Freezing, ratio_given, status_given
-from attn_tui.tui.views.advice import advice, ratio_words
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.numbers import percent
+from attn_tui.tui.views.results.advice import advice, ratio_words
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st

@@ -1,7 +1,7 @@
 """Editing a line of text."""
 
 import pytest
-from attn_tui.tui.views.draft import Draft, edited
+from attn_tui.tui.views.fields.draft import Draft, edited
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
-from attn_tui.tui.views.entry import entered, names_of, typed
+from attn_tui.tui.views.fields.entry import entered, names_of, typed
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,8 +1,8 @@
 """The export form at several sizes."""
 
 import pytest
-from attn_tui.tui.views.draft import Draft
 from attn_tui.tui.views.export import KINDS, Form, Kind, clicked, form_lines
+from attn_tui.tui.views.fields.draft import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 from hypothesis import given

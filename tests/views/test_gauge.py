@@ -8,10 +8,10 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.deviations import theory_of
 from attn_tui.core.theory.prediction import ratio_given, status_given
-from attn_tui.tui.views.gauge import END, bar, gauge_lines, mark_cell, threshold_note, zone_line
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
-from attn_tui.tui.views.table import Contents, with_theory
+from attn_tui.tui.views.plots.gauge import END, bar, gauge_lines, mark_cell, threshold_note, zone_line
+from attn_tui.tui.views.results.table import Contents, with_theory
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of

@@ -7,7 +7,7 @@ from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statis
 from attn_tui.tui.keymap import commands, help_keys
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.help import help_lines, key_overview
+from attn_tui.tui.views.help.page import help_lines, key_overview
 from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
 

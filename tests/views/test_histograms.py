@@ -13,9 +13,10 @@ from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.statistics.histogram import Axis, Histogram
 from attn_tui.core.statistics.measurement import HISTOGRAMS, Column, HistogramName
 from attn_tui.core.theory.predict import score_curve
-from attn_tui.tui.views.axes import nice_range
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.histograms import (
+from attn_tui.tui.views.lines import line_width
+from attn_tui.tui.views.plots.axes import nice_range
+from attn_tui.tui.views.plots.histograms import (
     NAME,
     AxisSpan,
     axis_line,
@@ -26,7 +27,6 @@ from attn_tui.tui.views.histograms import (
     outside,
     pair_lines,
 )
-from attn_tui.tui.views.lines import line_width
 from hypothesis import given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of

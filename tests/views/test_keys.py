@@ -1,7 +1,7 @@
 """The names of keys."""
 
 import pytest
-from attn_tui.tui.views.keys import key_name, key_word, rekeyed
+from attn_tui.tui.views.help.keys import key_name, key_word, rekeyed
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from attn_tui.core.parameters import FIELD, FIELDS, Field, Parameters
+from attn_tui.tui.views.fields.panel import NAME, Editing, applicable, field_rows, panel_lines, value_text
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
-from attn_tui.tui.views.panel import NAME, Editing, applicable, field_rows, panel_lines, value_text
 from line_texts import text_of, texts_of
 
 DEFAULT = Parameters()

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from attn_tui.tui.views.axes import Axis, axis_over, tick_labels
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, Role, line_width
-from attn_tui.tui.views.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
+from attn_tui.tui.views.plots.axes import Axis, axis_over, tick_labels
+from attn_tui.tui.views.plots.plot import Drawing, Mark, Plot, Point, Series, draw, with_cursor
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of

@@ -9,8 +9,8 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Column, Estimate
 from attn_tui.core.theory.deviations import theory_of
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.sentence import sentence
-from attn_tui.tui.views.table import Contents, with_theory
+from attn_tui.tui.views.results.sentence import sentence
+from attn_tui.tui.views.results.table import Contents, with_theory
 
 HEALTHY: dict[str, float | None] = {
     "logit_std": 1.0,

@@ -13,7 +13,7 @@ from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from attn_tui.tui.panes.sweep.view import Swept, reading_lines, sweep_plot
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
-from attn_tui.tui.views.table import Contents
+from attn_tui.tui.views.results.table import Contents
 from line_texts import text_of
 
 SMALL = Parameters(n_keys=4, n_queries=8, batch=4)

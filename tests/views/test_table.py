@@ -14,11 +14,11 @@ from attn_tui.core.statistics.measurement import Column, Estimate
 from attn_tui.core.theory.deviations import deviations
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.leading import LEADING, leading_rows
 from attn_tui.tui.views.lines import Line, line_width
 from attn_tui.tui.views.numbers import aligned, aligned_share, error
-from attn_tui.tui.views.sentence import sentence
-from attn_tui.tui.views.table import (
+from attn_tui.tui.views.results.leading import LEADING, leading_rows
+from attn_tui.tui.views.results.sentence import sentence
+from attn_tui.tui.views.results.table import (
     CELL,
     ESSENTIAL,
     FIRST_GROUP,

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from ...core.theory.prediction import ScoreCurve
 from ..views.glyphs import Glyphs
-from ..views.histograms import grid_lines
 from ..views.lines import as_text, wrapped
-from ..views.sentence import sentence
-from ..views.table import Contents, rich_table
+from ..views.plots.histograms import grid_lines
+from ..views.results.sentence import sentence
+from ..views.results.table import Contents, rich_table
 from .output import Output
 
 _UNBOUNDED = 10_000  # cells: tables are as wide as they need to be, and a narrow terminal wraps them

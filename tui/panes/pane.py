@@ -22,7 +22,7 @@ from ..widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
-    from ..views.choices import Choice
+    from ..views.fields.choices import Choice
 
 
 def next_where(wanted: Sequence[bool], at: int, direction: int) -> int | None:

@@ -12,7 +12,7 @@ from ...core.model_widths import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ...core.statistics.catalogue import ALWAYS
 from ..views.bars import typing_status
-from ..views.entry import Editing, typed
+from ..views.fields.entry import Editing, typed
 from ..views.lines import Line
 from ..widgets.typing import typing
 from .pane import Host, Pane
@@ -60,7 +60,7 @@ def by(change: int) -> Callable[[int], int]:
 
 def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:
     """Show the list of a parameter's values; `take` is called with the chosen one."""
-    from ..views.choices import choices_of
+    from ..views.fields.choices import choices_of
 
     field = FIELD[name]
     host.choose(field.label, choices_of(field), str(getattr(host.parameters, name)), take)
@@ -68,7 +68,7 @@ def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:
 
 def choose_statistic(host: Host, current: str, take: Callable[[str], object]) -> None:
     """Show the list of statistics; `take` is called with the name of the chosen one."""
-    from ..views.choices import statistic_choices
+    from ..views.fields.choices import statistic_choices
 
     host.choose("statistic", statistic_choices(ALWAYS), current, take)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...core.model_widths import MODEL_WIDTHS
 from ...core.parameters import FIELD, Parameters
-from .entry import Editing
+from .fields.entry import Editing
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, ends, line_width
 

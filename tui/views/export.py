@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from rich.cells import cell_len
 
 from .bars import Key, key_at, key_line, span_at
-from .draft import Draft
+from .fields.draft import Draft
 from .glyphs import Glyphs
 from .lines import Line, Role, Span, fitted, wrapped
 

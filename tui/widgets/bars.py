@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual import events
 
 from ..views.bars import Key, key_at, key_line, pane_at, top_line
-from ..views.keys import pressed_name
+from ..views.help.keys import pressed_name
 from ..views.lines import Line, Role, fitted, shortened, wrapped
 from .lines import LinesWidget
 

@@ -16,10 +16,10 @@ from textual.screen import ModalScreen, Screen
 from ...core.errors import InputError
 from ..files import FileError, check_file, write_text
 from ..terminal.picture import picture
-from ..views.draft import LONGEST_PATH, Draft, edited
 from ..views.export import KINDS, Form, clicked, form_lines
+from ..views.fields.draft import LONGEST_PATH, Draft, edited
 from ..views.glyphs import Glyphs
-from ..views.keys import pressed_name
+from ..views.help.keys import pressed_name
 from ..views.lines import Line
 from .lines import LinesWidget
 from .modal import Modal

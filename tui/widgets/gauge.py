@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..views.gauge import TITLE, gauge_lines, threshold_note
 from ..views.lines import Line
-from ..views.table import Contents
+from ..views.plots.gauge import TITLE, gauge_lines, threshold_note
+from ..views.results.table import Contents
 from .lines import LinesWidget
 
 

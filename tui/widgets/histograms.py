@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...core.statistics.measurement import Column, HistogramName
-from ..views.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
 from ..views.lines import Line, fitted
+from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
 from .lines import LinesWidget
 
 if TYPE_CHECKING:

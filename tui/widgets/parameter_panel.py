@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
 from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
-from ..views.entry import CHARACTERS, Editing, typed
+from ..views.fields.entry import CHARACTERS, Editing, typed
+from ..views.fields.panel import applicable, field_rows, panel_lines
 from ..views.lines import Line
-from ..views.panel import applicable, field_rows, panel_lines
 from .lines import LinesWidget
 from .typing import typing
 

@@ -11,9 +11,9 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from ..views.border import Thumb
-from ..views.choice_list import ChoiceList, clicked, list_lines, page, window
-from ..views.draft import LONGEST_NUMBER
-from ..views.keys import pressed_name
+from ..views.fields.choice_list import ChoiceList, clicked, list_lines, page, window
+from ..views.fields.draft import LONGEST_NUMBER
+from ..views.help.keys import pressed_name
 from ..views.lines import Line
 from .lines import LinesWidget
 from .modal import Modal

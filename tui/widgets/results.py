@@ -15,11 +15,11 @@ from textual.widget import Widget
 
 from ...core.statistics.catalogue import STATISTICS, Statistic
 from ..views.glyphs import Glyphs
-from ..views.histograms import LOWEST
-from ..views.leading import LEADING, SPACED
 from ..views.lines import wrapped
-from ..views.sentence import row_words, sentence
-from ..views.table import ESSENTIAL, Contents, layout
+from ..views.plots.histograms import LOWEST
+from ..views.results.leading import LEADING, SPACED
+from ..views.results.sentence import row_words, sentence
+from ..views.results.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
 from .gauge import FreezingGauge
 from .histograms import Histograms

@@ -10,18 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ...core.statistics.catalogue import Statistic
-from ..views.leading import leading_rows
 from ..views.lines import Line, Span, fitted
-from ..views.table import (
-    FIRST_GROUP,
-    Contents,
-    TableRow,
-    head_line,
-    layout,
-    row_line,
-    rows_for,
-    table_rows,
-)
+from ..views.results.leading import leading_rows
+from ..views.results.table import FIRST_GROUP, Contents, TableRow, head_line, layout, row_line, rows_for, table_rows
 from .lines import LinesWidget
 
 

@@ -118,8 +118,8 @@ def _table(reference: Capture, test: Capture, found: Comparison, output: Output)
     from rich.text import Text
 
     from ....core.captures.files import plain
-    from ...views.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
     from ...views.lines import as_text
+    from ...views.results.comparison import LEGEND, change_lines, reasons, sentences, stage_lines
     from ..printing import printed, title_lines
 
     glyphs, width = output.glyphs, output.text_width

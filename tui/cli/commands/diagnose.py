@@ -153,8 +153,8 @@ def _table(capture: Capture, heads: Sequence[Diagnosed], output: Output) -> str:
 
     from ....core.captures.files import plain
     from ....core.export.diagnosing.diagnosis import summary
-    from ...views.diagnosis import diagnosis_lines
     from ...views.lines import as_text
+    from ...views.results.diagnosis import diagnosis_lines
     from ..printing import printed, title_lines
 
     words = [plain(capture.path.name), *(text for text in (capture.model, capture.licence) if text)]

@@ -207,8 +207,8 @@ def run(request: InspectRequest, output: Output) -> int:
     """Measure and print heads of a capture; return the exit code, 2 if some heads cannot be read."""
     from ....core.captures.reader import open_capture
     from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
-    from ...panes.capture.head_list import SHOWN
-    from ...views.table import Contents
+    from ...panes.capture.ranking.printed import SHOWN
+    from ...views.results.table import Contents
     from ..printing import whole_table
 
     capture = open_capture(request.file, request.axes, request.mask_true)
@@ -328,7 +328,7 @@ def _file_words(capture: Capture, layers: Sequence[Layer]) -> list[str]:
 
 def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
     """Return what a title says about the scale of a list of heads."""
-    from ...views.table import column_title
+    from ...views.results.table import column_title
 
     columns = [head.columns[0] for head in heads]
     titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
@@ -353,8 +353,8 @@ def _list_table(
     from rich.text import Text
 
     from ....core.statistics.catalogue import STATISTIC
-    from ...panes.capture.head_list import head_list
-    from ...panes.capture.ranked import RankedHead, ranked_lines
+    from ...panes.capture.ranking.printed import head_list
+    from ...panes.capture.ranking.ranked import RankedHead, ranked_lines
     from ...views.lines import as_text
     from ..printing import printed, title_lines
 

@@ -40,7 +40,7 @@ def run(request: ReportRequest, output: Output) -> int:
     from ....core.export.words import notable_words
     from ....core.lab.experiment import stream
     from ....core.theory.deviations import theory_of
-    from ...views.table import with_theory
+    from ...views.results.table import with_theory
     from ..printing import whole_table
 
     output.check()

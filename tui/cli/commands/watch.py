@@ -102,7 +102,7 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     from rich.text import Text
 
     from ...views.lines import as_text
-    from ...views.watching import ranked_lines, summary
+    from ...views.results.watching import ranked_lines, summary
     from ..printing import printed, title_lines
 
     glyphs, width = output.glyphs, output.text_width

@@ -1,6 +1,6 @@
 """The help on the Capture pane."""
 
-from ...views.status_help import status_help
+from ...views.help.status_words import status_help
 from .heatmap import MARKS
 
 ABOUT = (

@@ -18,10 +18,11 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.reproduce import in_shell
-from ...views.table import Contents
+from ...views.results.table import Contents
 from ..pane import Host
-from .finding import layer_word
 from .parts import AttentionBars, AttentionMatrix
+from .ranking.finding import layer_word
+from .ranking.selecting import RankedHeads
 from .requests import (
     ComparedHeads,
     CompareHeads,
@@ -35,7 +36,6 @@ from .requests import (
     ShowMatrix,
     ShowRow,
 )
-from .selecting import RankedHeads
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:

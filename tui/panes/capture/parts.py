@@ -14,10 +14,10 @@ from ...views.border import Thumb
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, wrapped
 from ...widgets.lines import LinesWidget
-from .matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
-from .ranked import RankedHead, full_bar, ranked_lines
-from .row import key_at, row_lines, threshold_words
-from .tokens import named
+from .head.matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
+from .head.row import key_at, row_lines, threshold_words
+from .head.tokens import named
+from .ranking.ranked import RankedHead, full_bar, ranked_lines
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer

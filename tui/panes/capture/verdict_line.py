@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from textual import events
 from textual.message import Message
 
-from ...views.draft import LONGEST_PATH, Draft, edited
+from ...views.fields.draft import LONGEST_PATH, Draft, edited
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...widgets.lines import LinesWidget
 

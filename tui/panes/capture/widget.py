@@ -16,7 +16,7 @@ from ....core.statistics.status import Status, status
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .heatmap import HeadMap, head_at, map_lines
-from .ranked import RankedHead
+from .ranking.ranked import RankedHead
 from .view import capture_lines
 
 if TYPE_CHECKING:

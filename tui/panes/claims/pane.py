@@ -108,7 +108,7 @@ class ClaimsPane(TwoParts):
     def action_find(self) -> None:
         """Find a claim by its words, in a list."""
         from ....core.claims.claim import VERDICT_WORDS
-        from ...views.choices import Choice
+        from ...views.fields.choices import Choice
 
         found, chosen = self.claims.outcomes, self.claims.chosen
         rows = [

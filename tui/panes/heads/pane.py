@@ -157,7 +157,7 @@ class HeadsPane(TwoParts):
 
     def action_find(self) -> None:
         """Choose the model from a list."""
-        from ...views.choices import model_choices
+        from ...views.fields.choices import model_choices
 
         self.host.choose("model", model_choices(), self.preset.name if self.preset else "", self.show_model)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from ....core.attention.cost import SHAPE_FIELDS
 from ....core.attention.formats import FORMATS
 from ....core.parameters import Field, Value
+from ...views.fields.panel import field_line
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, wrapped
-from ...views.panel import field_line
 
 
 def shape_rows() -> list[Field | None]:

@@ -13,8 +13,8 @@ from ....core.attention.cost import SHAPE_FIELDS, Cost, Layer
 from ....core.attention.presets import Preset
 from ....core.errors import ParameterError
 from ....core.parameters import Field, Value
-from ...views.draft import LONGEST_NUMBER
-from ...views.entry import entered
+from ...views.fields.draft import LONGEST_NUMBER
+from ...views.fields.entry import entered
 from ...views.lines import Line
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines

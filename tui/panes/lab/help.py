@@ -1,6 +1,6 @@
 """The help on the Lab pane."""
 
-from ...views.status_help import status_help
+from ...views.help.status_words import status_help
 
 ABOUT = (
     "Scores are dot products of random queries and keys. Two settings stand side by side. A, by default unscaled, "

@@ -13,10 +13,10 @@ from ....core.parameters import Field, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
-from ...views.advice import advice
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.table import with_theory
+from ...views.results.advice import advice
+from ...views.results.table import with_theory
 from ...widgets.parameter_panel import ParameterPanel
 from ...widgets.results import Results, View
 from ...widgets.typing import typing

@@ -17,7 +17,7 @@ from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, setti
 from ....core.scales import scale_rule
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
-from ...views.draft import LONGEST_NUMBER, Draft, edited
+from ...views.fields.draft import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
 from ...views.reproduce import in_shell, parameter_options
 from ...widgets.typing import typing

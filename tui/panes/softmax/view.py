@@ -13,11 +13,11 @@ from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
 from ....core.statistics.column_names import setting_names
-from ...views.draft import Draft
+from ...views.fields.draft import Draft
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
 from ...views.numbers import percent, power_of_ten, short, signed
-from ...views.table import COLUMN_ROLES
+from ...views.results.table import COLUMN_ROLES
 from .jacobian import jacobian_lines, legend_line
 from .sentence import naive_note, softmax_sentence
 

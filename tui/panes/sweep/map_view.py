@@ -14,7 +14,7 @@ from ....core.statistics.column_names import setting_names
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, fitted
 from ...views.numbers import short
-from ...views.table import COLUMN_ROLES
+from ...views.results.table import COLUMN_ROLES
 from .map_requests import D_KS, DRAWS, N_KEYS, ROWS, Place
 
 if TYPE_CHECKING:

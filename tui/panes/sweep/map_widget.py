@@ -10,7 +10,7 @@ from textual.message import Message
 from ....core.parameters import Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...views.lines import Line
-from ...views.table import Contents
+from ...views.results.table import Contents
 from ...widgets.lines import LinesWidget
 from .map_requests import Place
 from .map_view import Mapped, layout, map_lines

@@ -20,7 +20,7 @@ from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.reproduce import SweepQuestion, sweep_line
-from ...views.table import with_theory
+from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
 from ..pane import Host
 from ..stepping import PAGES, TypingPane, choose_statistic, stepping_keys

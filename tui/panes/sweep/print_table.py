@@ -11,10 +11,10 @@ from ....core.export.sweep import SweepResult, place_titles, place_words
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
 from ...views.glyphs import Glyphs
-from ...views.histograms import axis_span, sparkline
 from ...views.lines import Line, Role, fitted, line_width
 from ...views.numbers import on_the_point, short, spread
-from ...views.table import COLUMN_ROLES, is_far
+from ...views.plots.histograms import axis_span, sparkline
+from ...views.results.table import COLUMN_ROLES, is_far
 
 _GAP = 3  # cells between blocks
 _LEAST, _WIDEST = 7, 30  # cells of a sparkline

@@ -10,11 +10,11 @@ from ....core.parameters import Parameters, choice_word
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.column_names import setting_names
 from ....core.theory.prediction import status_given
-from ...views.axes import Axis, axis_over
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, line_width
-from ...views.plot import Mark, Plot, Point, Series
-from ...views.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
+from ...views.plots.axes import Axis, axis_over
+from ...views.plots.plot import Mark, Plot, Point, Series
+from ...views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
 
 if TYPE_CHECKING:
     from ....core.theory.prediction import PredictedColumn

@@ -12,8 +12,8 @@ from ....core.parameters import Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...views.border import EDGES
 from ...views.lines import Line, line_width
-from ...views.plot import Drawing, draw, with_cursor
-from ...views.table import Contents
+from ...views.plots.plot import Drawing, draw, with_cursor
+from ...views.results.table import Contents
 from ...widgets.lines import LinesWidget
 from .view import LOGARITHMIC, Swept, facts_line, points_of, reading_lines, sweep_plot, title_line
 from .width_table import landmark_lines, rows_in

@@ -10,12 +10,12 @@ from ....core.parameters import Parameters
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.column_names import setting_names
 from ....core.statistics.measurement import HistogramName
-from ...views.axes import nice_range
 from ...views.glyphs import Glyphs
-from ...views.histograms import TITLES, axis_span, sparkline
 from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import VALUE, short
-from ...views.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
+from ...views.plots.axes import nice_range
+from ...views.plots.histograms import TITLES, axis_span, sparkline
+from ...views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
 from .view import Swept, contents_of
 
 # The histogram that explains the statistics of a group.

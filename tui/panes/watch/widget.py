@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ...views.lines import Line, fitted, wrapped
-from ...views.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, summary
+from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, summary
 from ...widgets.lines import LinesWidget
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Name, Span, fitted
-from ...views.numbers import short
-from ...views.table import COLUMN_ROLES
+from ....views.glyphs import Glyphs
+from ....views.lines import Line, Name, Span, fitted
+from ....views.numbers import short
+from ....views.results.table import COLUMN_ROLES
 from .tokens import label
 
 if TYPE_CHECKING:
-    from ....core.diagnosis.heads.results import AttentionRow, RowColumn
+    from .....core.diagnosis.heads.results import AttentionRow, RowColumn
 
 _VALUE = 6  # cells of a weight
 _FEWEST = 3  # keys that are shown before figures are left out

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
-from ...core.statistics.column_names import column_names
-from ...core.statistics.measurement import Column
-from ...core.statistics.status import is_sink
-from .glyphs import Glyphs
-from .numbers import percent, short
+from ....core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
+from ....core.statistics.column_names import column_names
+from ....core.statistics.measurement import Column
+from ....core.statistics.status import is_sink
+from ..glyphs import Glyphs
+from ..numbers import percent, short
 from .table import Contents, is_far, measured_text, multiplier_text, theory_text
 
 

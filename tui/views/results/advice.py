@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ...core.errors import ParameterError
-from ...core.parameters import FIELD, ROUNDED, Parameters, choice_word, rows_differ
-from ...core.scales import SCALE_RULES, Normalise, ScaleName, multiplier, scale_rule
-from ...core.statistics.catalogue import MUCH_LOST
-from ...core.statistics.measurement import Column, Estimate
-from ...core.statistics.status import FREEZING, FROZEN
-from ...core.theory.prediction import Freezing, ratio_given, status_given
-from .glyphs import Glyphs
-from .numbers import percent, short
+from ....core.errors import ParameterError
+from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word, rows_differ
+from ....core.scales import SCALE_RULES, Normalise, ScaleName, multiplier, scale_rule
+from ....core.statistics.catalogue import MUCH_LOST
+from ....core.statistics.measurement import Column, Estimate
+from ....core.statistics.status import FREEZING, FROZEN
+from ....core.theory.prediction import Freezing, ratio_given, status_given
+from ..glyphs import Glyphs
+from ..numbers import percent, short
 
 # The rule that keeps the variance of logits for each way to normalise q and k.
 _USUAL: Mapping[Normalise, ScaleName] = {

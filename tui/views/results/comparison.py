@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ...core.diagnosis.comparing.results import ORDER, STAGES, heads_in_words
-from ...core.export.diagnosing.compare import changed, shown, verdict
-from .lines import Line, line_width
+from ....core.diagnosis.comparing.results import ORDER, STAGES, heads_in_words
+from ....core.export.diagnosing.compare import changed, shown, verdict
+from ..lines import Line, line_width
 
 if TYPE_CHECKING:
-    from ...core.diagnosis.comparing.results import Comparison, HeadComparison, StageName
+    from ....core.diagnosis.comparing.results import Comparison, HeadComparison, StageName
 
 _MOST = 10  # heads that are listed
 _FIGURES = ("multiplier", "spread", "entropy", "first_key_weight")

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from ....core.statistics.catalogue import STATISTIC
-from ....core.statistics.measurement import Measurement
-from ....core.statistics.status import status
-from ...views.glyphs import Glyphs
-from ...views.lines import PRINTED
-from ...views.numbers import short
+from .....core.statistics.catalogue import STATISTIC
+from .....core.statistics.measurement import Measurement
+from .....core.statistics.status import status
+from ....views.glyphs import Glyphs
+from ....views.lines import PRINTED
+from ....views.numbers import short
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import HeadSubject
+    from .....core.captures.capture import HeadSubject
 
 # Statistics in which real heads differ from random draws and from each other.
 SHOWN = (

@@ -8,17 +8,17 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.statistics.column_names import column_names
-from ...core.statistics.measurement import Column, HistogramName
+from ....core.statistics.column_names import column_names
+from ....core.statistics.measurement import Column, HistogramName
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, ends, fitted, line_width
+from ..numbers import percent, power, short
+from ..results.table import COLUMN_ROLES
 from .axes import nice_range
-from .glyphs import Glyphs
-from .lines import Line, Role, Span, ends, fitted, line_width
-from .numbers import percent, power, short
-from .table import COLUMN_ROLES
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
-    from ...core.statistics.histogram import Histogram
-    from ...core.theory.prediction import ScoreCurve
+    from ....core.statistics.histogram import Histogram
+    from ....core.theory.prediction import ScoreCurve
 
 _WIDE = 44  # cells per pair from which three or more stand side by side
 _LEAST = 27  # cells per pair from which two stand side by side

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .glyphs import Glyphs
-from .numbers import power, signed
+from ..glyphs import Glyphs
+from ..numbers import power, signed
 
 _NEAR_ZERO = 0.7  # an axis starts at 0 if its smallest value is below this share of its largest
 

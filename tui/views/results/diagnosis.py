@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.export.formats import digits
+from ....core.export.formats import digits
 
 if TYPE_CHECKING:
-    from ...core.export.diagnosing.diagnosis import Diagnosed
+    from ....core.export.diagnosing.diagnosis import Diagnosed
 
 _WORDS = 12  # cells of the widest verdict, and a space
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from ...core.errors import ParameterError
-from ...core.formula import LONGEST
-from ...core.parameters import FIELD, UNSCALED, Field, Parameters, Value, choice_word
-from ...core.scales import SCALE_RULES, scale_rule
-from ...core.setting_text import is_number
+from ....core.errors import ParameterError
+from ....core.formula import LONGEST
+from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, choice_word
+from ....core.scales import SCALE_RULES, scale_rule
+from ....core.setting_text import is_number
 from .draft import LONGEST_NUMBER
 
 _LONGEST = {"scale": LONGEST, "against": LONGEST}  # characters of a field, if not LONGEST_NUMBER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...core.statistics.status import MEANINGS, Status
+from ....core.statistics.status import MEANINGS, Status
 
 
 def status_help(marks: Mapping[Status, str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from ...views.glyphs import Glyphs
+from ....views.glyphs import Glyphs
 
 
 def token(tokens: Sequence[str] | None, place: int) -> str:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted
 from .axes import Axis, tick_labels
-from .glyphs import Glyphs
-from .lines import Line, Role, Span, fitted
 
 _UNDER = 2  # lines under the plot: the x axis and its labels
 _BLANK, _BRAILLE = 0x2800, ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # the bit of each dot of a cell

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from ...core.against import settings, words
-from ...core.parameters import ROUNDED
-from ...core.scales import scale_rule
-from ...core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
-from ...core.statistics.column_names import is_unscaled
-from ...core.statistics.measurement import Column, Estimate, Measurement
-from ...core.theory.prediction import status_given
-from .glyphs import Glyphs
-from .lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
-from .numbers import STDERR, VALUE, aligned, aligned_share, short, spread
+from ....core.against import settings, words
+from ....core.parameters import ROUNDED
+from ....core.scales import scale_rule
+from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
+from ....core.statistics.column_names import is_unscaled
+from ....core.statistics.measurement import Column, Estimate, Measurement
+from ....core.theory.prediction import status_given
+from ..glyphs import Glyphs
+from ..lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
+from ..numbers import STDERR, VALUE, aligned, aligned_share, short, spread
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
-    from ...core.theory.prediction import Freezing, PredictedColumn, Theory
+    from ....core.theory.prediction import Freezing, PredictedColumn, Theory
 
 LABEL = 16  # cells of a row's name
 CELL = VALUE + 2 + STDERR + 2  # a value, ±, its standard error, the unit and a gap

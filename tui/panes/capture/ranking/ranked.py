@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ....core.statistics.catalogue import STATISTIC, Statistic
-from ....core.statistics.measurement import Estimate
-from ....core.statistics.status import status
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted, line_width
-from ...views.numbers import short
+from .....core.statistics.catalogue import STATISTIC, Statistic
+from .....core.statistics.measurement import Estimate
+from .....core.statistics.status import status
+from ....views.glyphs import Glyphs
+from ....views.lines import Line, Role, Span, fitted, line_width
+from ....views.numbers import short
 
 _PLACE, _VALUE, _SHARE, _STATUS = 7, 7, 6, 9  # cells
 _BAR = 10

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ....core.diagnosis.comparing.results import Comparison
-from ....core.diagnosis.heads.summary import file_summary
-from ....core.statistics.catalogue import STATISTIC
-from ..pane import Host
+from .....core.diagnosis.comparing.results import Comparison
+from .....core.diagnosis.heads.summary import file_summary
+from .....core.statistics.catalogue import STATISTIC
+from ...pane import Host
+from ..parts import HeadList
+from ..requests import ComparedHeads, CompareHeads, OpenCapture
+from ..shown import ShownParts
+from ..verdict_line import VerdictLine
+from ..widget import CHANGE
 from .finding import ORDERS, change_words, find, ranked
-from .parts import HeadList
-from .requests import ComparedHeads, CompareHeads, OpenCapture
-from .shown import ShownParts
-from .verdict_line import VerdictLine
-from .widget import CHANGE
 
 
 class RankedHeads(ShownParts):

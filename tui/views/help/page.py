@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from ...core.parameters import Field
-from ...core.scales import scale_rule
-from ...core.statistics.catalogue import DEAD, ONE_HOT, Statistic
-from .glyphs import Glyphs
+from ....core.parameters import Field
+from ....core.scales import scale_rule
+from ....core.statistics.catalogue import DEAD, ONE_HOT, Statistic
+from ..glyphs import Glyphs
+from ..lines import Line, ends, line_width, wrapped
 from .keys import key_word
-from .lines import Line, ends, line_width, wrapped
 
 WORDS = (
     f"One-hot row: its largest weight is above {ONE_HOT}. Dead row: the norm of its softmax Jacobian is below "

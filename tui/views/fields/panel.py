@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.against import against_word
-from ...core.model_choice import model_title
-from ...core.parameters import FIELDS, Field, Parameters, choice_word
-from ...core.scales import scale_rule
+from ....core.against import against_word
+from ....core.model_choice import model_title
+from ....core.parameters import FIELDS, Field, Parameters, choice_word
+from ....core.scales import scale_rule
+from ..glyphs import Glyphs
+from ..lines import Line, Role, fitted, shortened, wrapped
 from .entry import Editing
-from .glyphs import Glyphs
-from .lines import Line, Role, fitted, shortened, wrapped
 
 NAME = 11  # cells of a field's name
 _ROOM_FOR_HELP = 7  # lines

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...core.statistics.status import FREEZING, FROZEN
-from ...core.theory.prediction import ratio_given, status_given
-from .advice import ratio_text
-from .glyphs import Glyphs
-from .lines import Line, Role, Span, fitted
-from .numbers import short
-from .table import COLUMN_ROLES, Contents, column_title
+from ....core.statistics.status import FREEZING, FROZEN
+from ....core.theory.prediction import ratio_given, status_given
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted
+from ..numbers import short
+from ..results.advice import ratio_text
+from ..results.table import COLUMN_ROLES, Contents, column_title
 
 TITLE = "does softmax freeze?"
 END = 1.5  # the ratio at the right end

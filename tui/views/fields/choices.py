@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...core.attention.presets import PRESETS, Preset
-from ...core.models import MODELS, Model
-from ...core.parameters import Field, choice_word
-from ...core.scales import SCALE_RULES, ScaleRule
-from ...core.statistics.catalogue import Statistic
+from ....core.attention.presets import PRESETS, Preset
+from ....core.models import MODELS, Model
+from ....core.parameters import Field, choice_word
+from ....core.scales import SCALE_RULES, ScaleRule
+from ....core.statistics.catalogue import Statistic
 from .synonyms import SYNONYMS
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 
-from .bars import key_at, key_line
+from ..bars import key_at, key_line
+from ..glyphs import Glyphs
+from ..lines import Line, Role, ends, fitted, wrapped
 from .choices import Choice, matching
-from .glyphs import Glyphs
-from .lines import Line, Role, ends, fitted, wrapped
 
 _KEYS = (("Enter", "choose"), ("Esc", "cancel"), ("↑↓", "move"), ("a-z", "filter"), ("PgUp PgDn", "page"))
 _NAME = 34  # cells that names may take at most

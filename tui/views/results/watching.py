@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...core.export.watching import offender_words
-from ...core.statistics.catalogue import STATISTICS
-from .glyphs import Glyphs
-from .lines import Line, Role, Span, fitted
-from .numbers import short
+from ....core.export.watching import offender_words
+from ....core.statistics.catalogue import STATISTICS
+from ..glyphs import Glyphs
+from ..lines import Line, Role, Span, fitted
+from ..numbers import short
 
 if TYPE_CHECKING:
-    from ...core.watching.snapshot import Snapshot
+    from ....core.watching.snapshot import Snapshot
 
 Size: TypeAlias = tuple[int, int]  # width and height in cells
 

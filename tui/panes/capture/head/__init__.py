@@ -1,0 +1,1 @@
+"""One head of a capture: its attention matrix, and one row."""

@@ -1,0 +1,1 @@
+"""The heads of a capture in order: ranked, listed, found, selected."""

@@ -1,0 +1,1 @@
+"""Parameters as fields: what is typed, what can be chosen."""

@@ -1,0 +1,1 @@
+"""The help: its page, the names of keys, the status words."""

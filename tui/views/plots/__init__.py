@@ -1,0 +1,1 @@
+"""Plots in characters: histograms, curves, the freezing gauge."""
