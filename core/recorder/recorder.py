@@ -74,7 +74,7 @@ class Recorder:
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
-        """In a forked process, start anew; if a recording is in progress, leave it to the parent."""
+        """In a forked process, start over; if a recording is in progress, leave it to the parent."""
         self._lock = threading.Lock()
         if self.session.layers or self.session.recording:
             self._closed = True

@@ -67,7 +67,7 @@ def _lines(path: Path, cursor: Cursor) -> News:
         status = path.stat()
         identity = (status.st_dev, status.st_ino)
         if cursor.identity not in (None, identity) or status.st_size < cursor.offset:
-            notes.append(f"{path.name} was begun anew: read from its start")
+            notes.append(f"{path.name} was replaced or shortened: read from its start")
             cursor = START
         file.seek(cursor.offset)
         data = file.read(_AT_ONCE)

@@ -176,7 +176,7 @@ def test_notes_on_thousands_of_bad_lines_are_few(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("replace", [True, False])
-def test_a_run_that_is_begun_anew_is_read_from_its_start(replace: bool, tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_or_shortened_is_read_from_its_start(replace: bool, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text("".join(line(n, [[1.0]]) + "\n" for n in range(3)))
     _, cursor, _ = everything(path)
@@ -188,7 +188,7 @@ def test_a_run_that_is_begun_anew_is_read_from_its_start(replace: bool, tmp_path
         path.write_text(line(0, [[2.0]]) + "\n")
     steps, _, notes = everything(path, cursor)
     assert [step.step for step in steps] == [*range(9 if replace else 1)]
-    assert "begun anew" in notes[0]
+    assert "replaced or shortened" in notes[0]
 
 
 def test_a_run_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class WatchRequest:
 def _add_options(parser: Parser) -> None:
     parser.add("run", "run", metavar="RUN", help="a folder of captures, or a file of attn-tui/watch-1 lines")
     parser.add(
-        "watching", "--max-logit", metavar="X", help=f"the largest |logit| that is no finding; default {LIMIT:g}"
+        "watching", "--max-logit", metavar="X", help=f"the largest |logit| that is accepted; default {LIMIT:g}"
     )
     parser.add(
         "watching", "--once", action="store_true", help="print the newest step and exit: 0, or 1 if a head is over"
