@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from statistics import median
 
-from ..captures.capture import Capture, Layer
+from ..captures.capture import Layer
 from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import measure_head
 from ..captures.rules import file_rule
+from .comparing.results import STAGES, Comparison
 from .configuration import Configuration
 from .heads.traits import variety
 from .reading import read_subject
 from .subject import Facts
 from .verdict import Verdict, diagnose, not_finite
 
-# How far a head may be from the same head of a baseline of the same text; spreads also on another text.
-_ENTROPY, _ONE_HOT, _SPREAD, _MULTIPLIER = 0.3, 0.5, 4.0, 0.01
+_SPREAD = 4.0  # times the spread of logits in a baseline of another text
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ class Figures:
     largest_logit: float | None
     spread: float | None
     token_spread: float | None
-    entropy: float | None  # nats
     entropy_fraction: float | None
     one_hot_rows: float | None
     first_key_weight: float | None
@@ -83,7 +82,7 @@ def measure(
         data = read_head(capture, layer, head)
     except NotFiniteError as error:
         verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
-        return Figures(layer, head, None, None, None, None, None, None, None, verdict)
+        return Figures(layer, head, None, None, None, None, None, None, verdict)
     [column] = measure_head(capture, layer, head, [file_rule(layer)]).columns
     value = {name: estimate.value for name, estimate in column.measured.items()}
     low, high, variance = value["logit_min"], value["logit_max"], value["logit_variance_within_row"]
@@ -93,7 +92,6 @@ def measure(
         largest_logit=None if low is None or high is None else max(-low, high),
         spread=None if variance is None else math.sqrt(max(variance, 0.0)),
         token_spread=min(variety(data.q), variety(data.k)),
-        entropy=value["entropy"],
         entropy_fraction=value["entropy_fraction"],
         one_hot_rows=value["one_hot_rows"],
         first_key_weight=value["first_key_weight"],
@@ -138,40 +136,30 @@ def _of_head(each: Figures, limits: Limits) -> list[Finding]:
     return found
 
 
-def same_text(one: Capture, other: Capture) -> bool:
-    """Return whether two captures are of the same tokens, or of the same text if neither has tokens."""
-    if one.tokens is not None or other.tokens is not None:
-        return one.tokens == other.tokens
-    return one.text is not None and one.text == other.text
+def changes(comparison: Comparison) -> list[Finding]:
+    """Return what differs between a baseline, the reference of the comparison, and the file that is checked.
 
-
-def drift(heads: Sequence[Figures], baseline: Sequence[Figures], same: bool) -> list[Finding]:
-    """Return how heads differ from those of a baseline; entropies and one-hot rows only if the text is the `same`."""
-    before = {(each.layer.index, each.layer.name, each.head): each for each in baseline}
+    A head has one finding: the first stage that differs, or, of another text, a spread of logits that is 4 × as large
+    or as small.
+    """
     found: list[Finding] = []
-    for each in heads:
-        old = before.get((each.layer.index, each.layer.name, each.head))
+    for each in comparison.heads:
+        first = each.first
+        if first is not None:
+            message = _of_baseline(f"{STAGES[first.name]} is not that of the baseline: {first.says}")
+            place = (each.test_layer, each.test_head)
+            found.append(Finding(*place, f"baseline-{first.name}", message, first.change, None))
+        elif each.divergence is None and each.reference is not None and each.test is not None:
+            now, then = each.test.spread, each.reference.spread
+            if then > 0 and not 1 / _SPREAD < now / then < _SPREAD:
+                message = f"standard deviation within rows {now:.4g}, {then:.4g} in the baseline"
+                found.append(Finding(each.test_layer, each.test_head, "baseline-spread", message, now, _SPREAD))
+    return [
+        *found,
+        *(Finding(None, None, "baseline-missing", _of_baseline(each), None, None) for each in comparison.missing),
+    ]
 
-        def add(
-            rule: str, words: str, now: float | None, then: float | None, limit: float, each: Figures = each
-        ) -> None:
-            message = f"{words} {now:.4g}, {then:.4g} in the baseline"
-            found.append(Finding(each.layer, each.head, rule, message, now, limit))
 
-        if old is None:
-            message = "is not in the baseline"
-            found.append(Finding(each.layer, each.head, "baseline-missing", message, None, None))
-            continue
-        now, then = each.verdict.multiplier, old.verdict.multiplier
-        if now and then and abs(now / then - 1) > _MULTIPLIER:
-            add("baseline-multiplier", "multiplier", now, then, _MULTIPLIER)
-        now, then = each.spread, old.spread
-        if now and then and not 1 / _SPREAD < now / then < _SPREAD:
-            add("baseline-spread", "standard deviation within rows", now, then, _SPREAD)
-        for rule, words, now, then, limit in (
-            ("baseline-entropy", "entropy", each.entropy, old.entropy, _ENTROPY),
-            ("baseline-one-hot", "share of one-hot rows", each.one_hot_rows, old.one_hot_rows, _ONE_HOT),
-        ):
-            if same and now is not None and then is not None and abs(now - then) > limit:
-                add(rule, words, now, then, limit)
-    return found
+def _of_baseline(sentence: str) -> str:
+    """Return a sentence of a comparison in the words of a check."""
+    return sentence.replace("the reference", "the baseline").replace("the other capture", "the file")

@@ -40,7 +40,7 @@ def capture(folder: Path, scale: float = 1.0, name: str = "capture", seed: int =
     rng = np.random.default_rng(seed)
     arrays: dict[str, Any] = {side: scale * rng.normal(size=(1, 2, 20, 16)) for side in "qk"} | changed
     file = folder / f"{name}.npz"
-    named: dict[str, Any] = {f"layers.3.attn.{side}": array for side, array in arrays.items()}
+    named: dict[str, Any] = {f"layers.3.attn.{side}" if side in "qk" else side: a for side, a in arrays.items()}
     np.savez(file, **named)
     return str(file)
 
@@ -116,16 +116,63 @@ def test_limits_come_from_the_project_and_options_override_them(empty_folder: Pa
     assert rules([file], capsys) == []
 
 
-def test_a_baseline_of_the_same_heads_is_compared(tmp_path: Path, capsys: Captured) -> None:
+def test_the_first_stage_that_differs_from_a_baseline_is_a_finding(tmp_path: Path, capsys: Captured) -> None:
     old, new = capture(tmp_path, name="old"), capture(tmp_path, scale=2.5, name="new")
     assert rules([old, "--baseline", old], capsys) == []
+    assert rules([new, "--baseline", old], capsys) == [("3", head, "baseline-multiplier") for head in (0, 1)]
+    code, out = checked([new, "--baseline", old], capsys)
+    assert code == 1
+    assert "layer 3 head 0: multiplier is not that of the baseline: " in out
+    assert "of scores that are × 6.25" in out
+    assert checked([new, "--baseline", old, "--allow", "*:baseline-*"], capsys)[0] == 0
+    other = capture(tmp_path, name="other", seed=1)
+    assert rules([other, "--baseline", old], capsys) == [("3", head, "baseline-qk") for head in (0, 1)]
+
+
+def test_a_head_in_another_basis_is_that_of_the_baseline(tmp_path: Path, capsys: Captured) -> None:
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.normal(size=(16, 16)))[0]
+    q, k = (rng.normal(size=(1, 2, 20, 16)) for _ in "qk")
+    old = capture(tmp_path, name="old", q=q, k=k)
+    assert rules([capture(tmp_path, name="turned", q=q @ turn, k=k @ turn), "--baseline", old], capsys) == []
+
+
+def test_of_a_baseline_of_another_text_multipliers_and_spreads_are_compared(tmp_path: Path, capsys: Captured) -> None:
+    found = rules([WRONG, "--baseline", SAMPLE], capsys)
+    assert [each for each in found if each[0] == "0"] == []
+    assert ("1", 0, "baseline-multiplier") in found
+    assert ("2", 3, "baseline-softcap") in found
+    assert (None, None, "baseline-missing") in found
+    old, new = (capture(tmp_path, scale=s, seed=i, name=f"{i}", text=f"text {i}") for i, s in ((1, 1.0), (2, 0.4)))
+    assert rules([new, "--baseline", old], capsys) == [("3", head, "baseline-spread") for head in (0, 1)]
     assert main(["check", new, "--baseline", old]) == 1
     out, err = capsys.readouterr()
-    assert "layer 3 head 0: standard deviation within rows" in out
-    assert "another text" in err
-    assert (("4", 0, "baseline-missing")) in rules([SAMPLE, "--baseline", WRONG], capsys)
-    healthy = [rule for layer, _, rule in rules([WRONG, "--baseline", SAMPLE], capsys) if layer == "0"]
-    assert healthy == []
+    assert "in the baseline" in out
+    assert "the texts are different" in err
+
+
+def test_a_layer_of_one_file_only_is_a_finding_of_the_file(tmp_path: Path, capsys: Captured) -> None:
+    rng = np.random.default_rng(0)
+    more: dict[str, Any] = {f"layers.4.attn.{side}": rng.normal(size=(1, 2, 20, 16)) for side in "qk"}
+    old, new = capture(tmp_path, name="old"), capture(tmp_path, name="new")
+    with np.load(old) as arrays:
+        more |= dict(arrays)
+    np.savez(new, **more)
+    assert rules([new, "--baseline", old], capsys) == [(None, None, "baseline-missing")]
+    assert "file: only the file has layer 4" in checked([new, "--baseline", old], capsys)[1]
+    assert "file: only the baseline has layer 4" in checked([old, "--baseline", new], capsys)[1]
+
+
+@pytest.mark.parametrize("format", ["table", "junit", "github", "markdown", "csv"])
+def test_each_finding_against_a_baseline_is_one_line(format: str, capsys: Captured) -> None:
+    code, out = checked([WRONG, "--baseline", SAMPLE, "--format", format], capsys)
+    assert code == 1
+    if format == "junit":
+        failures = ElementTree.fromstring(out).findall(".//failure")
+        assert [each.get("type") for each in failures].count("baseline-multiplier") >= 9
+        assert all(each.text and "\n" not in each.text for each in failures)
+    else:
+        assert sum("is not that of the baseline" in line for line in out.splitlines()) == 10
 
 
 def test_junit_has_a_case_for_each_head_and_the_file(capsys: Captured) -> None:

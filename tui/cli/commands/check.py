@@ -15,6 +15,7 @@ from ..command import Command, Given
 from ..output import Output, OutputFormat, say, screen_glyphs
 from ..parser import Parser
 from ..progress import ProgressLine
+from .compare import compare_captures
 from .diagnose import add_config, read_configuration
 from .inspect import add_axes, add_file, add_mask_true, chosen_heads
 
@@ -131,7 +132,7 @@ def _project_limits() -> dict[str, Any]:
 def run(request: CheckRequest, output: Output) -> int:
     """Check a capture and print the findings; return the exit code: 0 without findings, else 1."""
     from ....core.captures.reader import open_capture
-    from ....core.diagnosis.check import Limits, drift, findings, same_text
+    from ....core.diagnosis.check import Limits, changes, findings
     from ....core.export.diagnosing.check import (
         Checked,
         check_csv,
@@ -153,10 +154,10 @@ def run(request: CheckRequest, output: Output) -> int:
     limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
     found = findings(heads, limits)
     if old is not None:
-        same = same_text(capture, old)
-        if not same:
-            say("note: the baseline is of another text: only multipliers and spreads are compared", messages)
-        found += drift(heads, _measured(old, given), same)
+        comparison = compare_captures(old, capture)
+        for note in comparison.notes:
+            say(f"note: baseline: {note}", messages)
+        found += changes(comparison)
     allowed = [each for each in found if any(each.matches(pattern) for pattern in request.allow)]
     checked = Checked(capture, heads, [each for each in found if each not in allowed], allowed)
     output.emit(
