@@ -1,11 +1,13 @@
 """The Capture pane compares a file with a baseline."""
 
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.comparing.compare import compare
+from attn_tui.tui.cli.main import main
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.capture.widget import CHANGE
 from stage import Script, Stage, play, some_heads
@@ -71,3 +73,26 @@ def test_a_baseline_that_cannot_be_read_is_explained_and_the_file_stays(tmp_path
         assert pane.bars.region.area
 
     play_with(new, script)
+
+
+def test_y_copies_the_comparison_while_there_is_a_baseline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = two_files(tmp_path)
+    commands: list[str] = []
+
+    async def script(stage: Stage) -> None:
+        pane = await opened(stage)
+        assert pane.command().startswith("attn-tui inspect ")
+        await stage.press("b", *str(old), "enter")
+        await stage.at_rest()
+        commands.append(pane.command())
+        pane.bring("replay")
+        await stage.at_rest()
+        assert pane.command().endswith("--rules all")
+
+    play_with(new, script)
+    program, *words = shlex.split(commands[0])
+    assert (program, words) == ("attn-tui", ["compare", str(old), str(new)])
+    assert main(words) == 1
+    assert "first difference: q·kᵀ in layer 0, head 2" in capsys.readouterr().out

@@ -57,8 +57,7 @@ def map_lines(
             line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
     lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
-    if each > 1:
-        lines += [fitted(line, width) for line in _marks(head_map)]
+    lines += [fitted(line, width) for line in _marks(head_map)]
     return lines[:height]
 
 
@@ -102,10 +101,10 @@ def _ruler(first: int, count: int, across: int, each: int, width: int, glyphs: G
 
 
 def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, glyphs: Glyphs) -> Span:
-    """Return one head: a darker shade for a larger value and, if there is space, a digit from 0 to 9 and its mark.
+    """Return one head: a darker shade for a larger value, a digit from 0 to 9 and a mark, as far as there is space.
 
-    A narrow cell with the cursor has only the digit, because a reversed full block would be blank. `!` marks an
-    unreadable head, a point or a dash one that is not measured yet.
+    The mark replaces a shade that is one cell wide. A narrow cell with the cursor has only the digit, because a
+    reversed full block would be blank. `!` marks an unreadable head, a point or a dash one that is not measured yet.
     """
     if part is None:
         text = "!" if known else "-" if glyphs.ascii else "·"
@@ -113,10 +112,8 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, g
         steps = len(glyphs.shades) - 1
         digit = str(min(int(part * 10), 9))
         shade = glyphs.shades[1 + min(int(part * steps), steps - 1)]
-        if each >= _WIDEST:
-            text = shade + digit + mark
-        else:
-            text = digit if chosen else mark + shade if each == 2 and mark else shade * each
+        narrow = digit if chosen else (mark + shade * each)[:each]
+        text = shade + digit + mark if each >= _WIDEST else narrow
     role: Role = "cursor" if chosen else "alert" if known and part is None else "scaled"
     return text.ljust(each), role
 

@@ -132,16 +132,19 @@ class CapturePane(RankedHeads):
     def command(self) -> str:
         if self.map.capture is None:
             raise InputError("No file is open.")
-        path, (layer, head) = str(self.map.capture.path), self.map.cursor
-        path = f"./{path}" if path.startswith("-") else path  # it would be read as an option
-        words = [path, "--layer", layer_word(self.map.capture.layers, layer), "--head", str(head)]
-        if self.shown == "replay":
-            words += ["--rules", "all"]
-        elif self.rule != "none":
-            words += ["--scale", self.rule]
+        file = _as_argument(self.map.capture.path)
+        if self.baseline is not None and self.shown != "replay":
+            words = ["compare", _as_argument(self.baseline), file]
+        else:
+            layer, head = self.map.cursor
+            words = ["inspect", file, "--layer", layer_word(self.map.capture.layers, layer), "--head", str(head)]
+            if self.shown == "replay":
+                words += ["--rules", "all"]
+            elif self.rule != "none":
+                words += ["--scale", self.rule]
         words += ["--axes", self.file.axes] if self.file.axes else []
         words += ["--mask-true", self.file.mask_true] if self.file.mask_true else []
-        return in_shell(["attn-tui", "inspect", *words], self.glyphs.ascii)
+        return in_shell(["attn-tui", *words], self.glyphs.ascii)
 
     @property
     def file_name(self) -> str:
@@ -330,3 +333,8 @@ class CapturePane(RankedHeads):
         if table is None or (table.layer, table.head) != self.map.cursor:
             raise InputError("The rules are still being replayed on this head.")
         return self.glyphs.say(table.texts[kind]) if kind == "markdown" else table.texts[kind]
+
+
+def _as_argument(path: Path) -> str:
+    """Return a path that a command does not read as an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
