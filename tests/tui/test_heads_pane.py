@@ -7,7 +7,7 @@ from attn_tui.core.parameters import FIELD
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.heads.pane import HeadsPane
 from attn_tui.tui.panes.heads.shape import shape_rows
-from attn_tui.tui.panes.heads.view import cost_lines
+from attn_tui.tui.panes.heads.tables import screen_lines
 from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.views.lines import Role
 from attn_tui.tui.widgets.help_screen import HelpScreen
@@ -155,7 +155,7 @@ async def test_no_line_is_cut_and_the_last_one_can_be_reached(stage: Stage, size
     await stage.press("right")
     assert pane.text.cost is not None
     width = pane.text.size.width
-    whole = cost_lines(pane.text.cost, width, pane.glyphs, pane.preset)
+    whole = screen_lines(pane.text.cost, width, pane.text.room.height, pane.glyphs, pane.preset)
     assert max(len("".join(text for text, _ in line)) for line in whole) <= width
     await stage.press(*["pagedown"] * 4)
     last = "".join(text for text, _ in whole[-1])

@@ -7,7 +7,8 @@ style. Two frames can be compared with ==.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Literal, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -117,6 +118,12 @@ def ends(left: Line, right: Line, width: int) -> Line:
     """Return a line with one part at each edge; the right part is dropped if both do not fit."""
     gap = width - line_width(left) - line_width(right)
     return fitted((*left, (" " * gap, "text"), *right) if gap >= 1 else left, width)
+
+
+def beside(left: Sequence[Line], right: Sequence[Line], at: int) -> list[Line]:
+    """Return two columns of lines as one; the right one starts at cell `at`."""
+    pairs = zip_longest(left, right, fillvalue=())
+    return [(*fitted(one, at), *other) if other else one for one, other in pairs]
 
 
 _WORD = re.compile(r"(?:[<>×] )*\S+(?: %\S*)?")  # `> 99.9 %` is one word

@@ -19,7 +19,7 @@ from ...views.lines import Line
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
 from .shape import shape_lines, shape_rows
-from .view import cost_lines
+from .tables import screen_lines
 
 FOLLOWING = {"kv_heads", "d_k"}  # fields that follow from others if they are not set
 
@@ -168,6 +168,6 @@ class CostText(ScrolledLines):
     def write(self, width: int, height: int) -> Sequence[Line]:
         if self.cost is None:
             return ()
-        lines = cost_lines(self.cost, width, self.glyphs, self.preset)
+        lines = screen_lines(self.cost, width, height, self.glyphs, self.preset)
         # If space is short, blank lines are dropped: headings separate the tables too.
         return lines if len(lines) <= height else [line for line in lines if line]

@@ -1,0 +1,148 @@
+"""What the cost of a layer is compared with: other numbers of key heads, other contexts, and the models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....core.attention.cost import Cost, Layer, cost
+from ....core.attention.presets import PRESETS, Preset
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, beside, fitted, line_width, wrapped
+from ...views.numbers import binary, metric, percent
+from .view import cost_lines
+
+HALF = 76  # least columns of each of two columns of tables
+_GAP = 3  # cells between them
+_MOST_SHARINGS = 7  # rows of the table of key heads
+_COST = 32  # lines above the models, for the longest cost: so they stay in place from model to model
+_LEAST_MODELS = 6  # lines of the table of models
+_BAR = 16  # cells of a full bar
+
+
+def screen_lines(cost: Cost, width: int, height: int, glyphs: Glyphs, preset: Preset | None) -> list[Line]:
+    """Return the cost, followed by the tables that there is room for, beside it or below it.
+
+    The cost itself may be longer than `height`; the tables never make it so.
+    """
+    if width >= 2 * HALF + _GAP:
+        half = (width - _GAP) // 2
+        right = [*sharing_lines(cost, glyphs), (), *context_lines(cost, half, glyphs)]
+        lines = beside(cost_lines(cost, half, glyphs, preset), right, half + _GAP)
+    else:
+        lines = cost_lines(cost, width, glyphs, preset)
+        for table in (sharing_lines(cost, glyphs), context_lines(cost, width, glyphs)):
+            if len(lines) + 1 + len(table) <= height and max(map(line_width, table)) <= width:
+                lines += [(), *table]
+    above = max(len(lines), _COST)
+    if height - above > _LEAST_MODELS + 1:
+        models = model_lines(cost.layer, height - above - 1, glyphs, preset)
+        if max(map(line_width, models)) <= width:
+            lines += [()] * (above - len(lines) + 1) + models
+    return lines
+
+
+def sharing_lines(cost_: Cost, glyphs: Glyphs) -> list[Line]:
+    """Return what the layer costs with fewer or more key heads, a row for each number."""
+    layer = cost_.layer
+    rows = [("key heads", "attention", "parameters", "KV cache", "next token")]
+    counts = _key_heads(layer)
+    for count in counts:
+        other = cost(replace(layer, kv_heads=count))
+        rows.append(
+            (
+                str(count), other.layer.kind, metric(other.all_parameters), binary(other.cache),
+                f"{metric(other.next_token.total)}FLOPs",
+            )
+        )  # fmt: skip
+    return _table("with other key heads", rows, {1}, counts.index(layer.key_heads), glyphs)
+
+
+def _key_heads(layer: Layer) -> list[int]:
+    """Return numbers of key heads that divide the heads, each half of the one before; with the layer's, and 1."""
+    counts = {layer.heads, layer.key_heads, 1}
+    half = layer.heads
+    while half % 2 == 0 and len(counts) < _MOST_SHARINGS:
+        half //= 2
+        counts.add(half)
+    return sorted(counts, reverse=True)
+
+
+def context_lines(cost_: Cost, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return the cache and the operations of the next token as the context grows, and where attention dominates."""
+    layer = cost_.layer
+    contexts = sorted({layer.context, *(4**power for power in range(5, 11))})
+    rows = [("context", "KV cache", "next token", "in q·k and weights·v", "")]
+    for context in contexts:
+        other = cost(replace(layer, context=context))
+        flops = other.next_token
+        share = (flops.scores + flops.weighted_sum) / flops.total
+        rows.append(
+            (str(context), binary(other.cache), f"{metric(flops.total)}FLOPs", percent(share), _bar(share, glyphs))
+        )
+    lines = _table("as the context grows", rows, {4}, contexts.index(layer.context), glyphs)
+    weights = sum(matrix.weights for matrix in cost_.matrices)
+    even = -(-weights // (2 * layer.heads * layer.width))
+    text = f"q·k and weights·v cost more than the projections from {even:,} tokens up."
+    return [*lines, *wrapped(glyphs.say(text), width, "dim")]
+
+
+def _bar(share: float, glyphs: Glyphs) -> str:
+    """Return a bar of `_BAR` cells for a share of 1."""
+    steps = len(glyphs.lengths) - 1
+    full, part = divmod(round(share * _BAR * steps), steps)
+    return (glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")).ljust(_BAR)
+
+
+def model_lines(layer: Layer, height: int, glyphs: Glyphs, preset: Preset | None) -> list[Line]:
+    """Return the models, a row each, in at most `height` lines; if they do not fit, those around the preset."""
+    names = list(PRESETS)
+    at = names.index(preset.name) if preset is not None else -1
+    shown = len(names) if height > len(names) else max(height - 2, 0)
+    first = min(max(at - shown // 2, 0), len(names) - shown)
+    rows = [
+        ("model", "d_model", "heads", "key heads", "d_k", "layers", "parameters", "KV per token", "context",
+         "KV cache", "next token", "scale", "× score"),
+    ]  # fmt: skip
+    for name in names:  # of all, so that columns keep their widths while the rows scroll
+        row, other = PRESETS[name], PRESETS[name].layer
+        used = cost(replace(other, cache_format=layer.cache_format))
+        rows.append(
+            (
+                row.model, str(other.d_model), str(other.heads), str(other.key_heads), str(other.width),
+                str(other.layers), metric(used.all_parameters), binary(used.cache_per_token), str(other.context),
+                binary(used.cache), f"{metric(used.next_token.total)}FLOPs", row.rule.label,
+                f"{row.multiplier(other):.4g}",
+            )
+        )  # fmt: skip
+    head, *lines = _table(None, rows, {0, 11, 12}, at if at >= 0 else None, glyphs)
+    lines = [head, *lines[first : first + shown]]
+    if shown < len(names):
+        lines.append(((glyphs.say(f"{len(names) - shown} more models (p, /)"), "dim"),))
+    return lines
+
+
+def _table(
+    title: str | None, rows: Sequence[Sequence[str]], at_left: set[int], current: int | None, glyphs: Glyphs
+) -> list[Line]:
+    """Return a line of headings and a line a row; `at_left` are columns aligned left, `current` the row to mark.
+
+    The title, if there is one, is in a line of its own.
+    """
+    said = [[glyphs.say(cell) for cell in row] for row in rows]
+    widths = [max(len(row[at]) for row in said) for at in range(len(said[0]))]
+    lines: list[Line] = [((glyphs.say(title), "heading"),)] if title else []
+    for number, row in enumerate(said):
+        here = current is not None and number == current + 1
+        mark: Span = (glyphs.cursor if here else " ", "accent")
+        role: Role = "dim" if number == 0 else "accent" if here else "text"
+        cells = [
+            cell.ljust(w) if at in at_left else cell.rjust(w)
+            for at, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        first: Span = (cells[0], "heading" if number == 0 and title is None else role)
+        *between, last = cells[1:]
+        ending: Role = "label" if role == "text" else role
+        lines.append((mark, first, ("  " + "  ".join(between), role), (f"  {last}", ending)))
+    width = max(map(line_width, lines))
+    return [fitted(line, width) for line in lines]
