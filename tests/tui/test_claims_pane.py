@@ -58,6 +58,18 @@ async def test_the_cursor_moves_over_the_claims_and_shows_each_in_full(stage: St
         assert CLAIMS[at].statement[:30] in stage.words(pane.text)
 
 
+@played(size=(200, 60))
+async def test_a_large_screen_has_the_figures_of_all_claims_in_place(stage: Stage) -> None:
+    pane = await stage.opened(ClaimsPane)
+    await stage.until(lambda: len(pane.claims.outcomes) > 3)
+    places = set[int]()
+    for _ in range(4):
+        places |= {at for at, line in enumerate(stage.lines) if "all figures" in line}
+        await stage.press("down")
+        await stage.still()
+    assert len(places) == 1
+
+
 @pytest.mark.usefixtures("untested")
 @played(size=(80, 14))
 async def test_another_claim_is_shown_from_its_top(stage: Stage) -> None:

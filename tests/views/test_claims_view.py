@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -23,6 +24,7 @@ from attn_tui.core.claims.claim import (
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.export.claims import claims_csv, claims_json, claims_markdown
 from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.tui.panes.claims.overview import overview_lines
 from attn_tui.tui.panes.claims.view import claim_lines, claim_list, claims_report
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from line_texts import texts_of
@@ -108,3 +110,25 @@ def test_a_claim_that_depends_on_the_measure_has_both_figures() -> None:
     assert outcome.findings == (
         Finding("size", "more", None, -0.0969, False), Finding("speed", "more", None, 0.5, True)
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+@pytest.mark.parametrize("cursor", [0, 4, 9])
+def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyphs: Glyphs, cursor: int) -> None:
+    outcomes = [outcome_of(RIGHT, WRONG, OTHER) for _ in range(10)]
+    outcomes = [
+        replace(outcome, claim=replace(outcome.claim, id=f"claim-{at}", title=f"title {at}"))
+        for at, outcome in enumerate(outcomes)
+    ]
+    claims, found = [outcome.claim for outcome in outcomes], {outcome.claim.id: outcome for outcome in outcomes}
+    head, titles, *rows = texts_of(overview_lines(claims, found, cursor, 120, 14, glyphs))
+    assert head.split() == ["all", "figures", "10", "claims:", "10", "false"]
+    assert titles.split() == ["claim", "figure", "claimed", "measured", "exact"]
+    assert len(rows) == 12
+    marked = [row for row in rows if row.startswith(glyphs.cursor)]
+    assert [" ".join(row[1:].split()) for row in marked] == [
+        glyphs.say(f"title {cursor} ✓ a right figure 1048576 – 1048576"),
+        glyphs.say("✗ a wrong figure −0.25 0.5004 ± 0.012 0.5"),
+        glyphs.say("another figure – 1.5e−7 –"),
+    ]
+    assert overview_lines(claims, {}, 0, 120, 14, glyphs) == []

@@ -58,7 +58,7 @@ class ClaimsPane(TwoParts):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.claims = self.left = self.in_front = ClaimListing()
-        self.text = self.right = ClaimText()
+        self.text = self.right = ClaimText(self.claims)
         self._wanted = ""  # the claim to select once the claims are known
 
     def follow(self) -> None:

@@ -82,7 +82,7 @@ def claim_lines(
 
 def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> list[Line]:
     """Return the figures as a table: figure, claimed, measured, exact, and ✓ or ✗; empty if it does not fit."""
-    rows = [("", "figure", "claimed", "measured", "exact"), *(_cells(finding, glyphs) for finding in findings)]
+    rows = [("", "figure", "claimed", "measured", "exact"), *(cells_of(finding, glyphs) for finding in findings)]
     claimed, measured, exact = (max(len(row[column]) for row in rows) for column in (2, 3, 4))
     claimed = min(claimed, _LONGEST_CLAIM)
     longest = max(len(row[1]) for row in rows)
@@ -109,7 +109,7 @@ def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> lis
     return lines
 
 
-def _cells(finding: Finding, glyphs: Glyphs) -> tuple[str, str, str, str, str]:
+def cells_of(finding: Finding, glyphs: Glyphs) -> tuple[str, str, str, str, str]:
     """Return the sign, the label, and the claimed, measured and exact values of a figure."""
     compared = finding.claimed != UNCLAIMED.words
     sign = ("✓" if finding.agrees else "✗") if compared else ""
@@ -160,6 +160,11 @@ def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> li
         lines += claim_lines(outcome.claim, outcome, width, glyphs)
         rule: Line = ((glyphs.rule * width, "dim"),)
         lines += [(), rule, ()]
+    return [*lines, ((verdict_counts(outcomes), "heading"),)]
+
+
+def verdict_counts(outcomes: Sequence[Outcome]) -> str:
+    """Return how many claims were tested, and the number of each verdict."""
     counts: Counter[Verdict] = Counter(outcome.verdict for outcome in outcomes)
     told = ", ".join(f"{count} {VERDICT_WORDS[verdict]}" for verdict, count in counts.most_common())
-    return [*lines, ((f"{len(outcomes)} claims: {told}", "heading"),)]
+    return f"{len(outcomes)} claims: {told}"

@@ -11,7 +11,10 @@ from textual.message import Message
 from ...views.lines import Line
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
+from .overview import LEAST_HEIGHT, LEAST_WIDTH, overview_lines
 from .view import claim_lines, claim_list, first_claim
+
+_CLAIM = 19  # lines above the figures of all claims, for all but the longest: so they stay in place
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Outcome
@@ -73,6 +76,11 @@ class ClaimText(ScrolledLines):
     claim: Claim | None = None
     outcome: Outcome | None = None
 
+    def __init__(self, listing: ClaimListing) -> None:
+        """Take the list of claims; where there is room below a claim, the figures of all are shown."""
+        super().__init__()
+        self._listing = listing
+
     def show(self, claim: Claim | None, outcome: Outcome | None) -> None:
         """Show a claim; scroll to the top if it is another one."""
         if claim is not self.claim:
@@ -87,4 +95,12 @@ class ClaimText(ScrolledLines):
         return ((self.claim.id, "dim"),) if self.claim else ()
 
     def write(self, width: int, height: int) -> Sequence[Line]:
-        return claim_lines(self.claim, self.outcome, width - 1, self.glyphs, True) if self.claim else ()
+        if self.claim is None:
+            return ()
+        lines = claim_lines(self.claim, self.outcome, width - 1, self.glyphs, True)
+        above = max(len(lines), _CLAIM)
+        if width >= LEAST_WIDTH and height - above > LEAST_HEIGHT:
+            claims, found, at = self._listing.claims, self._listing.outcomes, self._listing.cursor
+            table = overview_lines(claims, found, at, width - 1, height - above - 1, self.glyphs)
+            lines += [()] * (above + 1 - len(lines)) + table
+        return lines

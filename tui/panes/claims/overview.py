@@ -1,0 +1,68 @@
+"""The figures of all claims as one table, for screens with room below the selected claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, ends, fitted, middle_cut
+from .view import cells_of, verdict_counts
+
+if TYPE_CHECKING:
+    from ....core.claims.claim import Claim, Outcome
+
+LEAST_WIDTH, LEAST_HEIGHT = 110, 10  # cells and lines of a table worth showing
+_GAP = "  "
+_TITLE, _CLAIMED = 24, 16  # most cells of a claim's title and of a claimed value
+_ABOVE = 3  # rows above the first one of the selected claim
+
+
+def overview_lines(
+    claims: Sequence[Claim], outcomes: Mapping[str, Outcome], cursor: int, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return a row for each figure tested so far, at most `height` lines; those of the selected claim are marked."""
+    rows: list[tuple[int, str, tuple[str, ...]]] = []
+    for at, claim in enumerate(claims):
+        outcome = outcomes.get(claim.id)
+        for number, finding in enumerate(outcome.findings if outcome else ()):
+            title = glyphs.say(claim.title or claim.id) if number == 0 else ""
+            rows.append((at, title, cells_of(finding, glyphs)))
+    if not rows:
+        return []
+    found = (outcomes[claim.id] for claim in claims if claim.id in outcomes)
+    counts: Line = ((glyphs.say(verdict_counts(list(found))), "dim"),)
+    lines = [ends((("all figures", "heading"),), counts, width)]
+    head = "", "figure", "claimed", "measured", "exact"
+    room = max(height - 2, 0)
+    marked = next((number for number, (at, _, _) in enumerate(rows) if at >= cursor), len(rows))
+    first = min(max(marked - _ABOVE, 0), max(len(rows) - room, 0))
+    title = max(min(max(len(text) for _, text, _ in rows), _TITLE), len("claim"))
+    columns = [head, *(texts for _, _, texts in rows)]  # of all rows, so that widths do not change with the cursor
+    claimed, measured, exact = (min(max(len(row[at]) for row in columns), _CLAIMED) for at in (2, 3, 4))
+    label = min(
+        max(width - 3 - title - claimed - measured - exact - 4 * len(_GAP), 0), max(len(row[1]) for row in columns)
+    )
+    sign = glyphs.say("…")
+
+    def line(mark: str, name: str, texts: Sequence[str], names: Role, others: Role) -> Line:
+        verdict: Role = "scaled" if texts[0] == glyphs.say("✓") else "unscaled"
+        return fitted(
+            (
+                (mark.ljust(1), "accent"),
+                (middle_cut(name, title, sign).ljust(title) + _GAP, names),
+                (texts[0].ljust(2), verdict),
+                (middle_cut(texts[1], label, sign).ljust(label) + _GAP, names),
+                (middle_cut(texts[2], claimed, sign).rjust(claimed) + _GAP, others),
+                (texts[3].rjust(measured) + _GAP, others),
+                (texts[4].rjust(exact), "accent" if others == "accent" else "theory"),
+            ),
+            width,
+        )
+
+    lines.append(line("", "claim", head, "dim", "dim"))
+    for at, name, texts in rows[first : first + room]:
+        chosen = at == cursor
+        roles: tuple[Role, Role] = ("accent", "accent") if chosen else ("label", "text")
+        lines.append(line(glyphs.cursor if chosen else "", name, texts, *roles))
+    return lines
