@@ -24,6 +24,7 @@ LAYERS = (
     ("core.statistics",),
     ("core.lab", "core.theory", "core.captures"),
     ("core.claims", "core.diagnosis", "core.watching", "core.training"),
+    ("core.learning",),
     ("core.export",),
     ("tui.files", "tui.history", "tui.tuning"),
     ("tui.views", "tui.compute"),

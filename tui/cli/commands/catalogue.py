@@ -37,6 +37,7 @@ COMMANDS = {
         CommandRow("record", "record the attention of any PyTorch program", tuned=False),
         CommandRow("watch", "watch the attention of a training run while it goes on"),
         CommandRow("train", "train a small attention under several scale rules, side by side"),
+        CommandRow("learn", "take the tour of why attention divides by √d_k, printed"),
         CommandRow("claims", "test claims of study notes about √d_k"),
         CommandRow("cost", "count the parameters, KV cache and FLOPs of a layer"),
         CommandRow("completion", "print the completion script of a shell"),

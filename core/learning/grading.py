@@ -1,0 +1,92 @@
+"""Guesses: reading one, and telling how far off it is. This module does not need NumPy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..errors import InputError
+from .figures import Unit
+from .step import Compare
+from .wording import number_text
+
+CLOSE = 0.05  # relative: a guess this near is close
+NEAR_SHARE = 0.02  # of shares: two percentage points
+LONGEST = 24  # characters of a guess
+
+
+class GuessError(InputError):
+    """A text that is not a guess."""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How far a guess is off."""
+
+    close: bool
+    text: str  # a sentence with placeholders
+    values: dict[str, str]  # of the placeholders
+
+    @property
+    def sentence(self) -> str:
+        """The sentence with its numbers."""
+        return self.text.format_map(self.values)
+
+
+_ACCEPTED: dict[Unit, str] = {
+    "number": "a number such as 8, 0.25, 1/3 or 1e-3",
+    "share": "a percentage such as 12 or 12 %",
+    "count": "a number such as 8 or 1000000",
+}
+
+
+def accepted(unit: Unit) -> str:
+    """Return what a guess of this unit may look like, in words."""
+    return _ACCEPTED[unit]
+
+
+def parse_guess(text: str, unit: Unit) -> float:
+    """Return the number that a text means; percentages become shares. Raise GuessError if it means none."""
+    words = text.strip().replace("−", "-").replace("_", "").replace(" ", "")
+    if unit == "share":
+        words = words.removesuffix("%")
+    elif unit == "count":
+        words = words.replace(",", "")
+    above, slash, below = words.partition("/")
+    try:
+        number = float(above) / float(below) if slash else float(words)
+    except (ValueError, ZeroDivisionError):
+        number = math.nan
+    if not math.isfinite(number) or len(text) > LONGEST:
+        raise GuessError(f"must be {accepted(unit)}, not {text.strip()!r}")
+    return number / 100 if unit == "share" else number
+
+
+def grade(guess: float, answer: float, compare: Compare, unit: Unit = "number") -> Grade:
+    """Tell how far a guess is off: as a ratio, or as a difference where a ratio would mean nothing."""
+    values = {"guess": number_text(guess, unit), "answer": number_text(answer, unit)}
+    if compare == "ratio" and guess * answer > 0:
+        factor = max(guess / answer, answer / guess)
+        if factor == 1:
+            return Grade(True, "Your guess, {guess}, is exact.", values)
+        values["factor"] = number_text(factor, digits=3 if factor < 100 else 2)
+        values["percent"] = number_text(factor - 1, "share", 2)
+        if factor <= 1 + CLOSE:
+            return Grade(True, "Your guess, {guess}, is within {percent} of the answer.", values)
+        if guess > answer:
+            return Grade(False, "Your guess, {guess}, is {factor} times the answer.", values)
+        return Grade(False, "Your guess, {guess}, is too low: the answer is {factor} times that.", values)
+    off = guess - answer
+    if off == 0:
+        return Grade(True, "Your guess, {guess}, is exact.", values)
+    if unit == "share":
+        values["off"] = number_text(100 * abs(off))
+        close = abs(off) <= NEAR_SHARE
+        if off > 0:
+            return Grade(close, "Your guess, {guess}, is {off} percentage points too high.", values)
+        return Grade(close, "Your guess, {guess}, is {off} percentage points too low.", values)
+    values["off"] = number_text(abs(off))
+    close = abs(off) <= CLOSE * abs(answer)
+    if off > 0:
+        return Grade(close, "Your guess, {guess}, is {off} too high.", values)
+    return Grade(close, "Your guess, {guess}, is {off} too low.", values)

@@ -1,0 +1,69 @@
+"""What the heads of the sample do, a real model: all-MiniLM-L6-v2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..attention.softmax import softmax
+from ..captures.capture import Layer
+from ..captures.head import CaptureFile, read_head
+from ..captures.heads import file_rule, measure_head, named_rule
+from ..captures.reader import open_capture, sample_path
+from ..claims.claim import Reading
+from ..diagnosis.heads.reasons import Traits
+from ..diagnosis.heads.rows import logits, some_rows
+from ..diagnosis.heads.traits import traits
+from ..statistics.catalogue import SINK
+from .trials import measured_once
+
+_ROWS = 64  # of a head's that are compared with those of other heads
+
+
+def all_heads() -> Mapping[str, Reading]:
+    """Measure every head of the sample, unscaled and at its own scale.
+
+    `least`, `median` and `most` are of the variance of unscaled scores within rows over d_k. `sinks` and `frozen`
+    count heads. `alignment` and `dimensions` are medians over heads of these traits.
+    """
+    capture = open_capture(sample_path())
+    ratios: list[float] = []
+    firsts: list[float] = []
+    freezings: list[float] = []
+    found: list[Traits] = []
+    for layer in capture.layers:
+        for head in range(layer.heads):
+            raw, own = measure_head(capture, layer, head, [named_rule("none", layer), file_rule(layer)]).columns
+            ratios.append((raw.measured["logit_variance_within_row"].value or 0.0) / layer.d_k)
+            firsts.append(own.measured["first_key_weight"].value or 0.0)
+            freezings.append(own.measured["freezing_ratio"].value or 0.0)
+            of_head = traits(capture, layer, head)
+            found += [] if of_head is None else [of_head]
+    values = {
+        "heads": float(len(ratios)),
+        "least": min(ratios),
+        "median": float(np.median(ratios)),
+        "most": max(ratios),
+        "sinks": float(sum(first > SINK for first in firsts)),
+        "frozen": float(sum(ratio >= 1 for ratio in freezings)),
+        "alignment": float(np.median([each.alignment for each in found])),
+        "dimensions": float(np.median([each.dimensions for each in found])),
+    }
+    return {name: measured_once(value) for name, value in values.items()}
+
+
+def heads_apart(layer: int) -> Reading:
+    """Measure how different the weights of two heads of a layer are: ½ Σ|p − p′|, the mean over rows and pairs."""
+    capture = open_capture(sample_path())
+    weights = [_weights(capture, capture.layers[layer], head) for head in range(capture.layers[layer].heads)]
+    return measured_once(float(np.mean([np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)])))
+
+
+def _weights(capture: CaptureFile, layer: Layer, head: int) -> FloatArray:
+    """Return some rows of a head's weights, [rows, keys]."""
+    part = some_rows(read_head(capture, layer, head), layer, _ROWS)
+    hidden = None if part.seen is None else ~np.broadcast_to(part.visible, (*part.used.shape, layer.keys))
+    return softmax(logits(part, file_rule(layer)), hidden, None)[part.used].astype(np.float64)

@@ -1,0 +1,199 @@
+"""The later steps: initialisation, several heads, positions, number formats, and what trained heads do."""
+
+from __future__ import annotations
+
+import math
+
+from ...parameters import Parameters
+from ...statistics.catalogue import SINK
+from ..figures import Figure, lab, trial
+from ..step import Guess, Shown, Step
+from .about_scores import enough
+
+_D_MODEL, _HEADS, _D_K = 512, 8, 64
+_SCALED = 1 / math.sqrt(_D_K)
+_BASE = 10_000.0  # of rotary embeddings
+_LARGEST = 65_504.0  # of float16
+_BY_D_MODEL = enough(_D_K, scale="custom", multiplier=1 / math.sqrt(_D_MODEL))
+_KAIMING = enough(_D_K, std_q=math.sqrt(2), std_k=math.sqrt(2))
+_THREE = Parameters(_D_K, scale="sqrt_three_d_k")
+_ROUNDED = enough(_D_K, precision="bfloat16", arithmetic="eager")
+
+
+def _weights(label: str, q: float, k: float, multiplier: float, part: str = "logits") -> Figure:
+    """Return the variance under weights of these variances over 1/d_model."""
+    return trial(label, "projected", _D_MODEL, _D_K, q / _D_MODEL, k / _D_MODEL, multiplier, part=part)
+
+
+def _rotary(distance: int) -> Figure:
+    return trial(f"{{d{distance}}} apart: share of the score left", "rotary", _D_K, distance, _BASE,
+                 part="same", unit="share")  # fmt: skip
+
+
+MODELS = (
+    Step(
+        "initialisation",
+        "Where unit variance comes from, and where not",
+        "study notes 000, 001",
+        (
+            "So far q and k had unit variance by assumption. In a model q = x·W_Q and k = x·W_K. LayerNorm gives x "
+            "mean 0 and variance 1; then a component of q has variance d_model times that of the entries of W_Q.",
+            "Xavier initialisation of a square matrix has entries of variance 1/d_model, and makes it 1. Kaiming "
+            "initialisation has 2/d_model, to make up for a ReLU.",
+        ),
+        Guess("With Kaiming weights, what is the variance of the logits q·k/√d_k?", "kaiming"),
+        (
+            "Only Xavier on a square matrix gives 1; PyTorch's defaults start flatter. T5 has no scale: it draws "
+            "W_Q smaller, by √d_k. Attention starts the same and can express the same, but it learns differently: a "
+            "step changes such a W_Q more, relative to its size.",
+            "All of this holds at initialisation only, and needs LayerNorm: inputs with standard deviation s "
+            "multiply the variance by s⁴.",
+        ),
+        {
+            "component": _weights("Xavier, square: a component of q", 1, 1, _SCALED, "component"),
+            "xavier": _weights("Xavier, square: logits", 1, 1, _SCALED),
+            "kaiming": _weights("Kaiming: logits", 2, 2, _SCALED),
+            "linear": _weights("default of PyTorch's nn.Linear: logits", 1 / 3, 1 / 3, _SCALED),
+            "multihead": _weights("nn.MultiheadAttention: logits", 1 / 2, 1 / 2, _SCALED),
+            "t5": _weights("T5, without a scale: logits", 1 / _D_K, 1, 1.0),
+        },
+        ("component", "xavier", "kaiming", "linear", "multihead", "t5"),
+        Shown(
+            "Lab",
+            "σ of q and k is √2, as Kaiming weights make it: see the variance of the logits, scaled.",
+            _KAIMING,
+        ),
+    ),
+    Step(
+        "heads",
+        "Several heads",
+        "study note 004",
+        (
+            "A layer with h heads splits the columns of W_Q, W_K and W_V among them: each head has d_k = d_model/h "
+            "dimensions of its own, and its own scores. The divisor is √d_k of the head, not √d_model.",
+            "Dividing by √d_model is one of the commonest bugs.",
+        ),
+        Guess(
+            "d_model = {d_model}, {heads} heads, so d_k = {d_k}. Divided by √d_model by mistake: what is the "
+            "standard deviation of the logits?",
+            "wrong",
+        ),
+        (
+            "The wrong divisor is √h times too large: it makes attention flatter, not more peaked. The number of "
+            "heads changes no count of weights, but it does change d_k.",
+            "In a trained model (the sample, all-MiniLM-L6-v2) two heads of a layer give their weights to different "
+            "keys, {apart} of them, and half of the heads get by with {dimensions} of {width} dimensions or fewer.",
+        ),
+        {
+            "one": trial("weights of a layer, 1 head", "weights_of_attention", _D_MODEL, _D_MODEL, 1, unit="count"),
+            "eight": trial(
+                "weights of a layer, {heads} heads", "weights_of_attention", _D_MODEL, _D_K, _HEADS, unit="count"
+            ),
+            "right": lab("logit σ, divided by √d_k", "logit_std", enough(_D_K), True),
+            "wrong": lab("logit σ, divided by √d_model", "logit_std", _BY_D_MODEL, True),
+            "entropy": lab("entropy / ln n, divided by √d_k", "entropy_fraction", enough(_D_K), True, "share"),
+            "flat": lab("entropy / ln n, divided by √d_model", "entropy_fraction", _BY_D_MODEL, True, "share"),
+            "apart": trial("weight two heads of the sample differ in", "heads_apart", 2, unit="share"),
+            "dimensions": trial("dimensions with {held} of a head's scores", "all_heads", part="dimensions"),
+        },
+        ("one", "eight", "right", "wrong", "entropy", "flat", "apart", "dimensions"),
+        Shown("Lab", "B divides by √d_model: compare its spread and entropy with 1/√d_k (s).", _BY_D_MODEL),
+        {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "width": 32, "held": "90 %"},
+    ),
+    Step(
+        "positions",
+        "Relative positions and rotary embedding",
+        "study note 001",
+        (
+            "Rotary embedding turns pairs of components of q and k by angles that grow with their positions. A turn "
+            "changes no length, so unrelated q and k still have scores of variance d_k.",
+            "Related ones change: a key equal to the query scores |q|², d_k on average, where both stand at the "
+            "same place. The further apart they are, the less, on the whole.",
+        ),
+        Guess("d_k = {d_k}, {d100} positions apart: how many per cent of that score are left?", "far", "difference"),
+        (
+            "Rotary embedding needs no other scale. Schemes that add a product with a position's vector do: every "
+            "independent term adds d_k to the variance. DeBERTa has 3 terms, and divides by √(3·d_k).",
+            "A bias added after the scale, as in T5 or ALiBi, leaves the scale alone; adding it before, by mistake, "
+            "shrinks it.",
+        ),
+        {
+            "near": _rotary(1),
+            "middle": _rotary(10),
+            "far": _rotary(100),
+            "further": _rotary(1000),
+            "variance": trial("{d100} apart: variance, unrelated", "rotary", _D_K, 100, _BASE, part="variance"),
+            "two": trial("2 terms, divided by √d_k: variance", "summed_terms", _D_K, 2),
+            "three": trial("3 terms, divided by √d_k: variance", "summed_terms", _D_K, 3),
+        },
+        ("near", "middle", "far", "further", "variance", "two", "three"),
+        Shown("Lab", "B divides by √(3·d_k), as DeBERTa does: too much for the Lab's one term.", _THREE),
+        {"d_k": _D_K, "d1": 1, "d10": 10, "d100": 100, "d1000": 1000},
+    ),
+    Step(
+        "formats",
+        "Number formats and overflow",
+        "study note 003",
+        (
+            "It is often said that the scale prevents overflow. float32 and bfloat16 hold e^z up to z of about "
+            "{bound32}. float16 ends at {largest}, so e^z is infinite above z = {bound}.",
+            "But softmax first subtracts the largest logit of the row, and e to a number below 0 never overflows.",
+        ),
+        Guess(
+            "Without that subtraction, in float16 and unscaled, d_k = {d_k}: for how many per cent of scores would "
+            "e^z be infinite?",
+            "naive",
+            "difference",
+        ),
+        (
+            "As implemented, e^z never overflows. The scores themselves can, in float16, once components are large: "
+            "then scale q before the product, not the scores after it.",
+            "What low precision does cost is digits: a large logit keeps fewer decimals than a small one, so "
+            "unscaled weights are rounded more.",
+        ),
+        {
+            "naive": trial("e^z infinite, float16, unscaled", "exp_overflow", _D_K, "float16", False, unit="share"),
+            "shifted": trial("float16, largest subtracted", "exp_overflow", _D_K, "float16", True, unit="share"),
+            "naive32": trial("the same, bfloat16", "exp_overflow", _D_K, "bfloat16", False, unit="share"),
+            "raw": trial("score infinite, float16, σ {std}", "score_overflow", _D_K, 80.0, 1.0, unit="share"),
+            "first": trial("the same, q scaled first", "score_overflow", _D_K, 80.0, _SCALED, unit="share"),
+            "error": lab("weight misplaced, bfloat16, unscaled", "weight_error", _ROUNDED, unit="share"),
+            "error_scaled": lab("weight misplaced, bfloat16, scaled", "weight_error", _ROUNDED, True, "share"),
+        },
+        ("naive", "shifted", "naive32", "raw", "first", "error", "error_scaled"),
+        Shown("Lab", "bfloat16, rounded at every step: the weight error, unscaled and scaled. f changes the format.",
+              _ROUNDED),
+        {
+            "d_k": _D_K, "largest": _LARGEST, "bound": math.log(_LARGEST), "bound32": 128 * math.log(2), "std": 80,
+        },
+    ),
+    Step(
+        "trained",
+        "What trained heads do instead",
+        "study notes 000 to 004",
+        (
+            "Everything up to here is about random vectors. The sample that comes with this program has the queries "
+            "and keys of a trained model, all-MiniLM-L6-v2: {heads} heads of d_k = {d_k}.",
+            "Random vectors would give unscaled scores a variance of d_k within each row.",
+        ),
+        Guess("In the head where it is largest, how many times d_k is that variance?", "most"),
+        (
+            "The scale only set the start; training chose the spread of each head. Queries learned to point where "
+            "keys differ most: in the median head this alone multiplies the variance by {alignment}. Longer q and k "
+            "do the rest.",
+            "{sinks} heads put over {sink} of their weight on the first token, an attention sink: mostly a way of "
+            "doing nothing. {frozen} heads spread beyond freezing: they look up a few keys, as training made them.",
+        ),
+        {
+            "least": trial("variance in rows / d_k, least", "all_heads", part="least"),
+            "median": trial("variance in rows / d_k, median", "all_heads", part="median"),
+            "most": trial("variance in rows / d_k, most", "all_heads", part="most"),
+            "alignment": trial("factor of alignment, median (1 if random)", "all_heads", part="alignment"),
+            "sinks": trial("heads with a sink", "all_heads", part="sinks", unit="count"),
+            "frozen": trial("heads spread beyond freezing", "all_heads", part="frozen", unit="count"),
+        },
+        ("least", "median", "most", "alignment", "sinks", "frozen"),
+        Shown("Capture", "The head with the largest spread. n goes to the next head of note.", head=(0, 2)),
+        {"heads": 72, "d_k": 32, "sink": f"{100 * SINK:.0f} %"},
+    ),
+)  # fmt: skip

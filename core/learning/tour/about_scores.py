@@ -1,0 +1,187 @@
+"""The first steps: scores, their spread, what softmax and gradients make of it, and other scales."""
+
+from __future__ import annotations
+
+from ...parameters import Parameters
+from ..figures import Figure, FromLab, Quotient, lab, trial
+from ..step import Guess, Shown, Step
+
+
+def enough(d_k: int, n_keys: int = 128, **others: float | str) -> Parameters:
+    """Return parameters with enough draws for three digits within a tenth of a second or two."""
+    rows = max(8, min(64, 2**22 // (32 * max(d_k, n_keys))))
+    return Parameters(d_k, n_keys, rows, 128, **others)  # pyright: ignore[reportArgumentType]
+
+
+_ONE = Parameters(1, 128, 64, 64)
+_WIDE = enough(256)
+_TEN = Parameters(256, 10, 64, 128)
+_HALF = enough(64, mean_q=0.5, mean_k=0.5)
+_TWICE = enough(64, std_q=2.0, std_k=2.0)
+_ALIGNED = Parameters(64, 32, 16, 512, correlation=0.5)
+_HALVED = enough(64, scale="two_sqrt_d_k")
+_ABOVE = 0.01
+
+
+SCORES = (
+    Step(
+        "score",
+        "A score and its size",
+        "study notes 000 to 003; Vaswani et al. 2017, footnote 4",
+        (
+            "Attention compares a query q with every key k. Each comparison is one number, the score: the dot "
+            "product q·k = q₁k₁ + q₂k₂ + …, a sum of d_k products.",
+            "Before training, q and k are close to random. Take their components as independent, with mean 0 and "
+            "variance 1. A score is then as often negative as positive, and its mean is 0. How far from 0 it "
+            "typically is, its standard deviation, depends on d_k.",
+        ),
+        Guess("With d_k = {d_k}, what is the standard deviation of a score?", "deviation"),
+        (
+            "Means always add. Variances add too, because the products are independent; standard deviations do not. "
+            "So the spread of a score grows like √d_k, not like d_k: four times the width gives twice the spread.",
+            "Divided by √d_k, its standard deviation is {scaled} at every width. That is all the scale does.",
+        ),
+        {
+            "one_mean": lab("one product, mean: E[q₁]·E[k₁]", "logit_mean", _ONE),
+            "one_variance": lab("one product, variance: E[q₁²]·E[k₁²]", "logit_variance", _ONE),
+            "mean": lab("score, mean: a sum of d_k means", "logit_mean", enough(64)),
+            "variance": lab("score, variance: a sum of d_k variances", "logit_variance", enough(64)),
+            "deviation": lab("score, standard deviation: √d_k", "logit_std", enough(64)),
+            "scaled": lab("score/√d_k, standard deviation", "logit_std", enough(64), scaled=True),
+        },
+        ("one_mean", "one_variance", "mean", "variance", "deviation", "scaled"),
+        Shown("Lab", "Hold → or press ↑: the unscaled histogram spreads, the scaled one stays.", Parameters(64)),
+        {"d_k": 64},
+    ),
+    Step(
+        "laws",
+        "Any law, other means, correlation",
+        "study notes 001, 003",
+        (
+            "Nothing so far needed a normal law. Only means and variances entered, so the variance is d_k for any "
+            "law of the components with mean 0 and variance 1.",
+            "Other assumptions do matter. The variance of one product is (σ_q² + μ_q²)(σ_k² + μ_k²) − μ_q²μ_k². If "
+            "matching components of q and k are correlated, each product has a mean of its own.",
+        ),
+        Guess(
+            "Give every component of q and k a standard deviation of {std} instead of 1. With d_k = {d_k}, what is "
+            "the variance of a score?",
+            "twice",
+        ),
+        (
+            "Both factors of a product grow, so the variance is d_k·σ⁴. A widely copied note has d_k·σ², which is "
+            "right only at σ = 1.",
+            "With correlation {rho} the mean score is d_k·{rho}: it grows like d_k, faster than the spread. Softmax "
+            "ignores a mean that all keys share; but a few keys aligned with the query stand out by that much. "
+            "Training does just this.",
+        ),
+        {
+            "uniform": lab("variance, uniform components", "logit_variance", enough(64, components="uniform")),
+            "signs": lab("variance, components ±1", "logit_variance", enough(64, components="rademacher")),
+            "laplace": lab("variance, Laplace components", "logit_variance", enough(64, components="laplace")),
+            "twice": lab("variance, σ {std}: d_k·σ⁴", "logit_variance", _TWICE),
+            "half": lab("variance, means {mu}", "logit_variance", _HALF),
+            "aligned": lab("variance, correlation {rho}", "logit_variance", _ALIGNED),
+            "aligned_mean": lab("mean, correlation {rho}: d_k·{rho}", "logit_mean", _ALIGNED),
+        },
+        ("uniform", "signs", "laplace", "twice", "half", "aligned", "aligned_mean"),
+        Shown("Lab", "σ of q and k is set to 2: compare variance, measured and exact. c changes the law.", _TWICE),
+        {"d_k": 64, "std": 2, "mu": 0.5, "rho": 0.5},
+    ),
+    Step(
+        "softmax",
+        "What softmax makes of the spread",
+        "study notes 000, 001, 003",
+        (
+            "Softmax turns the scores of a row, now called logits, into weights that sum to 1: each is e^z over the "
+            "sum of all e^z. The ratio of two weights is e to the difference of their logits, so the spread decides "
+            "everything.",
+            "If all logits were equal, each of {n} weights would be 1/{n}.",
+        ),
+        Guess("Unscaled, with d_k = {d_k}: of {n} weights, how many exceed {limit}?", "above", "difference"),
+        (
+            "Above a spread of √(2 ln n) = {threshold} softmax freezes: a handful of keys holds the weight, however "
+            "many there are. Unscaled, the spread is √d_k, so {n} keys freeze from d_k = {width} up. Divided by "
+            "√d_k it is 1, whatever d_k is.",
+            "An entropy of ln n would be uniform weights, and 0 a single key.",
+        ),
+        {
+            "above": trial("weights above {limit}, unscaled", "weights_above", 256, 128, _ABOVE, 1.0),
+            "above_scaled": trial("weights above {limit}, scaled", "weights_above", 256, 128, _ABOVE, 1 / 16),
+            "largest": lab("largest weight, unscaled", "max_weight", _WIDE, unit="share"),
+            "largest_scaled": lab("largest weight, scaled", "max_weight", _WIDE, True, "share"),
+            "entropy": lab("entropy in nats, unscaled", "entropy", _WIDE),
+            "entropy_scaled": lab("entropy in nats, scaled", "entropy", _WIDE, True),
+            "threshold": trial("√(2 ln n)", "freezing_threshold", 128),
+            "width": trial("d_k at which it freezes", "freezing_width", 128, unit="count"),
+        },
+        ("above", "above_scaled", "largest", "largest_scaled", "entropy", "entropy_scaled"),
+        Shown("Lab", "The gauge at the top: A is far beyond freezing, B is not.", _WIDE),
+        {"d_k": 256, "n": 128, "limit": f"{100 * _ABOVE:g} %"},
+    ),
+    Step(
+        "gradients",
+        "What gradients do",
+        "study notes 000 to 004",
+        (
+            "Training reaches q and k only through the derivative of softmax, which is 0 for a row that puts all "
+            "its weight on one key. Unscaled rows do. So everyone says that without the scale, gradients vanish.",
+            "Take {n} keys and d_k = {d_k}, as in the notes, and the gradient ∂L/∂q of each row.",
+        ),
+        Guess(
+            "Unscaled over scaled: what is the ratio of the root-mean-square gradients? (Below 1: smaller unscaled.)",
+            "ratio",
+        ),
+        (
+            "The typical gradient, the median, does vanish. But the root mean square grows: a few rows are "
+            "near-ties between two keys. There the weights react violently, and these rows carry nearly everything.",
+            "So learning without the scale does not stop: it becomes erratic. A step size that suits the near-ties "
+            "leaves the other rows as they are. “The gradient vanishes” is half the truth: say which gradient.",
+        ),
+        {
+            "median": lab("median ‖∂L/∂q‖, unscaled", "grad_q_median", _TEN),
+            "median_scaled": lab("median ‖∂L/∂q‖, scaled", "grad_q_median", _TEN, True),
+            "rms": lab("root mean square, unscaled", "grad_q_rms", _TEN),
+            "rms_scaled": lab("root mean square, scaled", "grad_q_rms", _TEN, True),
+            "ratio": Figure(
+                "its ratio", Quotient(FromLab("grad_q_rms", _TEN), FromLab("grad_q_rms", _TEN, scaled=True))
+            ),
+            "top": lab("held by the top {few} of rows, unscaled", "grad_q_top1_share", _TEN, unit="share"),
+            "dead": lab("dead rows, unscaled", "dead_rows", _TEN, unit="share"),
+        },
+        ("median", "median_scaled", "rms", "rms_scaled", "ratio", "top", "dead"),
+        Shown("Lab", "The rows of gradients: median, root mean square and the share of the top 1 %.", _TEN),
+        {"d_k": 256, "n": 10, "few": "1 %"},
+    ),
+    Step(
+        "scales",
+        "Why √d_k, and not d_k, log d_k or 2√d_k",
+        "study notes 002, 003",
+        (
+            "Any divisor of the size of √d_k keeps the spread from growing. Others do not: divided by d_k, logits "
+            "shrink as d_k grows; divided by ln d_k, they still grow.",
+            "How uniform a row is can be read from its entropy, as a share of the largest possible, ln n.",
+        ),
+        Guess("Divide by d_k, with d_k = {d_k} and {n} keys. What is the entropy, in per cent of ln n?",
+              "by_d_k", "difference"),
+        (
+            "Divided by d_k, weights are nearly uniform: nothing is selected, until training aligns q and k. muP "
+            "divides by d_k for that reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature "
+            "of 2. ln d_k is too small a divisor, and ever more so as d_k grows.",
+            "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}. It makes every "
+            "width start alike, which no constant does.",
+        ),
+        {
+            "root": lab("entropy / ln n, 1/√d_k", "entropy_fraction", enough(64), True, "share"),
+            "by_d_k": lab("entropy / ln n, 1/d_k", "entropy_fraction", enough(64, scale="d_k"), True, "share"),
+            "log": lab("entropy / ln n, 1/ln d_k", "entropy_fraction", enough(64, scale="log_d_k"), True, "share"),
+            "two": lab("entropy / ln n, 1/(2√d_k)", "entropy_fraction", _HALVED, True, "share"),
+            "log_spread": lab("logit σ, 1/ln d_k", "logit_std", enough(64, scale="log_d_k"), True),
+            "two_spread": lab("logit σ, 1/(2√d_k)", "logit_std", _HALVED, True),
+            "peak": trial("logit σ at which ‖J‖² peaks", "most_responsive", 64, 128),
+        },
+        ("root", "by_d_k", "log", "two", "log_spread", "two_spread", "peak"),
+        Shown("Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)),
+        {"d_k": 64, "n": 128},
+    ),
+)  # fmt: skip

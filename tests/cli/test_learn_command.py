@@ -1,0 +1,54 @@
+"""attn-tui learn: the tour, printed."""
+
+import json
+
+import pytest
+from attn_tui.core.learning.tour.steps import STEPS
+from attn_tui.tui.cli.main import main
+from cli_runner import Captured, assert_refused, printed
+
+
+def test_without_a_step_the_list_is_printed_and_nothing_is_measured(capsys: Captured) -> None:
+    lines = printed(["learn"], capsys).splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if line[:2].strip().isdigit()] == [s.title for s in STEPS]
+
+
+def test_a_step_shows_its_question_and_its_answer(capsys: Captured) -> None:
+    text = " ".join(printed(["learn", "1"], capsys).split())
+    assert "what is the standard deviation of a score?" in text
+    assert "▌score, standard deviation: √d_k" in text
+    assert "Your guess" not in text
+
+
+def test_a_guess_is_graded(capsys: Captured) -> None:
+    assert "Your guess, 64, is 8 times the answer." in printed(["learn", "1", "--guess", "64"], capsys)
+
+
+@pytest.mark.slow
+def test_flash_cards_have_a_front_and_a_back(capsys: Captured) -> None:
+    assert main(["learn", "--format", "markdown"]) == 0
+    cards = capsys.readouterr().out.split("\n## ")
+    assert len(cards) == len(STEPS)
+    for card, step in zip(cards, STEPS, strict=True):
+        front, back = card.split("\n---\n")
+        assert step.title in front
+        assert "| :--" in back
+
+
+def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:
+    [card] = json.loads(printed(["learn", "2", "--format", "json"], capsys))["cards"]
+    assert card["asked"]["exact"] == 1024
+    assert card["asked"] in card["figures"]
+
+
+@pytest.mark.parametrize(
+    ("words", "pieces"),
+    [
+        (["11"], "STEP … from 1 to 10 … '11'"),
+        (["one"], "STEP … '1' … 'one'"),
+        (["--guess", "3"], "--guess … needs a step"),
+        (["1", "--guess", "many"], "--guess … a number such as … 'many'"),
+    ],
+)
+def test_what_is_no_step_or_no_guess_is_refused(words: list[str], pieces: str, capsys: Captured) -> None:
+    assert_refused(["learn", *words], pieces.replace("'1' … ", ""), capsys)

@@ -1,0 +1,162 @@
+"""The tour: its texts, its figures and the grading of guesses."""
+
+import re
+from string import Formatter
+
+import numpy as np
+import pytest
+from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.learning import trials
+from attn_tui.core.learning.card import step_card
+from attn_tui.core.learning.compute import TRIALS, readings
+from attn_tui.core.learning.figures import Figure, FromLab, FromTrial, Quotient
+from attn_tui.core.learning.grading import GuessError, grade, parse_guess
+from attn_tui.core.learning.step import Step
+from attn_tui.core.learning.tour.steps import STEPS
+from attn_tui.core.learning.wording import filled, measured_text, number_text
+from attn_tui.core.statistics.measurement import Estimate
+
+# Names with digits in them, and the numbers of formulas. Other numbers are placeholders.
+_NAMES = r"float16|float32|bfloat16|T5|MiniLM-L6-v2|GPT-2|[1-4](?=[ ·√/]|$|\)|,|:|\.)|\b[0-4]\b|±1|W_Q|q₁|k₁"
+
+
+def texts_of(step: Step) -> dict[str, str]:
+    """All texts of a step, by where they are."""
+    named = {f"introduction {number}": text for number, text in enumerate(step.introduction)}
+    named |= {f"explanation {number}": text for number, text in enumerate(step.explanation)}
+    named |= {f"figure {name}": figure.label for name, figure in step.figures.items()}
+    return named | {"title": step.title, "question": step.guess.question, "shown": step.shown.what}
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def sources(figure: Figure) -> list[FromLab | FromTrial]:
+    source = figure.source
+    return [source.one, source.other] if isinstance(source, Quotient) else [source]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
+def test_texts_ask_for_numbers_that_exist_and_reveal_none_before_the_guess(step: Step) -> None:
+    for text in (*step.introduction, step.guess.question, *(figure.label for figure in step.figures.values())):
+        assert placeholders(text) <= set(step.given), text
+    for text in step.explanation:
+        assert placeholders(text) <= {*step.given, *step.figures}, text
+    assert {*step.table, step.guess.figure} <= set(step.figures)
+    assert step.guess.figure in step.table
+    assert not set(step.given) & set(step.figures)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
+def test_texts_hold_no_typed_figures(step: Step) -> None:
+    for where, text in texts_of(step).items():
+        left = re.sub(_NAMES, "", re.sub(r"\{\w+\}", "", text))
+        assert not re.search(r"\d", left), f"{where}: {text}"
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
+def test_every_given_value_is_used(step: Step) -> None:
+    used = {name for text in texts_of(step).values() for name in placeholders(text)}
+    assert set(step.given) <= used
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
+def test_measured_figures_agree_with_exact_ones(step: Step) -> None:
+    found = readings(step.figures)
+    for name, (measured, exact) in found.items():
+        assert measured is not None or exact is not None, name
+        if measured is not None and exact is not None:
+            assert measured.value is not None
+            assert measured.stderr is not None
+            assert abs(measured.value - exact) <= 4 * measured.stderr + 1e-12, name
+    card = step_card(1, step, found)
+    assert card.asked is not None
+    assert all("{" not in text for text in (*card.introduction, card.question, *card.answer))
+
+
+def test_every_trial_of_the_tour_exists_and_every_trial_is_used() -> None:
+    named = {source.trial for step in STEPS for figure in step.figures.values() for source in sources(figure)
+             if isinstance(source, FromTrial)}  # fmt: skip
+    assert named <= set(TRIALS)
+
+
+def test_the_values_that_steps_choose_are_those_that_are_measured() -> None:
+    steps = {step.id: step for step in STEPS}
+    for step in STEPS:
+        d_ks = {source.parameters.d_k for figure in step.figures.values() for source in sources(figure)
+                if isinstance(source, FromLab)}  # fmt: skip
+        if "d_k" in step.given and d_ks:
+            assert step.given["d_k"] in d_ks, step.id
+    layers = open_capture(sample_path()).layers
+    trained = steps["trained"].given
+    assert trained["heads"] == sum(layer.heads for layer in layers)
+    assert {trained["d_k"], steps["heads"].given["width"]} == {layer.d_k for layer in layers}
+    assert steps["formats"].given["largest"] == float(np.finfo(np.float16).max)
+    assert steps["formats"].given["bound"] == pytest.approx(float(np.log(np.finfo(np.float16).max.astype(float))))
+    assert steps["formats"].given["bound32"] == pytest.approx(float(np.log(np.finfo(np.float32).max)))
+
+
+def test_rotary_embedding_changes_no_score_at_distance_0_and_no_spread_at_any() -> None:
+    here, far = trials.rotary(8, 0, 1e4), trials.rotary(8, 50, 1e4)
+    assert here["same"].exact == 1
+    assert far["variance"].exact == 8
+    assert far["same"].exact == pytest.approx(np.cos(50 * 1e4 ** -(np.arange(4) / 4)).mean())
+
+
+def test_heads_are_apart_by_a_share_of_their_weight() -> None:
+    measured = TRIALS["heads_apart"](0).measured
+    assert measured is not None
+    assert 0 < measured.value < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "number"),
+    [("8", "number", 8), ("1/4", "number", 0.25), ("−2.5", "number", -2.5), ("1e-3", "number", 0.001),
+     ("12 %", "share", 0.12), ("12", "share", 0.12), ("0.5%", "share", 0.005), ("1,048,576", "count", 1_048_576)],
+)  # fmt: skip
+def test_guesses_are_read_as_people_write_them(text: str, unit: str, number: float) -> None:
+    assert parse_guess(text, unit) == pytest.approx(number)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("text", ["", "x", "1/0", "inf", "nan", "8 %", "1,5", "9" * 30])
+def test_what_is_no_number_is_refused_with_what_is_accepted(text: str) -> None:
+    with pytest.raises(GuessError, match="must be a number such as"):
+        parse_guess(text, "number")
+
+
+@pytest.mark.parametrize(
+    ("guess", "answer", "compare", "unit", "sentence", "close"),
+    [
+        (8, 8, "ratio", "number", "Your guess, 8, is exact.", True),
+        (256, 64, "ratio", "number", "Your guess, 256, is 4 times the answer.", False),
+        (2, 8, "ratio", "number", "Your guess, 2, is too low: the answer is 4 times that.", False),
+        (102, 100, "ratio", "number", "Your guess, 102, is within 2 % of the answer.", True),
+        (-1, 8, "ratio", "number", "Your guess, −1, is 9 too low.", False),
+        (0, 8, "ratio", "number", "Your guess, 0, is 8 too low.", False),
+        (0.5, 0.998, "difference", "share", "Your guess, 50 %, is 49.8 percentage points too low.", False),
+        (1, 0.998, "difference", "share", "Your guess, 100 %, is 0.2 percentage points too high.", True),
+        (20, 2, "difference", "number", "Your guess, 20, is 18 too high.", False),
+    ],
+)  # fmt: skip
+def test_a_guess_is_graded_in_terms_that_fit(
+    guess: float, answer: float, compare: str, unit: str, sentence: str, close: bool
+) -> None:
+    found = grade(guess, answer, compare, unit)  # pyright: ignore[reportArgumentType]
+    assert found.sentence == sentence
+    assert found.close is close
+
+
+def test_numbers_in_texts_have_three_digits_and_shares_a_sign() -> None:
+    assert [number_text(value) for value in (3.11462, 64, -0.5, None)] == ["3.11", "64", "−0.5", "–"]
+    assert number_text(0.8857, "share") == "88.6 %"
+    assert number_text(1_048_576, "count") == "1,048,576"
+    assert filled("{a} and {b}", {"a": 2}, {"b": STEPS[0].figures["mean"]}) == "2 and …"
+
+
+def test_a_measured_value_has_the_decimals_of_its_error() -> None:
+    reading = readings({"x": STEPS[0].figures["deviation"]})["x"]
+    assert reading.measured is not None
+    assert re.fullmatch(r"\d\.\d{3} ± 0\.0\d\d", measured_text(reading, "number"))
+    assert measured_text(reading._replace(measured=Estimate(0.0, 0.0)), "number") == "0"
+    assert measured_text(reading._replace(measured=None), "number") == "–"

@@ -1,0 +1,1 @@
+"""The Learn pane: a guided tour, with a guess before each answer."""

@@ -1,0 +1,74 @@
+"""Steps and questions as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ....core.learning.wording import exact_text, measured_text
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, fitted, middle_cut, wrapped
+from ...views.numbers import signed
+
+if TYPE_CHECKING:
+    from ....core.learning.card import Card, Told
+    from ....core.learning.grading import Grade
+
+_GAP = 2  # cells between columns
+
+
+def paragraphs(
+    texts: Sequence[str], width: int, glyphs: Glyphs, role: Role = "text", apart: bool = True
+) -> list[Line]:
+    """Return paragraphs, with a blank line between them if `apart`."""
+    lines: list[Line] = []
+    for text in texts:
+        lines += [()] if lines and apart else []
+        lines += wrapped(glyphs.say(text), width, role)
+    return lines
+
+
+def figure_lines(figures: Sequence[Told], asked: Told | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a table of figures, measured and exact; the one that was asked for is marked."""
+    rows = [("", "measured", "exact")] + [
+        (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit)) for told in figures
+    ]
+    cells = [tuple(glyphs.say(signed(text, glyphs)) for text in row) for row in rows]
+    measured, exact = (max(len(row[column]) for row in cells) for column in (1, 2))
+    longest = max(len(row[0]) for row in cells) + 1
+    room = min(longest, max(width - measured - exact - 2 * _GAP - 1, 8))
+    lines: list[Line] = []
+    for place, (label, found, known) in enumerate(cells):
+        chosen = place > 0 and figures[place - 1] == asked
+        head = place == 0
+        mark = glyphs.cursor if chosen else " "
+        line: Line = (
+            (mark, "accent"),
+            (middle_cut(label, room, glyphs.say("…")).ljust(room), "accent" if chosen else "label"),
+            (" " * _GAP + found.rjust(measured), "dim" if head else "text"),
+            (" " * _GAP + known.rjust(exact), "dim" if head else "theory"),
+        )
+        lines.append(fitted(line, width))
+    return lines
+
+
+def answer_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs, apart: bool = True) -> list[Line]:
+    """Return the answer of a card: how good the guess was, the figures, and the explanation."""
+    gap: list[Line] = [()] if apart else []
+    lines: list[Line] = []
+    if grade is not None:
+        lines += [*wrapped(glyphs.say(grade.sentence), width, "scaled" if grade.close else "unscaled"), *gap]
+    if card.figures:
+        lines += [*figure_lines(card.figures, card.asked, width, glyphs), *gap]
+    return lines + paragraphs(card.answer, width, glyphs, apart=apart)
+
+
+def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a card in full, for print."""
+    title = f"{card.number}. {card.title}"
+    lines: list[Line] = [*wrapped(glyphs.say(title), width, "heading"), ()]
+    if card.introduction:
+        lines += [*paragraphs(card.introduction, width, glyphs), ()]
+    lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
+    lines += [*answer_lines(card, grade, width, glyphs), ()]
+    return lines + wrapped(glyphs.say(f"See the {card.shown.pane} pane. {card.shown.what}"), width, "dim")
