@@ -26,7 +26,7 @@ from ..core.parameters import Parameters
 from . import tuning
 from .compute.engine import Engine, EngineError, Notification
 from .history import History
-from .keymap import APP_BINDINGS
+from .keymap import APP_BINDINGS, EVERYWHERE, bar_keys
 from .panes.catalogue import PANES
 from .panes.pane import Pane
 from .settings.declared import Settings, non_default
@@ -35,18 +35,17 @@ from .terminal.paced_app import PacedApp
 from .terminal.themes import DARK, LIGHT
 from .undo import Seen, restore, seen
 from .views.glyphs import UNICODE, Glyphs
-from .views.help.keys import rekeyed
 from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
 from .widgets.lines import LinesWidget
 from .widgets.notice import Notice
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .views.fields.choices import Choice
 
 LEAST = (40, 12)  # columns and lines
-NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS
-OUTPUT_KEYS = (("e", "export"), ("y", "copy command"))
 WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (60, "-medium"), (100, "-wide")]
 HEIGHTS = [(0, "-flat"), (LEAST[1], "-low"), (18, "-middle"), (28, "-high")]
 
@@ -262,15 +261,8 @@ class AttnApp(PacedApp[int]):
 
     def _show_keys(self) -> None:
         """Show the pane's keys, with the user's replacements, in the key bar."""
-        keys = self.pane.KEYS
-        at = keys.index(NEXT_PANE) + 1 if NEXT_PANE in keys else len(keys)
-        keys = (*keys[:at], *OUTPUT_KEYS, *keys[at:])
-        if self.settings.keys:
-            from .keymap import EVERYWHERE, commands, replaced_keys
-
-            found = commands({self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS})
-            keys = rekeyed(keys, replaced_keys(found, self.settings.keys))
-        self.keys.show(keys)
+        bindings = {self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS}
+        self.keys.show(bar_keys(self.pane.keys, bindings, self.settings.keys))
 
     def action_command_palette(self) -> None:
         """Show the command palette, unless it is already open."""
@@ -375,6 +367,13 @@ class AttnApp(PacedApp[int]):
     def to_softmax(self, scores: tuple[float, ...]) -> None:
         self.action_pane("Softmax")
         self.pane.take_scores(scores)
+
+    def to_capture(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
+        self._opened("Capture").take_head(path, place, baseline, source)
+        self.action_pane("Capture")
+
+    def to_pane(self, name: str) -> None:
+        self.action_pane(name)
 
     def show_status(self) -> None:
         self.top.show(self.active, self.pane.statuses())

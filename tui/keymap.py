@@ -15,10 +15,14 @@ from .panes.catalogue import PANES
 from .settings.declared import KEYS_VARIABLE, Settings
 from .settings.parse import did_you_mean
 from .settings.store import config_file, key_setting
-from .views.help.keys import ALT, key_name, key_word
+from .views.bars import Key
+from .views.help.keys import ALT, key_name, key_word, rekeyed
 from .views.help.page import KeyHelp
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
+
+NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS
+OUTPUT_KEYS = (("e", "export"), ("y", "copy command"))
 
 APP_BINDINGS: tuple[Binding, ...] = (
     Binding("q", "quit", "quit", show=False, id="quit"),
@@ -89,6 +93,15 @@ def replaced_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> dict[s
         if command.name in keymap
         for key in command.keys.split(",")
     }
+
+
+def bar_keys(
+    shown: Sequence[Key], bindings: Mapping[str, Iterable[BindingType]], keymap: Mapping[str, str]
+) -> Sequence[Key]:
+    """Return the keys that a pane's key bar shows, with OUTPUT_KEYS after NEXT_PANE, as a keymap replaces them."""
+    at = list(shown).index(NEXT_PANE) + 1 if NEXT_PANE in shown else len(shown)
+    keys = (*shown[:at], *OUTPUT_KEYS, *shown[at:])
+    return rekeyed(keys, replaced_keys(commands(bindings), keymap)) if keymap else keys
 
 
 def accepted_keys(found: Sequence[Command], wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from ..watching.snapshot import Snapshot
 
 _WATCHED = "attn-tui/watched-1"
-_COLUMNS = ("step", "layer", "head", "largest_logit", "over", "growth_per_1000_steps", "passes_limit_in")
+_COLUMNS = ("step", "layer", "head", "largest_logit", "over", "growth_per_1000_steps", "passes_limit_in", "change")
 
 
 def watching_json(path: str, shown: Snapshot) -> str:
-    """Return one JSON object with all heads, worst first; a logit that is not finite is null, and over the limit."""
+    """Return one JSON object with all heads, worst first or by change.
+
+    A logit that is not finite is null, and over the limit.
+    """
     return json_text(
         {
             "schema": _WATCHED,
@@ -28,6 +31,7 @@ def watching_json(path: str, shown: Snapshot) -> str:
             "scaled": shown.scaled,
             "says": shown.says_scale,
             "limit": shown.limit,
+            "baseline": shown.baseline,
             "over": shown.over,
             "heads": [dict(zip(_COLUMNS[1:], _cells(shown, each)[1:], strict=True)) for each in shown.ranked],
         }
@@ -41,13 +45,20 @@ def watching_csv(shown: Snapshot) -> str:
 
 def _cells(shown: Snapshot, each: Offender) -> list[Any]:
     value = each.value if math.isfinite(each.value) else None
-    return [shown.step, shown.layers[each.layer], each.head, value, each.over, each.growth, each.passes_in]
+    change = shown.change(each.layer, each.head)
+    change = None if change is None or math.isinf(change) else change
+    place = [shown.step, shown.layers[each.layer], each.head]
+    return [*place, value, each.over, each.growth, each.passes_in, change]
 
 
 def watching_markdown(shown: Snapshot, say: Say) -> str:
     """Return a table of all heads, worst first."""
     header = ["layer", "head", "largest |logit|", "per 1,000 steps", f"steps to {shown.limit:g}"]
     lines = [[shown.layers[each.layer], str(each.head), *offender_words(each)] for each in shown.ranked]
+    if shown.changes is not None:
+        header.append(f"since {shown.baseline}")
+        for line, each in zip(lines, shown.ranked, strict=True):
+            line.append(change_words(shown.change(each.layer, each.head)))
     return markdown_table(header, lines, say)
 
 
@@ -60,6 +71,15 @@ def offender_words(each: Offender) -> tuple[str, str, str]:
     if each.passes_in is None or each.passes_in > 1e9:
         return value, growth, NONE
     return value, growth, f"{float(f'{each.passes_in:.2g}'):,.0f}"
+
+
+def change_words(change: float | None) -> str:
+    """Return the change of a largest |logit|, with its sign."""
+    if change is None:
+        return NONE
+    if math.isinf(change):
+        return "not finite" if change > 0 else "finite again"
+    return ("+" if change > 0 else "-" if change < 0 else "") + _fixed(abs(change), 1)
 
 
 def _fixed(number: float, decimals: int) -> str:

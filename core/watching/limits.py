@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_LOGIT = "max_logit"  # the statistic that limits apply to: the largest |logit|
 LIMIT = 100.0  # of the largest |logit|: the threshold of QK-Clip in Kimi K2
 
 

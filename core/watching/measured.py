@@ -11,7 +11,8 @@ from ..captures.head import CaptureFile
 from ..captures.heads import measure_head
 from ..captures.reader import open_capture
 from ..captures.rules import file_rule
-from .step import MAX_LOGIT, Step, grid
+from .limits import MAX_LOGIT
+from .step import Step, grid
 
 _STATISTICS = ("entropy_fraction", "freezing_ratio", "one_hot_rows", "first_key_weight")
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from ..errors import InputError
 from .measured import measured
 from .step import SCHEMA, Step, parse_line
 
 _AT_ONCE = 8 << 20  # bytes of lines in one look
-_FILES_AT_ONCE = 1
+_FILES_LISTED = 32  # files that are read before the folder is listed again
 _LONGEST = 64 << 20  # bytes of a line
 _NUMBER = re.compile(r"(\d{1,15})(?!.*\d)")
 _ENDINGS = (".safetensors", ".npz")
 _NOTES = 20
+
+
+_Found: TypeAlias = tuple[str, int, int]  # a file of a folder: name, time and size
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,9 @@ class Cursor:
     offset: int = 0  # of the file of lines
     lines: int = 0
     identity: tuple[int, int] | None = None  # of the file of lines: device and inode
-    files: frozenset[tuple[str, int, int]] = frozenset()  # of the folder: name, time and size
+    files: frozenset[_Found] = frozenset()  # of the folder: those read, and those to read next
+    next_files: tuple[_Found, ...] = ()
+    over: bool = False  # whether the run was started over, and no step was read since
 
 
 START = Cursor()
@@ -40,6 +46,7 @@ class News:
     more: bool = False  # whether there is more to read at once
     notes: tuple[str, ...] = ()  # what could not be used, and whatever else happened
     waiting: str = ""  # why there is nothing to read yet
+    since: int | None = None  # the run was started over: from this step on, earlier ones are those of another run
 
 
 def poll(path: Path, cursor: Cursor = START) -> News:
@@ -68,7 +75,7 @@ def _lines(path: Path, cursor: Cursor) -> News:
         identity = (status.st_dev, status.st_ino)
         if cursor.identity not in (None, identity) or status.st_size < cursor.offset:
             notes.append(f"{path.name} was replaced or shortened: read from its start")
-            cursor = START
+            cursor = Cursor(over=True)
         file.seek(cursor.offset)
         data = file.read(_AT_ONCE)
         while b"\n" not in data and len(data) < _LONGEST and (rest := file.read(_AT_ONCE)):
@@ -89,32 +96,55 @@ def _lines(path: Path, cursor: Cursor) -> News:
     offset = cursor.offset + (len(whole) + 1 if newline else 0)
     more = offset < status.st_size and bool(newline)
     waiting = "" if number else f"{path} has no whole line yet"
-    return News(tuple(steps), Cursor(offset, number, identity), more, _few(notes), waiting)
+    since = min((step.step for step in steps), default=None) if cursor.over else None
+    over = cursor.over and not steps
+    return News(tuple(steps), Cursor(offset, number, identity, over=over), more, _few(notes), waiting, since)
 
 
 def _folder(path: Path, cursor: Cursor) -> News:
-    """Measure the newest file that is new or changed; one that is gone is forgotten."""
-    now: dict[str, tuple[str, int, int]] = {}
+    """Measure the newest file that is new or changed; one that is gone is forgotten.
+
+    The folder is listed once for _FILES_LISTED files: it may have thousands.
+    """
+    if not cursor.next_files:
+        cursor = _listed(path, cursor)
+    if not cursor.next_files:
+        return News((), cursor, waiting="" if cursor.files else f"{path} has no captures yet")
+    (name, *signature), rest = cursor.next_files[0], cursor.next_files[1:]
+    number = _order(name)[0]
+    cursor = replace(cursor, next_files=rest)
+    try:
+        step = measured(path / name, number)
+    except (InputError, OSError) as error:
+        unchanged = _signature(path / name) == tuple(signature)  # else it is read again, or gone
+        return News((), cursor, True, (str(error),) if unchanged else ())
+    since = None
+    if cursor.over:
+        names = (_order(each)[0] for each, *_ in cursor.files)
+        since = min(names) if step.step == number else step.step
+    return News((step,), replace(cursor, over=False), True, since=since)
+
+
+def _listed(path: Path, cursor: Cursor) -> Cursor:
+    """Return the cursor with the newest files that are new or changed; the run is started over if all files are."""
+    now: dict[str, _Found] = {}
     for each in path.iterdir():
-        if each.suffix in _ENDINGS and not each.name.startswith("."):
-            try:
-                status = each.stat()
-            except OSError:  # rotated away in between
-                continue
-            now[each.name] = (each.name, status.st_mtime_ns, status.st_size)
+        if each.suffix in _ENDINGS and not each.name.startswith(".") and (signature := _signature(each)) is not None:
+            now[each.name] = (each.name, *signature)
     files = cursor.files.intersection(now.values())
-    new = sorted((name for name, seen in now.items() if seen not in files), key=_order, reverse=True)
-    steps: list[Step] = []
-    notes: list[str] = []
-    for name in new[:_FILES_AT_ONCE]:
-        files |= {now[name]}
-        try:
-            steps.append(measured(path / name, _order(name)[0]))
-        except (InputError, OSError) as error:
-            if (path / name).exists():
-                notes.append(str(error))
-    waiting = "" if now else f"{path} has no captures yet"
-    return News(tuple(steps), Cursor(files=files), len(new) > _FILES_AT_ONCE, _few(notes), waiting)
+    new = sorted((found for found in now.values() if found not in files), key=lambda found: _order(found[0]))
+    newest = tuple(reversed(new[-_FILES_LISTED:]))
+    over = cursor.over or bool(cursor.files and not files)
+    return Cursor(files=files.union(newest), next_files=newest, over=over)
+
+
+def _signature(path: Path) -> tuple[int, int] | None:
+    """Return the time and size of a file; None if it was rotated away."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _order(name: str) -> tuple[int, str]:

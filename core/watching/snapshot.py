@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from .limits import Offender
+from .limits import MAX_LOGIT, Offender
 
 if TYPE_CHECKING:
+    from ..arrays import FloatArray
     from .step import Step
 
-TRENDS = 256  # heads with a trend, the worst
+TRENDS = 256  # heads with a trend, the first of the list
 _POINTS = 64  # of a trend at most
+
+Values: TypeAlias = Mapping[str, tuple[tuple[float, ...], ...]]  # by statistic: a number for each head of each layer
 
 
 @dataclass(frozen=True)
@@ -23,57 +27,106 @@ class Snapshot:
     time: float | None
     layers: tuple[str, ...]
     heads: tuple[int, ...]  # of each layer
-    values: Mapping[str, tuple[tuple[float, ...], ...]]  # by statistic: a number for each head of each layer
+    values: Values
     says_scale: str  # whether the scale is inside the logits
     scale: float | None
     scaled: bool | None
-    ranked: tuple[Offender, ...]  # all heads with a logit, worst first
-    trends: Mapping[tuple[int, int], tuple[float, ...]]  # the largest |logit| over steps, of the worst heads
+    ranked: tuple[Offender, ...]  # all heads with a logit, worst first; beside a baseline, by change, largest first
+    trends: Mapping[tuple[int, int], tuple[float, ...]]  # the largest |logit| over steps, of the first heads
     limit: float
     steps: tuple[int, ...]  # all steps that are kept
     file: str | None  # that the heads are in
     notes: tuple[str, ...]
+    baseline: int | None = None  # the step compared with
+    baseline_file: str | None = None
+    changes: Values | None = None  # since the baseline; None without one, or if its heads are others
 
     @property
     def over(self) -> int:
         """The heads over the limit."""
         return sum(each.over for each in self.ranked)
 
+    def change(self, layer: int, head: int) -> float | None:
+        """Return the change of a head's largest |logit| since the baseline, if it is known."""
+        found = (self.changes or {}).get(MAX_LOGIT)
+        return None if found is None or math.isnan(found[layer][head]) else found[layer][head]
 
-def snapshot(history: Sequence[Step], limit: float, at: int | None = None) -> Snapshot | None:
-    """Return what is shown of the newest step, or of the last one up to step `at`; None without steps."""
+
+def snapshot(
+    history: Sequence[Step], limit: float, at: int | None = None, baseline: Step | None = None
+) -> Snapshot | None:
+    """Return what is shown of the newest step, or of the last one up to step `at`; None without steps.
+
+    Beside a baseline, heads are ranked by the change of their largest |logit| since then.
+    """
     from .offenders import offenders
-    from .step import MAX_LOGIT, logits, says_scale
+    from .step import logits, says_scale
 
     until = history if at is None else [step for step in history if step.step <= at] or history[:1]
     if not until:
         return None
     last, ranked = until[-1], offenders(until, limit)
-    values = dict(last.values)
-    if (found := logits(last)) is not None:
-        values[MAX_LOGIT] = found
+    found = logits(last)
     spread = [until[number * (len(until) - 1) // (_POINTS - 1)] for number in range(_POINTS)]
     tables = [logits(step) for step in (until if len(until) <= _POINTS else spread)]
     same = [table for table in tables if table is not None and found is not None and table.shape == found.shape]
-    return Snapshot(
+    changes = None if baseline is None else _changes(last, baseline)
+    shown = Snapshot(
         last.step,
         last.time,
         last.layers,
         last.heads,
-        {
-            name: tuple(tuple(map(float, row[:count])) for row, count in zip(table, last.heads, strict=True))
-            for name, table in values.items()
-        },
+        _rows(_values(last), last.heads),
         says_scale(last),
         last.scale,
         last.scaled,
-        tuple(ranked),
-        {
-            (each.layer, each.head): tuple(float(table[each.layer, each.head]) for table in same)
-            for each in ranked[:TRENDS]
-        },
+        (),
+        {},
         limit,
         tuple(step.step for step in history),
         last.file,
         last.notes,
+        None if baseline is None else baseline.step,
+        None if baseline is None else baseline.file,
+        None if changes is None else _rows(changes, last.heads),
     )
+    if changes is not None:
+        ranked.sort(key=lambda each: -_or_least(shown.change(each.layer, each.head)))
+    trends = {
+        (each.layer, each.head): tuple(float(table[each.layer, each.head]) for table in same)
+        for each in ranked[:TRENDS]
+    }
+    return replace(shown, ranked=tuple(ranked), trends=trends)
+
+
+def _values(step: Step) -> dict[str, FloatArray]:
+    """Return the statistics of a step, [layer, head], with logits instead of scores."""
+    from .step import logits
+
+    found = logits(step)
+    return dict(step.values) | ({} if found is None else {MAX_LOGIT: found})
+
+
+def _changes(step: Step, baseline: Step) -> dict[str, FloatArray] | None:
+    """Return the statistics that both steps have, less those of the baseline; None if their heads are not the same.
+
+    A number that is not finite in both steps has no change, NaN.
+    """
+    import numpy as np
+
+    if (step.layers, step.heads) != (baseline.layers, baseline.heads):
+        return None
+    now, before = _values(step), _values(baseline)
+    with np.errstate(invalid="ignore"):
+        return {name: now[name] - before[name] for name in now if name in before}
+
+
+def _rows(tables: Mapping[str, FloatArray], heads: Sequence[int]) -> Values:
+    return {
+        name: tuple(tuple(map(float, row[:count])) for row, count in zip(table, heads, strict=True))
+        for name, table in tables.items()
+    }
+
+
+def _or_least(value: float | None) -> float:
+    return -math.inf if value is None else value

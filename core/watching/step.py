@@ -12,9 +12,9 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..errors import InputError
+from .limits import MAX_LOGIT
 
 SCHEMA = "attn-tui/watch-1"
-MAX_LOGIT = "max_logit"  # the statistic that limits apply to: the largest |logit|
 _OWN = ("schema", "step", "time", "layers", "scale", "scaled")  # the keys that are no statistics
 
 

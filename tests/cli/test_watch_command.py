@@ -68,11 +68,44 @@ def test_a_folder_that_the_recorder_could_have_written(tmp_path: Path, capsys: C
         (["nothing-here"], ("nothing-here", "does not exist yet")),
         (["run.jsonl", "--max-logit", "-1"], ("--max-logit", "above 0", "'-1'")),
         (["run.jsonl", "--max-logit", "much"], ("--max-logit", "'much'")),
+        (["run.jsonl", "--baseline", "-1"], ("--baseline", "number of a step", "'-1'")),
+        (["run.jsonl", "--step", "x"], ("--step", "number of a step", "'x'")),
     ],
 )
 def test_what_cannot_be_watched_is_refused_in_one_line(
     words: list[str], pieces: tuple[str, ...], capsys: Captured
 ) -> None:
     message = refusal(["watch", *words, "--once"], capsys)
+    for piece in pieces:
+        assert piece in message
+
+
+def test_two_steps_are_compared_the_largest_change_first(tmp_path: Path, capsys: Captured) -> None:
+    path = run_file(tmp_path)
+    assert main(["watch", path, "--step", "350", "--baseline", "100"]) == 0
+    out = capsys.readouterr().out
+    assert "step 300 since 100" in out
+    change = 20 * 1.1**3 - 20 * 1.1
+    assert f"Since step 100, 1 of 4 heads grew, most layer 1 head 0 (+{change:.1f})." in out
+    assert main(["watch", path, "--step", "300", "--baseline", "100", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["step"], found["baseline"]) == (300, 100)
+    assert [each["change"] for each in found["heads"]] == pytest.approx([change, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("words", "pieces"),
+    [
+        (["--baseline", "150"], ("--baseline", "no step 150", "0 to 700")),
+        (["--step", "50"], ("--step", "up to 50", "100")),
+    ],
+)
+def test_a_step_that_the_run_does_not_have_is_refused(
+    words: list[str], pieces: tuple[str, ...], tmp_path: Path, capsys: Captured
+) -> None:
+    path = Path(run_file(tmp_path))
+    if words[0] == "--step":
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    message = refusal(["watch", str(path), *words], capsys)
     for piece in pieces:
         assert piece in message

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +227,95 @@ def test_the_newest_capture_of_a_folder_comes_first(tmp_path: Path) -> None:
     assert "step-000400" in notes[0]
     os.unlink(tmp_path / "step-000100.npz")
     assert everything(tmp_path, cursor)[0] == []
+
+
+def test_a_run_that_is_started_over_keeps_only_earlier_steps_of_the_other_one(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(line(n, [[1.0]]) + "\n" for n in range(9)))
+    first = poll(path)
+    history = added((), first.steps, first.since)
+    path.write_text("")
+    empty = poll(path, first.cursor)
+    assert empty.since is None
+    path.write_text(line(4, [[2.0]]) + "\n")
+    again = poll(path, empty.cursor)
+    history = added(history, again.steps, again.since)
+    assert [step.step for step in history] == [0, 1, 2, 3, 4]
+    assert poll(path, again.cursor).since is None
+
+
+def save(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(path, q=rng.normal(size=(1, 2, 8, 4)), k=rng.normal(size=(1, 2, 8, 4)))
+
+
+def test_a_folder_of_a_run_that_is_started_over_keeps_only_earlier_steps(tmp_path: Path) -> None:
+    history: tuple[Step, ...] = ()
+    cursor = START
+    for steps in ((0, 10, 20, 30), (10, 20)):
+        for old in tmp_path.iterdir():
+            old.unlink()
+        for step in steps:
+            save(tmp_path / f"run-{step}.npz")
+        more = True
+        while more:
+            news = poll(tmp_path, cursor)
+            cursor, more = news.cursor, news.more
+            history = added(history, news.steps, news.since)
+    assert [step.step for step in history] == [0, 10, 20]
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again_without_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "step-1.npz"
+    path.write_bytes(b"half")
+    listed = poll(tmp_path, Cursor(next_files=((path.name, 0, 0),)))  # as it was when the folder was listed
+    assert (listed.steps, listed.notes) == ((), ())
+    save(path)
+    steps, _, notes = everything(tmp_path, listed.cursor)
+    assert ([step.step for step in steps], notes) == ([1], [])
+
+
+def test_a_folder_of_thousands_of_files_is_listed_for_many_of_them_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in range(100):
+        (tmp_path / f"step-{step}.npz").write_bytes(b"half")
+    listed: list[Path] = []
+    original = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        listed.append(path)
+        return original(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    steps, _, notes = everything(tmp_path)
+    assert (steps, len(notes)) == ([], 100)
+    assert len(listed) < 10
+
+
+def test_changes_are_the_differences_of_two_steps_and_rank_the_heads() -> None:
+    history = (
+        parse_line(line(0, [[1.0, 5.0], [math.inf, 2.0]], entropy=[[1, 1], [1, 1]])),
+        parse_line(line(9, [[4.0, 1.0], [math.inf, 9.0]], entropy=[[2, 1], [1, 0]])),
+    )
+    shown = snapshot(history, 100, baseline=history[0])
+    assert shown is not None
+    assert shown.changes is not None
+    assert shown.changes["entropy"] == ((1, 0), (0, -1))
+    assert [shown.change(layer, head) for layer in (0, 1) for head in (0, 1)] == [3, -4, None, 7]
+    assert [(each.layer, each.head) for each in shown.ranked] == [(1, 1), (0, 0), (0, 1), (1, 0)]
+    assert (shown.baseline, shown.over) == (0, 1)
+
+
+def test_scores_are_compared_after_the_scale() -> None:
+    history = tuple(parse_line(line(n, [[8.0 * (n + 1)]], scale=0.5, scaled=False)) for n in range(2))
+    shown = snapshot(history, 100, baseline=history[0])
+    assert shown is not None
+    assert shown.change(0, 0) == 4
+
+
+def test_steps_with_other_heads_have_no_change() -> None:
+    history = parse_line(line(0, [[1.0]])), parse_line(line(1, [[1.0, 2.0]]))
+    shown = snapshot(history, 100, baseline=history[0])
+    assert shown is not None
+    assert (shown.baseline, shown.changes, shown.change(0, 0)) == (0, None, None)

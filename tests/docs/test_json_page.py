@@ -68,7 +68,11 @@ RUNS = {
         "compare {whole} {whole}",
     ],
     "check-1": [f"check {WRONG} --min-file-entropy 1", f"check {SAMPLE} --baseline {WRONG}", "check {broken}"],
-    "watched-1": ["watch tests/data/run.jsonl --once", "watch {run} --once"],
+    "watched-1": [
+        "watch tests/data/run.jsonl --once",
+        "watch {run} --once",
+        "watch tests/data/run.jsonl --step 500 --baseline 0",
+    ],
     "training-1": [
         "train --d-k 64 --rules none --steps 40 --seeds 1 --lr 5",
         "train --d-k 4 --steps 2 --seeds 2",

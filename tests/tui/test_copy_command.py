@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.claims import catalogue
-from attn_tui.tui.app import OUTPUT_KEYS
+from attn_tui.tui.keymap import OUTPUT_KEYS
 from attn_tui.tui.panes.catalogue import PANES
 from stage import SMALL, Stage, capture_file, driver_of, play, played, some_heads
 

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.watch.pane import WatchPane
 from stage import Stage, played
 
@@ -97,3 +99,81 @@ async def test_a_narrow_screen_shows_the_list_then_the_map(stage: Stage, tmp_pat
     await stage.until(lambda: "1/0" in stage.text)
     await stage.press("v")
     assert pane.in_front is pane.map
+
+
+@played(size=WIDE)
+async def test_b_compares_steps_and_b_on_the_baseline_ends_it(stage: Stage, tmp_path: Path) -> None:
+    append(tmp_path / "run.jsonl", 0, 10)
+    append(tmp_path / "run.jsonl", 20, worst=10)
+    pane = await watching(stage, tmp_path / "run.jsonl")
+    await stage.until(lambda: "step 20, 3 of 3" in stage.text)
+    await stage.press("comma")
+    await stage.until(lambda: "step 10, 2 of 3" in stage.text)
+    await stage.press("b")
+    await stage.until(lambda: "Step 10 is the baseline" in stage.words(pane.ranking))
+    await stage.press("end")
+    await stage.until(lambda: "step 20, 3 of 3 since 10" in stage.text)
+    assert "Since step 10, the largest |logit| of no head grew." in stage.words(pane.ranking)
+    line = next(text for text in stage.part(pane.ranking) if text.strip().startswith("1/0"))
+    assert line.split()[:3] == ["1/0", "30.0", "-30.0"]
+    assert "change of largest |logit|" in stage.text
+    assert pane.command().endswith("--once --baseline 10")
+    await stage.press("comma", "comma")
+    await stage.until(lambda: "step 0, 1 of 3 since 10" in stage.text)
+    await stage.press("full_stop", "b")
+    await stage.until(lambda: "since 10" not in stage.text and "step 10, 2 of 3" in stage.text)
+    assert "No head is over 100" in stage.text
+
+
+@played(size=WIDE)
+async def test_a_head_of_lines_is_not_opened_and_this_is_explained(stage: Stage, tmp_path: Path) -> None:
+    append(tmp_path / "run.jsonl", 0)
+    pane = await watching(stage, tmp_path / "run.jsonl")
+    await stage.until(lambda: pane.shown is not None)
+    await stage.press("enter")
+    await stage.until(lambda: "This run is numbers only." in stage.text)
+    assert stage.app.pane is pane
+
+
+@played(size=WIDE)
+async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_back(
+    stage: Stage, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    for step in (100, 200):
+        q, k = (rng.normal(size=(1, 3, 8, 4)).astype(np.float32) for _ in "qk")
+        np.savez(tmp_path / f"step-{step:06d}.npz", q=q, k=k)
+    pane = await watching(stage, tmp_path)
+    await stage.until(lambda: "step 200, 2 of 2" in stage.text)
+    while pane.map.cursor != (0, 2):
+        await stage.press("right")
+    await stage.press("enter")
+    capture = stage.app.pane
+    assert isinstance(capture, CapturePane)
+    await stage.until(lambda: capture.is_current)
+    assert capture.map.capture is not None
+    assert capture.map.capture.path == tmp_path / "step-000200.npz"
+    assert capture.map.cursor == (0, 2)
+    assert "Esc" in stage.lines[-1]
+    await stage.press("escape")
+    assert stage.app.pane is pane
+    await stage.press("comma")
+    await stage.until(lambda: "step 100, 1 of 2" in stage.text)
+    await stage.press("b", "full_stop")
+    await stage.until(lambda: "step 200, 2 of 2 since 100" in stage.text)
+    await stage.press("enter")
+    await stage.until(lambda: len(capture.map.compared) == 3)
+    assert capture.baseline == tmp_path / "step-000100.npz"
+    assert "against step-000100.npz" in stage.text
+
+
+@played(size=WIDE)
+async def test_a_file_that_is_gone_is_not_opened(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "step-000001.npz"
+    np.savez(path, q=np.ones((1, 1, 4, 4)), k=np.ones((1, 1, 4, 4)))
+    pane = await watching(stage, tmp_path)
+    await stage.until(lambda: pane.shown is not None)
+    path.unlink()
+    await stage.press("enter")
+    await stage.until(lambda: "The file of step 1 is gone" in stage.text)
+    assert stage.app.pane is pane

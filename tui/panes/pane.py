@@ -52,6 +52,14 @@ class Host(Protocol):
         """Show the Softmax pane with these scores."""
         ...
 
+    def to_capture(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
+        """Show a head, (position of the layer, head), of a file in the Capture pane; Esc there shows `source`."""
+        ...
+
+    def to_pane(self, name: str) -> None:
+        """Show the pane with this name."""
+        ...
+
     def show_status(self) -> None:
         """Show the pane's status in the top bar again."""
         ...
@@ -96,8 +104,16 @@ class Pane(Container, can_focus=True):
 
     # Called by the app
 
+    @property
+    def keys(self) -> Sequence[Key]:
+        """The keys in the bottom bar."""
+        return self.KEYS
+
     def take_scores(self, scores: tuple[float, ...]) -> None:
         """Show a row of softmax with these scores; only the Softmax pane does."""
+
+    def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
+        """Show a head of a file, which the pane `source` opened; only the Capture pane does."""
 
     def follow(self) -> None:
         """Show the parameters, which changed or were shown by another pane, and request missing results."""

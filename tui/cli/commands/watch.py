@@ -28,6 +28,8 @@ class WatchRequest:
     run: Path
     limit: float = LIMIT
     once: bool = False
+    step: int | None = None  # the last step to print
+    baseline: int | None = None  # the step to compare with
     remarks: tuple[str, ...] = ()
 
 
@@ -39,6 +41,8 @@ def _add_options(parser: Parser) -> None:
     parser.add(
         "watching", "--once", action="store_true", help="print the newest step and exit: 0, or 1 if a head is over"
     )
+    parser.add("watching", "--step", metavar="N", help="print step N, or the last one before it")
+    parser.add("watching", "--baseline", metavar="N", help="print the change of every head since step N")
     parser.add_output()
 
 
@@ -50,12 +54,22 @@ def _request(given: Given) -> WatchRequest:
         limit = 0.0
     if not 0 < limit < float("inf"):
         raise UsageError(f"--max-logit: must be a number above 0, not {text!r}")
-    return WatchRequest(Path(given["run"]), limit, bool(given.get("once")))
+    step, baseline = (_step(name, given.get(name)) for name in ("step", "baseline"))
+    return WatchRequest(Path(given["run"]), limit, bool(given.get("once")), step, baseline)
+
+
+def _step(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise UsageError(f"--{name}: must be the number of a step, not {text!r}")
+    return int(text)
 
 
 def run(request: WatchRequest, output: Output) -> int:
     """Open the app's Watch pane; with --once or without a terminal, print the newest step; return the exit code."""
-    if not request.once and output.path is None and output.format == "table" and printing.is_terminal():
+    once = request.once or request.step is not None or request.baseline is not None
+    if not once and output.path is None and output.format == "table" and printing.is_terminal():
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(run=request.run, max_logit=request.limit), output.ascii_only)
@@ -74,7 +88,7 @@ def run(request: WatchRequest, output: Output) -> int:
 
 
 def newest(request: WatchRequest, output: Output) -> Snapshot:
-    """Read the whole run and return its newest step; raise InputError if there is none."""
+    """Read the whole run and return its newest step, or the one asked for; raise InputError if there is none."""
     from ....core.blas import one_blas_thread
     from ....core.watching.history import added
     from ....core.watching.poll import START, poll
@@ -84,16 +98,23 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
     messages = screen_glyphs(output.ascii_only)
     history: tuple[Step, ...] = ()
     cursor, more, waiting = START, True, ""
+    baseline: Step | None = None
     with one_blas_thread():
         while more:
             news = poll(request.run, cursor)
             cursor, more, waiting = news.cursor, news.more, news.waiting
             history = added(history, news.steps)
+            baseline = next((step for step in news.steps if step.step == request.baseline), baseline)
             for note in (*news.notes, *(note for step in news.steps for note in step.notes)):
                 say(f"note: {note}", messages)
-    shown = snapshot(history, request.limit)
+    shown = snapshot(history, request.limit, request.step, baseline)
     if shown is None:
         raise InputError(waiting or f"{request.run}: no step could be read")
+    least, last = shown.steps[0], shown.steps[-1]
+    if request.step is not None and request.step < least:
+        raise InputError(f"--step: {request.run} has no step up to {request.step}; its first one is {least}")
+    if request.baseline is not None and baseline is None:
+        raise InputError(f"--baseline: {request.run} has no step {request.baseline}; its steps are {least} to {last}")
     return shown
 
 
@@ -106,7 +127,8 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     from ..printing import printed, title_lines
 
     glyphs, width = output.glyphs, output.text_width
-    words = [str(request.run), f"step {shown.step}", f"{sum(shown.heads)} heads", shown.says_scale]
+    since = "" if shown.baseline is None else f" since {shown.baseline}"
+    words = [str(request.run), f"step {shown.step}{since}", f"{sum(shown.heads)} heads", shown.says_scale]
     lines = ranked_lines(shown, width, glyphs, count=max(_SHOWN, shown.over))
     left = len(shown.ranked) - len(lines) + 1
     if left > 0:
@@ -116,7 +138,7 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
 
 
 COMMAND = Command(
-    usage="""attn-tui watch RUN [--max-logit X] [--once] [--format FORMAT] [-o FILE]""",
+    usage="""attn-tui watch RUN [--max-logit X] [--once] [--step N] [--baseline N] [--format FORMAT] [-o FILE]""",
     description="""\
 Watch the attention of a training run while it goes on: the largest logit of
 every head, how fast it grows, and when it passes the limit at that rate. RUN is
@@ -130,6 +152,7 @@ examples:
   attn-tui watch run/                                 while it goes on
   attn-tui watch run/ --once || notify-send 'a head is over 100'
   attn-tui watch heads.jsonl --once --max-logit 50 --format json
+  attn-tui watch run/ --step 1200 --baseline 600      what changed between them
 """,
     add_options=_add_options,
     request=_request,

@@ -77,6 +77,7 @@ class CapturePane(RankedHeads):
         Binding("pagedown,space", "read(4)", "scroll down", show=False, id="capture.read_on"),
         Binding("pageup", "read(-4)", "scroll up", show=False, id="capture.read_back"),
         Binding("r", "read_again", "read the file again", show=False, id="capture.read_again"),
+        Binding("escape", "back", "back to Watch, if it opened the file", show=False, id="capture.back"),
         Binding("enter", "to_lab", "open the Lab with the head's shape", show=False, id="capture.to_lab"),
     ]
 
@@ -92,6 +93,10 @@ class CapturePane(RankedHeads):
             self.action_read_again()
         elif not self.is_current:
             self._measure()
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        return (("Esc", f"back to {self.source}"), *self.KEYS) if self.source else self.KEYS
 
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
@@ -160,6 +165,8 @@ class CapturePane(RankedHeads):
         return baseline if capture is None else (*capture.files, *baseline)
 
     def show_answer(self, request: Request, answer: object) -> None:
+        if (request if isinstance(request, OpenCapture) else getattr(request, "file", self.file)) != self.file:
+            return  # about a file that was shown before
         match answer:
             case Capture():
                 self._open(answer)

@@ -4,6 +4,10 @@ ABOUT = (
     "A training run while it goes on. Each cell of the map is one head at the step named above: a darker shade means "
     "a larger value, and `!` a largest logit over the limit. At the right are the heads over the limit, then those "
     "that pass it soonest at the rate of the last 32 steps, each with its trend.",
+    "Enter opens the selected head in the Capture pane, if the run is a folder of captures; Esc comes back. `b` "
+    "makes the step on screen the baseline: map and list then show what changed since it, the largest change first, "
+    "and Enter opens a head beside that of the baseline. `b` on the baseline ends this.",
+    "Trends have a logarithmic axis, from a hundredth of the limit up to it; below the map, the selected head's own.",
     "`attn-tui watch RUN` opens a folder of captures, one a step, or a file of attn-tui/watch-1 lines. A head that "
     "passes the limit rings the bell once. The line at the top says whether the scale is inside the logits: a limit "
     "of 100 means little for scores without it.",

@@ -34,8 +34,8 @@ class WatchPane(TwoParts):
     NAME = "Watch"
     LEFT = (30, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        (", .", "step"), ("←→", "head"), ("↑↓", "layer"), ("n", "next worst"), ("m", "statistic"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("v", "view"),
+        (", .", "step"), ("Enter", "open head"), ("b", "baseline"), ("?", "help"), ("q", "quit"), (">", "next pane"),
+        ("n", "next worst"), ("m", "statistic"), ("←→", "head"), ("↑↓", "layer"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", show=False, id="watch.next_head"),
@@ -50,6 +50,10 @@ class WatchPane(TwoParts):
         ),
         Binding("home", "first", "the first step", show=False, id="watch.first"),
         Binding("end", "newest", "the newest step; follow the run", show=False, id="watch.last"),
+        Binding("enter", "open", "open the head in the Capture pane", show=False, id="watch.open"),
+        Binding(
+            "b", "baseline", "compare other steps with this one; again: with none", show=False, id="watch.baseline"
+        ),
         Binding("m", "statistic(1)", "next statistic on the map", show=False, id="watch.next_statistic"),
         Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="watch.previous_statistic"),
         Binding("v", "view", "switch between map and list (narrow screens)", show=False, id="watch.view"),
@@ -61,7 +65,8 @@ class WatchPane(TwoParts):
         self.map = self.left = RunMap()
         self.ranking = self.right = self.in_front = Ranking()
         self.at: int | None = None  # the step on screen; None: the newest
-        self._known: tuple[int, int | None] | None = None  # the looks and the step on screen
+        self.baseline: int | None = None  # the step compared with
+        self._known: tuple[int, int | None, int | None] | None = None  # the looks, step and baseline on screen
         self._over: frozenset[tuple[int, int]] | None = None  # heads over the limit at the newest step seen
         self._timer: Timer | None = None
 
@@ -85,7 +90,7 @@ class WatchPane(TwoParts):
 
     def _look(self) -> None:
         if self.run is not None:
-            self.ask(LookAtRun(self.run, self.limit, self.at, self._known))
+            self.ask(LookAtRun(self.run, self.limit, self.at, self.baseline, self._known))
 
     def statuses(self) -> Sequence[Line]:
         if self.shown is None:
@@ -111,6 +116,8 @@ class WatchPane(TwoParts):
             raise InputError("No run is open.")
         words = ["attn-tui", "watch", str(self.run), "--once"]
         words += ["--max-logit", f"{self.limit:g}"] if self.limit != LIMIT else []
+        words += ["--step", str(self.at)] if self.at is not None else []
+        words += ["--baseline", str(self.baseline)] if self.baseline is not None else []
         return in_shell(words, self.glyphs.ascii)
 
     @property
@@ -118,11 +125,11 @@ class WatchPane(TwoParts):
         return "watch" if self.shown is None else f"watch-step{self.shown.step}"
 
     @property
-    def kept(self) -> tuple[str, int | None, tuple[int, int]]:
-        return self.map.statistic, self.at, self.map.cursor
+    def kept(self) -> tuple[str, int | None, int | None, tuple[int, int]]:
+        return self.map.statistic, self.at, self.baseline, self.map.cursor
 
-    def put_back(self, kept: tuple[str, int | None, tuple[int, int]]) -> None:
-        self.map.statistic, self.at, self.map.cursor = kept
+    def put_back(self, kept: tuple[str, int | None, int | None, tuple[int, int]]) -> None:
+        self.map.statistic, self.at, self.baseline, self.map.cursor = kept
         self.ranking.cursor = self.map.cursor
 
     def show_answer(self, request: Request, answer: object) -> None:
@@ -132,9 +139,11 @@ class WatchPane(TwoParts):
                     self.host.say(f"{note}.")
                 if waiting and self.shown is None:
                     self._wait(f"Waiting: {waiting}.")
-                if shown is not None and isinstance(request, LookAtRun) and request.at == self.at:
-                    self._known = changes, self.at
-                    self._show(shown)
+                if shown is not None and isinstance(request, LookAtRun):
+                    wanted = self.at, self.baseline
+                    if (request.at, request.baseline) == wanted:
+                        self._known = changes, *wanted
+                        self._show(shown)
             case Failed(reason):
                 self.host.say(f"{reason}.")
             case _:
@@ -203,6 +212,32 @@ class WatchPane(TwoParts):
     def action_newest(self) -> None:
         self.at = None
         self._look()
+
+    def action_baseline(self) -> None:
+        """Compare other steps with the one on screen; if that is the baseline, with none."""
+        if self.shown is None:
+            return
+        self.baseline = None if self.baseline == self.shown.step else self.shown.step
+        if self.baseline is not None:
+            self.host.say(f"Other steps are compared with step {self.baseline}: , and . step, b ends this.")
+        self._look()
+
+    def action_open(self) -> None:
+        """Open the selected head in the Capture pane, beside the baseline if there is one."""
+        shown = self.shown
+        if shown is None:
+            return
+        if shown.file is None:
+            self.host.say(
+                "This run is numbers only. A folder of captures, as `attn-tui record --every N` writes it, "
+                "has heads to open."
+            )
+        elif not Path(shown.file).exists():
+            self.host.say(f"The file of step {shown.step} is gone: {shown.file}.")
+        else:
+            other = shown.baseline_file if shown.baseline != shown.step else None
+            baseline = Path(other) if other is not None and Path(other).exists() else None
+            self.host.to_capture(Path(shown.file), self.map.cursor, baseline, self.NAME)
 
     def action_statistic(self, direction: int) -> None:
         if self.shown is not None:

@@ -24,7 +24,8 @@ class LookAtRun(Request):
     run: Path
     limit: float = LIMIT
     at: int | None = None  # the step to show; None: the newest
-    known: tuple[int, int | None] | None = None  # looks and step that the pane shows already
+    baseline: int | None = None  # the step to compare with
+    known: tuple[int, int | None, int | None] | None = None  # looks, step and baseline that the pane shows already
 
     def work(self, cache: Cache) -> Work:
         from ....core.watching.history import added
@@ -36,15 +37,16 @@ class LookAtRun(Request):
         while more:
             news = poll(self.run, held.cursor)
             held.cursor, more = news.cursor, news.more
-            held.history = added(held.history, news.steps)
+            held.history = added(held.history, news.steps, news.since)
+            baseline = held.compared_with(self.baseline, news.since)
             notes = (*news.notes, *(note for step in news.steps for note in step.notes))
             held.changes += bool(news.steps)
             if notes or (news.waiting and not held.history):
                 yield Looked(None, held.changes, notes, news.waiting)
             now = time.monotonic()
-            if self.known != (held.changes, self.at) and (not more or now - told > 5 * BATCH_INTERVAL):
+            if self.known != (held.changes, self.at, self.baseline) and (not more or now - told > 5 * BATCH_INTERVAL):
                 told = now
-                yield Looked(snapshot(held.history, self.limit, self.at), held.changes)
+                yield Looked(snapshot(held.history, self.limit, self.at, baseline), held.changes)
             else:
                 yield None
 
@@ -57,6 +59,14 @@ class _Held:
     cursor: Cursor
     history: tuple[Step, ...] = ()
     changes: int = 0  # looks that found something
+    baseline: Step | None = None  # the last one asked for, which the history may have dropped
+
+    def compared_with(self, number: int | None, since: int | None) -> Step | None:
+        """Return the step with this number; of a run that was started over, forget it from step `since` on."""
+        held = self.baseline
+        if held is None or held.step != number or (since is not None and held.step >= since):
+            self.baseline = next((step for step in self.history if step.step == number), None)
+        return self.baseline
 
 
 def _held(cache: Cache, run: Path) -> _Held:

@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ...views.lines import Line, fitted, wrapped
-from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, summary
+from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
 from ...widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
@@ -41,12 +41,11 @@ class RunMap(LinesWidget):
         shown = self.shown
         if shown is None:
             return [fitted((), width)] * height
-        place = shown.steps.index(shown.step) + 1 if shown.step in shown.steps else len(shown.steps)
-        title = f"{LABELS.get(self.statistic, self.statistic)}, by head"
-        where = f"step {shown.step}, {place} of {len(shown.steps)}"
+        label = LABELS.get(self.statistic, self.statistic)
+        title = f"{label}, by head" if shown.baseline is None else f"change of {label}"
         lines: list[Line] = [
             fitted(((self.glyphs.say(title), "heading"),), width),
-            fitted(((where, "text"), ("" if place == len(shown.steps) else "   . newest", "dim")), width),
+            fitted(step_line(shown), width),
         ]
         lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
         return [*lines, fitted((), width), *head_lines(shown, self.cursor, width, self.glyphs)]
@@ -76,6 +75,10 @@ class Ranking(LinesWidget):
     waiting = ""
     top = 0
 
+    def heading(self, width: int) -> Line:
+        changed = self.shown is not None and self.shown.changes is not None
+        return (("largest change first" if changed else self.TITLE, "heading"),)
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         above = self._above(width)
         if self.shown is None:
@@ -89,7 +92,8 @@ class Ranking(LinesWidget):
     def _above(self, width: int) -> list[Line]:
         if self.shown is None:
             return wrapped(self.glyphs.say(self.waiting), width)
-        said = wrapped(self.glyphs.say(f"{summary(self.shown)} {self.shown.says_scale}."), width)
+        says_scale = self.shown.says_scale[:1].upper() + self.shown.says_scale[1:]
+        said = wrapped(self.glyphs.say(f"{summary(self.shown)} {says_scale}."), width)
         return [*said, ()]
 
     def on_click(self, event: events.Click) -> None:

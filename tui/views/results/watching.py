@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.export.watching import offender_words
+from ....core.export.watching import change_words, offender_words
 from ....core.statistics.catalogue import STATISTICS
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
 from ..numbers import short
 
 if TYPE_CHECKING:
+    from ....core.watching.limits import Offender
     from ....core.watching.snapshot import Snapshot
 
 Size: TypeAlias = tuple[int, int]  # width and height in cells
@@ -21,12 +22,45 @@ LOGITS = "max_logit"
 LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {LOGITS: "largest |logit|"}
 
 _TREND, _LEAST_TREND = 24, 8  # cells of a trend
+_SPAN = 100.0  # the limit over the least value that the trends of the list show
 _ROOMY = 60  # cells that long titles need
+_NARROW = 48  # cells below which the change since a baseline stands instead of the growth
 _MARGIN = 5  # cells for the name of a layer
 
 
+def step_line(shown: Snapshot) -> Line:
+    """Return the step, its place among the others, and the baseline."""
+    place = shown.steps.index(shown.step) + 1 if shown.step in shown.steps else len(shown.steps)
+    where = f"step {shown.step}, {place} of {len(shown.steps)}"
+    if shown.baseline is not None:
+        return ((where, "text"), (f" since {shown.baseline}", "unscaled"))
+    return ((where, "text"), ("" if place == len(shown.steps) else "   . newest", "dim"))
+
+
 def summary(shown: Snapshot) -> str:
-    """Return a sentence on the step: how many heads are over the limit, and which passes it next."""
+    """Return a sentence on the step: the largest change, the heads over the limit, and which passes it next."""
+    said = f"{_change_words(shown)} " if shown.baseline is not None else ""
+    return f"{said}{_limit_words(shown)}"
+
+
+def _change_words(shown: Snapshot) -> str:
+    """Say how the largest |logit| of heads changed since the baseline."""
+    if shown.changes is None:
+        return f"Step {shown.baseline} has other layers or heads, so there is no change to show."
+    if shown.step == shown.baseline:
+        return f"Step {shown.step} is the baseline: other steps are compared with it."
+    changes = [(change, each) for each in shown.ranked if (change := shown.change(each.layer, each.head)) is not None]
+    if not changes:
+        return f"Since step {shown.baseline}, no largest |logit| is known to have changed."
+    grew = sum(change > 0 for change, _ in changes)
+    most, worst = changes[0]
+    place = f"layer {shown.layers[worst.layer]} head {worst.head}"
+    if not grew:
+        return f"Since step {shown.baseline}, the largest |logit| of no head grew."
+    return f"Since step {shown.baseline}, {grew} of {len(changes)} heads grew, most {place} ({change_words(most)})."
+
+
+def _limit_words(shown: Snapshot) -> str:
     said = f"{_heads(shown.over)} over {shown.limit:g}" if shown.over else f"No head is over {shown.limit:g}"
     soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
     if soon is None:
@@ -49,10 +83,15 @@ def ranked_lines(
     chosen: tuple[int, int] | None = None,
 ) -> list[Line]:
     """Return a head line and lines for `count` heads from the `first` on, each with its trend over the steps."""
-    header = ("head", "largest |logit|", "per 1,000 steps", f"steps to {shown.limit:g}")
-    header = header if width >= _ROOMY else ("head", "|logit|", "per 1,000", f"to {shown.limit:g}")
+    header = ["head", "largest |logit|", "per 1,000 steps", f"steps to {shown.limit:g}"]
+    header = header if width >= _ROOMY else ["head", "|logit|", "per 1,000", f"to {shown.limit:g}"]
     ranked = shown.ranked[first : None if count is None else first + count]
-    rows = [(place_of(shown, each.layer, each.head), *offender_words(each)) for each in ranked]
+    rows = [[place_of(shown, each.layer, each.head), *offender_words(each)] for each in ranked]
+    if shown.changes is not None:
+        for shown_cells, word in zip((header, *rows), _changes(shown, ranked, width), strict=True):
+            shown_cells.insert(2, word)
+            if width < _NARROW:
+                del shown_cells[3]  # the growth
     wide = [max(len(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
     cells = min(width - sum(wide) - 2 * len(wide), _TREND)
     cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 1 else 0
@@ -63,9 +102,16 @@ def ranked_lines(
         role: Role = "cursor" if here == chosen else "alert" if each.over else "text"
         line: Line = ((_joined(row, wide, glyphs), role),)
         if cells and here in shown.trends:
-            line = (*line, ("  ", "text"), (trend(shown.trends[here], cells, shown.limit, glyphs), "scaled"))
+            bars = trend(shown.trends[here], cells, shown.limit / _SPAN, shown.limit, glyphs)
+            line = (*line, ("  ", "text"), (bars, "scaled"))
         lines.append(fitted(line, width))
     return lines
+
+
+def _changes(shown: Snapshot, ranked: Sequence[Offender], width: int) -> list[str]:
+    """Return a head and the changes of these heads."""
+    title = f"since {shown.baseline}" if width >= _ROOMY else "change"
+    return [title, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
 
 
 def place_of(shown: Snapshot, layer: int, head: int) -> str:
@@ -80,11 +126,18 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], width: int, glyphs: Gly
     for name, table in shown.values.items():
         value = table[layer][head]
         number = "not finite" if math.isinf(value) else short(None if math.isnan(value) else value, glyphs)
-        lines.append((((f"{glyphs.say(LABELS.get(name, name))}  ").ljust(24), "label"), (number, "text")))
-    if len(shown.trends.get(chosen, ())) > 1:
+        line: Line = (((f"{glyphs.say(LABELS.get(name, name))}  ").ljust(24), "label"), (number, "text"))
+        if shown.changes is not None and name in shown.changes:
+            change = shown.changes[name][layer][head]
+            words = f"  {'+' * (change > 0)}{short(change, glyphs)}" if math.isfinite(change) else ""
+            line = (*line, (words, "unscaled"))
+        lines.append(line)
+    known = [value for value in shown.trends.get(chosen, ()) if math.isfinite(value) and value > 0]
+    if len(known) > 1:
+        low, high = min(known), max(known)
         lines.append(())
-        lines.append(((trend(shown.trends[chosen], width - 1, shown.limit, glyphs), "scaled"),))
-        lines.append(((f"its steps; a full bar is {shown.limit:g}", "dim"),))
+        lines.append(((trend(shown.trends[chosen], width - 1, low, high, glyphs), "scaled"),))
+        lines.append(((f"its steps, from {short(low, glyphs)} to {short(high, glyphs)}", "dim"),))
     return [fitted(line, width) for line in lines]
 
 
@@ -93,8 +146,8 @@ def _joined(cells: Sequence[str], wide: Sequence[int], glyphs: Glyphs) -> str:
     return "  ".join(cell.rjust(size) for cell, size in zip(said, wide, strict=True))
 
 
-def trend(values: Sequence[float], cells: int, limit: float, glyphs: Glyphs) -> str:
-    """Return numbers as bars, a full one at the limit; `!` is one that is not finite, a space none."""
+def trend(values: Sequence[float], cells: int, low: float, high: float, glyphs: Glyphs) -> str:
+    """Return numbers as bars on a logarithmic axis from `low` to `high`; `!` is not finite, a space is no number."""
     picked = list(values)
     if len(picked) > cells:
         picked = [values[number * (len(values) - 1) // (cells - 1)] for number in range(cells)]
@@ -103,7 +156,8 @@ def trend(values: Sequence[float], cells: int, limit: float, glyphs: Glyphs) -> 
     def bar(value: float) -> str:
         if not math.isfinite(value):
             return " " if math.isnan(value) else "!"
-        return glyphs.bars[1 + min(int(value / limit * full), full - 1)]
+        part = math.log(max(value, low) / low) / math.log(high / low) if high > low else 0.0
+        return glyphs.bars[1 + min(int(part * full), full - 1)]
 
     return "".join(map(bar, picked))
 
@@ -111,10 +165,11 @@ def trend(values: Sequence[float], cells: int, limit: float, glyphs: Glyphs) -> 
 def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
     """Return a line for each layer, a cell for each head: darker is larger, `!` is over the limit.
 
-    Of a map that does not fit, return the part around the chosen head.
+    Beside a baseline, a cell is the change since then. Of a map that does not fit, return the part around the chosen
+    head.
     """
     width, height = size
-    table = shown.values[statistic]
+    table = _mapped(shown, statistic)
     numbers = [value for row in table for value in row if math.isfinite(value)]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     most = max(shown.heads)
@@ -133,8 +188,18 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
         lines.append(fitted(tuple(spans), width))
     least, greatest = short(low, glyphs), short(high, glyphs)
+    if shown.baseline is not None:
+        greatest = "+" * (high > 0) + greatest
     legend = f"{glyphs.shades[1]} {least} to {glyphs.shades[-1]} {greatest}" + ("  ! over the limit" if over else "")
     return [*lines, (), fitted(((legend, "dim"),), width)]
+
+
+def _mapped(shown: Snapshot, statistic: str) -> Sequence[Sequence[float]]:
+    """Return what the map shows of every head: a statistic, or its change since the baseline; NaN if it has none."""
+    table = shown.values[statistic]
+    if shown.baseline is None:
+        return table
+    return (shown.changes or {}).get(statistic) or [[math.nan] * len(row) for row in table]
 
 
 def head_at(shown: Snapshot, chosen: tuple[int, int], size: Size, x: int, y: int) -> tuple[int, int] | None:

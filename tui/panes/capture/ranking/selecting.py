@@ -27,6 +27,15 @@ class RankedHeads(ShownParts):
         self.places: Sequence[tuple[int, int]] = ()  # of the heads of the list
         self.baseline: Path | None = None  # a file that this one is compared with
         self.missing: tuple[str, ...] = ()  # what is in one of the two only
+        self.source = ""  # the pane that opened the file, which Esc goes back to
+
+    def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
+        """Open a file with the cursor on a head, and compare it with a baseline; `follow` asks for it."""
+        self.file, self.source = OpenCapture(path), source
+        self.map.capture, self.map.cursor = None, place
+        self._forget_baseline(baseline)
+        self.set_problem("")
+        self.verdict.show(f"Opening {path.name}.")
 
     def rank(self) -> None:
         """Sort the list of heads."""
@@ -97,17 +106,20 @@ class RankedHeads(ShownParts):
 
     def _compare_with(self, baseline: Path | None) -> None:
         """Compare with another file, or with none."""
-        self.baseline = baseline
-        self.map.compared.clear()
-        if self.map.statistic is CHANGE:
-            self.map.statistic, self.order = STATISTIC["freezing_ratio"], 0
-        if baseline is None:
-            self.host.engine.withdraw(CompareHeads)
-        else:
+        self._forget_baseline(baseline)
+        if baseline is not None:
             self.ask(CompareHeads(self.file, baseline))
         self.map.redraw()
         self.rank()
         self.say_verdict()
+
+    def _forget_baseline(self, baseline: Path | None) -> None:
+        """Replace the baseline, and show nothing of the earlier one."""
+        self.host.engine.withdraw(CompareHeads)
+        self.baseline = baseline
+        self.map.compared.clear()
+        if self.map.statistic is CHANGE:
+            self.map.statistic, self.order = STATISTIC["freezing_ratio"], 0
 
     def go(self, place: tuple[int, int]) -> None:
         self.map.move(place[0] - self.map.cursor[0], place[1] - self.map.cursor[1])
@@ -146,6 +158,11 @@ class RankedHeads(ShownParts):
         self.map.statistic = STATISTIC[name]
         self.map.redraw()
         self.rank()
+
+    def action_back(self) -> None:
+        """Go back to the pane that opened the file, if one did."""
+        if self.source:
+            self.host.to_pane(self.source)
 
     def action_order(self, direction: int) -> None:
         self.order = (self.order + direction) % len(ORDERS)
