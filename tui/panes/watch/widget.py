@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
 
 _ABOVE = 2  # lines above the map
+_LOW = 14  # lines below which little is said over the list
 
 
 class Chosen(Message):
@@ -45,7 +46,7 @@ class RunMap(LinesWidget):
         title = f"{label}, by head" if shown.baseline is None else f"change of {label}"
         lines: list[Line] = [
             fitted(((self.glyphs.say(title), "heading"),), width),
-            fitted(step_line(shown), width),
+            fitted(step_line(shown, width), width),
         ]
         lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
         return [*lines, fitted((), width), *head_lines(shown, self.cursor, width, self.glyphs)]
@@ -80,7 +81,7 @@ class Ranking(LinesWidget):
         return (("largest change first" if changed else self.TITLE, "heading"),)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        above = self._above(width)
+        above = self._above(width, height)
         if self.shown is None:
             return [fitted(line, width) for line in above]
         room = max(height - len(above) - 1, 1)
@@ -89,15 +90,15 @@ class Ranking(LinesWidget):
         lines = ranked_lines(self.shown, width, self.glyphs, self.top, room, self.cursor)
         return [*(fitted(line, width) for line in above), *lines]
 
-    def _above(self, width: int) -> list[Line]:
+    def _above(self, width: int, height: int) -> list[Line]:
         if self.shown is None:
             return wrapped(self.glyphs.say(self.waiting), width)
         says_scale = self.shown.says_scale[:1].upper() + self.shown.says_scale[1:]
-        said = wrapped(self.glyphs.say(f"{summary(self.shown)} {says_scale}."), width)
+        said = wrapped(self.glyphs.say(f"{summary(self.shown, height < _LOW)} {says_scale}."), width)
         return [*said, ()]
 
     def on_click(self, event: events.Click) -> None:
         if self.shown is not None:
-            at = self.top + self.place_of(event).y - len(self._above(self.size.width)) - 1
+            at = self.top + self.place_of(event).y - len(self._above(*self.size)) - 1
             if self.top <= at < len(self.shown.ranked):
                 self.post_message(Chosen(self.shown.ranked[at].layer, self.shown.ranked[at].head))

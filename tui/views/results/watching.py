@@ -23,24 +23,31 @@ LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {LOGITS
 
 _TREND, _LEAST_TREND = 24, 8  # cells of a trend
 _SPAN = 100.0  # the limit over the least value that the trends of the list show
-_ROOMY = 60  # cells that long titles need
+_ROOMY, _ROOMY_BESIDE = 60, 90  # cells that long titles need; beside a baseline
 _NARROW = 48  # cells below which the change since a baseline stands instead of the growth
+_NUMBERS = 13  # cells for a number and its change
 _MARGIN = 5  # cells for the name of a layer
 
 
-def step_line(shown: Snapshot) -> Line:
+def step_line(shown: Snapshot, width: int) -> Line:
     """Return the step, its place among the others, and the baseline."""
     place = shown.steps.index(shown.step) + 1 if shown.step in shown.steps else len(shown.steps)
     where = f"step {shown.step}, {place} of {len(shown.steps)}"
     if shown.baseline is not None:
-        return ((where, "text"), (f" since {shown.baseline}", "unscaled"))
+        since = f" since {shown.baseline}"
+        return ((where if len(where + since) <= width else f"step {shown.step}", "text"), (since, "unscaled"))
     return ((where, "text"), ("" if place == len(shown.steps) else "   . newest", "dim"))
 
 
-def summary(shown: Snapshot) -> str:
-    """Return a sentence on the step: the largest change, the heads over the limit, and which passes it next."""
-    said = f"{_change_words(shown)} " if shown.baseline is not None else ""
-    return f"{said}{_limit_words(shown)}"
+def summary(shown: Snapshot, brief: bool = False) -> str:
+    """Return what the step shows: the largest change, the heads over the limit, and which passes it next.
+
+    In `brief`, return the change only, or without a baseline the heads over the limit.
+    """
+    said = _change_words(shown) if shown.baseline is not None else ""
+    if brief:
+        return said or f"{_over_words(shown)}."
+    return f"{said} {_limit_words(shown)}".strip()
 
 
 def _change_words(shown: Snapshot) -> str:
@@ -60,8 +67,12 @@ def _change_words(shown: Snapshot) -> str:
     return f"Since step {shown.baseline}, {grew} of {len(changes)} heads grew, most {place} ({change_words(most)})."
 
 
+def _over_words(shown: Snapshot) -> str:
+    return f"{_heads(shown.over)} over {shown.limit:g}" if shown.over else f"No head is over {shown.limit:g}"
+
+
 def _limit_words(shown: Snapshot) -> str:
-    said = f"{_heads(shown.over)} over {shown.limit:g}" if shown.over else f"No head is over {shown.limit:g}"
+    said = _over_words(shown)
     soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
     if soon is None:
         return f"{said}."
@@ -84,11 +95,12 @@ def ranked_lines(
 ) -> list[Line]:
     """Return a head line and lines for `count` heads from the `first` on, each with its trend over the steps."""
     header = ["head", "largest |logit|", "per 1,000 steps", f"steps to {shown.limit:g}"]
-    header = header if width >= _ROOMY else ["head", "|logit|", "per 1,000", f"to {shown.limit:g}"]
+    roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE)
+    header = header if roomy else ["head", "|logit|", "per 1,000", f"to {shown.limit:g}"]
     ranked = shown.ranked[first : None if count is None else first + count]
     rows = [[place_of(shown, each.layer, each.head), *offender_words(each)] for each in ranked]
     if shown.changes is not None:
-        for shown_cells, word in zip((header, *rows), _changes(shown, ranked, width), strict=True):
+        for shown_cells, word in zip((header, *rows), _changes(shown, ranked, roomy), strict=True):
             shown_cells.insert(2, word)
             if width < _NARROW:
                 del shown_cells[3]  # the growth
@@ -108,9 +120,9 @@ def ranked_lines(
     return lines
 
 
-def _changes(shown: Snapshot, ranked: Sequence[Offender], width: int) -> list[str]:
+def _changes(shown: Snapshot, ranked: Sequence[Offender], roomy: bool) -> list[str]:
     """Return a head and the changes of these heads."""
-    title = f"since {shown.baseline}" if width >= _ROOMY else "change"
+    title = f"since {shown.baseline}" if roomy else "change"
     return [title, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
 
 
@@ -123,13 +135,15 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], width: int, glyphs: Gly
     """Return all statistics of a head, and its largest |logit| over the steps."""
     layer, head = chosen
     lines: list[Line] = [((f"layer {shown.layers[layer]} head {head}", "heading"),)]
+    labels = {name: f"{glyphs.say(LABELS.get(name, name))}  " for name in shown.values}
+    wide = min(max(map(len, labels.values())), max(width - _NUMBERS, 1))
     for name, table in shown.values.items():
         value = table[layer][head]
         number = "not finite" if math.isinf(value) else short(None if math.isnan(value) else value, glyphs)
-        line: Line = (((f"{glyphs.say(LABELS.get(name, name))}  ").ljust(24), "label"), (number, "text"))
+        line: Line = ((labels[name][:wide].ljust(wide), "label"), (number, "text"))
         if shown.changes is not None and name in shown.changes:
             change = shown.changes[name][layer][head]
-            words = f"  {'+' * (change > 0)}{short(change, glyphs)}" if math.isfinite(change) else ""
+            words = f" {'+' * (change > 0)}{short(change, glyphs)}" if math.isfinite(change) else ""
             line = (*line, (words, "unscaled"))
         lines.append(line)
     known = [value for value in shown.trends.get(chosen, ()) if math.isfinite(value) and value > 0]
@@ -182,7 +196,7 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
         spans: list[Span] = [(f"{shown.layers[layer][: _MARGIN - 1]:>{_MARGIN - 1}} ", "label")]
         for head in range(first_head, min(first_head + (width - _MARGIN) // each, len(table[layer]))):
             here, value = (layer, head), table[layer][head]
-            text = _shade(value, low, high, glyphs)
+            text = _shade(value, low, high, here == chosen, glyphs)
             text = "!" + text[1:] if here in over and each == 1 else text
             text = (text + ("!" if here in over else "")).ljust(each)[:each]
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
@@ -217,10 +231,12 @@ def _window(cursor: int, count: int, room: int) -> int:
     return min(max(cursor - room // 2, 0), max(count - room, 0))
 
 
-def _shade(value: float, low: float, high: float, glyphs: Glyphs) -> str:
+def _shade(value: float, low: float, high: float, chosen: bool, glyphs: Glyphs) -> str:
+    """Return the two cells of a value; of the chosen head a digit from 0 to 9, because a reversed block is blank."""
     if math.isnan(value):
         return " "
     steps = len(glyphs.shades) - 1
     part = 1.0 if math.isinf(value) else (value - low) / (high - low) if high > low else 0.5
-    shade = glyphs.shades[1 + min(int(part * steps), steps - 1)]
-    return shade * 2
+    if chosen:
+        return str(min(int(part * 10), 9)).ljust(2)
+    return glyphs.shades[1 + min(int(part * steps), steps - 1)] * 2
