@@ -1,12 +1,13 @@
 """Softmax of a few scores, worked out step by step with every intermediate number.
 
 With x = c·s/T + shift: e_i = exp(x_i − max x), p_i = e_i/Σe, and the Jacobian J_ij = ∂p_i/∂x_j = p_i(δ_ij − p_j).
-Results are plain numbers; only `work_out` needs NumPy.
+Results are plain numbers; only functions that compute them need NumPy.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -204,6 +205,42 @@ def work_out(example: Example, multiplier: float, number_format: str) -> WorkedE
         jacobian_norm=math.hypot(*jacobian.ravel()),  # squares of tiny entries would be 0
         moved=float(np.abs(weights - softmax(before)).max()),
         naive=_naive(logits, weights, number_format),
+    )
+
+
+@dataclass(frozen=True)
+class MultiplierCurves:
+    """The softmax of n scores as a function of the multiplier."""
+
+    multipliers: Vector  # (m,) evenly spaced on a logarithmic axis, between powers of two
+    weights: tuple[Vector, ...]  # (n, m)
+    entropy_fraction: Vector  # (m,) entropy / ln n
+    jacobian_norm: Vector  # (m,)
+
+
+_BELOW, _ABOVE = 3, 2  # octaves below and above the multipliers of A and B
+_POINTS = 256
+
+
+def multiplier_curves(example: Example, multipliers: Sequence[float]) -> MultiplierCurves:
+    """Compute weights for multipliers around the given positive ones; a shift does not matter.
+
+    The range only changes by powers of two, so it stays the same while a multiplier is changed a little.
+    """
+    import numpy as np
+
+    from .softmax import softmax, weight_statistics
+
+    low = math.floor(math.log2(min(multipliers))) - _BELOW
+    high = math.ceil(math.log2(max(multipliers))) + _ABOVE
+    over = np.exp2(np.linspace(low, high, _POINTS))
+    weights = softmax(np.outer(over, example.scores) / example.temperature)
+    rows = weight_statistics(weights, np.full(_POINTS, weights.shape[1]))
+    return MultiplierCurves(
+        multipliers=tuple(over.tolist()),
+        weights=tuple(tuple(row) for row in weights.T.tolist()),
+        entropy_fraction=tuple((rows.entropy / math.log(weights.shape[1])).tolist()),
+        jacobian_norm=tuple(np.sqrt(rows.jacobian_norm_squared).tolist()),
     )
 
 

@@ -16,6 +16,7 @@ from attn_tui.core.attention.worked_example import (
     START,
     Example,
     WorkedExample,
+    multiplier_curves,
     multiplier_of,
     parse_scores,
     relevant,
@@ -243,3 +244,27 @@ def test_both_sides_follow_what_a_and_b_are() -> None:
     assert relevant(replace(p, against="components=laplace", scale="none")).against == "none"
     with pytest.raises(ParameterError, match="normalises queries and keys"):
         work_out_sides(Example(), Parameters(against="rms_none"))
+
+
+@settings(max_examples=50)
+@given(some_scores, st.floats(1e-6, 1e3), st.floats(1e-6, 1e3), st.floats(0.01, 100))
+def test_curves_over_the_multiplier_are_worked_examples(
+    scores: tuple[float, ...], a: float, b: float, temperature: float
+) -> None:
+    example = Example(scores, temperature=temperature, shift=3.0)
+    curves = multiplier_curves(example, (a, b))
+    over = curves.multipliers
+    assert over[0] <= min(a, b) / 4 < 2 * max(a, b) <= over[-1]
+    assert {math.log2(over[0]) % 1, math.log2(over[-1]) % 1} == {0}
+    np.testing.assert_allclose(np.diff(np.log(over)), math.log(over[-1] / over[0]) / (len(over) - 1), rtol=1e-9)
+    for at in (0, len(over) // 2, len(over) - 1):
+        found = work_out(example, over[at], "float64")
+        np.testing.assert_allclose([row[at] for row in curves.weights], found.weights, rtol=1e-9, atol=1e-300)
+        assert curves.entropy_fraction[at] == pytest.approx(found.entropy_fraction, abs=1e-9)
+        assert curves.jacobian_norm[at] == pytest.approx(found.jacobian_norm, rel=1e-6, abs=1e-9)
+    assert max(curves.jacobian_norm) <= 0.5 + 1e-12
+
+
+def test_curves_keep_their_range_while_a_multiplier_changes_a_little() -> None:
+    ranges = {multiplier_curves(Example(), (1.0, d_k**-0.5)).multipliers for d_k in range(17, 64)}
+    assert len(ranges) == 1

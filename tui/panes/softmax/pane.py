@@ -347,9 +347,9 @@ class SoftmaxPane(Pane):
         if self.is_current:  # the answer is to an earlier request
             return
         match request, answer:
-            case WorkOut(), WorkedSides(a, b):
+            case WorkOut(), WorkedSides(a, b, curves):
                 remark = self._usable()[1]
-                self.worked = Worked(request.example, request.parameters, (a, b), remark)
+                self.worked = Worked(request.example, request.parameters, (a, b), remark, curves)
                 self.show_progress(None)
                 self.text.dim(bool(self.editing.objection) or (self.is_stale and not self.is_current))
             case _, Progress(fraction):

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....core.attention.worked_example import Example, WorkedExample, work_out_sides
+from ....core.attention.worked_example import (
+    Example,
+    MultiplierCurves,
+    WorkedExample,
+    multiplier_curves,
+    work_out_sides,
+)
 from ....core.parameters import Parameters
 from ...compute.request import Cache, Priority, Request, Work
 
@@ -19,12 +25,14 @@ class WorkOut(Request):
     parameters: Parameters
 
     def work(self, cache: Cache) -> Work:
-        yield WorkedSides(*work_out_sides(self.example, self.parameters))
+        a, b = work_out_sides(self.example, self.parameters)
+        yield WorkedSides(a, b, multiplier_curves(self.example, (a.multiplier, b.multiplier)))
 
 
 @dataclass(frozen=True)
 class WorkedSides:
-    """Both columns of a worked example."""
+    """Both columns of a worked example, and weights under multipliers around theirs."""
 
     a: WorkedExample
     b: WorkedExample
+    curves: MultiplierCurves

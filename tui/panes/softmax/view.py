@@ -22,13 +22,13 @@ from .jacobian import jacobian_lines, legend_line
 from .sentence import naive_note, softmax_sentence
 
 if TYPE_CHECKING:  # which loads NumPy
-    from ....core.attention.worked_example import NaiveSoftmax, WorkedExample
+    from ....core.attention.worked_example import MultiplierCurves, NaiveSoftmax, WorkedExample
 
 LEFT = 8  # cells of a score, or of the name of a row
 BESIDE = 36  # cells of a column from which both stand side by side
 _ROOMY = 48  # cells of a column from which its parts have wider gaps
-_WIDEST = 72  # cells of a column, at most
-_LONGEST = 36  # cells of a bar, at most
+_WIDEST = 94  # cells of a column, at most
+_LONGEST = 58  # cells of a bar, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,7 @@ class Worked:
     parameters: Parameters  # with the scale rule and the number format
     sides: tuple[WorkedExample, WorkedExample]  # of A and B
     remark: str = ""  # sentences on differences from the Lab
+    curves: MultiplierCurves | None = None  # under multipliers around those of both sides
 
 
 @dataclass(frozen=True)
@@ -168,11 +169,19 @@ def _scores(example: Example, glyphs: Glyphs, editing: Editing | None) -> list[L
         if here and editing is not None and editing.draft is not None:
             lines.append(((mark, "accent"), *_typed(editing.draft, room + 1, bool(editing.objection))))
             continue
-        text = glyphs.say(_plain("scores", score))
-        if len(text) > room:
-            text = short(score, glyphs)
+        text = _score(score, room, glyphs)
         lines.append(((mark, "accent"), (f"{text.rjust(room)} ", "accent" if here else "text")))
     return lines
+
+
+def _score(score: float, room: int, glyphs: Glyphs) -> str:
+    text = glyphs.say(_plain("scores", score))
+    return text if len(text) <= room else short(score, glyphs)
+
+
+def score_names(example: Example, glyphs: Glyphs) -> list[str]:
+    """Return the scores as they stand at the left of their rows."""
+    return [_score(score, LEFT - 2, glyphs) for score in example.scores]
 
 
 def _typed(draft: Draft, room: int, wrong: bool) -> Line:

@@ -9,6 +9,7 @@ from textual import events
 
 from ...views.lines import Line, fitted
 from ...widgets.scrolled import ScrolledLines
+from .curves import curve_lines
 from .view import Editing, Worked, row_of, step_lines, word_lines
 
 _PINNED = (60, 16)  # columns and lines from which the explanation stays in place while the steps scroll
@@ -73,9 +74,11 @@ class SoftmaxText(ScrolledLines):
     def write(self, width: int, height: int) -> Sequence[Line]:
         if self.worked is None:
             return ()
-        lines: list[Line] = []
-        for tall in (True, False):
-            lines = [*step_lines(self.worked, width, self.glyphs, self.editing, tall), *self._words]
-            if len(lines) < height:
-                return lines
+        forms = [
+            [*step_lines(self.worked, width, self.glyphs, self.editing, tall), *self._words] for tall in (True, False)
+        ]
+        for lines in forms:
+            if curves := curve_lines(self.worked, width, height - len(lines) - 1, self.glyphs):
+                return [*lines, *curves]
+        lines = next((lines for lines in forms if len(lines) < height), forms[-1])
         return lines if len(lines) <= height else [line for line in lines if line]
