@@ -38,7 +38,9 @@ class Model:
     value_dim: int | None = None  # None: the same as head_dim
     bias: Literal["none", "qkv", "all"] = "none"
     causal: bool = True
-    latent: bool = False  # whether keys and values are projected from a shared latent vector
+    kv_latent: int = 0  # the width of the latent that keys and values are projected from; 0: there is none
+    q_latent: int = 0  # the same of queries
+    rotary: int = 0  # components of a key that do not come from the latent
     scale: ScaleName = "sqrt_d_k"
     more: Mapping[str, float | str] = field(default_factory=dict[str, "float | str"])  # other parameters, by name
 
@@ -233,12 +235,14 @@ _MODELS = (
     Model(
         "deepseek-v3", "DeepSeek-V3", 7_168, 128, 61, 163_840,
         "deepseek-ai/DeepSeek-V3, inference/model.py, configs/config_671B.json and config.json", _LATENT,
-        head_dim=192, value_dim=128, latent=True, scale="yarn", more={"context_factor": 40.0},
+        head_dim=192, value_dim=128, kv_latent=512, q_latent=1_536, rotary=64, scale="yarn",
+        more={"context_factor": 40.0},
     ),
     Model(
         "kimi-k2", "Kimi K2", 7_168, 64, 61, 131_072,
         "moonshotai/Kimi-K2-Instruct, config.json; Kimi Team 2025, arXiv 2507.20534", _LATENT,
-        head_dim=192, value_dim=128, latent=True, scale="yarn", more={"context_factor": 32.0},
+        head_dim=192, value_dim=128, kv_latent=512, q_latent=1_536, rotary=64, scale="yarn",
+        more={"context_factor": 32.0},
     ),
 )  # fmt: skip
 

@@ -1,7 +1,12 @@
 """The cost of an attention layer: its parameters, its KV cache and its floating-point operations.
 
 A multiply–add counts as two operations. Only matrix products are counted, not biases, norms, rotary embeddings or
-softmax. Values are as wide as keys.
+softmax.
+
+Latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) projects keys and values from one vector c of
+`kv_latent` numbers; a rotary part of each key comes straight from the hidden state and is shared by all heads. The
+cache holds c and the rotary part. For the next token, the matrices that project from c are absorbed into those of
+queries and outputs, so all heads attend to c itself; for all tokens at once, keys and values are projected.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from ..parameters import Field, MaskName
 from .formats import FORMATS
 
 Bias: TypeAlias = Literal["none", "qkv", "all"]
-Kind: TypeAlias = Literal["multi-head", "grouped-query", "multi-query"]
+Kind: TypeAlias = Literal["multi-head", "grouped-query", "multi-query", "latent"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,10 @@ class Layer:
     heads: int = 8
     kv_heads: int | None = None  # None: the same as heads
     d_k: int | None = None  # None: d_model/heads
+    d_v: int | None = None  # None: the same as d_k
+    kv_latent: int = 0  # 0: keys and values are projected from the hidden state
+    q_latent: int = 0  # 0: queries are
+    rotary: int = 0  # components of a key that are not projected from the latent
     bias: Bias = "none"
     layers: int = 1
     context: int = 4_096
@@ -41,6 +50,12 @@ class Layer:
             raise ParameterError(f"heads: d_model {self.d_model} is not divisible by {self.heads}; set d_k as well")
         if self.heads % self.key_heads:
             raise ParameterError(f"key heads: {self.heads} heads cannot be shared evenly among {self.key_heads}")
+        if self.kv_latent and self.key_heads != self.heads:
+            raise ParameterError(f"key heads: must be {self.heads}, like heads, with a KV latent")
+        if self.rotary and not self.kv_latent:
+            raise ParameterError("rotary: only with a KV latent")
+        if self.rotary >= self.width:
+            raise ParameterError(f"rotary: must be below d_k, which is {self.width}, not {self.rotary}")
 
     @property
     def key_heads(self) -> int:
@@ -53,8 +68,20 @@ class Layer:
         return self.d_model // self.heads if self.d_k is None else self.d_k
 
     @property
+    def value_width(self) -> int:
+        """The width of a value of a head, d_v."""
+        return self.width if self.d_v is None else self.d_v
+
+    @property
+    def cached(self) -> int:
+        """Numbers in the cache for a token: keys and values of all key heads, or the latent and the rotary part."""
+        return self.kv_latent + self.rotary if self.kv_latent else self.key_heads * (self.width + self.value_width)
+
+    @property
     def kind(self) -> Kind:
-        """The kind of sharing: each key head serves one, some or all query heads."""
+        """The kind of sharing: by a latent; or each key head serves one, some or all query heads."""
+        if self.kv_latent:
+            return "latent"
         if self.key_heads == self.heads:
             return "multi-head"
         return "multi-query" if self.key_heads == 1 else "grouped-query"
@@ -95,7 +122,7 @@ class Matrix:
 class Flops:
     """Floating-point operations by purpose."""
 
-    projections: int  # through the four matrices
+    projections: int  # through the matrices
     scores: int  # q·k
     weighted_sum: int  # of values
 
@@ -124,16 +151,9 @@ def cost(layer: Layer) -> Cost:
 
     Pairs hidden by the mask are not counted; a kernel that computes them anyway takes n² instead of n(n + 1)/2.
     """
-    wide, narrow = layer.heads * layer.width, layer.key_heads * layer.width
-    of_qkv, of_output = layer.bias != "none", layer.bias == "all"
-    matrices = (
-        Matrix("W_q", layer.d_model, wide, wide if of_qkv else 0),
-        Matrix("W_k", layer.d_model, narrow, narrow if of_qkv else 0),
-        Matrix("W_v", layer.d_model, narrow, narrow if of_qkv else 0),
-        Matrix("W_o", wide, layer.d_model, layer.d_model if of_output else 0),
-    )
+    matrices = _matrices(layer)
     parameters = sum(matrix.parameters for matrix in matrices)
-    per_token = 2 * narrow * layer.number_bytes * layer.layers
+    per_token = layer.cached * layer.number_bytes * layer.layers
     return Cost(
         layer=layer,
         matrices=matrices,
@@ -141,16 +161,55 @@ def cost(layer: Layer) -> Cost:
         all_parameters=parameters * layer.layers,
         cache_per_token=per_token,
         cache=per_token * layer.context * layer.batch,
-        next_token=_flops(layer, matrices, 1, layer.context),
+        next_token=_flops(layer, matrices, 1, layer.context, absorbed=bool(layer.kv_latent)),
         whole_context=_flops(layer, matrices, layer.context, layer.pairs),
     )
 
 
-def _flops(layer: Layer, matrices: tuple[Matrix, ...], tokens: int, pairs: int) -> Flops:
-    """Return the operations for `tokens` tokens of each text, which see `pairs` keys in total."""
+def _matrices(layer: Layer) -> tuple[Matrix, ...]:
+    """Return the matrices. What is projected from a latent has no bias, as in DeepSeek-V3."""
+    queries, values = layer.heads * layer.width, layer.heads * layer.value_width
+    qkv = layer.bias != "none"
+
+    def from_hidden(name: str, columns: int) -> Matrix:
+        return Matrix(name, layer.d_model, columns, columns if qkv else 0)
+
+    if layer.q_latent:
+        of_queries = [from_hidden("W_dq", layer.q_latent), Matrix("W_uq", layer.q_latent, queries, 0)]
+    else:
+        of_queries = [from_hidden("W_q", queries)]
+    if layer.kv_latent:
+        of_keys = [
+            from_hidden("W_dkv", layer.kv_latent),
+            *([from_hidden("W_kr", layer.rotary)] if layer.rotary else []),
+            Matrix("W_uk", layer.kv_latent, layer.heads * (layer.width - layer.rotary), 0),
+            Matrix("W_uv", layer.kv_latent, values, 0),
+        ]
+    else:
+        of_keys = [
+            from_hidden("W_k", layer.key_heads * layer.width),
+            from_hidden("W_v", layer.key_heads * layer.value_width),
+        ]
+    return (
+        *of_queries,
+        *of_keys,
+        Matrix("W_o", values, layer.d_model, layer.d_model if layer.bias == "all" else 0),
+    )
+
+
+def _flops(layer: Layer, matrices: tuple[Matrix, ...], tokens: int, pairs: int, absorbed: bool = False) -> Flops:
+    """Return the operations for `tokens` tokens of each text, which see `pairs` keys in total.
+
+    If the projections from the latent are `absorbed`, scores and weighted sums are over the cached vectors: as many
+    operations of projection, and wider products.
+    """
     times = 2 * layer.layers * layer.batch
-    products = times * layer.heads * layer.width * pairs
-    return Flops(times * tokens * sum(matrix.weights for matrix in matrices), products, products)
+    key, value = (layer.cached, layer.kv_latent) if absorbed else (layer.width, layer.value_width)
+    return Flops(
+        times * tokens * sum(matrix.weights for matrix in matrices),
+        times * layer.heads * key * pairs,
+        times * layer.heads * value * pairs,
+    )
 
 
 SHAPE_FIELDS: tuple[Field, ...] = (
@@ -172,8 +231,31 @@ SHAPE_FIELDS: tuple[Field, ...] = (
         "integer", 1, 2**14, step="double", group="layer",
     ),
     Field(
+        "d_v", "d_v", "d_v", "Width of a value of a head. If not set, the same as d_k.",
+        "integer", 1, 2**14, step="double", group="layer",
+    ),
+    Field(
+        "kv_latent", "KV latent", "c_kv",
+        "Width of the vector from which the keys and values of all heads are projected, and which the cache holds "
+        "(latent attention, as in DeepSeek-V3); 0: they are projected from the hidden state.",
+        "integer", 0, 2**20, step="double", group="layer",
+    ),
+    Field(
+        "q_latent", "q latent", "c_q",
+        "Width of the vector from which the queries of all heads are projected; 0: they are projected from the "
+        "hidden state.",
+        "integer", 0, 2**20, step="double", group="layer",
+    ),
+    Field(
+        "rotary", "rotary", "d_r",
+        "With a KV latent, how many of the d_k components have a rotary embedding: in keys, these are shared by all "
+        "heads and do not come from the latent.",
+        "integer", 0, 2**14, step="double", group="layer",
+    ),
+    Field(
         "bias", "bias", "b",
-        "Which of the four matrices have a bias: none; qkv, those of queries, keys and values; or all.",
+        "Which matrices have a bias: none; qkv, those from the hidden state to queries, keys, values and latents; or "
+        "all, the output's too.",
         "choice", choices=get_args(Bias), group="layer",
     ),
     Field(

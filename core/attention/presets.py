@@ -1,7 +1,4 @@
-"""Presets: the attention layers of MODELS that project to separate keys and values.
-
-Latent attention, as in DeepSeek-V3, has other matrices and no preset.
-"""
+"""Presets: the attention layers of MODELS."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from dataclasses import dataclass
 
 from ..models import MODELS, Model
 from ..scales import SCALE_RULES, ScaleRule, Setting, multiplier
-from .cost import Layer
+from .cost import SHAPE_FIELDS, Layer
 
 
 @dataclass(frozen=True)
@@ -35,15 +32,18 @@ class Preset:
 
     def changed(self, layer: Layer) -> bool:
         """Return whether a layer that started from this preset has another shape; its use does not matter."""
-        one, other = (
-            (each.d_model, each.heads, each.key_heads, each.width, each.bias, each.layers)
-            for each in (layer, self.layer)
-        )
-        return one != other
+        return _shape(layer) != _shape(self.layer)
 
     def title(self, layer: Layer) -> str:
         """Return the model's name, marked as changed if the layer's shape is no longer the preset's."""
         return f"{self.model}, changed" if self.changed(layer) else self.model
+
+
+def _shape(layer: Layer) -> tuple[object, ...]:
+    """Return what the layer is, whatever it follows from, without its use."""
+    followed = {"kv_heads": layer.key_heads, "d_k": layer.width, "d_v": layer.value_width}
+    names = [field.name for field in SHAPE_FIELDS if field.group != "use"]
+    return tuple(followed.get(name, getattr(layer, name)) for name in names)
 
 
 def _preset(model: Model) -> Preset:
@@ -52,6 +52,10 @@ def _preset(model: Model) -> Preset:
         model.heads,
         model.kv_heads,
         model.head_dim,
+        model.value_dim,
+        model.kv_latent,
+        model.q_latent,
+        model.rotary,
         model.bias,
         model.layers,
         model.context,
@@ -61,4 +65,4 @@ def _preset(model: Model) -> Preset:
     return Preset(model.name, model.title, layer, model.source, model.note, model.scale, factor)
 
 
-PRESETS: dict[str, Preset] = {model.name: _preset(model) for model in MODELS.values() if not model.latent}
+PRESETS: dict[str, Preset] = {model.name: _preset(model) for model in MODELS.values()}

@@ -100,6 +100,7 @@ def _shape(cost: Cost) -> dict[str, Any]:
     return {field.name: getattr(layer, field.name) for field in SHAPE_FIELDS} | {
         "kv_heads": layer.key_heads,
         "d_k": layer.width,
+        "d_v": layer.value_width,
     }
 
 

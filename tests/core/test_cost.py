@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS, Layer, cost
 from attn_tui.core.attention.formats import FORMATS
@@ -27,6 +28,8 @@ def shapes() -> st.SearchStrategy[Layer]:
         d_model=st.integers(1, 50),
         kv_heads=numbers,
         d_k=st.integers(1, 20),
+        d_v=st.none() | st.integers(1, 20),
+        q_latent=st.integers(0, 9),
         bias=st.sampled_from(["none", "qkv", "all"]),
         layers=numbers,
         context=st.integers(1, 30),
@@ -87,6 +90,7 @@ def test_parameters_of_models(name: str, layer: int, model: int) -> None:
         # DeepSeek-AI 2025, arXiv 2505.09343, table 1, which says KB of 1000
         ("qwen2.5-72b", 327_680),
         ("llama-3.1-405b", 516_096),
+        ("deepseek-v3", 70_272),
         ("gpt3-175b", 4_718_592),  # 4.5 MiB
     ],
 )
@@ -121,6 +125,44 @@ def test_operations_of_a_small_layer_counted_by_hand() -> None:
     everything = replace(layer, mask="none")
     assert everything.pairs == 9
     assert cost(everything).whole_context.scores == 2 * 9 * 2 * 2
+
+
+def test_matrices_of_latent_attention_have_the_sizes_of_the_published_weights() -> None:
+    """Transformers' DeepseekV3Attention: q_a_proj, q_b_proj, kv_a_proj_with_mqa, kv_b_proj and o_proj."""
+    found = cost(PRESETS["deepseek-v3"].layer)
+    sizes = {matrix.name: matrix.parameters for matrix in found.matrices}
+    assert [*sizes] == ["W_dq", "W_uq", "W_dkv", "W_kr", "W_uk", "W_uv", "W_o"]
+    assert sizes["W_dq"] == 1536 * 7168
+    assert sizes["W_uq"] == 24_576 * 1536
+    assert sizes["W_dkv"] + sizes["W_kr"] == 576 * 7168
+    assert sizes["W_uk"] + sizes["W_uv"] == 32_768 * 512
+    assert sizes["W_o"] == 7168 * 16_384
+    assert found.parameters == 187_105_280
+
+
+def test_operations_of_small_latent_attention_counted_by_hand() -> None:
+    """One layer, d_model 8, 2 heads of 4 of which 1 rotary, values of 3, latents of 5 and 6, a context of 3."""
+    layer = Layer(8, 2, d_k=4, d_v=3, kv_latent=5, q_latent=6, rotary=1, context=3)
+    found = cost(layer)
+    weights = 8 * 6 + 6 * 8 + 8 * 5 + 8 * 1 + 5 * 6 + 5 * 6 + 6 * 8
+    assert found.parameters == weights
+    assert found.cache_per_token == (5 + 1) * 2
+    # All tokens: 6 pairs in 2 heads, 4 products for a score and 3 for values.
+    assert (found.whole_context.scores, found.whole_context.weighted_sum) == (2 * 2 * 6 * 4, 2 * 2 * 6 * 3)
+    # The next token: 3 pairs in 2 heads, with keys of 5 + 1 and values of 5.
+    assert (found.next_token.scores, found.next_token.weighted_sum) == (2 * 2 * 3 * 6, 2 * 2 * 3 * 5)
+    assert found.next_token.projections == 2 * weights
+
+
+def test_absorbing_the_projections_from_the_latent_changes_no_score_and_takes_as_many_operations() -> None:
+    generator = np.random.default_rng(0)
+    heads, d_k, latent, n = 3, 5, 7, 11
+    up, q, c = (generator.standard_normal(shape) for shape in ((heads, latent, d_k), (heads, d_k), (n, latent)))
+    projected = np.einsum("hd,hnd->hn", q, np.einsum("nc,hcd->hnd", c, up))
+    absorbed = np.einsum("hc,nc->hn", np.einsum("hd,hcd->hc", q, up), c)
+    np.testing.assert_allclose(absorbed, projected)
+    matrices = cost(Layer(4, heads, d_k=d_k, kv_latent=latent)).matrices
+    assert next(matrix.weights for matrix in matrices if matrix.name == "W_uk") == up.size
 
 
 def test_operations_of_attention_are_those_of_the_palm_paper() -> None:
@@ -177,6 +219,9 @@ def test_omitted_sizes_follow_from_the_others() -> None:
         ({"kv_heads": 16}, "key heads: 8 heads cannot be shared evenly among 16"),
         ({"heads": 0}, "heads: must be a whole number from 1 to 16384"),
         ({"kv_heads": 0}, "key heads: must be a whole number from 1 to 16384"),
+        ({"kv_latent": 64, "kv_heads": 4}, "key heads: must be 8, like heads, with a KV latent"),
+        ({"rotary": 8}, "rotary: only with a KV latent"),
+        ({"kv_latent": 64, "rotary": 64}, "rotary: must be below d_k, which is 64, not 64"),
         ({"d_k": -1}, "d_k: must be a whole number from 1 to 16384"),
         ({"d_model": 2.0}, "d_model: must be a whole number from 1 to 1048576"),
         ({"bias": "q"}, "bias: must be one of none, qkv, all"),

@@ -47,15 +47,16 @@ PUBLISHED = {
     "gpt-oss-20b": (2880, 64, 8, 64, 24, 131072),  # openai/gpt-oss-20b
     "gpt-oss-120b": (2880, 64, 8, 64, 36, 131072),  # openai/gpt-oss-120b
 }
-# The same of models with latent attention, with the width of a value before the layers; the width of a head is
-# qk_nope_head_dim + qk_rope_head_dim.
+# The same of models with latent attention; the width of a head is qk_nope_head_dim + qk_rope_head_dim.
 LATENT = {
     # deepseek-ai/DeepSeek-V3, inference/configs/config_671B.json (9b4e978): dim, n_heads, qk_nope_head_dim 128,
-    # qk_rope_head_dim 64, v_head_dim, n_layers; config.json: max_position_embeddings
-    "deepseek-v3": (7168, 128, 128 + 64, 128, 61, 163840),
-    # moonshotai/Kimi-K2-Instruct, config.json: hidden_size, num_attention_heads, v_head_dim, num_hidden_layers
-    "kimi-k2": (7168, 64, 128 + 64, 128, 61, 131072),
+    # qk_rope_head_dim 64, n_layers; config.json: max_position_embeddings
+    "deepseek-v3": (7168, 128, 128, 128 + 64, 61, 163840),
+    # moonshotai/Kimi-K2-Instruct, config.json: hidden_size, num_attention_heads, num_hidden_layers
+    "kimi-k2": (7168, 64, 64, 128 + 64, 61, 131072),
 }
+# v_head_dim, kv_lora_rank, q_lora_rank and qk_rope_head_dim of both
+LATENT_WIDTHS = (128, 512, 1536, 64)
 
 # What the models multiply the scores of q and k by, if not by 1/√d_k, and the norm of q and k before that.
 SCALES = {
@@ -81,31 +82,25 @@ SINKS = ("gpt-oss-20b", "gpt-oss-120b")  # gpt_oss/torch/model.py: sinks, a logi
 
 
 def test_every_model_has_a_published_configuration() -> None:
-    assert [*PUBLISHED] == [*PRESETS]
-    assert [*PUBLISHED, *LATENT] == [*MODELS]
+    assert [*PUBLISHED, *LATENT] == [*MODELS] == [*PRESETS]
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_has_the_shape_of_its_published_configuration(name: str) -> None:
     layer = PRESETS[name].layer
     found = layer.d_model, layer.heads, layer.key_heads, layer.width, layer.layers, layer.context
-    assert found == PUBLISHED[name]
-
-
-@pytest.mark.parametrize("name", LATENT)
-def test_a_model_with_latent_attention_has_the_widths_of_its_published_configuration(name: str) -> None:
-    model = MODELS[name]
-    found = model.d_model, model.heads, model.width, model.value_dim, model.layers, model.context
-    assert found == LATENT[name]
+    assert found == (PUBLISHED | LATENT)[name]
+    latent = layer.value_width, layer.kv_latent, layer.q_latent, layer.rotary
+    assert latent == (LATENT_WIDTHS if name in LATENT else (layer.width, 0, 0, 0))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_sets_its_published_attention_in_the_lab(name: str) -> None:
-    *_, width, _, context = PUBLISHED.get(name) or (*LATENT[name][:3], 0, LATENT[name][-1])
+    *_, width, _, context = (PUBLISHED | LATENT)[name]
     p = Parameters().with_value("model", name)
     expected, norm = SCALES.get(name, (width**-0.5, "none"))
     assert (p.d_k, p.n_keys) == (width, min(context, FIELD["n_keys"].high))
-    assert p.d_v == (LATENT[name][3] if name in LATENT else width)
+    assert p.d_v == (LATENT_WIDTHS[0] if name in LATENT else width)
     assert multiplier(p.scale, p.setting) == pytest.approx(expected, rel=1e-14)
     assert SCALE_RULES[p.scale].normalise == norm
     assert p.softcap == SOFTCAPS.get(name, 0)

@@ -71,6 +71,11 @@ SHAPES: dict[str, tuple[int, int, int, int, int, int, str]] = {
     # transformers, configuration_gpt_oss.py: num_hidden_layers, hidden_size, head_dim, num_attention_heads,
     # num_key_value_heads, max_position_embeddings, attention_bias
     "gpt-oss-120b": (2_880, 64, 8, 64, 36, 131_072, "all"),
+    # transformers, configuration_deepseek_v3.py (attention_bias False); deepseek-ai/DeepSeek-V3, config.json:
+    # max_position_embeddings
+    "deepseek-v3": (7_168, 128, 128, 192, 61, 163_840, "none"),
+    # moonshotai/Kimi-K2-Instruct, config.json, of the same model_type
+    "kimi-k2": (7_168, 64, 64, 192, 61, 131_072, "none"),
 }
 
 

@@ -9,7 +9,7 @@ from attn_tui.tui.panes.heads.view import cache_lines, cost_lines, flops_lines, 
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
 
-LARGEST = Layer(2**20, 2**14, 1, 2**14, "all", 2**14, 2**30, 2**20, "float64")
+LARGEST = Layer(2**20, 2**14, 1, 2**14, 2**14, 0, 0, 0, "all", 2**14, 2**30, 2**20, "float64")
 
 
 def texts(lines: list[Line]) -> list[str]:

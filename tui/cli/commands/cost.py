@@ -83,13 +83,14 @@ COMMAND = Command(
     description="""\
 Count what a layer of attention costs: its parameters matrix by matrix, the
 bytes of its KV cache per token and per context, its FLOPs for the next token
-and for the whole context, and the d_k that follows from its shape. Models with
-latent attention, such as DeepSeek-V3, have other matrices and no preset here.""",
+and for the whole context, and the d_k that follows from its shape. With
+--kv-latent, attention is latent as in DeepSeek-V3.""",
     examples="""\
 examples:
   attn-tui cost --d-model 512 --heads 8              the Transformer paper
   attn-tui cost --d-model 4096 --heads 32 --kv-heads 8 --layers 32
   attn-tui cost --preset llama-3-8b                  a real model
+  attn-tui cost --preset deepseek-v3                 one with latent attention
   attn-tui cost --preset llama-3-8b --context 131072 --cache-format float16
   attn-tui cost --preset gpt2 --format json | jq .kv_cache.bytes_per_token
 """,

@@ -42,7 +42,7 @@ class HeadsPane(TwoParts):
         Binding("shift+right,L", "fine(1)", "+1", show=False, id="heads.more"),
         Binding("shift+left,H", "fine(-1)", "-1", show=False, id="heads.less"),
         *typing("0123456789", "type into the field"),
-        Binding("backspace", "erase", "erase a digit, or let key heads or d_k follow", show=False, id="heads.follow"),
+        Binding("backspace", "erase", "erase a digit, or let the field follow others", show=False, id="heads.follow"),
         Binding("escape", "cancel", "cancel typing", show=False),
         Binding("R", "reset", "reset the shape", show=False, id="heads.reset"),
         Binding("p", "preset(1)", "next model", show=False, id="heads.next_model"),
@@ -89,7 +89,7 @@ class HeadsPane(TwoParts):
         if self.preset is not None:
             usual = self.preset.layer
             words += ["--preset", self.preset.name]
-        filled = {"kv_heads": layer.key_heads, "d_k": layer.width}
+        filled = {"kv_heads": layer.key_heads, "d_k": layer.width, "d_v": layer.value_width}
         for field in SHAPE_FIELDS:
             value = getattr(layer, field.name)
             if value != getattr(usual, field.name):

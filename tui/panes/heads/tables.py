@@ -15,7 +15,7 @@ from .view import cost_lines
 HALF = 76  # least columns of each of two columns of tables
 _GAP = 3  # cells between them
 _MOST_SHARINGS = 7  # rows of the table of key heads
-_COST = 32  # lines above the models, for the longest cost: so they stay in place from model to model
+_COST = 38  # lines above the models, for the longest cost: so they stay in place from model to model
 _LEAST_MODELS = 6  # lines of the table of models
 _BAR = 16  # cells of a full bar
 
@@ -46,16 +46,18 @@ def sharing_lines(cost_: Cost, glyphs: Glyphs) -> list[Line]:
     """Return what the layer costs with fewer or more key heads, a row for each number."""
     layer = cost_.layer
     rows = [("key heads", "attention", "parameters", "KV cache", "next token")]
-    counts = _key_heads(layer)
-    for count in counts:
-        other = cost(replace(layer, kv_heads=count))
+    layers = [layer] if layer.kv_latent else []
+    layers += [replace(layer, kv_heads=count, kv_latent=0, rotary=0) for count in _key_heads(layer)]
+    for each in layers:
+        other = cost(each)
         rows.append(
             (
-                str(count), other.layer.kind, metric(other.all_parameters), binary(other.cache),
+                str(each.key_heads), each.kind, metric(other.all_parameters), binary(other.cache),
                 f"{metric(other.next_token.total)}FLOPs",
             )
         )  # fmt: skip
-    return _table("with other key heads", rows, {1}, counts.index(layer.key_heads), glyphs)
+    shared = [(each.kind, each.key_heads) for each in layers]
+    return _table("with other key heads", rows, {1}, shared.index((layer.kind, layer.key_heads)), glyphs)
 
 
 def _key_heads(layer: Layer) -> list[int]:
@@ -81,8 +83,8 @@ def context_lines(cost_: Cost, width: int, glyphs: Glyphs) -> list[Line]:
             (str(context), binary(other.cache), f"{metric(flops.total)}FLOPs", percent(share), _bar(share, glyphs))
         )
     lines = _table("as the context grows", rows, {4}, contexts.index(layer.context), glyphs)
-    weights = sum(matrix.weights for matrix in cost_.matrices)
-    even = -(-weights // (2 * layer.heads * layer.width))
+    token = cost_.next_token
+    even = -(-token.projections * layer.context // (token.scores + token.weighted_sum))
     text = f"q·k and weights·v cost more than the projections from {even:,} tokens up."
     return [*lines, *wrapped(glyphs.say(text), width, "dim")]
 

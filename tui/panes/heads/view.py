@@ -30,6 +30,7 @@ def layer_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = 
         "multi-head": f"{layer.heads} heads, each with its own keys and values",
         "grouped-query": f"{layer.heads} query heads share {layer.key_heads} key/value heads",
         "multi-query": f"{layer.heads} query heads share one key/value head",
+        "latent": f"{layer.heads} heads, whose keys and values are projected from one latent of {layer.kv_latent}",
     }[layer.kind]
     share = f"d_model/heads = {layer.d_model}/{layer.heads}"
     if layer.width * layer.heads == layer.d_model:
@@ -71,31 +72,41 @@ def matrix_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
 
 def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     """Return the bytes of keys and values, for a token and for the context."""
-    layer, times = cost.layer, cost.layer.heads // cost.layer.key_heads
+    layer = cost.layer
     layers = f" × {layer.layers} layers" if layer.layers > 1 else ""
     texts = f" × {layer.batch} texts" if layer.batch > 1 else ""
+    per_token, numbers = _cached(layer)
     rows = [
-        ("KV cache", f"2 × key heads × d_k × {FORMATS[layer.cache_format].word}", ""),
-        (
-            " per token",
-            f"2 × {layer.key_heads} × {layer.width} × {layer.number_bytes} bytes{layers}",
-            binary(cost.cache_per_token),
-        ),
+        ("KV cache", f"{per_token} × {FORMATS[layer.cache_format].word}", ""),
+        (" per token", f"{numbers} × {layer.number_bytes} bytes{layers}", binary(cost.cache_per_token)),
         (" the context", f"{layer.context} tokens{texts}", binary(cost.cache)),
     ]
+    times = layer.heads * (layer.width + layer.value_width) / layer.cached
     if times > 1:
-        rows.append((" multi-head", f"would need {times} times as much", binary(cost.cache * times)))
+        rows.append((" multi-head", f"would need {times:.3g} times as much", binary(round(cost.cache * times))))
     return _table(rows, (-34, 12), glyphs)
+
+
+def _cached(layer: Layer) -> tuple[str, str]:
+    """Return how many numbers of a token the cache holds, in words and in figures."""
+    if layer.rotary:
+        return "(KV latent + rotary)", f"({layer.kv_latent} + {layer.rotary})"
+    if layer.kv_latent:
+        return "KV latent", str(layer.kv_latent)
+    if layer.value_width == layer.width:
+        return "2 × key heads × d_k", f"2 × {layer.key_heads} × {layer.width}"
+    return "key heads × (d_k + d_v)", f"{layer.key_heads} × ({layer.width} + {layer.value_width})"
 
 
 def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     """Return the operations for the next token, and for all tokens of the context at once."""
     one, every = cost.next_token, cost.whole_context
+    value = "d_k" if cost.layer.value_width == cost.layer.width else "d_v"
     rows = [
         ("FLOPs", "", "next token", "all tokens"),
         (" projections", "2 × weights × tokens", metric(one.projections), metric(every.projections)),
         (" q·k", "2 × heads × d_k × pairs", metric(one.scores), metric(every.scores)),
-        (" weights·v", "2 × heads × d_k × pairs", metric(one.weighted_sum), metric(every.weighted_sum)),
+        (" weights·v", f"2 × heads × {value} × pairs", metric(one.weighted_sum), metric(every.weighted_sum)),
         (" total", "", metric(one.total), metric(every.total)),
     ]
     return _table(rows, (-23, 11, 12), glyphs)
@@ -116,6 +127,9 @@ def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None =
         "and softmax are not counted.",
         f"The next token makes {n} pairs, with itself and each token before it; {pairs}",
     ]
+    if layer.kv_latent:
+        widths = f"with d_k {layer.cached} and d_v {layer.kv_latent}"
+        texts.append(f"For the next token, all heads attend to the cached latents, {widths}.")
     if preset is not None and preset.note:
         texts.append(f"{preset.note}.")
     return [line for text in texts for line in wrapped(glyphs.say(text), width, "dim")]

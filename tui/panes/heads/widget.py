@@ -21,7 +21,7 @@ from ...widgets.scrolled import ScrolledLines
 from .shape import shape_lines, shape_rows
 from .tables import screen_lines
 
-FOLLOWING = {"kv_heads", "d_k"}  # fields that follow from others if they are not set
+FOLLOWING = {"kv_heads", "d_k", "d_v"}  # fields that follow from others if they are not set
 
 
 class ShapePanel(LinesWidget):
@@ -61,7 +61,8 @@ class ShapePanel(LinesWidget):
         found: dict[str, Value] = {"kv_heads": heads}
         if d_model % heads == 0:
             found["d_k"] = d_model // heads
-        return found
+        d_k = self.values["d_k"] or found.get("d_k")
+        return found if d_k is None else found | {"d_v": d_k}
 
     def move(self, step: int) -> None:
         """Move the cursor, at most to the first or last field."""
