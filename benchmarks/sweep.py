@@ -18,7 +18,6 @@ import math
 import platform
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 
@@ -28,9 +27,10 @@ from attn_tui.core.grid import parse_grid
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.growing_scores import GrowingScores
 from attn_tui.core.lab.scoring import columns_of, empty_tally
-from attn_tui.core.lab.sweep import regions, sweep
+from attn_tui.core.lab.sweep import cuts
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.statistics import tally
+from attn_tui.core.statistics import reading, tally
+from attn_tui.core.work.sweeps import stream, sweep_plan
 
 threadpoolctl = import_module("threadpoolctl")  # without type stubs
 
@@ -83,15 +83,15 @@ def print_every_width(rounds: int) -> None:
         "with draws": (lambda: from_scratch(p, d_ks), lambda: grow(parts_of(GrowingScores, p), d_ks)),
         "whole": (
             lambda: [run(replace(p, d_k=d_k), full=False) for d_k in d_ks],
-            lambda: [*sweep(p, d_ks, executor=worker)],
+            lambda: [*stream(sweep_plan(p, d_ks))],
         ),
     }
     print(f"\n{EVERY}, n 256: every d_k, compared with as many recomputes from scratch\n")
     print(f"{'work':>10} {'recomputes ms':>14} {'sweep ms':>9} {'times faster':>13}")
-    with ThreadPoolExecutor(1) as worker:
-        for name, both in compared.items():
-            apart, swept = medians(rounds, *both)
-            print(f"{name:>10} {apart / BATCH:14.0f} {swept / BATCH:9.0f} {apart / swept:13.1f}", flush=True)
+    for name, both in compared.items():
+        apart, swept = medians(rounds, *both)
+        print(f"{name:>10} {apart / BATCH:14.0f} {swept / BATCH:9.0f} {apart / swept:13.1f}", flush=True)
+
     (alone,) = medians(rounds, lambda: statistics(p, d_ks))
     print(f"{'statistics':>10} {alone / BATCH:14.0f} {alone / BATCH:9.0f} {1:13.1f}")
 
@@ -140,7 +140,7 @@ class Scores:
 
 def parts_of(part: type[GrowingScores], p: Parameters) -> list[GrowingScores]:
     """Return the growing scores of all rows and draws, divided as in a sweep."""
-    return [part(p, *slices) for region in regions(p, slice(0, p.batch)) for slices in region]
+    return [part(p, *slices) for slices in cuts(p, slice(0, p.batch))]
 
 
 def grow(parts: Sequence[GrowingScores], d_ks: Sequence[int]) -> None:
@@ -169,7 +169,7 @@ def statistics(p: Parameters, d_ks: Sequence[int]) -> None:
         counts = empty_tally(replace(p, d_k=d_k), columns_of(replace(p, d_k=d_k)))
         np.multiply(drawn, np.float32(math.sqrt(d_k)), out=scores)
         tally.add(counts, slice(0, p.batch), slice(0, p.n_queries), scores)
-        tally.columns(counts, p.batch, unbiased=True)
+        reading.columns(counts, p.batch, unbiased=True)
 
 
 def medians(rounds: int, *work: Callable[[], object]) -> list[float]:

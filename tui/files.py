@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..core.errors import InputError
@@ -34,9 +34,14 @@ def check_file(path: Path, read: Sequence[Path] = ()) -> None:
 
 def write_text(text: str, path: Path, ascii_only: bool = False, replace: bool = True) -> None:
     """Write a result in UTF-8 or ASCII; raises FileError, or BrokenPipeError for a pipe without a reader."""
-    data = text.encode("ascii" if ascii_only else "utf-8", "backslashreplace")
+    write_texts([text], path, ascii_only, replace)
+
+
+def write_texts(texts: Iterable[str], path: Path, ascii_only: bool = False, replace: bool = True) -> None:
+    """Write the pieces of a result as they come, as `write_text` writes it."""
+    encoding = "ascii" if ascii_only else "utf-8"
     try:
-        write_file(data, path, replace)
+        write_pieces((text.encode(encoding, "backslashreplace") for text in texts), path, replace)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -44,6 +49,11 @@ def write_text(text: str, path: Path, ascii_only: bool = False, replace: bool = 
 
 
 def write_file(data: bytes, path: Path, replace: bool = True, private: bool = False) -> None:
+    """Write a file as `write_pieces` does."""
+    write_pieces([data], path, replace, private)
+
+
+def write_pieces(pieces: Iterable[bytes], path: Path, replace: bool = True, private: bool = False) -> None:
     """Write a temporary file, flush it to the disk and rename it; a device or a pipe is written to directly.
 
     A new file is readable by its owner only if `private`. Raise FileExistsError if the file exists and `replace` is
@@ -55,7 +65,8 @@ def write_file(data: bytes, path: Path, replace: bool = True, private: bool = Fa
     except FileNotFoundError:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
-        target.write_bytes(data)
+        with target.open("wb") as file:
+            file.writelines(pieces)
         return
     temporary = target.with_name(f".attn-tui-{os.urandom(8).hex()}.tmp")
     access = 0o666 if mode is None and not private else 0o600
@@ -63,7 +74,7 @@ def write_file(data: bytes, path: Path, replace: bool = True, private: bool = Fa
     with contextlib.ExitStack() as undo:
         undo.callback(temporary.unlink, missing_ok=True)
         with open(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             if mode is not None:
                 os.fchmod(descriptor, stat.S_IMODE(mode))

@@ -20,7 +20,7 @@ from ..arrays import FloatArray
 from ..attention.formats import FORMATS
 from ..attention.softmax import softcap
 from ..scales import Normalise
-from ..statistics import tally
+from ..statistics import reading, tally
 from ..statistics.histogram import Axis
 from ..statistics.measurement import Column, Measurement
 from .capture import HeadSubject, Layer
@@ -235,7 +235,7 @@ def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[
         else:
             offsets = offsets - centre
         tally.add(result, block.draws, block.rows, scores, block.hidden, offsets)
-        yield (1 + done / parts) / 2, tally.columns(result, shape.draws, unbiased=False) if done == parts else ()
+        yield (1 + done / parts) / 2, reading.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 
 def _sums(block: Block, pilot: float) -> tuple[int, float, float, float, float]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..against import settings
 from ..parameters import FIELD, FIELDS, Parameters, Value
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..lab.results import Point, Target
     from ..theory.prediction import Prediction
 
+Streamed: TypeAlias = Literal["json", "csv"]
 Axis: TypeAlias = tuple[str, Sequence[Value]]  # a parameter's name and its values
 
 _SWEEP = "attn-tui/sweep-1"
@@ -90,43 +92,7 @@ class SweepResult:
 
 def sweep_json(sweep: SweepResult) -> str:
     """Return all points as one JSON object, with everything needed to reproduce them."""
-    vary, target = sweep.vary, sweep.target
-    names = sweep.written
-    return json_text(
-        {
-            "schema": _SWEEP,
-            "version": version(),
-            "command": sweep.command,
-            "parameters": sweep.fixed,
-            "d_k": [*sweep.d_ks],
-            "n_keys": [*sweep.n_keys] or None,
-            "vary": None if vary is None else {"name": vary[0], "values": [*vary[1]]},
-            "target": None
-            if target is None
-            else {"statistic": target.statistic, "stderr": target.stderr, "most_draws": target.most_draws},
-            "complete": sweep.complete,
-            "theory_arithmetic": THEORY_ARITHMETIC,
-            "points": [
-                {
-                    "d_k": point.parameters.d_k,
-                    **({"n_keys": point.parameters.n_keys} if sweep.n_keys else {}),
-                    **({} if vary is None else {vary[0]: getattr(point.parameters, vary[0])}),
-                    "draws": point.measurement.draws,
-                    "reached": None if target is None else point.reached,
-                    "columns": [
-                        column_json(_only(column, names))
-                        | {
-                            "theory": {name: existing(exact.values[name]) for name in names},
-                            "freezing": freezing_json(exact.freezing),
-                            "status": status_given(exact.freezing, column.measured),
-                        }
-                        for column, exact in zip(point.measurement.columns, prediction.columns, strict=True)
-                    ],
-                }
-                for point, prediction in sweep.points
-            ],
-        }
-    )
+    return "".join(sweep_pieces(sweep, "json", sweep.points))
 
 
 def sweep_csv(sweep: SweepResult) -> str:
@@ -134,21 +100,81 @@ def sweep_csv(sweep: SweepResult) -> str:
 
     `batch` is the number of draws of the point.
     """
-    names = sweep.written
-    asked = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
-    lines: list[list[Any]] = []
-    for point, prediction in sweep.points:
-        reached = None if sweep.target is None else point.reached
-        sides = settings(point.parameters)
-        for p, column, exact in zip(sides, point.measurement.columns, prediction.columns, strict=True):
-            place = [getattr(p, name) for name in asked]
-            status = status_given(exact.freezing, column.measured)
-            for name in names:
-                numbers = [*existing_pair(column.measured[name]), existing(exact.values[name])]
-                lines.append(
-                    [*place, column.rule, column.multiplier, status, name, *numbers, THEORY_ARITHMETIC, reached]
-                )
-    return csv_text([*asked, *COLUMN, *THEORY, "reached"], lines)
+    return "".join(sweep_pieces(sweep, "csv", sweep.points))
+
+
+def sweep_pieces(sweep: SweepResult, format: Streamed, points: Iterable[tuple[Point, Prediction]]) -> Iterator[str]:
+    """Yield the JSON object or the lines of CSV piece by piece as `points` come; those of the sweep are ignored."""
+    count = 0
+    if format == "json":
+        opening = json_text(_header(sweep)).removesuffix("\n}\n")
+        yield f'{opening},\n  "points": ['
+        for count, (point, prediction) in enumerate(points, 1):
+            piece = json_text(_point_json(sweep, point, prediction)).removesuffix("\n")
+            yield ("," if count > 1 else "") + "\n" + indent(piece, "    ")
+        end = "\n  " if count else ""
+        yield f'{end}],\n  "complete": {"true" if count == sweep.asked else "false"}\n}}\n'
+        return
+    names = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
+    header = [*names, *COLUMN, *THEORY, "reached"]
+    for point, prediction in points:
+        count += 1
+        lines = csv_text(header, _point_lines(sweep, names, point, prediction))
+        yield lines if count == 1 else lines.partition("\n")[2]
+    if not count:
+        yield csv_text(header, [])
+
+
+def _header(sweep: SweepResult) -> dict[str, Any]:
+    """Return what JSON says before the points."""
+    vary, target = sweep.vary, sweep.target
+    return {
+        "schema": _SWEEP,
+        "version": version(),
+        "command": sweep.command,
+        "parameters": sweep.fixed,
+        "d_k": [*sweep.d_ks],
+        "n_keys": [*sweep.n_keys] or None,
+        "vary": None if vary is None else {"name": vary[0], "values": [*vary[1]]},
+        "target": None
+        if target is None
+        else {"statistic": target.statistic, "stderr": target.stderr, "most_draws": target.most_draws},
+        "theory_arithmetic": THEORY_ARITHMETIC,
+    }
+
+
+def _point_json(sweep: SweepResult, point: Point, prediction: Prediction) -> dict[str, Any]:
+    vary, names = sweep.vary, sweep.written
+    return {
+        "d_k": point.parameters.d_k,
+        **({"n_keys": point.parameters.n_keys} if sweep.n_keys else {}),
+        **({} if vary is None else {vary[0]: getattr(point.parameters, vary[0])}),
+        "draws": point.measurement.draws,
+        "reached": None if sweep.target is None else point.reached,
+        "columns": [
+            column_json(_only(column, names))
+            | {
+                "theory": {name: existing(exact.values[name]) for name in names},
+                "freezing": freezing_json(exact.freezing),
+                "status": status_given(exact.freezing, column.measured),
+            }
+            for column, exact in zip(point.measurement.columns, prediction.columns, strict=True)
+        ],
+    }
+
+
+def _point_lines(
+    sweep: SweepResult, asked: Sequence[str], point: Point, prediction: Prediction
+) -> Iterator[list[Any]]:
+    """Yield the lines of CSV of a point; `asked` are the parameters in them."""
+    reached = None if sweep.target is None else point.reached
+    sides = settings(point.parameters)
+    for p, column, exact in zip(sides, point.measurement.columns, prediction.columns, strict=True):
+        place = [getattr(p, name) for name in asked]
+        status = status_given(exact.freezing, column.measured)
+        for name in sweep.written:
+            numbers = [*existing_pair(column.measured[name]), existing(exact.values[name])]
+            yield [*place, column.rule, column.multiplier, status, name, *numbers, THEORY_ARITHMETIC, reached]
 
 
 def sweep_markdown(sweep: SweepResult, say: Say = str) -> str:

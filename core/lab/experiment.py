@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..against import apart, settings, share_scores
 from ..parameters import Parameters, ScaleName, Value
-from ..statistics import tally
+from ..statistics import reading, tally
 from ..statistics.measurement import Column, Measurement
 from . import one_pass, two_pass
 from .numerics import Numerics, numerics
@@ -57,7 +57,7 @@ class RunStep:
 
     def columns(self, draws: int) -> tuple[Column, ...]:
         """Return the columns after this many draws, the complete ones first."""
-        found = [column for kept in self.tallies for column in tally.columns(kept, draws, unbiased=True)]
+        found = [column for kept in self.tallies for column in reading.columns(kept, draws, unbiased=True)]
         columns: list[Column] = []
         for index, (column, c) in enumerate(zip(found, self.multipliers, strict=True)):
             measured = dict(column.measured)

@@ -6,7 +6,7 @@ Draws are nested: the scores at one d_k are those at a smaller one plus the prod
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..arrays import FloatArray
 from ..parameters import Parameters
 from ..statistics import tally
 from .sampling import CHUNK, Side, chunks, components
-from .scoring import columns_of, empty_tally, factors_of, hidden
+from .scoring import factors_of
 
 # Fewer new columns than this are not stored in the scores, but added again at the next point: that costs no more, and
 # saves writing the scores back.
@@ -116,16 +116,3 @@ class GrowingScores:
         own = self.rows if side == "query" else slice(None)
         draws = range(self.draws.start, self.draws.stop)
         return np.stack([components(self.parameters, side, draw, chunk)[:, own] for draw in draws])
-
-
-def advance(part: GrowingScores, d_k: int, wanted: bool) -> tuple[GrowingScores, tally.Tally | None]:
-    """Return the part grown to d_k and, if wanted, its tally there; the part too, since this may run in a process."""
-    if not wanted:
-        part.grow(d_k)
-        return part, None
-    p = replace(part.parameters, d_k=d_k)
-    kept = empty_tally(p, columns_of(p))
-    for piece in part.at(d_k):
-        tally.add(kept, piece.draws, piece.rows, piece.scores, hidden(p, piece.rows), piece.of_query)
-    kept.scratch.clear()
-    return part, kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from ..parameters import ROUNDED, Parameters, rows_differ, setting_a
 from ..scales import Normalise, ScaleName, Setting, multiplier, row_multiplier, scale_rule
 from ..statistics import tally
 from ..statistics.histogram import Axis
+from ..statistics.measurement import HISTOGRAMS, HistogramName
 from .sampling import CHUNK, LAWS, WEIGHTS, Draws, Side, chunks, components
 
 # The most bytes of components to keep for the next run; larger measurements draw them again, one draw at a time.
@@ -87,12 +88,18 @@ def rows_of(factors: FloatArray, rows: slice | npt.NDArray[np.intp]) -> FloatArr
     return factors if len(factors) == 1 else factors[rows]
 
 
-def empty_tally(p: Parameters, columns: Sequence[RuleColumn]) -> tally.Tally:
-    """Return an empty tally for a one-pass measurement of these columns."""
+def empty_tally(
+    p: Parameters,
+    columns: Sequence[RuleColumn],
+    draws: slice | None = None,
+    histograms: Collection[HistogramName] = HISTOGRAMS,
+) -> tally.Tally:
+    """Return an empty tally for a one-pass measurement of these columns; `draws` are those added, by default all."""
     reach = _AXIS * score_reach(p) or 1.0
     rules = [(column.rule, column.multiplier) for column in columns]
     shape = tally.Shape(p.batch, p.n_queries, p.n_keys)
-    return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), Axis(-reach, reach, 1024), sink_of(p))
+    axis, held = Axis(-reach, reach, 1024), draws or slice(0, p.batch)
+    return tally.Tally(shape, rules, score_mean(p), 3 * score_std(p), axis, sink_of(p), held, histograms)
 
 
 def sink_of(p: Parameters) -> float | None:

@@ -1,4 +1,4 @@
-"""Add blocks of scores to a tally, and read a measurement from it; the block size does not matter.
+"""Add blocks of scores to a tally; the block size does not matter. `reading` reads a measurement from it.
 
 A block is processed in cache-sized pieces. The tally keeps only a few sums for each draw and the counts of its
 histograms, so its memory depends neither on the number of scores nor on the number of rows.
@@ -7,8 +7,8 @@ histograms, so its memory depends neither on the number of scores nor on the num
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,11 +24,11 @@ from ..attention.softmax import (
     shift_rows,
     sink_power,
 )
-from .counting import Chosen, count, count_inside, counted_rows, histogram, visible_of
-from .histogram import Axis, Histogram
-from .measurement import Column, Estimate, HistogramName
+from .counting import Chosen, count, count_inside, counted_rows, visible_of
+from .histogram import Axis
+from .measurement import HISTOGRAMS, HistogramName
 from .rounded_rows import RoundedResults, RoundedRows, clear_infinite, rounded_rows
-from .summary import Sums, estimates, estimates_of_norms, power_sums, row_moments, sums_of_rows, sums_of_scores
+from .summary import Sums, power_sums, row_moments, sums_of_rows, sums_of_scores
 
 # Entries of scores computed at once: matrix products are most efficient when large.
 BLOCK = 1 << 20
@@ -67,7 +67,7 @@ class Shape:
 
 @dataclass(eq=False)
 class Tally:
-    """The accumulated sums and counts; `add` fills it, `columns` reads it.
+    """The accumulated sums and counts; `add` fills it, `reading.columns` reads it.
 
     `centre` has been subtracted from every score; `band` is the half-width of ±3σ about it (NaN if σ does not exist);
     `axis` counts scores minus the centre; `rules` are pairs of a rule's name and its multiplier; `sink` is the logit
@@ -80,6 +80,8 @@ class Tally:
     band: float
     axis: Axis
     sink: float | None = None
+    held: slice = field(default_factory=lambda: slice(0, 0))  # the draws whose sums are held; by default all
+    histograms: Collection[HistogramName] = HISTOGRAMS  # those that are counted
     smallest: float = math.inf  # score minus the centre, like `largest`
     largest: float = -math.inf
     score_sums: dict[str, FloatArray] = field(default_factory=dict[str, FloatArray])
@@ -89,12 +91,16 @@ class Tally:
     scratch: list[FloatArray] = field(default_factory=list[FloatArray])  # reused by pieces
 
     def __post_init__(self) -> None:
+        self.held = self.held if self.held.stop else slice(0, self.shape.draws)
         self.row_sums = [{} for _ in self.rules]
-        self.counts = {("logits", 0): np.zeros(self.axis.bins + 2, np.int64)}
-        for index in range(len(self.rules)):
-            self.counts["weights", index] = np.zeros(WEIGHTS.bins + 2, np.int64)
-            self.counts["entropy", index] = np.zeros(self.entropies.bins + 2, np.int64)
-            self.counts["jacobian_norm", index] = np.zeros(JACOBIAN.bins + 2, np.int64)
+        axes: dict[HistogramName, Axis] = {"weights": WEIGHTS, "entropy": self.entropies, "jacobian_norm": JACOBIAN}
+        self.counts = {}
+        for name in self.histograms:
+            if name in axes:
+                for index in range(len(self.rules)):
+                    self.counts[name, index] = np.zeros(axes[name].bins + 2, np.int64)
+        if "logits" in self.histograms:
+            self.counts["logits", 0] = np.zeros(self.axis.bins + 2, np.int64)
 
     @cached_property
     def unit(self) -> float:
@@ -199,40 +205,10 @@ def add(
         flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
         inside[d] += count_inside(tally.band, scores[d, r], flat_hidden, own)
         part = None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start)
-        counted = counted_rows(tally.shape.every, first, len(flat))
+        counted = counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None
         found = None if rounded is None else rounded_rows(rounded, masked, d, r)
         _add_piece(tally, results, at, counted, flat, flat_hidden, own, part, found)
     _reduce(tally, draws, rows, block, results, inside, offsets, backward is not None)
-
-
-def columns(tally: Tally, draws: int, unbiased: bool) -> tuple[Column, ...]:
-    """Return the columns of the first `draws` draws; exactly their blocks must have been added."""
-    axis = replace(tally.axis, low=tally.axis.low + tally.centre, high=tally.axis.high + tally.centre)
-    logits = histogram(tally.counts["logits", 0], axis)
-    result: list[Column] = []
-    for index, (rule, multiplier) in enumerate(tally.rules):
-        sums = {name: each[:draws] for name, each in (tally.score_sums | tally.row_sums[index]).items()}
-        measured = dict(estimates(sums, tally.centre, multiplier, unbiased))
-        every = tally.gradient_norms
-        norms = None if every is None else every[index, :draws]
-        if tally.sink is None:
-            measured["sink_weight"] = Estimate(None, None)
-        if norms is not None:
-            measured |= estimates_of_norms(norms)
-        if tally.smallest <= tally.largest:
-            measured["logit_min"] = Estimate(multiplier * (tally.centre + tally.smallest), None)
-            measured["logit_max"] = Estimate(multiplier * (tally.centre + tally.largest), None)
-        histograms: dict[HistogramName, Histogram] = {
-            "logits": logits.scaled(multiplier),
-            "weights": histogram(tally.counts["weights", index], WEIGHTS),
-            "entropy": histogram(tally.counts["entropy", index], tally.entropies),
-            "jacobian_norm": histogram(tally.counts["jacobian_norm", index], JACOBIAN),
-        }
-        if norms is not None:
-            logs = np.log10(np.maximum(norms[~np.isnan(norms)], np.finfo(norms.dtype).tiny))
-            histograms["gradient"] = histogram(count(logs, GRADIENTS), GRADIENTS)
-        result.append(Column(rule, multiplier, measured, histograms))
-    return tuple(result)
 
 
 def _gradient_rows(shape: Shape, backward: Backward, draws: slice, rows: slice, first: int) -> _GradientRows | None:
@@ -269,7 +245,7 @@ def _add_piece(
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
     results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
-    if counted is not None:
+    if counted is not None and ("logits", 0) in tally.counts:
         own = number(0) if offsets is None else offsets.reshape(-1, 1)[counted].astype(scores.dtype)
         tally.counts["logits", 0] += count(visible_of(scores[counted] + own, hidden, counted), tally.axis)
     shifted = shift_rows(scores, hidden)
@@ -292,7 +268,7 @@ def _add_piece(
             found = logit_gradients(some, multiplier, received, above, scratch[chosen], out)
             norms = gradients.backward.query_norms(found, index, gradients.draws, gradients.rows)
             results.gradients[index, rows][chosen] = norms
-        if counted is not None:
+        if counted is not None and ("weights", index) in tally.counts:
             log10_p = scores[counted] * number(multiplier / _LN10)
             others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
             log10_p -= (np.log1p(others) / _LN10).astype(log10_p.dtype)[:, np.newaxis]
@@ -324,7 +300,7 @@ def _add_rounded(
         backward = weight_gradients(found.weights[chosen], received, found.missing[chosen])
         norms = gradients.backward.query_norms(backward, 0, gradients.draws, gradients.rows)
         results.gradients[0, rows][chosen] = np.where(found.failed[chosen], np.nan, norms)
-    if counted is not None:
+    if counted is not None and ("weights", 0) in tally.counts:
         with np.errstate(divide="ignore"):
             tally.counts["weights", 0] += count(np.log10(found.seen_weights(counted)), WEIGHTS)
 
@@ -349,13 +325,13 @@ def _reduce(
     visible = results.visible.reshape(shape)
     own = 0.0 if offsets is None else offsets[..., 0].astype(np.float64)
     moments = row_moments(visible, results.powers.reshape(4, *shape), own, results.precision)
-    _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.shape.draws)
+    _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.held)
     if not math.isnan(tally.band):
-        _accumulate(tally.score_sums, {"inside": inside}, draws, tally.shape.draws)
+        _accumulate(tally.score_sums, {"inside": inside}, draws, tally.held)
     rounded = results.rounded
     if rounded is not None:
         visible = rounded.visible.reshape(shape)
-        _accumulate(tally.row_sums[0], rounded.sums(shape), draws, tally.shape.draws)
+        _accumulate(tally.row_sums[0], rounded.sums(shape), draws, tally.held)
     seen = visible > 0
     for index, (_, multiplier) in enumerate(tally.rules):
         if rounded is not None:
@@ -363,25 +339,32 @@ def _reduce(
         else:
             sink = _above_largest(tally, multiplier, results.largest.reshape(shape))
             found = row_statistics(results.sums[index].reshape(5, *shape), visible, sink)
-        _accumulate(tally.row_sums[index], sums_of_rows(found, visible), draws, tally.shape.draws)
-        tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
-        tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
+        _accumulate(tally.row_sums[index], sums_of_rows(found, visible), draws, tally.held)
+        if ("entropy", index) in tally.counts:
+            tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
+        if ("jacobian_norm", index) in tally.counts:
+            tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
     if backward:
         taken = tally.shape.differentiated
         if tally.gradient_norms is None:
-            whole = (len(tally.rules), tally.shape.draws, len(range(tally.shape.rows)[taken]))
+            held = tally.held.stop - tally.held.start
+            whole = (len(tally.rules), held, len(range(tally.shape.rows)[taken]))
             tally.gradient_norms = np.full(whole, np.nan, np.float32)
         norms = results.gradients.reshape(-1, *shape)[..., (taken.start - rows.start) % taken.step :: taken.step]
         before = len(range(rows.start)[taken])
-        tally.gradient_norms[:, draws, before : before + norms.shape[-1]] = norms
+        own = slice(draws.start - tally.held.start, draws.stop - tally.held.start)
+        tally.gradient_norms[:, own, before : before + norms.shape[-1]] = norms
 
 
 _LN10 = math.log(10)
 
 
-def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, total: int) -> None:
+def _accumulate(into: dict[str, FloatArray], sums: Sums, draws: slice, held: slice) -> None:
+    own = slice(draws.start - held.start, draws.stop - held.start)
     for name, values in sums.items():
-        into.setdefault(name, np.zeros(total))[draws] += values
+        if name not in into:
+            into[name] = np.zeros(held.stop - held.start)
+        into[name][own] += values
 
 
 def _scratch(tally: Tally, like: FloatArray) -> list[FloatArray]:

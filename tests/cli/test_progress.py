@@ -95,7 +95,8 @@ def test_a_sweep_ends_whenever_ctrl_c_is_pressed() -> None:
 
 SWEEPS = """
 import os, random, signal, threading
-from attn_tui.core.lab.sweep import stream
+from attn_tui.core.work.engines import open_engine
+from attn_tui.core.work.sweeps import stream, sweep_plan
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.cli.progress import ProgressLine
 
@@ -103,8 +104,9 @@ def sweep(p, timer):
     with ProgressLine("sweeping") as progress:
         timer.start()
         while True:
-            for step in stream(p, range(1, 60)):
-                progress.show(step.fraction)
+            with open_engine("threads") as engine:
+                for step in stream(sweep_plan(p, range(1, 60)), engine):
+                    progress.show(step.fraction)
 
 p, moments, ended = Parameters(n_keys=16, n_queries=64, batch=64), random.Random(1), 0
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.lab import sweep
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Step, Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work import sweeps
 from attn_tui.tui.cli.main import main
 from attn_tui.tui.views.reproduce import SweepQuestion
 from cli_runner import Captured, assert_refused, printed, refusal, request_of
@@ -127,13 +127,13 @@ def test_ctrl_c_keeps_the_points_that_are_done(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*asked: Any, **options: Any) -> Iterator[Step[Any]]:
-        for number, step in enumerate(stream(*asked, **options)):
+        for number, step in enumerate(stream(asked[0])):
             yield step
             if number == 2:
                 raise KeyboardInterrupt
 
-    stream = sweep.stream
-    monkeypatch.setattr(sweep, "stream", interrupted)
+    stream = sweeps.stream
+    monkeypatch.setattr(sweeps, "stream", interrupted)
     file = tmp_path / "sweep.json"
     assert main([*SMALL, "--d-k", "1:9", "--format", "json", "-o", str(file)]) == 130
     found = json.loads(file.read_text())

@@ -9,7 +9,7 @@ from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.attention.gradients import Gradients, gradients
 from attn_tui.core.attention.softmax import RowStatistics, logits_below, row_statistics, row_sums, shift_rows
 from attn_tui.core.attention.variant import Variant, attend
-from attn_tui.core.statistics import tally
+from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
 from golden import CASES, GOLDEN, cases, reference
@@ -86,7 +86,7 @@ def pooled(case: dict[str, Any], dtype: str) -> tuple[Column, Column]:
     for draw in range(len(scores)):
         rows = slice(0, scores.shape[1])
         tally.add(kept, slice(draw, draw + 1), rows, scores[draw : draw + 1].copy(), hidden[draw : draw + 1])
-    unscaled, scaled = tally.columns(kept, len(scores), unbiased=False)
+    unscaled, scaled = reading.columns(kept, len(scores), unbiased=False)
     return unscaled, scaled
 
 

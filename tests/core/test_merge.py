@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.statistics import tally
+from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
 from attn_tui.core.statistics.merge import merge
@@ -29,7 +29,7 @@ def add(to: tally.Tally, scores: Any, draws: slice, rows: slice) -> tally.Tally:
 
 
 def columns_of(kept: tally.Tally) -> tuple[Column, ...]:
-    return tally.columns(kept, kept.shape.draws, unbiased=True)
+    return reading.columns(kept, kept.shape.draws, unbiased=True)
 
 
 def numbers_of(kept: tally.Tally) -> list[Any]:

@@ -10,7 +10,7 @@ from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture, sample_path
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.statistics import tally
+from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.statistics.status import MEANINGS, Status, status
@@ -125,7 +125,7 @@ def head(scores: Any) -> Status | None:
     """The status of rows with these scores (rows, keys)."""
     kept = tally.Tally(tally.Shape(1, *scores.shape), [("file", 1.0)], 0.0, math.nan, Axis(-99.0, 99.0, 64))
     tally.add(kept, slice(0, 1), slice(0, len(scores)), scores[np.newaxis].astype(float))
-    return status(tally.columns(kept, 1, unbiased=False)[0].measured)
+    return status(reading.columns(kept, 1, unbiased=False)[0].measured)
 
 
 def test_made_heads_are_named_for_what_they_do() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import textbook
-from attn_tui.core.statistics import tally
+from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Estimate
@@ -27,7 +27,7 @@ def estimates(scores: Any, hidden: Any = None, unbiased: bool = True) -> Any:
     )
     draws, rows, _ = scores.shape
     tally.add(kept, slice(0, draws), slice(0, rows), scores.copy(), hidden)
-    return tally.columns(kept, draws, unbiased)[0].measured
+    return reading.columns(kept, draws, unbiased)[0].measured
 
 
 def softmax(logits: Any) -> Any:

@@ -1,9 +1,7 @@
 """The points of a sweep: each is what a run measures, whatever the grid and the executor."""
 
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,11 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.lab import growing_scores, sweep
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Target
-from attn_tui.core.lab.sweep import stream
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.work.engines import open_engine
+from attn_tui.core.work.sweeps import stream, sweep_plan
 from measurements import CHANGES, assert_same, numbers
-from sweeps import INLINE, SMALL, all_numbers, cut_small, points
+from sweeps import SMALL, all_numbers, cut_small, points
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -47,11 +46,11 @@ def test_scores_stay_accurate_however_they_grow(change: dict[str, Any], d_ks: Se
 
 
 @pytest.mark.parametrize("change", [{}, {"mask": "causal", "correlation": 0.5, "mean_k": 3.0}], ids=str)
-def test_parts_and_regions_change_no_number(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
+def test_groups_and_cuts_change_no_number(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
     p = replace(SMALL, **change)
     whole = points(p)
-    for held, most in ((1 << 20, 1 << 7), (1 << 9, 1 << 7), (1, 30), (1, 1)):
-        cut_small(monkeypatch, held, most)
+    for most in (1 << 20, 1 << 7, 30, 1):
+        cut_small(monkeypatch, most)
         for one, two in zip(points(p), whole, strict=True):
             assert one.parameters == two.parameters
             assert_same(one.measurement, two.measurement, 1e-5)
@@ -93,26 +92,32 @@ def test_an_invalid_sweep_is_refused_before_anything_is_computed(
 ) -> None:
     monkeypatch.setattr(growing_scores, "components", None)
     with pytest.raises(InputError, match=message) as error:
-        sweep.sweep(SMALL, d_ks, vary=vary)
+        sweep_plan(SMALL, d_ks, vary=vary)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.slow
-def test_numbers_depend_neither_on_the_executor_nor_on_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("target", [None, Target(0.002, most_draws=30)], ids=str)
+def test_every_engine_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch, target: Target | None) -> None:
     p = Parameters(n_keys=48, n_queries=40, batch=12, mask="causal", correlation=0.3)
-    cut_small(monkeypatch, 1 << 14, 1 << 11)
-    options: dict[str, Any] = {"vary": ("n_keys", [7, 48]), "target": Target(0.002, most_draws=30)}
+    cut_small(monkeypatch, 1 << 11)
+    options: dict[str, Any] = {"vary": ("n_keys", [7, 48]), "target": target}
     expected = all_numbers(points(p, **options))
-    for workers in (1, 4):
-        with ThreadPoolExecutor(workers) as pool:
-            for _ in range(3):
-                assert all_numbers(points(p, executor=pool, **options)) == expected
-    assert all_numbers(points(p, executor=None, **options)) == expected
+    for name in ("threads:1", "threads:4", "processes:2"):
+        with open_engine(name) as engine:
+            assert all_numbers(points(p, engine=engine, **options)) == expected
 
 
-def test_work_can_be_handed_to_processes() -> None:
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        assert all_numbers(points(SMALL, [3, 17, 130], executor=pool)) == all_numbers(points(SMALL, [3, 17, 130]))
+def test_rules_that_share_their_scores_are_measured_as_they_are_alone() -> None:
+    rules = ("d_k", "rms_sqrt_d_k", "none", "1.5/d")
+    together = points(SMALL, [3, 17], vary=("scale", rules), n_keys=[5, 24])
+    alone = [point for rule in rules for point in points(replace(SMALL, scale=rule), [3, 17], n_keys=[5, 24])]
+    assert all_numbers(together) == all_numbers(alone)
+    target = Target(0.02)
+    together = points(SMALL, [3, 17], vary=("scale", rules), target=target)
+    alone = [point for rule in rules for point in points(replace(SMALL, scale=rule), [3, 17], target=target)]
+    assert len({point.parameters.batch for point in together}) > 1
+    assert all_numbers(together) == all_numbers(alone)
 
 
 def test_a_sweep_does_not_depend_on_an_earlier_one() -> None:
@@ -129,12 +134,12 @@ def test_points_that_do_not_nest_are_separate_runs(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(sweep, "nests", nests_without_mask)
     p = replace(SMALL, mask="causal", batch=6)
-    steps = [*stream(p, [17, 3, 64], vary=("mask", ["none", "causal"]), executor=INLINE)]
+    steps = [*stream(sweep_plan(p, [17, 3, 64], vary=("mask", ["none", "causal"])))]
     fractions = [step.fraction for step in steps]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1
     assert len([part for part in fractions if part > 0.5]) > 6  # a run takes several steps
-    found = [point for step in steps for point in step.found]
+    found = [point for step in steps for point, _ in step.found]
     assert [(point.parameters.mask, point.parameters.d_k) for point in found] == [
         (mask, d_k) for mask in ("none", "causal") for d_k in (3, 17, 64)
     ]

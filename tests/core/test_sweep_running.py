@@ -1,8 +1,8 @@
 """How a sweep runs: its steps, its tasks, its memory, and what it leaves behind."""
 
+import pickle
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from attn_tui.core.lab import growing_scores, sweep
 from attn_tui.core.lab.growing_scores import GrowingScores
-from attn_tui.core.lab.sweep import stream
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
+from attn_tui.core.work.engines import open_engine
+from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
 from memory import peak_memory
-from sweeps import INLINE, SMALL, cut_small, points
+from sweeps import SMALL, cut_small, points
 
 threadpoolctl = import_module("threadpoolctl")  # without type stubs
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
@@ -26,7 +27,7 @@ def test_points_stream_and_the_part_done_rises(monkeypatch: pytest.MonkeyPatch, 
     if not whole:
         cut_small(monkeypatch)
     fractions, found = [0.0], 0
-    for step in stream(SMALL, range(1, 11), vary=("seed", [0, 1]), executor=INLINE):
+    for step in stream(sweep_plan(SMALL, range(1, 11), vary=("seed", [0, 1]))):
         assert fractions[-1] <= step.fraction <= 1
         assert len(step.found) <= 1
         found += len(step.found)
@@ -35,71 +36,20 @@ def test_points_stream_and_the_part_done_rises(monkeypatch: pytest.MonkeyPatch, 
     assert (found, fractions[-1]) == (20, 1)
 
 
-class Watched(Executor):
-    """A pool that keeps its tasks and notes when one is cancelled."""
-
-    def __init__(self, workers: int) -> None:
-        self.pool, self.tasks, self.cancelled = ThreadPoolExecutor(workers), list[Future[Any]](), threading.Event()
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        task = self.pool.submit(fn, *args, **kwargs)
-        task.add_done_callback(lambda task: self.cancelled.set() if task.cancelled() else None)
-        self.tasks.append(task)
-        return task
-
-    @property
-    def unfinished(self) -> int:
-        return sum(not task.done() for task in self.tasks)
-
-
-def test_a_dropped_sweep_ends_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dropped_sweep_ends_the_threads_of_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_small(monkeypatch, 1 << 20)
     before = set(threading.enumerate())
-    iterator = sweep.sweep(SMALL, range(1, 4000))
-    next(iterator)
-    assert next(thread.name[:5] for thread in set(threading.enumerate()) - before) == "sweep"
-    del iterator
+    with open_engine("threads:2") as engine:
+        steps = stream(sweep_plan(SMALL, range(1, 4000)), engine)
+        while not next(steps).found:
+            pass
+        assert next(thread.name[:4] for thread in set(threading.enumerate()) - before) == "work"
+        steps.close()
     assert set(threading.enumerate()) <= before
 
 
-def test_a_dropped_sweep_leaves_no_task_in_the_pool_and_the_pool_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut_small(monkeypatch, 1 << 20)
-    pool = Watched(2)
-    iterator = sweep.sweep(SMALL, range(1, 4000), executor=pool)
-    next(iterator)
-    del iterator
-    assert pool.unfinished == 0
-    done = len(pool.tasks)
-    assert done < 100
-    assert points(SMALL, [3], executor=pool.pool)
-    assert len(pool.tasks) == done
-    pool.pool.shutdown()
-
-
-def test_a_sweep_that_fails_cancels_its_waiting_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So does one that is interrupted: a running task ends after its step, a waiting one never begins."""
-    cut_small(monkeypatch, 1 << 20)
-    pool = Watched(2)
-    begun: list[GrowingScores] = []
-
-    def advance(one: GrowingScores, d_k: int, wanted: bool) -> Any:
-        begun.append(one)
-        if len(begun) == 1:
-            raise KeyboardInterrupt
-        assert pool.cancelled.wait(5)
-        return one, None
-
-    monkeypatch.setattr(sweep, "advance", advance)
-    with pytest.raises(KeyboardInterrupt):
-        points(replace(SMALL, batch=16), [3], executor=pool)
-    assert pool.unfinished == 0
-    assert len(pool.tasks) == 16
-    assert len(begun) <= 4
-    pool.pool.shutdown()
-
-
 def drain(p: Parameters, d_ks: Sequence[int]) -> None:
-    for _ in sweep.sweep(p, d_ks, executor=INLINE):
+    for _ in stream(sweep_plan(p, d_ks)):
         pass
 
 
@@ -113,7 +63,7 @@ def test_memory_does_not_grow_with_the_number_of_points(monkeypatch: pytest.Monk
 
 
 def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut_small(monkeypatch, 1 << 17, 1 << 15)
+    cut_small(monkeypatch, 1 << 15)
     monkeypatch.setattr(tally, "PIECE", 1 << 13)
     p = Parameters(n_keys=64, batch=2)
     few, many = (peak_memory(lambda n=n: drain(replace(p, n_queries=n), [8, 64])) for n in (1 << 10, 1 << 13))
@@ -123,20 +73,37 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("batch", "rows", "keys"), [(16, 64, 128), (16, 256, 256), (16, 1024, 1024), (4096, 64, 64), (2, 8192, 8192)]
 )
-def test_parts_cover_every_row_of_every_draw_once(batch: int, rows: int, keys: int) -> None:
+def test_cuts_cover_every_row_of_every_draw_once(batch: int, rows: int, keys: int) -> None:
     p = Parameters(batch=batch, n_queries=rows, n_keys=keys)
-    regions = sweep.regions(p, slice(5, 5 + batch))
     covered = np.zeros((5 + batch, rows), np.int8)
-    for region in regions:
-        entries = [(d.stop - d.start) * (r.stop - r.start) * keys for d, r in region]
-        assert max(entries) <= sweep.MOST
-        assert sum(entries) <= sweep.HELD + max(entries)
-        assert len(entries) >= 4 or sum(entries) <= 4 * sweep.LEAST
-        for d, r in region:
-            covered[d, r] += 1
+    for d, r in sweep.cuts(p, slice(5, 5 + batch)):
+        assert (d.stop - d.start) * (r.stop - r.start) * keys <= sweep.MOST
+        covered[d, r] += 1
     assert np.all(covered[:5] == 0)
     assert np.all(covered[5:] == 1)
-    assert len(regions) == 1 or batch * rows * keys > sweep.HELD
+
+
+@pytest.mark.parametrize("change", [{}, {"softcap": 20.0}, {"n_keys": 1024, "n_queries": 1024}], ids=str)
+def test_parts_have_every_width_once_and_take_no_more_than_a_few_seconds(change: dict[str, Any]) -> None:
+    plan = sweep_plan(replace(Parameters(), **change), range(1, 2000))
+    found = [*parts(plan)]
+    whole = [part for part in found if len(part.arguments) < 3 or getattr(part.arguments[1], "last", True)]
+    assert [d_k for part in whole for d_k in part.arguments[0].d_ks] == [*plan.d_ks]
+    assert sum(part.seconds for part in found) == pytest.approx(plan_seconds(plan))
+    assert len(found) > 4
+    assert max(part.seconds for part in found) < 10
+    assert max(len(pickle.dumps(part)) for part in found) < 3000
+
+
+def test_a_tally_is_as_large_for_late_draws_as_for_the_first() -> None:
+    p = Parameters(n_keys=16, n_queries=16, batch=4096)
+    sizes = [
+        len(pickle.dumps(found))
+        for first in (0, 4080)
+        for step in sweep.tallies(p, slice(first, first + 16), slice(0, 16), [64], [p.scale], ("logits",))
+        for _, found in step.found
+    ]
+    assert max(sizes) <= 20_000
 
 
 def test_many_narrow_draws_take_fewer_columns_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,14 +119,16 @@ def test_many_narrow_draws_take_fewer_columns_at_a_time(monkeypatch: pytest.Monk
     assert narrow.stride == 128
 
 
-def test_the_threads_of_a_sweep_have_one_blas_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["serial", "threads:2"])
+def test_work_has_one_blas_thread_each(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     found: list[int] = []
+    tallies = sweep.tallies
 
-    def advance(*task: Any) -> Any:
+    def noted(*arguments: Any) -> Any:
         found.extend(int(pool["num_threads"]) for pool in threadpoolctl.threadpool_info())
-        return growing_scores.advance(*task)
+        return tallies(*arguments)
 
-    monkeypatch.setattr(sweep, "advance", advance)
-    with threadpoolctl.threadpool_limits(2):
-        points(SMALL, [3, 17], executor=None)
+    monkeypatch.setattr(sweep, "tallies", noted)
+    with threadpoolctl.threadpool_limits(2), open_engine(name) as engine:
+        points(SMALL, [3, 17], engine=engine)
     assert set(found) == {1}

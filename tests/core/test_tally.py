@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from attn_tui.core.arrays import FloatArray
 from attn_tui.core.attention.row_gradients import LogitGradients
-from attn_tui.core.statistics import tally
+from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column, HistogramName
@@ -42,7 +42,7 @@ def measured(
         part = None if hidden is None else np.broadcast_to(hidden, scores.shape)[draws, rows]
         own = None if offsets is None else offsets[draws, rows]
         tally.add(kept, draws, rows, scores[draws, rows].copy(), part, own)
-    return tally.columns(kept, len(scores), unbiased=True)
+    return reading.columns(kept, len(scores), unbiased=True)
 
 
 def assert_same(one: tuple[Column, ...], two: tuple[Column, ...]) -> None:
@@ -109,7 +109,7 @@ def test_thinning_counts_every_place_of_a_draw_alike(
     places = np.arange(rows, dtype=float)
     kept = empty((draws, rows, 1), axis=Axis(-0.5, rows - 0.5, rows))
     tally.add(kept, slice(0, draws), slice(0, rows), np.tile(places[:, np.newaxis], (draws, 1, 1)))
-    counts = np.array(tally.columns(kept, draws, unbiased=True)[0].histograms["logits"].counts)
+    counts = np.array(reading.columns(kept, draws, unbiased=True)[0].histograms["logits"].counts)
     total, mean = counts.sum(), np.average(places, weights=counts)
     assert total == pytest.approx(draws * rows / kept.shape.every, abs=1)
     assert abs(mean - places.mean()) <= 3 * places.std() / total**0.5
@@ -121,14 +121,14 @@ def test_a_partial_result_is_that_of_its_own_draws() -> None:
     kept = empty(scores.shape)
     for draw in range(3):
         tally.add(kept, slice(draw, draw + 1), slice(0, 6), scores[draw : draw + 1].copy())
-    assert_same(tally.columns(kept, 3, unbiased=True), measured(scores[:3]))
+    assert_same(reading.columns(kept, 3, unbiased=True), measured(scores[:3]))
 
 
 def test_the_centre_changes_only_the_precision() -> None:
     scores = some_scores()
     kept = tally.Tally(tally.Shape(*scores.shape), RULES, 3.0, 12.0, Axis(AXIS.low - 3, AXIS.high - 3, AXIS.bins))
     tally.add(kept, slice(0, 5), slice(0, 6), scores - 3)
-    centred = tally.columns(kept, 5, unbiased=True)
+    centred = reading.columns(kept, 5, unbiased=True)
     for a, b in zip(centred, measured(scores), strict=True):
         for name in {n for n in a.measured if not STATISTIC[n].omissible} - {"logit_within_3sd"}:  # about the centre
             assert a.measured[name].value == pytest.approx(b.measured[name].value, rel=1e-11), name

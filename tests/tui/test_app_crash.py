@@ -30,7 +30,7 @@ IN_APP = {
 IN_ENGINE = {
     "measuring": "from attn_tui.core.lab import experiment; experiment.stream = boom",
     "theory": "from attn_tui.core.theory import deviations; deviations.theory_of = boom",
-    "starting the engine": "from attn_tui.tui import tuning; tuning.keep_memory = boom",
+    "starting the engine": "from attn_tui.core.work import worker; worker.keep_memory = boom",
     "an import of the engine": "import sys; sys.modules['numpy'] = None",
 }
 FAULTS = {

@@ -1,14 +1,15 @@
 """What the Sweep pane measures, and what it shows in the meantime."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY
-from attn_tui.core.lab import sweep
 from attn_tui.core.lab.results import Step
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.work import sweeps as work
+from attn_tui.core.work.sweeps import SweepPlan
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Failed, Request, Work
 from attn_tui.tui.panes.sweep import requests
@@ -37,16 +38,16 @@ class Sweeps:
 
 @pytest.fixture
 def sweeps(monkeypatch: pytest.MonkeyPatch) -> Sweeps:
-    found, real = Sweeps(), sweep.stream
+    found, real = Sweeps(), work.stream
 
-    def stream(parameters: Parameters, d_ks: Sequence[int], **others: Any) -> Iterator[Any]:
-        found.started.append((parameters, d_ks[-1]))
-        for step in real(parameters, d_ks, **others):
+    def stream(plan: SweepPlan) -> Iterator[Any]:
+        found.started.append((plan.questions[0], plan.d_ks[-1]))
+        for step in real(plan):
             yield step
             while step.found and found.paused:
                 yield Step(step.fraction, ())
 
-    monkeypatch.setattr(sweep, "stream", stream)
+    monkeypatch.setattr(work, "stream", stream)
     monkeypatch.setattr(requests, "BATCH_INTERVAL", -1.0)  # send each point separately
     return found
 
@@ -143,7 +144,8 @@ async def test_a_sweep_stops_when_the_pane_is_left_and_continues_with_the_same_p
     sweeps.paused = False
     await shown(stage)
     assert sweeps.started == [(SMALL, 64)]
-    for point in sweep.sweep(SMALL, pane.swept.d_ks):
+    expected = [point for step in work.stream(work.sweep_plan(SMALL, pane.swept.d_ks)) for point, _ in step.found]
+    for point in expected:
         mine = pane.swept.points[point.parameters.d_k].point
         assert numbers(mine.measurement) == numbers(point.measurement)
 

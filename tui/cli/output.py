@@ -6,12 +6,12 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO, TypeAlias
 
-from ..files import FileError, check_file, write_text
+from ..files import FileError, check_file, write_texts
 from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
@@ -63,18 +63,23 @@ class Output:
         """Render and write the result in its format; raise FileError, or BrokenPipeError if the reader is gone."""
         text = rendered[self.format]()
         interrupts.raise_exception()  # so that no temporary file is left behind
+        self.write([text])
+
+    def write(self, texts: Iterable[str]) -> None:
+        """Write the pieces of a result as they come; raise FileError or BrokenPipeError as `emit` does."""
         if self.path is not None:
-            write_text(text, self.path, self.ascii_only)
+            write_texts(texts, self.path, self.ascii_only)
             return
         encoding = "ascii" if self.ascii_only else sys.stdout.encoding or "utf-8"
-        try:
-            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            drop_stdout()
-            raise FileError(f"stdout: {error.strerror}") from error
+        for text in texts:
+            try:
+                sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+                sys.stdout.flush()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                drop_stdout()
+                raise FileError(f"stdout: {error.strerror}") from error
 
 
 def _stdout() -> TextIO | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
+from ...core.engine_names import DEFAULT_ENGINE, ENGINES, engine_name
 from ...core.models import MODELS
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
@@ -77,6 +78,16 @@ class Parser(argparse.ArgumentParser):
         self.add("output", "-o", "--output", metavar="FILE", help="write to this file (UTF-8) instead of stdout")
         self.add_common("output")
 
+    def add_executor(self) -> None:
+        """Add the option of every command that may take long."""
+        self.add(
+            "work",
+            "--executor",
+            metavar="NAME",
+            help=f"where parts of the work are done: {ENGINES}; without N, as many as there are cores. The "
+            f"result is the same, byte for byte; default {DEFAULT_ENGINE}",
+        )
+
     def add_common(self, title: str) -> None:
         """Add --ascii and --help."""
         self.add(title, "--ascii", action="store_true", help="plain ASCII instead of Unicode")
@@ -121,6 +132,13 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         return self._glyphs.say(super().format_help())
+
+
+def executor_of(given: Mapping[str, Any]) -> str:
+    """Return the engine that the options name; raise EngineError if there is none of this name."""
+    text = given.get("executor", DEFAULT_ENGINE)
+    engine_name(text, "--executor")
+    return text
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:

@@ -50,6 +50,10 @@ class ProgressLine:
             self._next = now + _INTERVAL
             self._draw(f"{self._what} {100 * fraction:3.0f} %")
 
+    def hide(self) -> None:
+        """Erase the line until it is shown again, so that results can be printed on the same terminal."""
+        self._draw("")
+
     @property
     def _is_ours(self) -> bool:
         """Whether Ctrl-C is left to this line; in the background, for example, it is ignored."""

@@ -114,7 +114,7 @@ def main(descriptor: int) -> None:
     Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     try:
         from ...core.blas import one_blas_thread
-        from ..tuning import keep_memory
+        from ...core.work.worker import keep_memory
 
         for module in ("lab.experiment", "theory.deviations"):  # load slow modules before the first request
             import_module(f"attn_tui.core.{module}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ....core.engine_names import DEFAULT_ENGINE
 from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
-from ....core.lab.results import Point, Target
+from ....core.lab.results import Step, Target
 from ....core.model_choice import parameters_from
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, Value
@@ -20,12 +22,12 @@ from ...views.reproduce import SweepQuestion, sweep_line
 from ..command import Command, Given
 from ..interrupts import INTERRUPTED
 from ..output import Output, say, screen_glyphs
-from ..parser import Parser
+from ..parser import Parser, executor_of
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.export.sweep import SweepResult
-    from ....core.theory.prediction import Prediction
+    from ....core.work.sweeps import Predicted, SweepPlan
 
 GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
@@ -37,6 +39,7 @@ class SweepRequest:
 
     question: SweepQuestion
     remarks: tuple[str, ...] = ()
+    executor: str = DEFAULT_ENGINE
 
     @property
     def d_ks(self) -> tuple[int, ...]:
@@ -107,6 +110,7 @@ def _add_options(parser: Parser) -> None:
         metavar="N",
         help="the most draws at a point, even if X is not reached; default 4096",
     )
+    parser.add_executor()
     parser.add_output()
     swept = " A grid, written as that of --d-k, sweeps it."
     parser.add_fields(
@@ -143,7 +147,7 @@ def _request(given: Given) -> SweepRequest:
         idle += [option for option in ("--of", "--most-draws") if option[2:].replace("-", "_") in given]
     elif target.most_draws < largest:
         raise UsageError(f"--most-draws: {target.most_draws} is less than one batch of {largest} draws")
-    return replace(request, remarks=tuple(map(no_effect, idle)))
+    return replace(request, remarks=tuple(map(no_effect, idle)), executor=executor_of(given))
 
 
 def _second_axis(given: dict[str, Any]) -> tuple[str, str] | None:
@@ -207,71 +211,85 @@ def _called(option: str, label: str) -> Generator[None, None, None]:
 
 def run(request: SweepRequest, output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
-    from ....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+    from ....core.export.sweep import SweepResult, sweep_markdown, sweep_pieces
+    from ....core.work.engines import open_engine
+    from ....core.work.sweeps import stream
 
     output.check()
-    question, points = request.question, list[tuple[Point, "Prediction"]]()
+    question, found = request.question, list["Predicted"]()
     command = sweep_line(question, output.format, output.ascii_only)
-    found = SweepResult(
+    result = SweepResult(
         question.parameters,
         request.d_ks,
-        points,
+        found,
         command,
         request.vary,
         question.target,
         question.statistics,
         request.n_keys,
     )
-    interrupted = False
+    plan, count = _plan(request, result, output), 0
+
+    def counted(points: Iterable[Predicted]) -> Iterator[Predicted]:
+        nonlocal count
+        for point in points:
+            count += 1
+            yield point
+
+    written = False
     try:
-        _measure(request, found, points, output)
+        with ProgressLine(f"sweeping {result.asked} points") as progress, open_engine(request.executor) as engine:
+            points = counted(_until_interrupted(stream(plan, engine), progress, output))
+            if output.format in ("json", "csv"):
+                first = next(points, None)
+                if first is not None:
+                    output.write(sweep_pieces(result, output.format, chain([first], points)))
+            else:
+                found += points
+            written = True
     except KeyboardInterrupt:
-        interrupted = True
-    if points:
+        if not written:
+            raise
+    if found:
         output.emit(
             {
-                "json": lambda: sweep_json(found),
-                "csv": lambda: sweep_csv(found),
-                "markdown": lambda: sweep_markdown(found, output.glyphs.say),
-                "table": lambda: _table(found, output),
+                "markdown": lambda: sweep_markdown(result, output.glyphs.say),
+                "table": lambda: _table(result, output),
             }
         )
-    if not interrupted:
+    if count == result.asked:
         return 0
-    where = "" if output.path is None else f" in {output.path}" if points else f"; {output.path} is not written"
-    say(f"interrupted: kept {len(points)} of {found.asked} points{where}", screen_glyphs(output.ascii_only))
+    where = "" if output.path is None else f" in {output.path}" if count else f"; {output.path} is not written"
+    say(f"interrupted: kept {count} of {result.asked} points{where}", screen_glyphs(output.ascii_only))
     return INTERRUPTED
 
 
-def _measure(
-    request: SweepRequest, found: SweepResult, points: list[tuple[Point, Prediction]], output: Output
-) -> None:
-    """Measure every point and append it to `points`, with its theory."""
-    from ....core.lab.sweep import stream
-    from ....core.theory.predict import predict
+def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPlan:
+    """Return the plan of a sweep that measures what is printed: only a table has histograms."""
+    from ....core.work.sweeps import sweep_plan
 
-    brief, drawn = output.format in ("table", "markdown"), output.format == "table"
-    full = any(STATISTIC[name].optional for name in (found.shown if brief else found.written))
-    question = request.question
-    steps = stream(
+    brief, question = output.format in ("table", "markdown"), request.question
+    return sweep_plan(
         question.parameters,
         request.d_ks,
         vary=request.vary,
         n_keys=request.n_keys,
         target=question.target,
-        full=full,
+        full=any(STATISTIC[name].optional for name in (result.shown if brief else result.written)),
+        histograms=("logits",) if output.format == "table" else (),
     )
-    with ProgressLine(f"sweeping {found.asked} points") as progress, closing(steps):
+
+
+def _until_interrupted(
+    steps: Generator[Step[tuple[Predicted, ...]], None, None], progress: ProgressLine, output: Output
+) -> Iterator[Predicted]:
+    """Yield the points that come before Ctrl-C."""
+    with closing(steps), suppress(KeyboardInterrupt):
         for step in steps:
-            points += [(_lean(point, drawn), predict(point.parameters)) for point in step.found]
+            if step.found and output.on_screen:
+                progress.hide()
+            yield from step.found
             progress.show(step.fraction)
-
-
-def _lean(point: Point, drawn: bool) -> Point:
-    """Return the point without the histograms that are not printed: those of thousands of points fill the memory."""
-    columns = point.measurement.columns
-    kept = [replace(c, histograms={"logits": c.histograms["logits"]} if drawn else {}) for c in columns]
-    return replace(point, measurement=replace(point.measurement, columns=tuple(kept)))
 
 
 def _table(found: SweepResult, output: Output) -> str:

@@ -51,7 +51,7 @@ class MeasureMap(Request):
 
     def work(self, cache: Cache) -> Work:
         from ....core.against import fault_of_settings
-        from ....core.lab.sweep import stream
+        from ....core.work.sweeps import stream, sweep_plan
 
         p = replace(
             self.parameters,
@@ -63,10 +63,8 @@ class MeasureMap(Request):
         for number, n in enumerate(N_KEYS):
             asked = replace(p, n_keys=n)
             d_ks = [d_k for d_k in D_KS if d_k <= widest and not fault_of_settings(replace(asked, d_k=d_k))]
-            for step in stream(asked, d_ks) if d_ks else ():
-                for point in step.found:
-                    columns = [replace(column, histograms={}) for column in point.measurement.columns]
-                    found[point.parameters.d_k, n] = columns
+            for step in stream(sweep_plan(asked, d_ks, histograms=())) if d_ks else ():
+                found |= {(point.parameters.d_k, n): point.measurement.columns for point, _ in step.found}
                 now, fraction = time.monotonic(), (number + step.fraction) / len(N_KEYS)
                 if now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
                     last_sent = now

@@ -14,6 +14,7 @@ from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Request
 if TYPE_CHECKING:
     from ....core.lab.results import Point, Step
     from ....core.theory.prediction import PredictedColumn, Prediction
+    from ....core.work.sweeps import Predicted
 
 _CURVE_STEPS = 120  # of an exact curve
 
@@ -86,15 +87,15 @@ class _Sweep:
     """A sweep that can be stopped and continued."""
 
     def __init__(self, parameters: Parameters, d_ks: tuple[int, ...]) -> None:
-        from ....core.lab.sweep import stream
+        from ....core.work.sweeps import stream, sweep_plan
 
         self.sent = 0  # points
-        self.work = self._work(stream(parameters, d_ks))
+        self.work = self._work(stream(sweep_plan(parameters, d_ks)))
 
-    def _work(self, steps: Iterator[Step[tuple[Point, ...]]]) -> Work:
+    def _work(self, steps: Iterator[Step[tuple[Predicted, ...]]]) -> Work:
         last_sent, found = time.monotonic(), dict[int, SweptPoint]()
         for step in steps:
-            found |= {point.parameters.d_k: _with_theory(point) for point in step.found}
+            found |= {point.parameters.d_k: _with_deviations(point, exact) for point, exact in step.found}
             now = time.monotonic()
             if step.fraction == 1 or now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
                 last_sent = now
@@ -105,11 +106,9 @@ class _Sweep:
                 yield None
 
 
-def _with_theory(point: Point) -> SweptPoint:
+def _with_deviations(point: Point, prediction: Prediction) -> SweptPoint:
     from ....core.theory.deviations import deviations
-    from ....core.theory.predict import predict
 
-    prediction = predict(point.parameters)
     return SweptPoint(point, prediction, deviations(point.measurement, prediction))
 
 

@@ -1,0 +1,1 @@
+"""Work cut into parts, and the engines that perform them."""

@@ -1,0 +1,250 @@
+"""Sweeps: cut into parts, which lab measures, and their points, each with its theory.
+
+A part is some d_k of one question, all its draws or some rows of some of them. How a sweep is cut depends on the
+request alone, so every engine gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from ..errors import InputError
+from ..lab import sweep
+from ..lab.results import Point, Step, Target
+from ..parameters import Parameters, ScaleName, Value, setting_a
+from ..statistics.catalogue import STATISTIC
+from ..statistics.measurement import HISTOGRAMS, HistogramName
+from ..statistics.merge import merge
+from ..statistics.tally import Tally
+from ..theory.predict import predict
+from ..theory.prediction import Prediction
+from .cost import column_seconds, nested_seconds, separate_seconds
+from .engines import SERIAL, Engine
+from .part import Done, Part, Steps
+from .run import run
+
+Predicted: TypeAlias = tuple[Point, Prediction]
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """A sweep that is to be measured: its questions, in the order of their points, and its d_k, ascending."""
+
+    questions: tuple[Parameters, ...]
+    d_ks: tuple[int, ...]
+    target: Target | None = None
+    full: bool = False  # whether the statistics of gradients and of the number format are measured too
+    histograms: tuple[HistogramName, ...] = HISTOGRAMS  # of the points
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Some d_k of questions that differ in their scale rule alone, so that one measurement has the points of all."""
+
+    places: tuple[int, ...]  # the numbers of the questions
+    parameters: Parameters  # of the first
+    rules: tuple[ScaleName, ...]  # of each
+    d_ks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Some rows of some draws, from the first to the one before the last, and whether no later cut follows."""
+
+    draws: tuple[int, int]
+    rows: tuple[int, int]
+    last: bool
+
+
+# A result: the number of a question and a point of it; or, of a cut, a d_k and its tally.
+Found: TypeAlias = "tuple[int, Predicted | Tally]"
+
+# Parts are worth a second or less: more if there would be more than _PARTS, less if a sweep is short.
+_PARTS = 1024
+_LEAST, _MOST = 0.25, 2.0  # seconds
+_GAIN = 8  # times as much as growing the scores again costs, a group measures
+
+
+def sweep_plan(
+    parameters: Parameters,
+    d_ks: Sequence[int],
+    *,
+    vary: tuple[str, Sequence[Value]] | None = None,
+    n_keys: Sequence[int] = (),
+    target: Target | None = None,
+    full: bool = False,
+    histograms: Sequence[HistogramName] = HISTOGRAMS,
+) -> SweepPlan:
+    """Return the plan of a sweep: for each value of the second axis, for each number of keys, every d_k, both rising.
+
+    `vary` is the second axis: another parameter and its values. Without `n_keys`, the number of keys is that of the
+    parameters. With a target, each point draws further batches until it is precise enough. With `full`, or if the
+    target needs it, the statistics of gradients and of the number format are measured too; they do not nest, so each
+    point is a separate run. Raise InputError, before anything is computed, if an argument is invalid.
+    """
+    grid = tuple(sorted(set(d_ks)))
+    asked = sweep.questions(parameters, grid, vary, n_keys)
+    full = full or (target is not None and STATISTIC[target.statistic].optional)
+    return SweepPlan(tuple(asked), grid, target, full, tuple(histograms))
+
+
+def stream(plan: SweepPlan, engine: Engine = SERIAL) -> Generator[Step[tuple[Predicted, ...]], None, None]:
+    """Yield the points of a sweep in order, and in between the progress; the last step has fraction 1.
+
+    A point of another grid, or of `experiment.run`, has the same draws and agrees to the precision of float32.
+    """
+    total = plan_seconds(plan)
+    with closing(run(parts(plan), engine)) as work:
+        yield from fold(plan, work, total)
+
+
+def fold(plan: SweepPlan, work: Iterable[Done[Found]], total: float) -> Iterator[Step[tuple[Predicted, ...]]]:
+    """Yield the points of finished parts, which come in the order of the plan."""
+    tallies: dict[int, Tally] = {}
+    early = defaultdict[int, list[Predicted]](list)  # the points of later questions than `place`
+    place = complete = 0  # the question whose points are next, and how many it had
+    for done in work:
+        for result in done.results:
+            if isinstance(result, InputError):
+                raise result
+            for where, point in _finished(done.part, result, tallies):
+                early[where].append(point)
+        ready: list[Predicted] = []
+        while early[place]:
+            complete += len(early[place])
+            ready += early.pop(place)
+            if complete == len(plan.d_ks):
+                place, complete = place + 1, 0
+        if place < len(plan.questions):
+            yield Step(min(done.seconds / total, 0.999), tuple(ready))
+        elif ready:
+            yield Step(1.0, tuple(ready))
+
+
+def _finished(part: Part[Found] | None, result: Found, tallies: dict[int, Tally]) -> Iterator[tuple[int, Predicted]]:
+    """Yield the points that a result completes, each with the number of its question."""
+    where, found = result
+    if not isinstance(found, Tally):
+        yield where, found
+        return
+    assert part is not None
+    widths: Widths = part.arguments[0]
+    cut: Cut = part.arguments[1]
+    kept = merge([tallies.pop(where), found] if where in tallies else [found])
+    if not cut.last:
+        tallies[where] = kept
+        return
+    for place, point in zip(widths.places, sweep.points(widths.parameters, where, widths.rules, kept), strict=True):
+        yield place, (point, predict(point.parameters))
+
+
+def parts(plan: SweepPlan) -> Iterator[Part[Found]]:
+    """Yield the parts of a sweep; those of one question, and of one d_k, follow each other."""
+    for widths in _groups(plan):
+        p, seconds = widths.parameters, _seconds(plan, widths)
+        if not _nests(plan, p):
+            yield Part(measure_separate, (widths, plan.target, plan.full, plan.histograms), seconds)
+            continue
+        cuts = _cuts(plan, p)
+        if len(cuts) == 1:
+            yield Part(measure_nested, (widths, plan.target, plan.histograms), seconds)
+            continue
+        for number, (draws, rows) in enumerate(cuts, 1):
+            cut = Cut((draws.start, draws.stop), (rows.start, rows.stop), number == len(cuts))
+            yield Part(tally_cut, (widths, cut, plan.histograms), seconds / len(cuts))
+
+
+def measure_nested(widths: Widths, target: Target | None, histograms: Sequence[HistogramName]) -> Steps[Found]:
+    """Measure the points of a part that has all draws."""
+    for step in sweep.nested(widths.parameters, widths.d_ks, widths.rules, target, histograms):
+        yield step.fraction, _predicted(widths, step.found)
+
+
+def measure_separate(
+    widths: Widths, target: Target | None, full: bool, histograms: Sequence[HistogramName]
+) -> Steps[Found]:
+    """Measure points in separate runs."""
+    for step in sweep.separate(widths.parameters, widths.d_ks, target, full, histograms):
+        yield step.fraction, _predicted(widths, step.found)
+
+
+def _predicted(widths: Widths, found: Iterable[tuple[int, Point]]) -> tuple[Found, ...]:
+    return tuple((widths.places[rule], (point, predict(point.parameters))) for rule, point in found)
+
+
+def tally_cut(widths: Widths, cut: Cut, histograms: Sequence[HistogramName]) -> Steps[Found]:
+    """Measure the tallies of a cut."""
+    draws, rows = slice(*cut.draws), slice(*cut.rows)
+    for step in sweep.tallies(widths.parameters, draws, rows, widths.d_ks, widths.rules, histograms):
+        yield step.fraction, step.found
+
+
+def _nests(plan: SweepPlan, p: Parameters) -> bool:
+    return not plan.full and sweep.nests(p)
+
+
+def _cuts(plan: SweepPlan, p: Parameters) -> list[tuple[slice, slice]]:
+    """Return the draws and rows of each part; all in one if later draws depend on what the first find."""
+    everything = (slice(0, p.batch), slice(0, p.n_queries))
+    return [everything] if plan.target or not _nests(plan, p) else sweep.cuts(p, everything[0])
+
+
+def _families(plan: SweepPlan) -> list[Widths]:
+    """Return all questions, those that share their scores together."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for place, p in enumerate(plan.questions):
+        shared = _nests(plan, p) and (replace(p, scale="none"), setting_a(p).scale)
+        alike.setdefault(shared or (place,), []).append(place)
+    return [
+        Widths(tuple(places), plan.questions[places[0]], tuple(plan.questions[i].scale for i in places), plan.d_ks)
+        for places in alike.values()
+    ]
+
+
+def _groups(plan: SweepPlan) -> Iterator[Widths]:
+    """Yield the questions with their d_k in groups that are worth a part.
+
+    All but the first group of a question grow their scores again from the first column, so a group begins only where
+    what it measures takes _GAIN times as long.
+    """
+    families = _families(plan)
+    grain = min(max(sum(_seconds(plan, each) for each in families) / _PARTS, _LEAST), _MOST)
+    for family in families:
+        p, d_ks = family.parameters, family.d_ks
+        least, column = grain * len(_cuts(plan, p)), column_seconds(p, _nests(plan, p))
+        own = [_point_seconds(plan, family, d_k) for d_k in d_ks]
+        steps = [after - before for before, after in pairwise([0, *d_ks])]
+        rest, first, spent = sum(own) + column * d_ks[-1], 0, 0.0
+        for at, (cost, step) in enumerate(zip(own, steps, strict=True)):
+            again = column * (d_ks[at] - step)
+            start = column * d_ks[first - 1] if first else 0.0
+            if spent >= max(least, _GAIN * start) and rest >= max(least / 2, _GAIN * again):
+                yield replace(family, d_ks=d_ks[first:at])
+                first, spent = at, 0.0
+            spent += cost + column * step
+            rest -= cost + column * step
+        yield replace(family, d_ks=d_ks[first:])
+
+
+def _point_seconds(plan: SweepPlan, widths: Widths, d_k: int) -> float:
+    p = replace(widths.parameters, d_k=d_k)
+    if _nests(plan, p):
+        return nested_seconds(p, len(widths.rules), plan.histograms)
+    return separate_seconds(p, plan.full)
+
+
+def _seconds(plan: SweepPlan, widths: Widths) -> float:
+    """Return the time of a part or a question on one core, estimated; with a target, of the first batch."""
+    p = widths.parameters
+    points = sum(_point_seconds(plan, widths, d_k) for d_k in widths.d_ks)
+    return points + column_seconds(p, _nests(plan, p)) * widths.d_ks[-1]
+
+
+def plan_seconds(plan: SweepPlan) -> float:
+    """Return the time of the whole sweep on one core, estimated; with a target, of the first batch of each point."""
+    return sum(_seconds(plan, group) for group in _groups(plan))

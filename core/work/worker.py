@@ -1,0 +1,86 @@
+"""What runs in other processes: their preparation, what they are, and the parts they perform."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module, metadata
+from typing import Any, TypeVar
+
+from ..blas import one_blas_thread
+from ..errors import InputError
+from .part import Part, perform
+
+R = TypeVar("R")
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of GNU's malloc.h
+_TRIM_BYTES = 64 << 20  # free memory at the end of the heap beyond this is returned to the system
+_MMAP_BYTES = 32 << 20  # larger arrays are mapped, and returned at once; glibc accepts no higher threshold
+
+
+def keep_memory() -> None:
+    """Make glibc keep freed memory for the next arrays: a recompute takes 9 → 6.5 ms.
+
+    Each recompute needs the same few megabytes. By default glibc returns them to the system in between, and every
+    page is then faulted in and cleared again. Dask's nannies tell it to return memory even sooner.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _MMAP_BYTES)
+        mallopt(_TRIM_THRESHOLD, _TRIM_BYTES)
+
+
+def ignore_interrupts() -> None:
+    """Leave Ctrl-C, which reaches all processes of a terminal, to the one that began the work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@cache
+def prepare() -> None:
+    """Limit this process to one BLAS thread, whose sums have other last digits than those of several."""
+    keep_memory()
+    one_blas_thread().__enter__()
+
+
+def perform_prepared(part: Part[R]) -> tuple[R | InputError, ...]:
+    """Perform a part in a process that works for another one."""
+    prepare()
+    return perform(part)
+
+
+def traits() -> Mapping[str, str]:
+    """Return what the last digits of results depend on: versions, and the kind of processor."""
+    import numpy as np
+
+    info: Any = import_module("threadpoolctl").threadpool_info()
+    kernels = {str(each.get("architecture", "")) for each in info if each.get("user_api") == "blas"}
+    features: Mapping[str, bool] = getattr(import_module("numpy._core._multiarray_umath"), "__cpu_features__", {})
+    return {
+        "attn-tui": metadata.version("attn-tui"),
+        "NumPy": np.__version__,
+        "BLAS kernels": " and ".join(sorted(kernels)) or "unknown",
+        "processor": " ".join(sorted(name for name, there in features.items() if there)),
+    }
+
+
+def differences(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> tuple[str, str]:
+    """Return why workers with these traits cannot be used, and in what they may differ; empty where they do not."""
+    for name in ("attn-tui", "NumPy"):
+        for other in others:
+            if other[name] != own[name]:
+                return f"a worker has {name} {other[name]}, and this machine {own[name]}; they must be the same", ""
+    for name in ("BLAS kernels", "processor"):
+        unlike = [other for other in others if other[name] != own[name]]
+        if unlike:
+            what = f"{own[name]} here, {unlike[0][name]} there" if name == "BLAS kernels" else "other instructions"
+            return "", (
+                f"{len(unlike)} of {len(others)} workers have another kind of processor than this machine ({what}): "
+                "last digits may differ from those of a run here"
+            )
+    return "", ""
