@@ -80,6 +80,20 @@ def test_a_rule_without_a_multiplier_says_why() -> None:
     assert not found["sqrt_d_k"].fault
 
 
+@pytest.mark.parametrize("first", ["yarn", "rms_none", "no such rule"])
+def test_the_rule_asked_for_first_comes_first_and_all_rows_are_the_same(first: str) -> None:
+    steps = complete(rules.stream(SMALL, first=first))
+    rows = [row for step in steps for row in step.found if not row.fault]
+    assert (rows[0].rule == first) == (first in SCALE_RULES)
+    usual = measured(SMALL)
+    assert {row.rule for row in rows} == {row.rule for row in usual.values() if not row.fault}
+    for row in rows:
+        for name, estimate in row.measured.items():
+            assert numbers(estimate) == pytest.approx(
+                numbers(usual[row.rule].measured[name]), rel=2e-4, abs=1e-6, nan_ok=True
+            )
+
+
 def test_the_chosen_rule_does_not_matter() -> None:
     one, other = measured(SMALL), measured(replace(SMALL, scale="rms_none"))
     assert all(one[rule].measured == other[rule].measured for rule in SCALE_RULES)

@@ -9,6 +9,7 @@ from attn_tui.core.lab.results import RULES, SORTABLE, Order
 from attn_tui.core.lab.weighting.results import WEIGHTINGS
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
+from attn_tui.tui.panes.rules.families import by_family
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.view import COLUMNS, words_of
 from attn_tui.tui.views.glyphs import ASCII
@@ -16,6 +17,8 @@ from attn_tui.tui.widgets.help_screen import HelpScreen
 from stage import SIZES, SMALL, Stage, Taken, agree, play, played, take
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
+
+NAMES = by_family(RULES)
 
 
 @played(size=(120, 46))
@@ -48,7 +51,7 @@ async def test_keys_sort_the_rows_and_reverse_them(stage: Stage) -> None:
         assert "▲" in stage.lines[2]
         assert pane.cursor == "sqrt_d_k"
     await stage.press("o")
-    assert list(pane.table.shown.names) == [*RULES]
+    assert list(pane.table.shown.names) == by_family(RULES)
     await stage.press("O")
     assert pane.order == Order(SORTABLE[-1])
 
@@ -57,12 +60,12 @@ async def test_keys_sort_the_rows_and_reverse_them(stage: Stage) -> None:
 async def test_the_cursor_moves_over_the_rows_and_explains_each(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     for keys, name in (
-        (["home"], RULES[0]),
-        (["down", "j"], RULES[2]),
-        (["k", "up", "up"], RULES[0]),
-        (["pagedown"], RULES[10]),
-        (["end", "down"], RULES[-1]),
-        (["pageup"], RULES[-11]),
+        (["home"], NAMES[0]),
+        (["down", "j"], NAMES[2]),
+        (["k", "up", "up"], NAMES[0]),
+        (["pagedown"], NAMES[10]),
+        (["end", "down"], NAMES[-1]),
+        (["pageup"], NAMES[-11]),
     ):
         await stage.press(*keys)
         assert pane.cursor == name

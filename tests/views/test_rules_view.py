@@ -6,28 +6,31 @@ from typing import Any
 import pytest
 from attn_tui.core.lab.results import MEASURED, RULES, Order, RuleCurves, RuleRow
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.freezing import freezing_of
 from attn_tui.tui.panes.rules.drawings import braille_line, meter
+from attn_tui.tui.panes.rules.families import HEAD, by_family
 from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
 from attn_tui.tui.panes.rules.view import (
     COLUMNS,
     CURVE,
-    HEAD,
     NAME,
     Shown,
     columns_in,
     curve_cells,
     left_out,
     next_columns,
+    rule_at,
     table_lines,
     title_line,
 )
+from attn_tui.tui.views.fields.choices import FAMILIES, family_of
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
 
+PLAIN = HEAD + len(RULES)  # lines of a table without room for the titles of families
 VALUES = dict(zip(MEASURED, (0.00781, 1.0, 13.99, 100.0, 0.5, 0.25, 7.0), strict=True))
 ROWS = {
     name: RuleRow(name, 1 / (at + 1), {s: Estimate(value / (at + 1), 0.01) for s, value in VALUES.items()})
@@ -83,19 +86,20 @@ def test_rows_that_do_not_fit_are_counted(top: int) -> None:
     hidden = len(RULES) - 5  # the last line counts them
     below = f"{hidden - top} more below"
     assert lines[-1] == (f"{top} more above, {below}" if top else below)
-    assert lines[HEAD].endswith(text_of(table_lines(shown(), 80, 0, 99, UNICODE)[HEAD + top]).strip()[3:])
+    assert lines[HEAD].endswith(text_of(table_lines(shown(), 80, 0, PLAIN, UNICODE)[HEAD + top]).strip()[3:])
 
 
 def test_the_curve_is_a_line_with_a_mark_where_softmax_freezes() -> None:
     falling = replace(CURVES, values=dict.fromkeys(RULES, (1.0, 0.5, 0.0)))
-    unscaled, scaled = texts_of(table_lines(shown(curves=falling), 160, 0, 99, UNICODE)[HEAD : HEAD + 2])
-    assert "┊" in unscaled.rstrip()[-24:]  # from d_k 10 up
-    assert "┊" not in scaled.rstrip()[-24:]
+    unscaled, scaled = texts_of(table_lines(shown(curves=falling), 160, 0, PLAIN, UNICODE)[HEAD : HEAD + 2])
+    cells = curve_cells(CURVES, 160) + 3  # with the blanks that fill the line
+    assert "┊" in unscaled.rstrip()[-cells:]  # from d_k 10 up
+    assert "┊" not in scaled.rstrip()[-cells:]
     assert scaled.rstrip()[-1] == "⣀"
-    lines = table_lines(shown(curves=None), 160, 0, 99, UNICODE)
+    lines = table_lines(shown(curves=None), 160, 0, PLAIN, UNICODE)
     assert text_of(lines[HEAD]).rstrip().endswith("…")
-    ascii_bars = text_of(table_lines(shown(), 160, 0, 99, ASCII)[HEAD])
-    assert ascii_bars.rstrip().endswith("==##")
+    ascii_bars = text_of(table_lines(shown(), 160, 0, PLAIN, ASCII)[HEAD])
+    assert ascii_bars.rstrip().endswith("=" * 8 + "#" * 8)
 
 
 def test_a_line_joins_its_values() -> None:
@@ -120,7 +124,7 @@ def test_the_meter_is_half_full_where_softmax_freezes(glyphs: Glyphs) -> None:
 def test_pending_missing_and_stale_rows_are_marked() -> None:
     fault = RuleRow("log_d_k", None, {}, "1/ln d_k has no value at d_k = 1")
     some = shown(rows={"none": ROWS["none"], "log_d_k": fault}, stale={"none"})
-    lines = table_lines(some, 100, 0, 99, UNICODE)[HEAD:]
+    lines = table_lines(some, 100, 0, PLAIN, UNICODE)[HEAD:]
     assert [role for piece, role in lines[0] if "1.000" in piece] == ["dim"]
     assert text_of(lines[1])[NAME:].strip() == "…"
     assert text_of(lines[3])[NAME:].strip() == "has no value at d_k = 1"
@@ -128,9 +132,34 @@ def test_pending_missing_and_stale_rows_are_marked() -> None:
 
 
 def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
-    lines = [text_of(line) for line in table_lines(shown(), 100, 0, 99, UNICODE)[HEAD:]]
+    lines = [text_of(line) for line in table_lines(shown(), 100, 0, PLAIN, UNICODE)[HEAD:]]
     assert [line[:2] for line in lines if line[:2] != "  "] == ["▌ ", " ◆"]
     assert lines[RULES.index("mup")].startswith(" ◆8/d_k")
+
+
+def test_families_have_titles_where_all_their_rules_fit() -> None:
+    names = by_family(RULES)
+    of = shown(names=names)
+    height = PLAIN + 2 * len(FAMILIES) - 1
+    lines = [text_of(line).strip() for line in table_lines(of, 100, 0, height, UNICODE)][HEAD:]
+    assert [line for line in lines if line in FAMILIES] == [*FAMILIES]
+    rules = [rule_at(of, 0, y, height) for y in range(-1, height + 1)]
+    assert [rule for rule in rules if rule] == names
+    for y, line in enumerate(lines, HEAD):
+        rule = rule_at(of, 0, y, height)
+        assert (rule is None) == (line in ("", *FAMILIES))
+    for other in (
+        table_lines(of, 100, 0, height - 1, UNICODE),
+        table_lines(shown(order=Order("dead_rows")), 100, 0, height, UNICODE),
+    ):
+        assert not {text_of(line).strip() for line in other} & {*FAMILIES}
+
+
+def test_a_reversed_order_reverses_families_too() -> None:
+    assert by_family(RULES, reverse=True) == by_family(RULES)[::-1]
+    with_formula = by_family([*RULES, "1/sqrt(d)"])
+    depends_on_d_k = [name for name in with_formula if family_of(scale_rule(name)) == FAMILIES[0]]
+    assert depends_on_d_k[-1] == "1/sqrt(d)"
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])

@@ -126,7 +126,7 @@ def beside(left: Sequence[Line], right: Sequence[Line], at: int) -> list[Line]:
     return [(*fitted(one, at), *other) if other else one for one, other in pairs]
 
 
-_WORD = re.compile(r"(?:[<>×] )*\S+(?: %\S*)?")  # `> 99.9 %` is one word
+_WORD = re.compile(r"(?:[<>×] )*\S+(?: ± \S+)?(?: %\S*)?")  # `> 99.9 %` and `0.5 ± 0.1 %` are one word
 
 
 def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:

@@ -18,6 +18,7 @@ from ...views.bars import Key
 from ...views.reproduce import rules_line
 from ..pane import Host, next_where
 from ..stepping import TypingPane, choose_value, stepping_keys
+from .families import by_family, words_height
 from .requests import (
     MeasureMechanisms,
     MeasureRuleCurves,
@@ -32,7 +33,7 @@ from .requests import (
     of_weightings,
 )
 from .view import Shown, of_note
-from .widget import ABOVE, MechanismText, RuleTable, RuleText, WeightingText
+from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
     from ....core.export.formats import Format
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
 
 _TABLES: tuple[View, ...] = ("rules", "mechanisms", "weightings")  # what `m` turns to
-
-_LEAST, _MOST = 5, 9  # lines of a rule's description
-_LOW = 20  # lines of a pane below which the description has fewer
 
 
 class RulesPane(TypingPane):
@@ -101,7 +99,7 @@ class RulesPane(TypingPane):
         self.curves: RuleCurves | None = None
         self.compared: dict[object, MechanismRow] = {}  # by place, possibly for earlier parameters
         self.weighted: tuple[Parameters, Sequence[WeightingRow]] = (host.parameters, ())  # possibly earlier ones
-        self._names: Sequence[str] = rules_for(host.parameters.scale)  # of rules, in the order shown
+        self._names: Sequence[str] = by_family(rules_for(host.parameters.scale))  # in the order shown
         self._first_column = 0
         self._fresh: set[str] = set()  # rules whose rows are for `_fresh_for`
         self._fresh_for: Request | None = None
@@ -124,7 +122,7 @@ class RulesPane(TypingPane):
             return [MeasureMechanisms(of_mechanisms(p))]
         if self.view == "weightings":
             return [MeasureWeightings(of_weightings(p))]
-        return [MeasureRules(of_rules(p)), MeasureRuleCurves(of_curves(p))]
+        return [MeasureRules(of_rules(p), self.cursor), MeasureRuleCurves(of_curves(p))]
 
     def _is_answered(self, request: Request) -> bool:
         return self._answered.get(type(request)) == request
@@ -142,6 +140,7 @@ class RulesPane(TypingPane):
         names = rules_for(self.parameters.scale)
         if {*names} != {*self._names}:  # another formula
             self._names = [*(name for name in self._names if name in names), *names[len(RULES) :]]
+            self._sort()
             self.rows = {name: row for name, row in self.rows.items() if name in names}
             self.cursor = self.cursor if self.cursor in names else self.parameters.scale
         for request in self._wanted():
@@ -208,7 +207,9 @@ class RulesPane(TypingPane):
             self._sort()
 
     def _sort(self) -> None:
-        if len(self.rows) == len(self._names):
+        if self.order.column == "rule":
+            self._names = by_family(self._names, self.order.reverse)
+        elif len(self.rows) == len(self._names):
             self._names = [row.rule for row in self.order.of(self.rows.values())]
 
     def _show(self, objection: str = "") -> None:
@@ -236,8 +237,7 @@ class RulesPane(TypingPane):
     def _arrange(self) -> None:
         """Give the table the lines it needs, but leave a few for the description."""
         height = self.size.height
-        few = _LEAST if height >= _LOW else min(max(height - 9, 0), 3)
-        words = min(max(height - ABOVE - len(self._names) - self.table.gutter.height, few), _MOST)
+        words = words_height(self._names, self.order, height, self.table.gutter.height)
         self.table.display = self.view == "rules"
         self.words.display = self.view == "words" or (self.view == "rules" and words > 0)
         self.words.styles.height = "1fr" if self.view == "words" else words

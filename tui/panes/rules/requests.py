@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ....core.lab.results import NOT_OF_MECHANISMS
@@ -26,6 +26,7 @@ class MeasureRules(Request):
     """Measure every scale rule on the same queries and keys. Answered by RuleRows and Progress."""
 
     parameters: Parameters
+    first: str = field(default="", compare=False)  # the rule to measure first
 
     def work(self, cache: Cache) -> Work:
         from ....core.lab.rules import stream
@@ -34,7 +35,7 @@ class MeasureRules(Request):
         start = last_sent = time.monotonic()
         found: list[RuleRow] = []
         freezing: dict[str, Freezing | None] = {}
-        for step in stream(self.parameters, cache.draws(self.parameters)):
+        for step in stream(self.parameters, cache.draws(self.parameters), self.first):
             found += step.found
             for row in step.found:
                 freezing |= freezing_of(self.parameters, [row.rule])

@@ -62,6 +62,9 @@ def _measured(row: RuleRow, glyphs: Glyphs) -> str:
         estimate, percent = row.estimate(column), STATISTIC[column].unit == "share"
         if estimate.value is None:
             continue
+        if percent and not estimate.value:
+            parts.append(f"{words_of(column)} none")
+            continue
         factor, unit = (100, " %") if percent else (1, "")
         sign = "± ≥" if estimate.is_rough else "±"
         spread = "" if not estimate.stderr else f" {sign} {error(factor * estimate.stderr, glyphs).strip()}"

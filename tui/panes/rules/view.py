@@ -16,12 +16,12 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import on_the_point
 from .drawings import METER_CELLS, braille_line, meter, with_freezing
+from .families import HEAD, Row, rows_of
 
 if TYPE_CHECKING:
     from ....core.lab.results import RuleCurves
     from ....core.theory.prediction import Freezing
 
-HEAD = 2  # lines over the rows
 NAME = 17  # cells of the cursor, the mark of the Lab's rule, and the name
 CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
 STATUS, FROZEN = "status", "frozen at d_k"  # in words, so rows cannot be sorted by them either
@@ -31,6 +31,7 @@ _WORDS = {  # titles, and cells
     METER: (("σ/freezing", "0    1    2"), METER_CELLS),
     FROZEN: (("frozen", "at d_k"), 9),
 }
+_MOST_CELLS = 8  # of a d_k in a sparkline
 _PENDING = "…"
 
 
@@ -104,12 +105,12 @@ def columns_in(width: int, first: int, by: str, curve: int) -> list[str]:
 
 
 def curve_cells(curves: RuleCurves | None, width: int) -> int:
-    """Return the width of a sparkline: two cells for each d_k if all columns fit, otherwise one; or its title's."""
+    """Return the width of a sparkline: for each d_k one cell, or as many as fit beside all columns."""
     points = len(curves.d_ks) if curves else 11
     title = len(_ends(curves))
     words = sum(1 + room for _, room in _WORDS.values())
     everything = NAME + sum(1 + form.width for form in _FORMATS.values()) + words + 2
-    return max(points * (2 if width >= everything + 2 * points else 1), title)
+    return max(points * min(max((width - everything) // points, 1), _MOST_CELLS), title)
 
 
 def _ends(curves: RuleCurves | None) -> str:
@@ -130,13 +131,29 @@ def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs)
     columns = columns_in(width, shown.first_column, shown.order.column, cells)
     room = rows_in(len(shown.names), height)
     lines = _heading(shown, columns, cells, glyphs)
-    for at in range(top, min(top + room, len(shown.names))):
-        lines.append(_row(shown, at, columns, cells, glyphs))
+    for row in _rows(shown, top, height):
+        if row.rule:
+            lines.append(_row(shown, row.rule, columns, cells, glyphs))
+        else:
+            lines.append(((f"  {glyphs.say(row.title)}", "dim"),))
     if room < len(shown.names):
         above, below = top, max(len(shown.names) - top - room, 0)
         parts = [f"{count} more {word}" for count, word in ((above, "above"), (below, "below")) if count]
         lines.append(((f"  {', '.join(parts)}", "dim"),))
     return [fitted(line, width) for line in lines[:height]]
+
+
+def _rows(shown: Shown, top: int, height: int) -> Sequence[Row]:
+    """Return the lines below the heading, from that of the rule at index `top` on if not all rules fit."""
+    room = rows_in(len(shown.names), height)
+    rows = rows_of(shown.names, shown.order, max(height - HEAD, 0))
+    return rows[top : top + room] if room < len(shown.names) else rows
+
+
+def rule_at(shown: Shown, top: int, y: int, height: int) -> str | None:
+    """Return the rule in line `y` of the table."""
+    rows = _rows(shown, top, height)
+    return rows[y - HEAD].rule or None if HEAD <= y < HEAD + len(rows) else None
 
 
 def column_at(shown: Shown, width: int, x: int, glyphs: Glyphs) -> str | None:
@@ -187,7 +204,10 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
 @lru_cache(maxsize=4096)
 def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
     """Return a value in the cells of its column, with aligned decimal points; cached, as a key changes few."""
-    form, factor = _FORMATS[column], 100 if column in STATISTIC and STATISTIC[column].unit == "share" else 1
+    share = column in STATISTIC and STATISTIC[column].unit == "share"
+    form, factor = _FORMATS[column], 100 if share else 1
+    if share and value == 0:
+        return "none".rjust(form.width)
     (text,) = on_the_point([None if value is None else factor * value], form.decimals, glyphs)
     whole, point, rest = text.partition(".")
     if "e" in text or len(whole) > form.whole:  # a power of ten
@@ -195,8 +215,7 @@ def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
     return (whole.rjust(form.whole) + (point + rest).ljust(1 + form.decimals)).rjust(form.width)[: form.width]
 
 
-def _row(shown: Shown, at: int, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
-    name = shown.names[at]
+def _row(shown: Shown, name: str, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
     row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
     named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
     mark = glyphs.marks[1] if name == shown.lab else " "
@@ -257,7 +276,7 @@ def title_line(shown: Shown, width: int, table: int, glyphs: Glyphs) -> Line:
     """
     order, count, lab = shown.order, len(shown.names), f"{glyphs.marks[1]} the Lab's"
     if order.column == "rule":
-        how = "in reverse catalogue order" if order.reverse else "in catalogue order"
+        how = "by family, in reverse order" if order.reverse else "by family"
     else:
         how = f"by {words_of(order.column)}, {'smallest' if order.reverse else 'largest'} first"
     missing = left_out(table, shown.first_column, order.column, shown.curves)

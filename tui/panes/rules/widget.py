@@ -14,17 +14,16 @@ from ....core.scales import scale_rule
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
+from .families import HEAD
 from .mechanisms import mechanism_lines
 from .rule_text import rule_text, rule_title
-from .view import HEAD, Shown, column_at, next_columns, rows_in, table_lines, title_line
+from .view import Shown, column_at, next_columns, rows_in, rule_at, table_lines, title_line
 from .weightings import weighting_text
 
 if TYPE_CHECKING:
     from ....core.lab.results import MechanismRow as MechanismRow
     from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Freezing
-
-ABOVE = HEAD  # lines above the rows
 
 
 class RuleTable(LinesWidget):
@@ -67,10 +66,10 @@ class RuleTable(LinesWidget):
 
     def on_click(self, event: events.Click) -> None:
         x, y = self.place_of(event)
-        at = y - ABOVE
-        if 0 <= at < rows_in(len(self.shown.names), self.room.height):
-            self.post_message(self.Clicked(self.shown.names[self.top + at]))
-        elif 0 <= y < ABOVE:
+        rule = rule_at(self.shown, self.top, y, self.room.height)
+        if rule is not None:
+            self.post_message(self.Clicked(rule))
+        elif 0 <= y < HEAD:
             column = column_at(self.shown, self.size.width, x, self.glyphs)
             if column is not None:
                 self.post_message(self.HeadClicked(column))

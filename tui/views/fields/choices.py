@@ -199,8 +199,8 @@ FAMILIES = (  # of scale rules, in the order of the list
 def choices_of(field: Field) -> tuple[Choice, ...]:
     """Return the rows of a choice's values, in the order of the field."""
     if field.name == "scale":
-        rules = sorted(SCALE_RULES.values(), key=lambda rule: FAMILIES.index(_family(rule)))
-        return tuple(_rule(rule, _family(rule)) for rule in rules)
+        rules = sorted(SCALE_RULES.values(), key=lambda rule: FAMILIES.index(family_of(rule)))
+        return tuple(_rule(rule, family_of(rule)) for rule in rules)
     rows = {
         value: Choice(value, choice_word(value), formula, help, source, words=words)
         for value, formula, help, source, words in CHOICES.get(field.name, ())
@@ -235,7 +235,7 @@ def model_choices(presets: Iterable[Preset] = PRESETS.values()) -> tuple[Choice,
     )
 
 
-def _family(rule: ScaleRule) -> str:
+def family_of(rule: ScaleRule) -> str:
     """Return what a rule depends on."""
     if rule.name == "custom":
         return FAMILIES[4]
