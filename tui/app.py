@@ -191,7 +191,7 @@ class AttnApp(PacedApp[int]):
             changed["theme"] = self.theme
         if self.greeted:
             changed["hint"] = False
-        return changed
+        return changed | {key: value for pane in self.panes.values() for key, value in pane.lasting.items()}
 
     # Actions
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask
+
+
+def sample_path() -> Path:
+    """Return the path of the real capture shipped with the program."""
+    return Path(str(resources.files(__package__ or __name__) / "minilm-sample.safetensors"))
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
 from .beside.roles import Unknown
 from .beside.tensors import shaped_like_scores_or_heads
-from .capture import Layer, Meaning
+from .capture import Layer, Meaning, sample_path
 from .files import CaptureError, NoQueriesError, plain, quoted
 from .folder import folder_groups, one_capture
 from .head import CaptureFile, Head, read_head
@@ -27,11 +26,6 @@ __all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "re
 
 _LISTED = 8  # names in the note on what is not used
 _MOST_NOTES = 40
-
-
-def sample_path() -> Path:
-    """Return the path of the real capture shipped with the program."""
-    return Path(str(resources.files(__package__ or __name__) / "minilm-sample.safetensors"))
 
 
 def open_capture(

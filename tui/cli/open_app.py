@@ -189,7 +189,7 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         parameters,
         engine,
         first_pane=first_pane,
-        given=_given(request),
+        given=_given(request) | {"progress": settings.learn},
         glyphs=glyphs,
         settings=replace(settings, theme=request.theme or settings.theme),
         themes=app_themes(Console().color_system),

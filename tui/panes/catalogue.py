@@ -42,5 +42,6 @@ PANES = {
         PaneRow("Capture", "capture", "CapturePane", takes=("path", "axes", "mask_true")),
         PaneRow("Claims", "claims", "ClaimsPane"),
         PaneRow("Watch", "watch", "WatchPane", takes=("run", "max_logit")),
+        PaneRow("Learn", "learn", "LearnPane", takes=("progress",)),
     )
 }

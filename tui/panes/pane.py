@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -136,6 +136,11 @@ class Pane(Container, can_focus=True):
 
     def put_back(self, kept: Any) -> None:
         """Restore what `kept` returned; `follow` is called after it, or when the pane is shown."""
+
+    @property
+    def lasting(self) -> Mapping[str, Any]:
+        """What the settings file keeps of this pane, as it stores it."""
+        return {}
 
     def statuses(self) -> Sequence[Line]:
         """Return the status at the right of the top bar, in forms from long to short."""

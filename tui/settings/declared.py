@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...core.errors import InputError
 from ...core.model_choice import usual_of
@@ -33,6 +33,7 @@ class Settings:
     mouse: bool = True
     hint: bool = True
     parameters: Mapping[str, Value] = field(default_factory=dict[str, Value])  # by name; others have defaults
+    learn: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the progress in the Learn pane
     keys: Mapping[str, str] = field(default_factory=dict[str, str])  # by the names of actions
     path: Path | None = None  # the file to save to; None to save nothing
     problems: tuple[str, ...] = ()  # a line for each ignored setting

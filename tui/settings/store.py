@@ -18,7 +18,8 @@ from .declared import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, v
 from .parse import did_you_mean, parameter_values
 
 _SETTING = {setting.name: setting for setting in SETTINGS}
-_NAMES = [*_SETTING, *(f"parameters.{name}" for name in FIELD), "keys"]
+_LEARN = {"learn.at": str, "learn.done": list}  # the progress in the Learn pane: an item, and those answered
+_NAMES = [*_SETTING, *_LEARN, *(f"parameters.{name}" for name in FIELD), "keys"]
 _HEAD = """\
 # Settings of attn-tui; attn-tui --help lists them. On exit, the app saves its parameters and changed settings here.
 # Comments and the [keys] table stay as you wrote them.
@@ -89,6 +90,7 @@ def _from_file(path: Path) -> Settings:
     values: dict[str, Any] = {}
     parameters: dict[str, Value] = {}
     keys: dict[str, str] = {}
+    learn: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in _leaves(found):
         table, _, key = name.partition(".")
@@ -100,12 +102,16 @@ def _from_file(path: Path) -> Settings:
                 parameters[key] = _parameter(key, value)
             elif table == "keys" and key and isinstance(value, str):
                 keys[key] = value
+            elif name in _LEARN:
+                if not isinstance(value, _LEARN[name]):
+                    raise SettingError(f"must be {'a text' if _LEARN[name] is str else 'a list'}, not {value!r}")
+                learn[key] = value
             else:
                 raise SettingError(f"unknown setting{did_you_mean(name, _NAMES)}")
         except InputError as error:
             problems.append(f"{path}: {name}: {error}; ignored, and settings not saved")
     save_to = None if problems else path
-    return Settings(**values, parameters=parameters, keys=keys, path=save_to, problems=tuple(problems))
+    return Settings(**values, parameters=parameters, learn=learn, keys=keys, path=save_to, problems=tuple(problems))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def _rotary(distance: int) -> Figure:
 MODELS = (
     Step(
         "initialisation",
-        "Where unit variance comes from, and where not",
+        "Where unit variance comes from",
         "study notes 000, 001",
         (
             "So far q and k had unit variance by assumption. In a model q = x·W_Q and k = x·W_K. LayerNorm gives x "
@@ -74,15 +74,15 @@ MODELS = (
             "Dividing by √d_model is one of the commonest bugs.",
         ),
         Guess(
-            "d_model = {d_model}, {heads} heads, so d_k = {d_k}. Divided by √d_model by mistake: what is the "
-            "standard deviation of the logits?",
+            "d_model = {d_model}, {heads} heads, d_k = {d_k}. Divided by √d_model by mistake: what is the standard "
+            "deviation of the logits?",
             "wrong",
         ),
         (
             "The wrong divisor is √h times too large: it makes attention flatter, not more peaked. The number of "
             "heads changes no count of weights, but it does change d_k.",
-            "In a trained model (the sample, all-MiniLM-L6-v2) two heads of a layer give their weights to different "
-            "keys, {apart} of them, and half of the heads get by with {dimensions} of {width} dimensions or fewer.",
+            "In a trained model, the sample all-MiniLM-L6-v2, two heads of a layer differ in where {apart} of their "
+            "weight goes, and half of all heads get by with {dimensions} of {width} dimensions or fewer.",
         ),
         {
             "one": trial("weights of a layer, 1 head", "weights_of_attention", _D_MODEL, _D_MODEL, 1, unit="count"),
@@ -96,13 +96,13 @@ MODELS = (
             "apart": trial("weight two heads of the sample differ in", "heads_apart", 2, unit="share"),
             "dimensions": trial("dimensions with {held} of a head's scores", "all_heads", part="dimensions"),
         },
-        ("one", "eight", "right", "wrong", "entropy", "flat", "apart", "dimensions"),
+        ("one", "eight", "right", "wrong", "entropy", "flat"),
         Shown("Lab", "B divides by √d_model: compare its spread and entropy with 1/√d_k (s).", _BY_D_MODEL),
         {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "width": 32, "held": "90 %"},
     ),
     Step(
         "positions",
-        "Relative positions and rotary embedding",
+        "Positions and rotary embedding",
         "study note 001",
         (
             "Rotary embedding turns pairs of components of q and k by angles that grow with their positions. A turn "
@@ -148,8 +148,8 @@ MODELS = (
         (
             "As implemented, e^z never overflows. The scores themselves can, in float16, once components are large: "
             "then scale q before the product, not the scores after it.",
-            "What low precision does cost is digits: a large logit keeps fewer decimals than a small one, so "
-            "unscaled weights are rounded more.",
+            "Low precision costs digits: a large logit keeps fewer decimals than a small one, so unscaled weights "
+            "are rounded more.",
         ),
         {
             "naive": trial("e^z infinite, float16, unscaled", "exp_overflow", _D_K, "float16", False, unit="share"),

@@ -55,7 +55,7 @@ SCORES = (
     ),
     Step(
         "laws",
-        "Any law, other means, correlation",
+        "Other laws, means and correlation",
         "study notes 001, 003",
         (
             "Nothing so far needed a normal law. Only means and variances entered, so the variance is d_k for any "
@@ -69,11 +69,11 @@ SCORES = (
             "twice",
         ),
         (
-            "Both factors of a product grow, so the variance is d_k·σ⁴. A widely copied note has d_k·σ², which is "
-            "right only at σ = 1.",
-            "With correlation {rho} the mean score is d_k·{rho}: it grows like d_k, faster than the spread. Softmax "
-            "ignores a mean that all keys share; but a few keys aligned with the query stand out by that much. "
-            "Training does just this.",
+            "Both factors of a product grow, so the variance is d_k·σ⁴. A widely copied note has d_k·σ², right only "
+            "at σ = 1.",
+            "With correlation {rho} the mean score is {rho}·d_k: it grows like d_k, faster than the spread. Softmax "
+            "ignores a mean that all keys share, but a few keys aligned with the query stand out by that much. "
+            "Training aligns them.",
         ),
         {
             "uniform": lab("variance, uniform components", "logit_variance", enough(64, components="uniform")),
@@ -82,7 +82,7 @@ SCORES = (
             "twice": lab("variance, σ {std}: d_k·σ⁴", "logit_variance", _TWICE),
             "half": lab("variance, means {mu}", "logit_variance", _HALF),
             "aligned": lab("variance, correlation {rho}", "logit_variance", _ALIGNED),
-            "aligned_mean": lab("mean, correlation {rho}: d_k·{rho}", "logit_mean", _ALIGNED),
+            "aligned_mean": lab("mean, correlation {rho}: {rho}·d_k", "logit_mean", _ALIGNED),
         },
         ("uniform", "signs", "laplace", "twice", "half", "aligned", "aligned_mean"),
         Shown("Lab", "σ of q and k is set to 2: compare variance, measured and exact. c changes the law.", _TWICE),
@@ -90,7 +90,7 @@ SCORES = (
     ),
     Step(
         "softmax",
-        "What softmax makes of the spread",
+        "What softmax does to the spread",
         "study notes 000, 001, 003",
         (
             "Softmax turns the scores of a row, now called logits, into weights that sum to 1: each is e^z over the "
@@ -129,14 +129,14 @@ SCORES = (
             "Take {n} keys and d_k = {d_k}, as in the notes, and the gradient ∂L/∂q of each row.",
         ),
         Guess(
-            "Unscaled over scaled: what is the ratio of the root-mean-square gradients? (Below 1: smaller unscaled.)",
+            "Unscaled over scaled: the ratio of the root-mean-square gradients? (Below 1: smaller unscaled.)",
             "ratio",
         ),
         (
             "The typical gradient, the median, does vanish. But the root mean square grows: a few rows are "
             "near-ties between two keys. There the weights react violently, and these rows carry nearly everything.",
-            "So learning without the scale does not stop: it becomes erratic. A step size that suits the near-ties "
-            "leaves the other rows as they are. “The gradient vanishes” is half the truth: say which gradient.",
+            "So learning does not stop, it becomes erratic: a step that suits the near-ties leaves the other rows "
+            "as they are. “Gradients vanish” is half the truth: say which.",
         ),
         {
             "median": lab("median ‖∂L/∂q‖, unscaled", "grad_q_median", _TEN),
@@ -147,15 +147,14 @@ SCORES = (
                 "its ratio", Quotient(FromLab("grad_q_rms", _TEN), FromLab("grad_q_rms", _TEN, scaled=True))
             ),
             "top": lab("held by the top {few} of rows, unscaled", "grad_q_top1_share", _TEN, unit="share"),
-            "dead": lab("dead rows, unscaled", "dead_rows", _TEN, unit="share"),
         },
-        ("median", "median_scaled", "rms", "rms_scaled", "ratio", "top", "dead"),
+        ("median", "median_scaled", "rms", "rms_scaled", "ratio", "top"),
         Shown("Lab", "The rows of gradients: median, root mean square and the share of the top 1 %.", _TEN),
         {"d_k": 256, "n": 10, "few": "1 %"},
     ),
     Step(
         "scales",
-        "Why √d_k, and not d_k, log d_k or 2√d_k",
+        "Why not d_k, log d_k or 2√d_k",
         "study notes 002, 003",
         (
             "Any divisor of the size of √d_k keeps the spread from growing. Others do not: divided by d_k, logits "
@@ -165,10 +164,10 @@ SCORES = (
         Guess("Divide by d_k, with d_k = {d_k} and {n} keys. What is the entropy, in per cent of ln n?",
               "by_d_k", "difference"),
         (
-            "Divided by d_k, weights are nearly uniform: nothing is selected, until training aligns q and k. muP "
-            "divides by d_k for that reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature "
-            "of 2. ln d_k is too small a divisor, and ever more so as d_k grows.",
-            "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}. It makes every "
+            "Divided by d_k, weights are nearly uniform, until training aligns q and k. muP divides by d_k for that "
+            "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2. ln d_k is too "
+            "small, and ever more so as d_k grows.",
+            "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}. But it makes every "
             "width start alike, which no constant does.",
         ),
         {
@@ -177,10 +176,9 @@ SCORES = (
             "log": lab("entropy / ln n, 1/ln d_k", "entropy_fraction", enough(64, scale="log_d_k"), True, "share"),
             "two": lab("entropy / ln n, 1/(2√d_k)", "entropy_fraction", _HALVED, True, "share"),
             "log_spread": lab("logit σ, 1/ln d_k", "logit_std", enough(64, scale="log_d_k"), True),
-            "two_spread": lab("logit σ, 1/(2√d_k)", "logit_std", _HALVED, True),
             "peak": trial("logit σ at which ‖J‖² peaks", "most_responsive", 64, 128),
         },
-        ("root", "by_d_k", "log", "two", "log_spread", "two_spread", "peak"),
+        ("root", "by_d_k", "log", "two", "log_spread", "peak"),
         Shown("Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)),
         {"d_k": 64, "n": 128},
     ),

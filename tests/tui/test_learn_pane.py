@@ -1,0 +1,157 @@
+"""The Learn pane: steps with a guess before each answer."""
+
+from typing import Any
+
+import pytest
+from attn_tui.core.learning.tour.steps import STEPS
+from attn_tui.core.parameters import Parameters
+from attn_tui.tui.panes.learn.items import ITEMS, remembered
+from attn_tui.tui.panes.learn.pane import LearnPane
+from attn_tui.tui.settings.declared import Settings
+from stage import Stage, play, played
+
+
+async def learn(stage: Stage) -> LearnPane:
+    """Open the pane and wait for the figures of its step."""
+    pane = await stage.opened(LearnPane)
+    await stage.until(lambda: pane.is_current, "the figures")
+    await stage.still()
+    return pane
+
+
+@played(size=(80, 24))
+async def test_a_guess_is_asked_for_before_the_answer_is_shown(stage: Stage) -> None:
+    pane = await learn(stage)
+    assert "what is the standard deviation of a score?" in stage.words(pane.text)
+    assert "Means always add" not in stage.text
+    await stage.press("1", "6", "enter")
+    await stage.still()
+    assert "Your guess, 16, is 2 times the answer." in stage.text
+    assert "Means always add" in stage.text
+    await stage.press("enter")
+    await stage.still()
+    assert "2 of 10: Other laws" in stage.text
+
+
+@played(size=(80, 24))
+async def test_enter_without_a_guess_shows_the_answer_and_backspace_goes_back(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.press("enter")
+    await stage.still()
+    assert "Your guess" not in stage.text
+    assert "Means always add" in stage.text
+    await stage.press("enter", "backspace")
+    await stage.still()
+    assert pane.at == 0
+    assert "Means always add" in stage.text
+    await stage.press("backspace")
+    await stage.still()
+    assert "Your guess: _" in stage.text
+
+
+@played(size=(80, 24))
+async def test_what_is_not_a_number_is_refused_and_can_be_mended(stage: Stage) -> None:
+    await learn(stage)
+    await stage.press("8", "-", "enter")
+    await stage.still()
+    assert "must be a number such as" in stage.text
+    assert "Means always add" not in stage.text
+    await stage.press("backspace", "enter")
+    await stage.still()
+    assert "Your guess, 8, is exact." in stage.text
+
+
+@pytest.mark.parametrize("step", range(len(STEPS)), ids=[step.id for step in STEPS])
+@played(size=(80, 24))
+async def test_each_step_fits_80_by_24_before_and_after_the_answer(stage: Stage, step: int) -> None:
+    pane = await stage.opened(LearnPane)
+    await stage.press(*["down"] * step)
+    assert pane.at == step
+    await stage.until(lambda: pane.is_current, "the figures")
+    await stage.still()
+    assert "more lines" not in stage.text
+    await stage.press("7", "enter")
+    await stage.still()
+    assert "more lines" not in stage.text
+    words = stage.words(pane.text)
+    assert "Your guess, 7" in words
+    assert "E opens" in words
+    assert "…" not in words.replace(" + …", "")
+
+
+@played(parameters=Parameters(d_k=8, n_keys=16, n_queries=8, batch=2))
+async def test_e_opens_the_lab_in_the_state_of_the_step_and_undo_brings_the_own_one_back(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.press("enter", "enter", "E")
+    assert stage.app.active == "Lab"
+    assert stage.asked == STEPS[1].shown.parameters
+    await stage.still()
+    assert "Alt+9 returns" in stage.text
+    await stage.press("u")
+    assert stage.asked.d_k == 8
+    await stage.press("alt+9")
+    assert stage.app.active == "Learn"
+    assert pane.at == 1
+
+
+@played()
+async def test_e_opens_rules_and_the_head_of_the_sample_that_a_step_speaks_of(stage: Stage) -> None:
+    await learn(stage)
+    await stage.press(*["down"] * 4, "E")
+    assert stage.app.active == "Rules"
+    assert stage.asked.d_k == 64
+    await stage.press("alt+9", "end", "E")
+    assert stage.app.active == "Capture"
+    capture: Any = stage.app.pane
+    await stage.until(lambda: capture.measurement or capture.results.why_stale, "the head")
+    assert capture.map.cursor == STEPS[-1].shown.head
+    await stage.press("escape")
+    assert stage.app.active == "Learn"
+
+
+@played(size=(80, 24))
+async def test_progress_is_saved_and_restored(stage: Stage) -> None:
+    await learn(stage)
+    assert "learn" not in stage.app.lasting()
+    await stage.press("enter", "enter", "enter", "enter")
+    kept = stage.app.lasting()["learn"]
+    assert kept == {"at": STEPS[2].id, "done": [STEPS[0].id, STEPS[1].id]}
+    assert remembered(kept) == (2, {STEPS[0].id, STEPS[1].id})
+
+
+def test_progress_that_no_longer_exists_is_forgotten() -> None:
+    strange: list[object] = ["gone", [1], 3]
+    assert remembered({"at": "gone", "done": strange}) == (0, set())
+    assert remembered({}) == (0, set())
+
+
+def test_the_pane_starts_where_it_was_left() -> None:
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(LearnPane)
+        assert pane.item.id == "gradients"
+        await stage.press("n")
+        assert pane.item.id == "scales"
+
+    progress = {"at": "gradients", "done": ["gradients"]}
+    play(script, given={"progress": progress}, settings=Settings(learn=progress))
+
+
+@played(size=(120, 40))
+async def test_a_click_on_the_list_shows_the_item(stage: Stage) -> None:
+    pane = await learn(stage)
+    region = pane.list.content_region
+    await stage.pilot.click(offset=(region.x + 6, region.y + 3))
+    await stage.still()
+    assert pane.at == 3
+    assert f"4 of {sum(item.kind == 'step' for item in ITEMS)}: {STEPS[3].title}" in stage.text
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 60)])
+@played()
+async def test_the_list_is_a_key_away_where_it_does_not_stand_beside(stage: Stage, size: tuple[int, int]) -> None:
+    await learn(stage)
+    beside = STEPS[6].title in stage.text
+    assert beside == (size[0] >= 100)
+    await stage.press("v")
+    await stage.still()
+    assert STEPS[6].title in stage.text

@@ -1,0 +1,256 @@
+"""The Learn pane: a tour of why attention divides by √d_k, with a guess before each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+
+from ....core.captures.capture import sample_path
+from ....core.errors import InputError
+from ....core.learning.grading import LONGEST, GuessError, parse_guess
+from ...compute.request import Failed, Request
+from ...views.bars import Key
+from ...views.lines import Line
+from ...views.reproduce import in_shell
+from ...widgets.typing import typing
+from ..pane import Host, next_where
+from ..two_parts import TwoParts
+from .items import AT, ITEMS, Attempt, Item, remembered, to_remember
+from .requests import FiguresRead, ReadFigures
+from .widget import ItemList, ItemText
+
+if TYPE_CHECKING:
+    from ....core.claims.claim import Reading
+    from ....core.export.formats import Format
+    from ....core.learning.card import Card
+
+_BESIDE = 100  # screens from this width show the list beside the text
+
+
+class LearnPane(TwoParts):
+    """The steps at the left, the selected one at the right; on narrow screens one of them."""
+
+    NAME = "Learn"
+    LEFT = (44, 44)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("Enter", "answer, next"), ("Backspace", "back"), ("E", "show"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("↑↓", "step"), ("v", "list"), ("n", "not yet done"), ("/", "find"), ("r", "ask again"),
+        ("PgUp PgDn", "scroll"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "next", "show the answer, then the next step", show=False, id="learn.next"),
+        Binding("backspace", "back", "erase a character; the step before", show=False, id="learn.back"),
+        *typing("0123456789.-+/%e", "type a guess"),
+        Binding("escape", "cancel", "erase the guess", show=False, id="learn.cancel"),
+        Binding("down,j", "move(1)", "next step", show=False, id="learn.next_item"),
+        Binding("up,k", "move(-1)", "previous step", show=False, id="learn.previous_item"),
+        Binding("home", "move(-1000)", "first step", show=False, id="learn.first"),
+        Binding("end", "move(1000)", "last step", show=False, id="learn.last"),
+        Binding("n", "of_note(1)", "next step not yet done", show=False, id="learn.next_of_note"),
+        Binding("N", "of_note(-1)", "previous step not yet done", show=False, id="learn.previous_of_note"),
+        Binding("E", "evidence", "show it in the pane it speaks of", show=False, id="learn.evidence"),
+        Binding("slash", "find", "find a step by words", show=False, id="learn.find"),
+        Binding("v", "view", "switch between list and step (narrow screens)", show=False, id="learn.view"),
+        Binding("r", "again", "hide the answer and ask again", show=False, id="learn.again"),
+        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="learn.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", show=False, id="learn.read_back"),
+    ]
+
+    def __init__(self, host: Host, progress: Mapping[str, Any] | None = None) -> None:
+        super().__init__(host)
+        self.at, self.done = remembered(progress or {})
+        self.list = self.left = ItemList()
+        self.text = self.right = self.in_front = ItemText()
+        self.attempts: dict[str, Attempt] = {}
+        self.readings: dict[str, Mapping[str, Reading]] = {}
+
+    @property
+    def item(self) -> Item:
+        """The selected item."""
+        return ITEMS[self.at]
+
+    @property
+    def attempt(self) -> Attempt:
+        """What the user did with it."""
+        return self.attempts.get(self.item.id, Attempt())
+
+    @property
+    def lasting(self) -> Mapping[str, Any]:
+        return to_remember(self.at, self.done)
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return self.size.width < _BESIDE
+
+    def columns(self, size: Size) -> tuple[int, int]:
+        if size.width < _BESIDE:
+            return (size.width, 0) if self.in_front is self.left else (0, size.width)
+        return self.LEFT[0], size.width - self.LEFT[0]
+
+    def follow(self) -> None:
+        self._show()
+
+    def statuses(self) -> Sequence[Line]:
+        return ()
+
+    @property
+    def is_current(self) -> bool:
+        return self.item.id in self.readings
+
+    @property
+    def is_typing(self) -> bool:
+        return bool(self.attempt.text) and not self.attempt.stage
+
+    def show_answer(self, request: Request, answer: object) -> None:
+        match answer:
+            case FiguresRead(item, readings):
+                self.readings[item] = readings
+                self._show()
+            case Failed(reason):
+                self.host.say(f"{reason}.")
+            case _:
+                pass
+
+    # Export and copying
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.learning import learning_json, learning_markdown
+
+        if kind == "csv":
+            raise InputError("The tour has no CSV; it has Markdown, as flash cards, and JSON.")
+        card = self._card()
+        return learning_json([card]) if kind == "json" else learning_markdown([card], self.glyphs.say)
+
+    def command(self) -> str:
+        return in_shell(["attn-tui", "learn", str(self.item.number)])
+
+    @property
+    def file_name(self) -> str:
+        return f"learn-{self.item.id}"
+
+    def _card(self) -> Card:
+        """Return the selected item with its numbers; raise InputError if these are still being measured."""
+        from ....core.learning.card import step_card
+
+        if not self.is_current:
+            raise InputError("The figures of this step are still being measured.")
+        return step_card(self.item.number, self.item.content, self.readings[self.item.id])
+
+    # Going through the items
+
+    def action_next(self) -> None:
+        """Take the guess and show the answer; with the answer on screen, go to the next item."""
+        attempt, item = self.attempt, self.item
+        if self.in_front is self.list and self.one_at_a_time:
+            self.bring(self.text)
+        elif attempt.stage == item.stages:
+            if self.at + 1 < len(ITEMS):
+                self._go(self.at + 1)
+            else:
+                self.host.say("That was the last one. The list (v) has them all.")
+        elif attempt.objection:
+            return
+        else:
+            self.done.add(item.id)
+            self._set(replace(attempt, stage=attempt.stage + 1))
+
+    def action_back(self) -> None:
+        """Erase the last character of the guess; without one, hide the answer or go to the item before."""
+        attempt = self.attempt
+        if attempt.stage:
+            self._set(replace(attempt, stage=attempt.stage - 1))
+        elif attempt.text:
+            self._type(attempt.text[:-1])
+        elif self.at:
+            self._go(self.at - 1)
+
+    def action_type(self, character: str) -> None:
+        attempt = self.attempt
+        if attempt.stage or (not attempt.text and character == "e"):  # no number starts with e; it exports
+            raise SkipAction
+        self._type(attempt.text + character)
+
+    def action_cancel(self) -> None:
+        if not self.attempt.stage:
+            self._set(Attempt())
+
+    def action_move(self, step: int) -> None:
+        self._go(min(max(self.at + step, 0), len(ITEMS) - 1))
+
+    def on_item_list_moved(self, event: ItemList.Moved) -> None:
+        event.stop()
+        self._go(event.at)
+
+    def action_of_note(self, direction: int) -> None:
+        at = next_where([item.id not in self.done for item in ITEMS], self.at, direction)
+        if at is None:
+            self.host.say("All are done. r asks this one again.")
+        else:
+            self._go(at)
+
+    def action_find(self) -> None:
+        """Find an item by its words, in a list."""
+        from ...views.fields.choices import Choice
+
+        rows = [Choice(item.id, f"{item.number}. {item.title}", help=item.shown.what, words=(item.title,))
+                for item in ITEMS]  # fmt: skip
+        self.host.choose("step", rows, self.item.id, lambda name: self._go(AT[name]))
+
+    def action_again(self) -> None:
+        self._set(Attempt())
+
+    def action_view(self) -> None:
+        self.bring(self.list if self.in_front is self.text else self.text)
+
+    def action_read(self, lines: int) -> None:
+        self.text.scroll_by(lines)
+
+    def action_evidence(self) -> None:
+        """Show the pane that the item speaks of, in the state that it speaks of."""
+        shown, host = self.item.shown, self.host
+        match shown.pane:
+            case "Lab":
+                host.to_lab(shown.parameters)
+            case "Softmax":
+                host.to_softmax(shown.scores)
+            case "Capture":
+                host.to_capture(sample_path(), shown.head or (0, 0), None, self.NAME)
+            case _:
+                host.change(shown.parameters)
+                host.to_pane(shown.pane)
+        host.say(f"{shown.what} Alt+9 returns to the tour; u restores what stood before.")
+
+    def _type(self, text: str) -> None:
+        """Take a text as the guess; one that is not a number is refused with the reason, but stays to be edited."""
+        step = self.item.content
+        if len(text) > LONGEST:
+            return
+        guess, objection = None, ""
+        if text:
+            try:
+                guess = parse_guess(text, step.figures[step.guess.figure].unit)
+            except GuessError as error:
+                objection = str(error)
+        self._set(Attempt(text, guess, 0, objection))
+
+    def _go(self, at: int) -> None:
+        self.at = at
+        self.bring(self.text if not self.one_at_a_time else self.in_front)
+        self._show()
+
+    def _set(self, attempt: Attempt) -> None:
+        self.attempts[self.item.id] = attempt
+        self._show()
+
+    def _show(self) -> None:
+        """Show the selected item, and request its figures."""
+        found = self.readings.get(self.item.id)
+        if found is None:
+            self.ask(ReadFigures(self.item.id))
+        self.list.show(self.at, self.done)
+        self.text.show(self.at, self.attempt, found)
