@@ -97,9 +97,13 @@ def with_next_rule(changes: Mapping[str, Value], direction: Literal[-1, 1]) -> d
     """Return the changes with A's next or previous scale rule; what else A sets is kept."""
     rules, own = (UNSCALED, *SCALE_RULES), changes.get("scale")
     at = 0 if own is None else -(direction < 0) if own not in rules else rules.index(str(own)) + direction
-    of_rule = ("scale", "multiplier") if own == "custom" else ("scale",)
-    others = {name: value for name, value in changes.items() if name not in of_rule}
-    return {"scale": rules[at % len(rules)], **others}
+    return with_rule(changes, rules[at % len(rules)])
+
+
+def with_rule(changes: Mapping[str, Value], rule: str) -> dict[str, Value]:
+    """Return the changes with another scale rule of A, which may be UNSCALED; what else A sets is kept."""
+    of_rule = ("scale", "multiplier") if changes.get("scale") == "custom" else ("scale",)
+    return {"scale": rule, **{name: value for name, value in changes.items() if name not in of_rule}}
 
 
 def _field(name: str, fields: Sequence[TextField]) -> TextField:

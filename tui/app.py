@@ -43,7 +43,7 @@ from .widgets.notice import Notice
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .views.fields.choices import Choice
+    from .views.fields.choice_list import ChoiceList
 
 LEAST = (40, 12)  # columns and lines
 WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (60, "-medium"), (100, "-wide")]
@@ -166,7 +166,7 @@ class AttnApp(PacedApp[int]):
         if self.settings.keys:
             self.set_keymap(self.settings.keys)
         self.history = History(seen(self))
-        self._show_keys()
+        self.show_keys()
         self.pane.follow()
         self.pane.focus()
         self.show_status()
@@ -213,7 +213,7 @@ class AttnApp(PacedApp[int]):
             each.set_class(other != name, "hidden")
         pane.follow()
         pane.focus()
-        self._show_keys()
+        self.show_keys()
         self.show_status()
 
     async def run_action(
@@ -259,7 +259,7 @@ class AttnApp(PacedApp[int]):
 
         self.push_screen(all_keys(self.pane, self.settings.keys))
 
-    def _show_keys(self) -> None:
+    def show_keys(self) -> None:
         """Show the pane's keys, with the user's replacements, in the key bar."""
         bindings = {self.active: self.pane.BINDINGS, EVERYWHERE: self.BINDINGS}
         self.keys.show(bar_keys(self.pane.keys, bindings, self.settings.keys))
@@ -321,11 +321,11 @@ class AttnApp(PacedApp[int]):
         if self._driver is not None:
             self._driver.write(f"\x1b]9;{''.join(filter(str.isprintable, text))}\x07")
 
-    def choose(self, title: str, choices: Sequence[Choice], current: str, take: Callable[[str], object]) -> None:
-        """Show a list; `take` is called with the value of the chosen row, and not at all if none is chosen."""
+    def choose(self, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+        """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
         from .choosing import choose
 
-        choose(self, title, choices, current, take)
+        choose(self, found, take)
 
     async def on_event(self, event: events.Event) -> None:
         """Hide the message at the bottom of the screen on a key, a paste or a click; ignore the mouse elsewhere."""

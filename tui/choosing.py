@@ -8,14 +8,13 @@ from typing import Any, Protocol
 from textual.screen import Screen
 
 from .views.fields.choice_list import ChoiceList
-from .views.fields.choices import Choice
 from .widgets.picker import ChoiceScreen
 
 
 class ChoosingApp(Protocol):
     """What choosing needs of the app."""
 
-    def push_screen(self, screen: Screen[str], callback: Callable[[str | None], None]) -> Any:
+    def push_screen(self, screen: Screen[tuple[str, ...]], callback: Callable[[tuple[str, ...] | None], None]) -> Any:
         """Show a screen over the pane, and call a function with its result."""
         ...
 
@@ -24,15 +23,13 @@ class ChoosingApp(Protocol):
         ...
 
 
-def choose(
-    app: ChoosingApp, title: str, choices: Sequence[Choice], current: str, take: Callable[[str], object]
-) -> None:
-    """Show a list; `take` is called with the value of the chosen row, and not at all if none is chosen."""
+def choose(app: ChoosingApp, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+    """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
 
-    def chosen(value: str | None) -> None:
-        if value is not None:
+    def chosen(values: tuple[str, ...] | None) -> None:
+        if values is not None:
             app.note("the mouse")
-            take(value)
-            app.note(f"choose {title}")
+            take(values)
+            app.note(f"choose {found.title}")
 
-    app.push_screen(ChoiceScreen(ChoiceList.at(title, choices, current)), chosen)
+    app.push_screen(ChoiceScreen(found), chosen)

@@ -10,8 +10,8 @@ from ..core.errors import ParameterError
 from ..core.parameters import FIELDS, Field, Parameters, Value
 from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
 from .panes.catalogue import PANES
+from .panes.lists import choose_value
 from .panes.pane import Host, Pane
-from .panes.stepping import choose_value
 from .views.fields.choices import Choice, choices_of, model_choices
 from .views.fields.synonyms import SYNONYMS
 
@@ -77,14 +77,14 @@ def _pane(app: App, name: str) -> Offer:
 def _parameter(app: App, field: Field) -> Offer:
     """Return the offer to set a parameter: from a list, or by typing into its field."""
     now = field.format(getattr(app.parameters, field.name))
-    how = "Choose from a list" if field.kind == "choice" else "Type it in the Lab"
+    how = "Type it in the Lab" if field.kind in ("integer", "real") else "Choose from a list"
     words = (field.name, field.symbol, *SYNONYMS.get(field.name, ()))
     row = Choice(field.label, f"set {field.label}", help=f"{how}, {now} now. {_sentence(field.help)}", words=words)
     return Offer(row, lambda: _edit(app, field))
 
 
 def _edit(app: App, field: Field) -> None:
-    if field.kind == "choice":
+    if field.kind in ("choice", "setting"):
         choose_value(app, field.name, lambda value: set_value(app, field.name, value))
     elif not field.applies(app.parameters):
         app.say(f"{field.label} has no effect with these parameters.")

@@ -197,7 +197,10 @@ def sweep_markdown(sweep: SweepResult, say: Say = str) -> str:
 
 def fixed_words(sweep: SweepResult, always: Sequence[str] = tuple(FIELD)) -> list[str]:
     """Return `keys 128`, …: the parameters that all points share, if in `always` or not at their default."""
-    return notable_words(sweep.parameters, sweep.fixed, always)
+    p, (name, values) = sweep.parameters, sweep.vary or ("seed", [sweep.parameters.seed])
+    each = [p.with_value(name, value) for value in values]
+    found = [notable_words(at, sweep.fixed, always) for at in each]
+    return max(found, key=len)  # at some values of the second axis, more parameters have an effect
 
 
 def place_titles(sweep: SweepResult) -> list[str]:

@@ -165,3 +165,79 @@ async def test_a_click_on_the_title_of_the_sweep_opens_the_list_of_statistics(st
     await stage.pilot.click(offset=(sweep.plot.region.x + 3, sweep.plot.region.y))
     await stage.answered()
     assert is_open(stage)
+
+
+FORMULA = "log(n)/sqrt(d)"
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)], ids=str)
+@played(settled=True)
+async def test_a_formula_typed_in_the_list_of_rules_becomes_the_rule(stage: Stage, size: tuple[int, int]) -> None:
+    screen = await opened(stage, "/", *FORMULA)
+    await stage.still()
+    assert [row.value for row in screen.text.found.rows] == [FORMULA]
+    assert "use this formula" in stage.text
+    await stage.press("enter")
+    assert stage.asked == replace(SMALL, scale=FORMULA)
+    screen = await opened(stage, "/")
+    chosen = screen.text.found.chosen
+    assert chosen is not None
+    assert chosen.value == FORMULA, "the cursor is on the current rule"
+    await stage.press("escape", "u")
+    assert stage.asked == SMALL
+
+
+@played(settled=True, size=(80, 24))
+async def test_a_faulty_formula_is_pointed_at_and_cannot_be_chosen(stage: Stage) -> None:
+    screen = await opened(stage, "/", *"log(n)/sqr(d)")
+    await stage.still()
+    lines = stage.part(screen.text)
+    at = next(number for number, line in enumerate(lines) if line.startswith("  log(n)/sqr(d)"))
+    assert lines[at + 1].index("^") == lines[at].index("sqr")
+    assert "unknown name sqr" in lines[at + 2]
+    await stage.press("enter")
+    assert is_open(stage)
+    assert stage.asked == SMALL
+    await stage.press("ctrl+u", *"zzz(")
+    await stage.still()
+    assert "Not a formula" in stage.text
+    await stage.press("ctrl+u", *"zzz")
+    await stage.still()
+    assert "Nothing contains these words" in stage.text
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [("1/d_k", "d_k"), ("1/d", "1/d"), ("ssm", "ssmax"), ("0.1", "0.1"), ("2*sqrt(d)", "2*sqrt(d)")],
+)
+@played(settled=True)
+async def test_names_of_rules_come_before_formulas_that_cannot_be_meant(stage: Stage, words: str, rule: str) -> None:
+    await opened(stage, "/", *words)
+    await stage.press("enter")
+    assert stage.asked.scale == rule
+
+
+@played(settled=True)
+async def test_enter_on_a_opens_the_list_of_its_rules_and_keeps_what_else_it_sets(stage: Stage) -> None:
+    stage.app.change(replace(SMALL, against="precision=bfloat16"))
+    await to_field(stage, "against")
+    screen = await opened(stage, "enter")
+    chosen = screen.text.found.chosen
+    assert chosen is not None
+    assert chosen.value == SMALL.scale, "what A has now"
+    await stage.press(*"unscaled", "enter")
+    assert stage.asked.against == "unscaled,precision=bfloat16"
+    await opened(stage, "enter", *FORMULA)
+    await stage.press("enter")
+    assert stage.asked.against == f"{FORMULA},precision=bfloat16"
+
+
+@played(settled=True)
+async def test_the_palette_opens_the_list_of_a(stage: Stage) -> None:
+    await stage.press("ctrl+p", *"set against")
+    await stage.still()
+    await stage.press("enter")
+    await stage.still()
+    assert is_open(stage)
+    await stage.press(*FORMULA, "enter")
+    assert stage.asked.against == FORMULA

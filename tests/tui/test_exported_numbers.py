@@ -1,5 +1,6 @@
 """A pane exports the numbers that its command prints, and only those of the current parameters."""
 
+import json
 import shlex
 import subprocess
 import sys
@@ -14,10 +15,20 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.pane import Pane
-from attn_tui.tui.panes.sweep import pane as sweep
+from attn_tui.tui.panes.sweep.curves import part as sweep
+from attn_tui.tui.panes.sweep.grids import Grid
+from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SMALL, Stage, Taken, agree, capture_file, play, played, refusal, some_heads, succeeds, take
 
 Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave most places of the map out, so that measuring it is quick."""
+    for place in ("requests", "view", "part"):
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.N_KEYS", (4, 64))
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.D_KS", (1, 16, 64))
 
 
 def take_head(file: Path | None, axes: str | None = None, *keys: str) -> list[Taken]:
@@ -97,7 +108,7 @@ def test_the_command_of_a_sweep_prints_its_numbers(
     taken: list[Taken] = []
 
     async def script(stage: Stage) -> None:
-        pane = await stage.opened(sweep.SweepPane)
+        pane = await stage.opened(SweepPane)
         await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
         taken.append(take(pane))
         await stage.press("]")
@@ -109,15 +120,61 @@ def test_the_command_of_a_sweep_prints_its_numbers(
     agree(taken, capsys)
 
 
+@pytest.mark.parametrize(
+    ("rules", "over"),
+    [(("d_k", "log(n)/sqrt(d)"), "d_k"), ((), "n_keys"), (("rms_none", "custom"), "n_keys")],
+    ids=["rules over d_k", "keys", "rules over keys"],
+)
+def test_the_command_of_several_rules_or_of_keys_prints_their_numbers(
+    rules: tuple[str, ...], over: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = Grid("short", "2:64:log6", over)
+    monkeypatch.setattr(sweep, "GRIDS", (grid,))
+    taken: list[Taken] = []
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(SweepPane)
+        pane.curves.show_rules(rules)
+        pane.follow()
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
+        taken.append(take(pane))
+
+    play(script, replace(SMALL, multiplier=0.05))
+    agree(taken, capsys)
+    found = json.loads(taken[0][1]["json"])
+    assert len(found["points"]) == (1 + len(rules)) * len(grid.values)
+    assert [point.get("scale", "sqrt_d_k") for point in found["points"][:: len(grid.values)]] == ["sqrt_d_k", *rules]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_map")
+@pytest.mark.parametrize("scale", ["sqrt_d_k", "log_d_k"])
+def test_the_command_of_the_map_prints_its_numbers(scale: str, capsys: Captured) -> None:
+    taken: list[Taken] = []
+
+    async def script(stage: Stage) -> None:
+        pane = await stage.opened(SweepPane)
+        pane.view = "map"
+        pane.follow()
+        assert "0 of" in refusal(lambda: pane.numbers("json"))
+        await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the map")
+        taken.append(take(pane))
+
+    play(script, replace(SMALL, scale=scale, batch=8))
+    agree(taken, capsys)
+    d_ks = [16, 64] if scale == "log_d_k" else [1, 16, 64]
+    assert json.loads(taken[0][1]["json"])["d_k"] == d_ks
+
+
 def test_an_incomplete_sweep_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "GRIDS", (replace(sweep.GRIDS[0], text="16,32,64"),))
 
     async def script(stage: Stage) -> None:
-        pane = await stage.opened(sweep.SweepPane)
+        pane = await stage.opened(SweepPane)
         assert "0 of" in refusal(lambda: pane.numbers("json"))
         stage.engine.let_go()
         await stage.until(lambda: succeeds(lambda: pane.numbers("json")), "the sweep")
-        pane.swept.points.popitem()
+        pane.curves.swept.points.popitem()
         assert "2 of 3" in refusal(lambda: pane.numbers("csv"))
 
     play(script, hold=True)

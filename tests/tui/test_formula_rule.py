@@ -77,6 +77,6 @@ async def test_rules_have_a_row_for_the_formula_that_goes_with_it(stage: Stage) 
 @played(PARAMETERS)
 async def test_a_sweep_follows_the_formula(stage: Stage) -> None:
     pane = await stage.complete(SweepPane)
-    point = pane.swept.points[64].point.measurement.columns[1]
+    point = pane.curves.swept.points[64].point.measurement.columns[1]
     assert (point.rule, point.multiplier) == (FORMULA, pytest.approx(2.772588722 / 8))
     assert f"--scale '{FORMULA}'" in pane.command()

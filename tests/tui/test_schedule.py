@@ -18,7 +18,7 @@ from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
 from attn_tui.tui.compute.request import Cache, Crashed, Failed, Priority, Progress, Request, Work
 from attn_tui.tui.compute.worker import REPLACE_WITH_RESULT, REPLACE_WITHOUT_RESULT, Schedule
 from attn_tui.tui.panes.rules.requests import MeasureRules, RuleRows
-from attn_tui.tui.panes.sweep.requests import MeasureOver, Points
+from attn_tui.tui.panes.sweep.curves.requests import MeasureOver, Points
 from stage import SMALL, numbers
 
 NEXT = replace(SMALL, d_k=65)  # its last component is in a chunk that SMALL does not need
@@ -347,10 +347,10 @@ def test_a_withdrawn_sweep_continues_and_a_failed_one_starts_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grid = (2, 8, 32, 64)
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.requests.BATCH_INTERVAL", -1.0)
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.curves.requests.BATCH_INTERVAL", -1.0)
 
     def points() -> list[int]:
-        return [d_k for _, content in bench.replies if isinstance(content, Points) for d_k in content.points]
+        return [d_k for _, content in bench.replies if isinstance(content, Points) for _, d_k in content.points]
 
     bench.ask(MeasureOver(SMALL, grid))
     while len(points()) < 2:
@@ -358,7 +358,7 @@ def test_a_withdrawn_sweep_continues_and_a_failed_one_starts_again(
     bench.withdraw(MeasureOver)
     bench.ask(MeasureOver(SMALL, grid, len(points())))
     with monkeypatch.context() as patch:
-        patch.setattr("attn_tui.core.theory.predict.predict", _runs_out)
+        patch.setattr("attn_tui.core.theory.deviations.deviations", _runs_out)
         bench.finish()
     assert bench.replies_to(MeasureOver(SMALL, grid, 2)) == [Failed(NO_MEMORY), None]
     bench.ask(MeasureOver(SMALL, grid, 2))

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.errors import InputError
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
-from attn_tui.tui.panes.sweep.map_requests import D_KS
+from attn_tui.tui.panes.sweep.map.requests import D_KS
 from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SIZES, SMALL, Stage, played
 
@@ -16,9 +15,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def small_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out long contexts, so that measuring a map is quick."""
-    for place in ("map_requests", "map_view", "map_part"):
-        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.N_KEYS", (4, 16, 64))
-        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.{place}.D_KS", (1, 4, 16, 64))
+    for place in ("requests", "view", "part"):
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.N_KEYS", (4, 16, 64))
+        monkeypatch.setattr(f"attn_tui.tui.panes.sweep.map.{place}.D_KS", (1, 4, 16, 64))
 
 
 async def mapped(stage: Stage) -> SweepPane:
@@ -73,13 +72,14 @@ async def test_a_statistic_without_theory_is_measured(stage: Stage) -> None:
 
 
 @played()
-async def test_the_command_measures_the_places_and_there_is_no_export(stage: Stage) -> None:
+async def test_the_command_and_the_keys_are_those_of_the_map(stage: Stage) -> None:
     pane = await mapped(stage)
     assert pane.command() == (
         "attn-tui sweep --d-k 1,4,16,64 --n-keys 4,16,64 --n-queries 8 --batch 2 --statistics entropy"
     )
-    with pytest.raises(InputError, match="y copies the command"):
-        pane.numbers("json")
+    assert stage.lines[-1].startswith(" ←→ d_k ×2 ÷2   ↑↓ keys ×2 ÷2")
+    await stage.press("v")
+    assert stage.lines[-1].startswith(" ←→ d_k ±1   ↑↓ ×2 ÷2")
 
 
 @played(replace(SMALL, scale="log_d_k"))

@@ -12,9 +12,10 @@ from attn_tui.core.work import sweeps as work
 from attn_tui.core.work.sweeps import SweepPlan
 from attn_tui.tui.compute.measure import Measure
 from attn_tui.tui.compute.request import Failed, Request, Work
-from attn_tui.tui.panes.sweep import requests
-from attn_tui.tui.panes.sweep.pane import GRIDS, SweepPane
-from attn_tui.tui.panes.sweep.requests import MeasureOver, Points, PredictOver
+from attn_tui.tui.panes.sweep.curves import requests
+from attn_tui.tui.panes.sweep.curves.requests import MeasureOver, Points, PredictOver
+from attn_tui.tui.panes.sweep.grids import GRIDS
+from attn_tui.tui.panes.sweep.pane import SweepPane
 from stage import SMALL, Stage, numbers, play, played, refusal, succeeds
 
 pytestmark = pytest.mark.slow
@@ -25,7 +26,7 @@ SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 @pytest.fixture(autouse=True)
 def short_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the first grid by a short one, so that tests are quick."""
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.pane.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.curves.part.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
 
 
 @dataclass
@@ -80,10 +81,10 @@ def test_another_grid_is_swept_once(sweeps: Sweeps) -> None:
         assert refusal(lambda: pane.numbers("csv")).startswith("0 of ")
         stage.engine.let_go()
         await stage.known(pane)
-        assert pane.swept.d_ks[-1] == 512
+        assert pane.curves.swept.values[-1] == 512
         await stage.press("G")
         assert succeeds(lambda: pane.numbers("csv"))
-        assert pane.swept.d_ks[-1] == 64
+        assert pane.curves.swept.values[-1] == 64
 
     play(script)
     assert sweeps.started == [(SMALL, 64), (SMALL, 512)]
@@ -120,8 +121,8 @@ async def test_points_appear_one_by_one_and_never_for_earlier_parameters(stage: 
     await stage.until(lambda: pane.progress is not None, "progress")
     await stage.still()
     assert not pane.is_stale
-    assert 0 < len(pane.swept.points) < len(pane.swept.d_ks)
-    assert all(point.point.parameters.seed == 2 for point in pane.swept.points.values())
+    assert 0 < len(pane.curves.swept.points) < len(pane.curves.swept.values)
+    assert all(point.point.parameters.seed == 2 for point in pane.curves.swept.points.values())
     assert " %" in stage.lines[0]
     engine.let_go()
     await stage.known(pane)
@@ -133,20 +134,20 @@ async def test_a_sweep_stops_when_the_pane_is_left_and_continues_with_the_same_p
 ) -> None:
     sweeps.paused = True
     pane = await stage.opened(SweepPane)
-    await stage.until(lambda: pane.swept.points, "the first point")
+    await stage.until(lambda: pane.curves.swept.points, "the first point")
     await stage.press("right")
     await stage.until(lambda: pane.plot.reading[0] == replace(SMALL, d_k=65), "the measurement at the cursor")
     assert pane.progress is not None
     await stage.press("<")
     await stage.until(lambda: stage.engine.at_rest, "the end of the sweep")
     assert pane.progress is None
-    assert len(pane.swept.points) == 1
+    assert len(pane.curves.swept.points) == 1
     sweeps.paused = False
     await shown(stage)
     assert sweeps.started == [(SMALL, 64)]
-    expected = [point for step in work.stream(work.sweep_plan(SMALL, pane.swept.d_ks)) for point, _ in step.found]
-    for point in expected:
-        mine = pane.swept.points[point.parameters.d_k].point
+    plan = work.sweep_plan(SMALL, pane.curves.swept.values)
+    for point in [point for step in work.stream(plan) for point, _ in step.found]:
+        mine = pane.curves.swept.points[point.parameters.d_k].point
         assert numbers(mine.measurement) == numbers(point.measurement)
 
 
@@ -166,7 +167,7 @@ async def test_a_hidden_pane_paints_nothing(stage: Stage) -> None:
         engine.deliver(reply)
     await stage.still()
     assert stage.text == before
-    assert pane.swept.complete
+    assert pane.curves.swept.complete
 
 
 @played()

@@ -9,7 +9,8 @@ from attn_tui.core.model_widths import landmarks
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from attn_tui.core.theory.predict import predict
-from attn_tui.tui.panes.sweep.pane import GRIDS, SweepPane
+from attn_tui.tui.panes.sweep.grids import GRIDS
+from attn_tui.tui.panes.sweep.pane import SweepPane
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from stage import SIZES, SMALL, Stage, play, played
@@ -22,7 +23,7 @@ SHORT = "1:64:log6,16,32,64"  # a grid that is quick
 @pytest.fixture(autouse=True)
 def short_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the first grid by a short one, so that tests are quick."""
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.pane.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.curves.part.GRIDS", (replace(GRIDS[0], text=SHORT), *GRIDS[1:]))
 
 
 async def shown(stage: Stage) -> SweepPane:
@@ -39,8 +40,8 @@ def plotted(stage: Stage, pane: SweepPane) -> str:
 @played()
 async def test_every_point_is_measured_beside_its_exact_value(stage: Stage) -> None:
     pane = await shown(stage)
-    for d_k in pane.swept.d_ks:
-        found = pane.swept.points[d_k]
+    for d_k in pane.curves.swept.values:
+        found = pane.curves.swept.points[d_k]
         alone, exact = run(replace(SMALL, d_k=d_k)), predict(replace(SMALL, d_k=d_k))
         for index, column in enumerate(found.point.measurement.columns):
             expected = alone.columns[index].measured["entropy"].value
@@ -133,11 +134,11 @@ async def test_z_switches_between_a_logarithmic_and_a_linear_axis(stage: Stage) 
 
 
 def test_the_table_has_a_row_for_each_landmark_and_marks_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attn_tui.tui.panes.sweep.pane.GRIDS", GRIDS)
+    monkeypatch.setattr("attn_tui.tui.panes.sweep.curves.part.GRIDS", GRIDS)
 
     async def script(stage: Stage) -> None:
         pane = await shown(stage)
-        rows, d_ks = stage.part(pane.table)[1:], landmarks(pane.swept.d_ks)
+        rows, d_ks = stage.part(pane.table)[1:], landmarks(pane.curves.swept.values)
         assert [int(row.lstrip("▌").split()[0]) for row in rows] == [*d_ks]
         assert [row.startswith("▌") for row in rows].index(True) == d_ks.index(64)
         assert all(set(row) & set("▁▂▃▄▅▆▇") for row in rows)
@@ -184,8 +185,8 @@ async def test_a_d_k_at_which_the_rule_has_no_value_is_explained_and_left_out(st
     while pane.parameters.scale != "log_d_k":
         await stage.press("s")
     assert "scale 1/ln d_k has no value" in stage.words(pane.words)
-    await stage.until(lambda: pane.is_current and pane.swept.complete)
-    assert pane.swept.d_ks[0] == 2
+    await stage.until(lambda: pane.is_current and pane.curves.swept.complete)
+    assert pane.curves.swept.values[0] == 2
     await stage.press("right")
     await stage.known(pane)
     assert "has no value" not in stage.words(pane.words)

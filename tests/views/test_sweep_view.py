@@ -10,8 +10,8 @@ from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.predict import predict
+from attn_tui.tui.panes.sweep.curves.view import Swept, reading_lines, sweep_plot
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
-from attn_tui.tui.panes.sweep.view import Swept, reading_lines, sweep_plot
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.results.table import Contents
 from line_texts import text_of

@@ -22,7 +22,7 @@ from ..widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
     from ...core.export.formats import Format
-    from ..views.fields.choices import Choice
+    from ..views.fields.choice_list import ChoiceList
 
 
 def next_where(wanted: Sequence[bool], at: int, direction: int) -> int | None:
@@ -64,6 +64,10 @@ class Host(Protocol):
         """Show the pane's status in the top bar again."""
         ...
 
+    def show_keys(self) -> None:
+        """Show the pane's keys in the bottom bar again."""
+        ...
+
     def say(self, text: str) -> None:
         """Show a message at the bottom of the screen until the next key."""
         ...
@@ -72,8 +76,8 @@ class Host(Protocol):
         """Show such a message, ring the bell, and have the terminal notify the user."""
         ...
 
-    def choose(self, title: str, choices: Sequence[Choice], current: str, take: Callable[[str], object]) -> None:
-        """Show a list; `take` is called with the value of the chosen row, and not at all if none is chosen."""
+    def choose(self, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+        """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
         ...
 
 
@@ -89,7 +93,7 @@ class Pane(Container, can_focus=True):
     """A pane of the app."""
 
     NAME: ClassVar[str]  # as the top bar shows it
-    KEYS: ClassVar[tuple[Key, ...]]  # as the bottom bar shows them, the first ones first
+    KEYS: ClassVar[tuple[Key, ...]]  # as the bottom bar shows them at first, the first ones first
 
     def __init__(self, host: Host) -> None:
         super().__init__(classes="pane")
@@ -102,12 +106,12 @@ class Pane(Container, can_focus=True):
         """The app's parameters."""
         return self.host.parameters
 
-    # Called by the app
-
     @property
     def keys(self) -> Sequence[Key]:
-        """The keys in the bottom bar."""
+        """The keys that the bottom bar shows, the first ones first."""
         return self.KEYS
+
+    # Called by the app
 
     def take_scores(self, scores: tuple[float, ...]) -> None:
         """Show a row of softmax with these scores; only the Softmax pane does."""

@@ -10,11 +10,11 @@ from textual.binding import Binding, BindingType
 from ...core.errors import ParameterError
 from ...core.model_widths import next_width
 from ...core.parameters import FIELD, Parameters, Value
-from ...core.statistics.catalogue import ALWAYS
 from ..views.bars import typing_status
 from ..views.fields.entry import Editing, typed
 from ..views.lines import Line
 from ..widgets.typing import typing
+from .lists import choose_value
 from .pane import Host, Pane
 
 _SHARED = (  # key, action, what it does, name; the same in every pane
@@ -56,21 +56,6 @@ def stepping_keys(
 def by(change: int) -> Callable[[int], int]:
     """Return a step of d_k by `change`, staying within bounds."""
     return lambda d_k: int(min(max(d_k + change, FIELD["d_k"].low), FIELD["d_k"].high))
-
-
-def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:
-    """Show the list of a parameter's values; `take` is called with the chosen one."""
-    from ..views.fields.choices import choices_of
-
-    field = FIELD[name]
-    host.choose(field.label, choices_of(field), str(getattr(host.parameters, name)), take)
-
-
-def choose_statistic(host: Host, current: str, take: Callable[[str], object]) -> None:
-    """Show the list of statistics; `take` is called with the name of the chosen one."""
-    from ..views.fields.choices import statistic_choices
-
-    host.choose("statistic", statistic_choices(ALWAYS), current, take)
 
 
 class SteppingPane(Pane):
@@ -119,7 +104,7 @@ class SteppingPane(Pane):
 
 
 class TypingPane(SteppingPane):
-    """A pane without fields, in which digits type d_k; the top bar shows them."""
+    """A pane without fields, in which digits type d_k, or what else is at hand; the top bar shows them."""
 
     TYPING: ClassVar[list[BindingType]] = [
         *typing("0123456789", "type d_k"),
@@ -136,6 +121,11 @@ class TypingPane(SteppingPane):
     def refuse(self, reason: str) -> None:
         """Dim what is shown, and show why the typed text is not accepted."""
         raise NotImplementedError
+
+    @property
+    def typed_field(self) -> str:
+        """The name of the field that digits type into."""
+        return "d_k"
 
     @property
     def is_typing(self) -> bool:
@@ -185,7 +175,7 @@ class TypingPane(SteppingPane):
         if self.editing is None:
             self._before = self.parameters
         refused = self.is_refused
-        parameters, self.editing = typed(self._before, "d_k", text)
+        parameters, self.editing = typed(self._before, self.typed_field, text)
         unchanged = parameters == self.parameters
         self.host.change(parameters)
         if self.editing.objection:

@@ -16,6 +16,8 @@ DARK = Theme(
     primary="#c8b6ff",  # what has focus
     warning="#f0a868",  # unscaled
     accent="#6cc5e0",  # scaled
+    success="#8fce7e",  # the third and the fourth curve of a plot
+    secondary="#e894c8",
     error="#ff7b7b",
     foreground="#d8dbe2",
     background="#101319",
@@ -28,6 +30,8 @@ LIGHT = Theme(
     primary="#5b3fb0",
     warning="#a85400",
     accent="#006b8f",
+    success="#2f7a1f",
+    secondary="#a3257a",
     error="#b3261e",
     foreground="#20242c",
     background="#fbfaf7",
@@ -68,6 +72,12 @@ LOOKS: dict[Name, tuple[str, float, Style]] = {
     "over_scaled": ("accent", 1.0, Style(reverse=True)),
     "thin_unscaled": ("warning", 0.6, Style()),
     "thin_scaled": ("accent", 0.6, Style()),
+    "third": ("success", 1.0, Style()),
+    "fourth": ("secondary", 1.0, Style()),
+    "fifth": ("foreground", 1.0, Style()),
+    "thin_third": ("success", 0.6, Style()),
+    "thin_fourth": ("secondary", 0.6, Style()),
+    "thin_fifth": ("foreground", 0.6, Style()),
     "accent": ("primary", 1.0, Style(bold=True)),
     "cursor": ("primary", 1.0, Style(bold=True, reverse=True)),
     "selected": ("foreground", 1.0, Style(reverse=True)),
@@ -79,7 +89,9 @@ LOOKS: dict[Name, tuple[str, float, Style]] = {
 }
 
 
-DRAWN: tuple[Role, ...] = ("frame", "thin_unscaled", "thin_scaled")  # lines, not text
+DRAWN: tuple[Role, ...] = (  # lines, not text
+    "frame", "thin_unscaled", "thin_scaled", "thin_third", "thin_fourth", "thin_fifth",
+)  # fmt: skip
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3
 
 

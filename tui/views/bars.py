@@ -71,7 +71,8 @@ def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
 def typing_status(editing: Editing) -> list[Line]:
     """Return the text being typed, as `d_k 12_`."""
     role: Role = "alert" if editing.objection else "accent"
-    return [(("d_k ", "text"), (f"{editing.text}_", role)), ((f"{editing.text[-4:]}_", role),)]
+    label: Span = (f"{FIELD[editing.field].label} ", "text")
+    return [(label, (f"{editing.text}_", role)), ((f"{editing.text[-4:]}_", role),)]
 
 
 def progress_status(fraction: float, glyphs: Glyphs, at: str = "") -> list[Line]:

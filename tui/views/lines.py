@@ -35,6 +35,12 @@ Name: TypeAlias = Literal[
     "over_scaled",
     "thin_unscaled",  # an exact curve
     "thin_scaled",
+    "third",  # curves beside those of unscaled and scaled
+    "fourth",
+    "fifth",
+    "thin_third",
+    "thin_fourth",
+    "thin_fifth",
     "accent",  # what has the focus
     "cursor",  # the cursor of a map
     "selected",  # text selected with the mouse
@@ -61,6 +67,12 @@ PRINTED: dict[Name, Style] = {
     "over_scaled": Style(color="cyan", reverse=True),
     "thin_unscaled": Style(color="yellow", dim=True),
     "thin_scaled": Style(color="cyan", dim=True),
+    "third": Style(color="green"),
+    "fourth": Style(color="magenta"),
+    "fifth": Style(),
+    "thin_third": Style(color="green", dim=True),
+    "thin_fourth": Style(color="magenta", dim=True),
+    "thin_fifth": Style(dim=True),
     "accent": Style(bold=True),
     "cursor": Style(reverse=True),
     "selected": Style(reverse=True),

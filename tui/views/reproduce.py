@@ -34,7 +34,7 @@ def sweep_line(question: SweepQuestion, output_format: str = "table", ascii_only
     words = ["--d-k", question.grid, *(["--n-keys", question.n_keys] if question.n_keys else [])]
     if question.values:
         words += ["--vary", f"{FIELD[question.values[0]].option[2:]}={question.values[1]}"]
-    words += parameter_options(question.parameters)
+    words += parameter_options(question.parameters, question.values[0] if question.values else "")
     if question.statistics:
         words += ["--statistics", ",".join(question.statistics)]
     if question.target is not None:
@@ -66,15 +66,18 @@ def _printing(command: str, words: Sequence[str], output_format: str, ascii_only
     return in_shell(["attn-tui", command, *words, *form, *(["--ascii"] if ascii_only else [])])
 
 
-def parameter_options(parameters: Parameters) -> list[str]:
-    """Return the model, and the options that differ from what it sets or from the defaults, with their values."""
+def parameter_options(parameters: Parameters, without: str = "") -> list[str]:
+    """Return the model, and the options that differ from what it sets or from the defaults, with their values.
+
+    A parameter may be left out.
+    """
     usual = replace(usual_of(parameters), model=NO_MODEL)
     # --multiplier alone implies --scale custom, so with it the rule is always named.
     named = {"scale"} if parameters.multiplier != usual.multiplier else set[str]()
     words: list[str] = []
     for field in FIELDS:
         value = getattr(parameters, field.name)
-        if value != getattr(usual, field.name) or field.name in named:
+        if field.name != without and (value != getattr(usual, field.name) or field.name in named):
             words += [field.option, field.format(value)]
     return words
 

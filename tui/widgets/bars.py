@@ -42,8 +42,9 @@ class KeyBar(LinesWidget):
 
     def show(self, keys: Sequence[Key]) -> None:
         """Show these keys, as many as fit."""
-        self.keys = keys
-        self.redraw()
+        if keys != self.keys:
+            self.keys = keys
+            self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return [key_line(self.keys, width, self.glyphs)]

@@ -103,7 +103,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Accept what is typed; if nothing is, show the list of the field with the cursor, if it has one."""
         if self.editing is not None:
             self.action_accept()
-        elif self.field.kind == "choice":
+        elif self.field.kind in ("choice", "setting"):
             self._choose(self.cursor)
 
     def action_cancel(self) -> None:

@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.screen import ModalScreen
 
+from ...core.formula import LONGEST
 from ..views.border import Thumb
 from ..views.fields.choice_list import ChoiceList, clicked, list_lines, page, window
-from ..views.fields.draft import LONGEST_NUMBER
 from ..views.help.keys import pressed_name
 from ..views.lines import Line
 from .lines import LinesWidget
@@ -69,8 +69,8 @@ class ListText(LinesWidget):
         self.post_message(self.Moved(-1))
 
 
-class ChoiceScreen(Modal, ModalScreen[str]):
-    """Shows a list and returns the value of the chosen row; none if cancelled. Nothing is set before that.
+class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):
+    """Shows a list and returns the values of the chosen rows; none if cancelled. Nothing is set before that.
 
     Most keys are characters of the filter. `on_key` handles all of them, instead of bindings, so that they keep their
     order.
@@ -91,6 +91,8 @@ class ChoiceScreen(Modal, ModalScreen[str]):
             self.dismiss()
         elif key == "enter":
             self._choose()
+        elif key in ("tab", "space") and found.marked is not None:
+            self._show(found.toggled())
         elif key in _MOVES:
             self._show(found.moved(_MOVES[key]))
         elif key in _PAGES:
@@ -100,12 +102,12 @@ class ChoiceScreen(Modal, ModalScreen[str]):
         elif key == "ctrl+u":
             self._show(found.filtered(""))
         elif event.character is not None and event.is_printable:
-            self._show(found.filtered((found.words + event.character).lstrip()[:LONGEST_NUMBER]))
+            self._show(found.filtered((found.words + event.character).lstrip()[:LONGEST]))
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         pasted = " ".join(event.text.split())
-        self._show(self.text.found.filtered((self.text.found.words + pasted)[:LONGEST_NUMBER]))
+        self._show(self.text.found.filtered((self.text.found.words + pasted)[:LONGEST]))
 
     def on_list_text_clicked(self, event: ListText.Clicked) -> None:
         event.stop()
@@ -113,16 +115,19 @@ class ChoiceScreen(Modal, ModalScreen[str]):
             self.app.simulate_key(pressed_name(event.meaning))  # pyright: ignore[reportUnknownMemberType]
             return
         self._show(self.text.found.moved(event.meaning - self.text.found.cursor))
-        self._choose()
+        if self.text.found.marked is None:
+            self._choose()
+        else:
+            self._show(self.text.found.toggled())
 
     def on_list_text_moved(self, event: ListText.Moved) -> None:
         event.stop()
         self._show(self.text.found.moved(event.rows))
 
     def _choose(self) -> None:
-        chosen = self.text.found.chosen
-        if chosen is not None:
-            self.dismiss(chosen.value)
+        found = self.text.found
+        if found.chosen is not None or found.marked is not None:
+            self.dismiss(found.values)
 
     def _show(self, found: ChoiceList) -> None:
         self.text.found = found

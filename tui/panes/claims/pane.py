@@ -13,6 +13,7 @@ from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import in_shell
+from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
 from .requests import CheckClaims, ClaimList
@@ -122,7 +123,7 @@ class ClaimsPane(TwoParts):
             )
             for claim in self.claims.claims
         ]
-        self.host.choose("claim", rows, chosen.id if chosen else "", self.show_claim)
+        choose_one(self.host, "claim", rows, chosen.id if chosen else "", self.show_claim)
 
     def action_of_note(self, direction: int) -> None:
         """Go to the next claim that was tested and is not simply true."""

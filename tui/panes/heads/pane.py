@@ -15,6 +15,7 @@ from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import in_shell
 from ...widgets.typing import typing
+from ..lists import choose_one
 from ..pane import Host
 from ..two_parts import TwoParts
 from .widget import CostText, ShapePanel
@@ -159,7 +160,7 @@ class HeadsPane(TwoParts):
         """Choose the model from a list."""
         from ...views.fields.choices import model_choices
 
-        self.host.choose("model", model_choices(), self.preset.name if self.preset else "", self.show_model)
+        choose_one(self.host, "model", model_choices(), self.preset.name if self.preset else "", self.show_model)
 
     def show_model(self, name: str) -> None:
         """Show the layer of the model with this name."""

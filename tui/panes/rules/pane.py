@@ -16,8 +16,10 @@ from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.reproduce import rules_line
+from ..in_format import in_format
+from ..lists import choose_value
 from ..pane import Host, next_where
-from ..stepping import TypingPane, choose_value, stepping_keys
+from ..stepping import TypingPane, stepping_keys
 from .families import by_family, words_height
 from .requests import (
     MeasureMechanisms,
@@ -362,25 +364,21 @@ class RulesPane(TypingPane):
             if not self.is_current:
                 raise InputError("Mechanisms are still being measured.")
             compared = export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], self._line(kind))
-            if kind == "markdown":
-                return export.mechanisms_markdown(compared, self.glyphs.say)
-            return (export.mechanisms_json if kind == "json" else export.mechanisms_csv)(compared)
+            to = export.mechanisms_json, export.mechanisms_csv, export.mechanisms_markdown
+            return in_format(kind, compared, *to, self.glyphs)
         if self.view == "weightings":
             if not self.is_current:
                 raise InputError(self._objection or "Weightings are still being measured.")
             weighted = export.WeightingsResult(*self.weighted, self._line(kind))
-            if kind == "markdown":
-                return export.weightings_markdown(weighted, self.glyphs.say)
-            return (export.weightings_json if kind == "json" else export.weightings_csv)(weighted)
+            to = export.weightings_json, export.weightings_csv, export.weightings_markdown
+            return in_format(kind, weighted, *to, self.glyphs)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
             raise InputError(f"{known} of {len(self._names)} scale rules measured so far at d_k {p.d_k}.")
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
         found = export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, self._line(kind))
-        if kind == "markdown":
-            return export.rules_markdown(found, self.glyphs.say)
-        return (export.rules_json if kind == "json" else export.rules_csv)(found)
+        return in_format(kind, found, export.rules_json, export.rules_csv, export.rules_markdown, self.glyphs)
 
     def command(self) -> str:
         return self._line("table")

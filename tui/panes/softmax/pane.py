@@ -21,8 +21,9 @@ from ...views.fields.draft import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
 from ...views.reproduce import in_shell, parameter_options
 from ...widgets.typing import typing
+from ..lists import choose_value
 from ..pane import Host, Pane
-from ..stepping import choose_value, stepping_keys
+from ..stepping import stepping_keys
 from .requests import WorkedSides, WorkOut
 from .view import Editing, Worked
 from .widget import SoftmaxText

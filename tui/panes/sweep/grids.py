@@ -1,25 +1,60 @@
-"""The ranges of d_k of the Sweep pane."""
+"""The ranges of the Sweep pane: of d_k, and of the number of keys; and the values in them that deserve a row."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from ....core.model_widths import MODEL_WIDTHS
+from ....core.grid import parse_grid
+from ....core.model_choice import usual_of
+from ....core.model_widths import MODEL_WIDTHS, landmarks
+from ....core.models import MODELS
+from ....core.parameters import FIELD, Parameters
 
 _WIDTHS = ",".join(map(str, MODEL_WIDTHS))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A range of d_k, written as on the command line."""
+    """A range of a swept parameter, written as on the command line."""
 
     words: str
     text: str
+    name: str = "d_k"  # of the parameter: d_k or n_keys
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The values, ascending."""
+        return parse_grid(self.text, FIELD[self.name])
 
 
 GRIDS = (
-    Grid("to 4096", f"1:4096:log24,{_WIDTHS},1024,2048"),
-    Grid("to 512", f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
-    Grid("every one to 512", "1:512"),
-    Grid("to 16384", f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
+    Grid("d_k to 4096", f"1:4096:log24,{_WIDTHS},1024,2048"),
+    Grid("d_k to 512", f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
+    Grid("every d_k to 512", "1:512"),
+    Grid("d_k to 16384", f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
+    Grid("keys to 8192", "2:8192:log13", "n_keys"),  # powers of two, whose exact values are tabulated
+    Grid("keys to 512", "2:512:log9", "n_keys"),
 )
+
+
+def landmarks_of(name: str, values: Iterable[int]) -> list[int]:
+    """Return the values that deserve their own row: widths of models, or powers of two as numbers of keys."""
+    return landmarks(values) if name == "d_k" else [n for n in values if n.bit_count() == 1]
+
+
+def models_at(name: str, value: int) -> str:
+    """Return the models with this width, or with a context of this length; empty if there are none."""
+    if name == "d_k":
+        return MODEL_WIDTHS.get(value, "")
+    return ", ".join([model.title for model in MODELS.values() if model.context == value][:2])
+
+
+def at_any(name: str, parameters: Parameters) -> Parameters:
+    """Return the parameters that a sweep over `name` depends on: all but that one."""
+    return parameters.with_value(name, getattr(usual_of(parameters), name))
+
+
+def placed(parameters: Parameters, name: str, value: int) -> Parameters:
+    """Return the parameters of a point of a sweep over `name`."""
+    return replace(parameters, d_k=value) if name == "d_k" else replace(parameters, n_keys=value)

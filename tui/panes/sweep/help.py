@@ -1,12 +1,14 @@
 """The help on the Sweep pane."""
 
 ABOUT = (
-    "One statistic over d_k under A, by default unscaled, and B; a and A change A's rule. "
-    "Line: exact expectation. Points: measurements, with ±1 standard "
-    "error where it is visible; a point more than four standard errors from the line is marked !. All points share "
+    "One statistic over d_k, or over the number of keys, under A, by default unscaled, and B; a and A change A's "
+    "rule. g goes through the ranges, first of d_k, then of keys. i chooses more scale rules from a list: Tab marks "
+    "a row, Enter shows the curves of all that are marked, as the letters C to H. "
+    "Line: exact expectation. Points: measurements, with ±1 standard error where it is "
+    "visible; a point more than four standard errors from the line is marked !. All points share "
     "the same draws: the point at d_k uses their first d_k columns.",
-    "The vertical line marks the current d_k, which is also the Lab's. The table has a row for each width that real "
-    "models use; its histograms share one axis.",
+    "The vertical line marks the current d_k or number of keys, which is also the Lab's. The table has a row for "
+    "each width that real models use, or for each number of keys; its histograms share one axis.",
     "v leads to a map of the statistic over d_k (across) and the number of keys (up), A beside B, on which the "
     "arrows walk. Exact values are shown where they are known; others are measured on a few draws. The line is "
     "where the standard deviation of a row's logits reaches √(2 ln n); softmax is frozen on the side of the F.",

@@ -1,36 +1,31 @@
-"""The Sweep pane: a statistic over d_k, exact and measured, with the current d_k as a cursor on it."""
+"""The Sweep pane: a statistic over d_k or keys, exact and measured, with a cursor on it; and its map over both."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ....core.against import settings
-from ....core.errors import InputError, ParameterError
-from ....core.grid import parse_grid
-from ....core.model_choice import usual_of
-from ....core.model_widths import landmarks
-from ....core.parameters import Parameters
-from ....core.scales import multiplier
+from ....core.parameters import FIELD
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
-from ...views.reproduce import SweepQuestion, sweep_line
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
+from ..lists import choose_rules, choose_statistic
 from ..pane import Host
-from ..stepping import PAGES, TypingPane, choose_statistic, stepping_keys
-from .grids import GRIDS, Grid
-from .map_part import MapPart
-from .map_requests import Place
-from .map_widget import PlaceChosen
-from .requests import Curves, MeasureOver, Points, PredictOver
-from .view import Swept, contents_of
-from .widget import Chosen, SweepPlot, WidthTable
+from ..stepping import PAGES, TypingPane, stepping_keys
+from .curves.part import CurvePart
+from .curves.view import MOST_OTHERS, contents_of
+from .curves.widget import Chosen, SweepPlot, WidthTable
+from .grids import Grid, at_any, landmarks_of
+from .map.part import MapPart
+from .map.requests import Place
+from .map.widget import PlaceChosen
 
 if TYPE_CHECKING:
     from ....core.export.formats import Format
@@ -43,31 +38,38 @@ _LOW = 14  # lines of the plot from which the table gets up to _FEW
 _HIGH = 20  # lines of the plot from which the table gets all it needs
 _FEWEST, _FEW = 4, 7  # lines of the table on a small screen
 
+_MOVES: dict[str, tuple[Key, ...]] = {
+    "d_k": (("←→", "d_k ±1"), ("↑↓", "×2 ÷2")),
+    "n_keys": (("←→", "keys ±1"), ("↑↓", "×2 ÷2")),
+    "map": (("←→", "d_k ×2 ÷2"), ("↑↓", "keys ×2 ÷2")),
+}
+_SHOWN: tuple[Key, ...] = (("m", "statistic"), ("/", "list"))
+_CURVES: tuple[Key, ...] = (("g", "range"), ("i", "rules"))
+_REST: tuple[Key, ...] = (
+    ("Enter", "Lab"), ("?", "help"), ("q", "quit"), (">", "next pane"), ("0-9", "type"), ("s", "scale"), ("a", "A"),
+    ("v", "view"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"),
+)  # fmt: skip
+
 
 class SweepPane(TypingPane):
     """The plot, the definition of its statistic, and the table; or the map over d_k and keys.
 
-    Measured points are kept while only d_k, the statistic or the grid change. While the pane is hidden, nothing is
-    computed.
+    While the pane is hidden, nothing is computed.
     """
 
     NAME = "Sweep"
-    KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("m", "statistic"), ("/", "list"), ("g", "range"), ("Enter", "Lab"),
-        ("?", "help"), ("q", "quit"), (">", "next pane"), ("0-9", "type d_k"), ("s", "scale"), ("a", "A"),
-        ("[ ]", "keys"),
-        ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"), ("v", "view"),
-    )  # fmt: skip
+    KEYS: ClassVar[tuple[Key, ...]] = (*_MOVES["d_k"], *_SHOWN, *_CURVES, *_REST)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="sweep.more"),
-        Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="sweep.less"),
-        Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="sweep.double"),
-        Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="sweep.halve"),
+        Binding("right,l", "move(1)", "d_k or keys + 1; on the map, d_k × 2", show=False, id="sweep.more"),
+        Binding("left,h", "move(-1)", "d_k or keys - 1; on the map, d_k ÷ 2", show=False, id="sweep.less"),
+        Binding("up,k", "jump(1)", "d_k or keys to the next power of two", show=False, id="sweep.double"),
+        Binding("down,j", "jump(-1)", "d_k or keys to the previous power of two", show=False, id="sweep.halve"),
         Binding("m", "statistic(1)", "next statistic", show=False, id="sweep.next_statistic"),
         Binding("M", "statistic(-1)", "previous statistic", show=False, id="sweep.previous_statistic"),
         Binding("slash", "find", "choose the statistic from a list", show=False, id="sweep.find"),
-        Binding("g", "grid(1)", "next range of d_k", show=False, id="sweep.next_grid"),
-        Binding("G", "grid(-1)", "previous range of d_k", show=False, id="sweep.previous_grid"),
+        Binding("g", "grid(1)", "next range: of d_k, then of keys", show=False, id="sweep.next_grid"),
+        Binding("G", "grid(-1)", "previous range of d_k or keys", show=False, id="sweep.previous_grid"),
+        Binding("i", "rules", "choose scale rules to show beside A and B", show=False, id="sweep.rules"),
         Binding("z", "axis", "switch between logarithmic and linear axis", show=False, id="sweep.axis"),
         Binding(
             "v", "view", "switch between plot and table, plot, table, map of d_k × keys", show=False, id="sweep.view"
@@ -82,12 +84,9 @@ class SweepPane(TypingPane):
         self.plot = SweepPlot()
         self.words = Paragraph()
         self.table = WidthTable()
-        self.grid = GRIDS[0]
         self.view: View = "both"
-        self.swept = Swept(_at_any_d_k(host.parameters))  # the sweep shown
-        self._sweeps: dict[Grid, Swept] = {}  # for the current parameters, by grid
+        self.curves = CurvePart(self)
         self.map = MapPart(self)
-        self._measuring: Swept | None = None  # the sweep being measured
         self._stale = False  # whether the sweep shown is for earlier parameters, and dimmed
         self._objection = ""  # why there is no result
         self._partial = ""  # how many draws the reading is from
@@ -101,45 +100,23 @@ class SweepPane(TypingPane):
     # Requests and answers
 
     def follow(self) -> None:
-        """Request the measurement at the cursor and the missing parts of the sweep, or of the map."""
+        """Request the measurement at the cursor and the missing parts of the curves, or of the map."""
         if self.view == "map":
-            self._measure_only(None)
+            self.curves.stop()
             self._stale = False
             self.map.follow(self.plot.statistic)
-            self._read()
-            self._arrange()
-            return
-        parameters = _at_any_d_k(self.parameters)
-        if any(swept.parameters != parameters for swept in self._sweeps.values()):
-            self._sweeps.clear()
-        if self.grid not in self._sweeps:
-            self._sweeps[self.grid] = Swept(parameters, self._d_ks())
-        wanted = self._sweeps[self.grid]
-        if wanted.exact or wanted.points:
-            self.swept, self._stale = wanted, False
-        if not wanted.exact and wanted.d_ks:
-            self.ask(PredictOver(parameters, wanted.d_ks))
-        self._measure_only(None if wanted.complete else wanted)
+        else:
+            self.curves.follow()
+            self._stale = self._stale and not self.curves.is_known
         self._read()
         self._arrange()
-
-    def _measure_only(self, wanted: Swept | None) -> None:
-        """Measure the points of a sweep, and stop measuring another one."""
-        if wanted is self._measuring:
-            return
-        self._measuring = wanted
-        self.show_progress(None)
-        if wanted is None:
-            self.host.engine.withdraw(MeasureOver)
-        else:
-            self.ask(MeasureOver(wanted.parameters, wanted.d_ks, len(wanted.points)))
+        self.host.show_keys()
 
     def _read(self) -> None:
         """Show the result at the cursor, or request it."""
         p = self.parameters
-        self._objection, self._partial = _fault(p, p.d_k), ""
-        swept = self._sweeps.get(self.grid)
-        point = swept.points.get(p.d_k) if swept is not None and self.view != "map" else None
+        self._objection, self._partial = self.curves.fault, ""
+        point = self.curves.point if self.view != "map" else None
         answer = self.host.engine.cached(p)
         if point is not None:
             self.plot.reading = p, contents_of(point)
@@ -153,63 +130,44 @@ class SweepPane(TypingPane):
 
     def show_answer(self, request: Request, answer: object) -> None:
         match request, answer:
-            case _, Answer():
-                at_cursor, known = answer.parameters == self.parameters, self.plot.reading[0] == self.parameters
-                if at_cursor or (not known and _at_any_d_k(answer.parameters) == _at_any_d_k(self.parameters)):
-                    measured = answer.measurement
-                    self.plot.reading = answer.parameters, with_theory(answer.measurement, answer.theory)
-                    self._partial = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws."
-            case PredictOver(), Curves():
-                self._find(request.parameters, request.d_ks).exact = answer.exact
-            case MeasureOver(), Points():
-                self._add(request, answer)
-            case _, Progress():
+            case _, Failed():
+                if self._is_wanted(request):
+                    self._objection = f"{answer.reason}."
+                    self.curves.failed(request)
+            case Measure(), Answer():
+                self._take(answer)
+            case Measure(), Progress():
                 if self.plot.reading[0] != self.parameters:
                     self.plot.reading = self.parameters, None
-            case _, Failed() if self._is_wanted(request):
-                self._objection = f"{answer.reason}."
-                self.show_progress(None)
-                if isinstance(request, MeasureOver):
-                    self._measuring = None  # so that the next key requests it again
+            case _ if self.curves.add(request, answer):
+                point = self.curves.point if self.view != "map" else None
+                if point is not None:
+                    self.plot.reading = self.parameters, contents_of(point)
             case _:
                 self.map.add(request, answer, self.plot.statistic)
-        known = self.swept.parameters == _at_any_d_k(self.parameters) or self.view == "map"
+        known = self.view == "map" or self.curves.is_known
         self._stale = not known or self.is_refused
         self._show()
 
+    def _take(self, answer: Answer) -> None:
+        """Show the measurement at the cursor, or another one of the same sweep until that is known."""
+        at_cursor, known = answer.parameters == self.parameters, self.plot.reading[0] == self.parameters
+        over = self.curves.over
+        if at_cursor or (not known and at_any(over, answer.parameters) == at_any(over, self.parameters)):
+            measured = answer.measurement
+            self.plot.reading = answer.parameters, with_theory(answer.measurement, answer.theory)
+            self._partial = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws."
+
     def _is_wanted(self, request: Request) -> bool:
-        """Return whether a request is for the current parameters and grid."""
-        wanted = self._sweeps.get(self.grid) or self.swept
-        match request:
-            case Measure(parameters):
-                return parameters == self.parameters
-            case MeasureOver(parameters, d_ks) | PredictOver(parameters, d_ks):
-                return (parameters, d_ks) == (wanted.parameters, wanted.d_ks)
-            case _:
-                return self.view == "map" and self.map.wants(request)
-
-    def _add(self, request: MeasureOver, new: Points) -> None:
-        swept = self._find(request.parameters, request.d_ks)
-        swept.points.update(new.points)
-        if swept is self._measuring:
-            self.show_progress(None if new.fraction == 1 else new.fraction)
-        here = new.points.get(self.parameters.d_k)
-        if here is not None and swept is self._sweeps.get(self.grid):
-            self.plot.reading = self.parameters, contents_of(here)
-
-    def _find(self, parameters: Parameters, d_ks: tuple[int, ...]) -> Swept:
-        """Return the sweep with these parameters and d_k; if it is the current one, show it from now on."""
-        for grid, swept in self._sweeps.items():
-            if (swept.parameters, swept.d_ks) == (parameters, d_ks):
-                if grid is self.grid:
-                    self.swept = swept
-                return swept
-        return Swept(parameters, d_ks)
+        """Return whether a request is for what the pane shows."""
+        if isinstance(request, Measure):
+            return request.parameters == self.parameters
+        return self.map.wants(request) if self.view == "map" else self.curves.wants(request)
 
     def leave(self) -> None:
         """Stop the sweep; keep its points."""
         super().leave()
-        self._measure_only(None)
+        self.curves.stop()
         self.map.leave()
 
     def on_resize(self) -> None:
@@ -217,7 +175,7 @@ class SweepPane(TypingPane):
 
     def on_chosen(self, event: Chosen) -> None:
         event.stop()
-        self.set_value("d_k", event.d_k)
+        self.set_value(self.curves.over, event.place)
 
     def on_place_chosen(self, event: PlaceChosen) -> None:
         event.stop()
@@ -234,7 +192,7 @@ class SweepPane(TypingPane):
         at_cursor = self.plot.reading[0] == self.parameters
         if self.view == "map":
             return at_cursor and self.map.is_complete(self.plot.statistic)
-        return self.swept is self._sweeps.get(self.grid) and self.swept.complete and at_cursor
+        return self.curves.is_complete and at_cursor
 
     @property
     def is_stale(self) -> bool:
@@ -245,8 +203,9 @@ class SweepPane(TypingPane):
         return self.plot.statistic
 
     def _show(self) -> None:
-        self.plot.swept = self.table.swept = self.swept
-        self.plot.cursor = self.table.cursor = self.parameters.d_k
+        self.plot.swept = self.table.swept = self.curves.swept
+        self.plot.others = self.curves.others
+        self.plot.cursor = self.table.cursor = int(getattr(self.parameters, self.curves.swept.over))
         self.table.statistic = self.plot.statistic
         self.map.widget.show(self.map.mapped, self.plot.statistic, self.plot.logarithmic, self.plot.reading)
         if self._objection:
@@ -259,15 +218,16 @@ class SweepPane(TypingPane):
 
     def _meaning(self) -> str:
         """Return the definition of the statistic, after remarks on what the plot cannot show."""
-        statistic, grid, d_k = self.plot.statistic, self.swept.d_ks, self.parameters.d_k
+        statistic, swept = self.plot.statistic, self.curves.swept
         remarks = [self._partial] if self._partial else []
         if self.view == "map":
             return " ".join([*remarks, statistic.definition])
-        if grid and not grid[0] <= d_k <= grid[-1]:
-            remarks.append(f"d_k {d_k} is outside the range {grid[0]} to {grid[-1]}; g changes the range.")
-        if self.swept.exact and not any(
-            column.values[statistic.name] is not None for column in next(iter(self.swept.exact.values()))
-        ):
+        at, values = self.plot.cursor, swept.values
+        if values and not values[0] <= at <= values[-1]:
+            place = f"{FIELD[swept.over].label} {at}"
+            remarks.append(f"{place} is outside the range {values[0]} to {values[-1]}; g changes the range.")
+        exact = [*swept.exact.values()][-1:]
+        if exact and all(column.values[statistic.name] is None for column in exact[0]):
             remarks.append("No exact value is known.")
         return " ".join([*remarks, statistic.definition])
 
@@ -275,8 +235,8 @@ class SweepPane(TypingPane):
         """Divide the height: the table gets what the plot does not need."""
         height = self.size.height
         words = min(2, max(height - _LOWEST, 0))
-        rows, left = len(landmarks(self._sweeps[self.grid].d_ks if self._sweeps else ())) + 1, height - words
-        rows += self.table.gutter.height
+        grid, left = self.curves.grid, height - words
+        rows = len(landmarks_of(grid.name, grid.values)) + 1 + self.table.gutter.height
         table = min(rows, max(left - _HIGH, min(left - _LOW, _FEW)))
         if self.view != "both" or table < _FEWEST:  # also in a low pane
             table = 0
@@ -291,11 +251,20 @@ class SweepPane(TypingPane):
         self._show()
 
     @property
-    def kept(self) -> tuple[Grid, Statistic, View, frozenset[str]]:
-        return self.grid, self.plot.statistic, self.view, self.plot.other_axis
+    def kept(self) -> tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]:
+        return self.curves.grid, self.curves.rules, self.plot.statistic, self.view, self.plot.other_axis
 
-    def put_back(self, kept: tuple[Grid, Statistic, View, frozenset[str]]) -> None:
-        self.grid, self.plot.statistic, self.view, self.plot.other_axis = kept
+    def put_back(self, kept: tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]) -> None:
+        self.curves.grid, self.curves.rules, self.plot.statistic, self.view, self.plot.other_axis = kept
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        moves = _MOVES["map" if self.view == "map" else self.curves.over]
+        return (*moves, *_SHOWN, *(() if self.view == "map" else _CURVES), *_REST)
+
+    @property
+    def typed_field(self) -> str:
+        return "d_k" if self.view == "map" else self.curves.over
 
     # Actions
 
@@ -313,7 +282,19 @@ class SweepPane(TypingPane):
         self._show()
 
     def action_grid(self, direction: int) -> None:
-        self.grid = GRIDS[(GRIDS.index(self.grid) + direction) % len(GRIDS)]
+        self.curves.next_grid(direction)
+        self.follow()
+
+    def action_rules(self) -> None:
+        """Choose the scale rules whose curves are shown beside A and B."""
+        choose_rules(self.host, self.curves.rules, self._show_rules)
+
+    def _show_rules(self, rules: Sequence[str]) -> None:
+        self.curves.show_rules(rules)
+        if len(rules) > MOST_OTHERS:
+            self.host.say(f"A plot shows at most {MOST_OTHERS} rules beside A and B.")
+        if not self.plot.display:
+            self._turn_to("both")
         self.follow()
 
     def action_axis(self) -> None:
@@ -321,7 +302,10 @@ class SweepPane(TypingPane):
         self._show()
 
     def action_view(self) -> None:
-        before, self.view = self.view, VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        self._turn_to(VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)])
+
+    def _turn_to(self, view: View) -> None:
+        before, self.view = self.view, view
         if before == "map":
             self.map.leave()
         if "map" in (before, self.view):
@@ -329,22 +313,23 @@ class SweepPane(TypingPane):
         self._arrange()
         self._show()
 
-    def action_d_k(self, change: int) -> None:
-        """Step d_k by `change`; on the map, to the next of its columns."""
+    def action_move(self, change: Literal[-1, 1]) -> None:
+        """Step what is swept by `change`; on the map, go to the next of its columns."""
         if self.view == "map":
             self._go(self.map.stepped(change, 0))
-        else:
-            super().action_d_k(change)
+            return
+        field = FIELD[self.curves.over]
+        self.set_value(field.name, int(min(max(self.curves.at + change, field.low), field.high)))
 
-    def action_double(self, direction: Literal[-1, 1]) -> None:
-        """Step d_k to the next power of two; on the map, the keys to the next of its rows."""
+    def action_jump(self, direction: Literal[-1, 1]) -> None:
+        """Step what is swept to the next power of two; on the map, go to the next of its rows."""
         if self.view == "map":
             self._go(self.map.stepped(0, direction))
         else:
-            super().action_double(direction)
+            self.set_value(self.curves.over, FIELD[self.curves.over].stepped(self.curves.at, direction))
 
     def action_to_lab(self) -> None:
-        """Accept the typed d_k, or open the Lab."""
+        """Accept what is typed, or open the Lab."""
         if self.editing is not None:
             self.action_typed("accept")
             return
@@ -353,48 +338,9 @@ class SweepPane(TypingPane):
     # Export and copying
 
     def numbers(self, kind: Format) -> str:
-        from ....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
-
         if self.view == "map":
-            raise InputError("A map has no export; y copies the command that measures its places.")
-        swept = self._sweeps[self.grid]
-        if not (swept.d_ks and swept.complete):
-            raise InputError(f"{len(swept.points)} of {len(swept.d_ks)} points measured so far.")
-        points = [(found.point, found.prediction) for _, found in sorted(swept.points.items())]
-        result = SweepResult(swept.parameters, swept.d_ks, points, self._line(kind))
-        if kind == "markdown":
-            return sweep_markdown(result, self.glyphs.say)
-        return (sweep_json if kind == "json" else sweep_csv)(result)
+            return self.map.numbers(kind, self.plot.statistic)
+        return self.curves.numbers(kind)
 
     def command(self) -> str:
-        return self._line("table")
-
-    def _line(self, kind: Format | Literal["table"]) -> str:
-        """Return the command that prints this sweep in a format, or what the map shows."""
-        if self.view == "map":
-            return self.map.command(self.plot.statistic)
-        d_ks = self._d_ks()
-        grid = self.grid.text if d_ks == self._whole_grid() else ",".join(map(str, d_ks))
-        return sweep_line(SweepQuestion(_at_any_d_k(self.parameters), grid), kind, self.glyphs.ascii)
-
-    def _whole_grid(self) -> tuple[int, ...]:
-        return parse_grid(self.grid.text)
-
-    def _d_ks(self) -> tuple[int, ...]:
-        """Return the d_k of the grid at which the rule has a multiplier."""
-        return tuple(d_k for d_k in self._whole_grid() if not _fault(self.parameters, d_k))
-
-
-def _at_any_d_k(parameters: Parameters) -> Parameters:
-    """Return the parameters that a sweep depends on: all but d_k."""
-    return replace(parameters, d_k=usual_of(parameters).d_k)
-
-
-def _fault(parameters: Parameters, d_k: int) -> str:
-    """Return why a scale rule has no multiplier at this d_k; empty if both have one."""
-    try:
-        for each in settings(parameters):
-            multiplier(each.scale, replace(each.setting, d_k=d_k))
-    except ParameterError as error:
-        return f"{error}."
-    return ""
+        return self.map.command(self.plot.statistic) if self.view == "map" else self.curves.command()

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from ..bars import key_at, key_line
+from ....core.errors import ParameterError
+from ..bars import Key, key_at, key_line
 from ..glyphs import Glyphs
 from ..lines import Line, Role, ends, fitted, wrapped
 from .choices import Choice, matching
+from .formula_row import is_like_formula
 
 _KEYS = (("Enter", "choose"), ("Esc", "cancel"), ("↑↓", "move"), ("a-z", "filter"), ("PgUp PgDn", "page"))
+_KEYS_OF_SEVERAL = (
+    ("Enter", "done"), ("Tab", "mark"), ("Esc", "cancel"), ("↑↓", "move"), ("a-z", "filter"), ("PgUp PgDn", "page"),
+)  # fmt: skip
 _NAME = 34  # cells that names may take at most
 _EXPLAINED = ((30, 4), (20, 3), (14, 2), (0, 1))  # lines of help, from a height
 
 _RULED = 18  # lines from which a line separates the rows from the help
+
+# Returns what the words of a filter mean that are not a row, such as a formula; raises ParameterError.
+Beyond: TypeAlias = Callable[[str], "Choice | None"]
 
 
 @dataclass(frozen=True)
@@ -28,18 +37,41 @@ class ChoiceList:
     current: str = ""  # the value that is chosen now
     words: str = ""  # the filter
     cursor: int = 0  # among the rows that match
+    beyond: Beyond | None = None  # what a filter means that is not a row
+    marked: tuple[str, ...] | None = None  # the values chosen so far; None if only one can be
+    before: tuple[str, ...] = ()  # those that were marked when the list was opened
 
     @classmethod
-    def at(cls, title: str, choices: Sequence[Choice], current: str) -> ChoiceList:
-        """Return a list with the cursor on the current value."""
-        found = ChoiceList(title, choices, current)
-        values = [choice.value for choice in found.rows]
-        return replace(found, cursor=values.index(current)) if current in values else found
+    def at(
+        cls,
+        title: str,
+        choices: Sequence[Choice],
+        current: str,
+        beyond: Beyond | None = None,
+        marked: tuple[str, ...] | None = None,
+    ) -> ChoiceList:
+        """Return a list with the cursor on the current value, or on the first one that is marked."""
+        own = [row for value in (current, *(marked or ())) if (row := _own(choices, value, beyond))]
+        found = ChoiceList(title, (*choices, *own), current, beyond=beyond, marked=marked, before=marked or ())
+        values, first = [choice.value for choice in found.rows], marked[0] if marked else current
+        return replace(found, cursor=values.index(first)) if first in values else found
 
     @property
     def rows(self) -> list[Choice]:
-        """The rows that match the filter."""
-        return matching(self.choices, self.words)
+        """The rows that match the filter; that of a typed formula before those whose help contains its signs."""
+        rows = matching(self.choices, self.words)
+        typed, _ = self.typed
+        if typed is None or typed.value in [row.value for row in rows]:
+            return rows
+        return [typed, *rows] if is_like_formula(self.words) else [*rows, typed]
+
+    @property
+    def typed(self) -> tuple[Choice | None, ParameterError | None]:
+        """The row that the filter itself means, or why it means none."""
+        try:
+            return (self.beyond(self.words) if self.beyond else None), None
+        except ParameterError as error:
+            return None, error if is_like_formula(self.words) else None
 
     @property
     def chosen(self) -> Choice | None:
@@ -51,9 +83,35 @@ class ChoiceList:
         """Return the list with another filter, with the cursor on the row that matches best."""
         return replace(self, words=words, cursor=0)
 
+    def toggled(self) -> ChoiceList:
+        """Return the list with the selected row marked, or no longer marked; a typed formula becomes a row."""
+        row = self.chosen
+        if row is None or self.marked is None:
+            return self
+        marked = self.marked
+        marked = tuple(v for v in marked if v != row.value) if row.value in marked else (*marked, row.value)
+        known = row.value in [choice.value for choice in self.choices]
+        return replace(self, marked=marked, choices=self.choices if known else (*self.choices, row))
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What is chosen: the marked rows, with the selected one if no mark was changed; or the selected row."""
+        if self.marked is None:
+            return (self.chosen.value,) if self.chosen else ()
+        found = self.toggled() if self.marked == self.before else self
+        return found.marked or ()
+
     def moved(self, step: int) -> ChoiceList:
         """Return the list with the cursor moved, at most to the first or last row."""
         return replace(self, cursor=min(max(self.cursor + step, 0), max(len(self.rows) - 1, 0)))
+
+
+def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> Choice | None:
+    """Return the row of a value that is not among the choices, such as a formula."""
+    if beyond is None or not value or value in [choice.value for choice in choices]:
+        return None
+    row = beyond(value)
+    return replace(row, name="your formula", family=choices[-1].family) if row else None
 
 
 def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -63,7 +121,7 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
     asked: Line = (("filter: ", "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
     if not shown:
-        lines += wrapped("Nothing contains these words. Backspace erases, Ctrl+U clears.", width, "alert")
+        lines += _nothing(found, width, glyphs)
     names = max((cell_len(glyphs.say(row.name)) for row in found.choices), default=0)
     names = min(names, _NAME, width // 2)
     lines += [_line(found, row, min(names, _NAME), width, glyphs) for row in shown]
@@ -74,13 +132,27 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
         lines.append(((glyphs.rule * width, "dim"),))
         below -= 1
     lines += explanation(found.chosen, width, below, glyphs)
-    return [fitted(line, width) for line in (*lines, key_line(_KEYS, width + 2, glyphs)[1:])]
+    return [fitted(line, width) for line in (*lines, key_line(_keys(found), width + 2, glyphs)[1:])]
+
+
+def _keys(found: ChoiceList) -> Sequence[Key]:
+    return _KEYS if found.marked is None else _KEYS_OF_SEVERAL
+
+
+def _nothing(found: ChoiceList, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return why no row is shown: where a formula is faulty, or that nothing contains the words."""
+    _, fault = found.typed
+    if fault is None:
+        return wrapped("Nothing contains these words. Backspace erases, Ctrl+U clears.", width, "alert")
+    pointed: list[Line] = [((f"  {line}", "alert"),) for line in fault.pointer.splitlines()]
+    reason = str(fault).rpartition(": ")[2] if pointed else str(fault)
+    return [*pointed, *wrapped(glyphs.say(f"Not a formula: {reason}."), width, "alert")]
 
 
 def clicked(found: ChoiceList, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> int | str | None:
     """Return the row of a list that was clicked, as the index of a match, or the clicked key."""
     if y == height - 1:
-        word = key_at(_KEYS, width + 2, glyphs, x + 1)
+        word = key_at(_keys(found), width + 2, glyphs, x + 1)
         return None if word == "a-z" else word
     shown = _shown(found, height)
     row = shown[y - 1] if 1 <= y < 1 + len(shown) else None
@@ -147,10 +219,13 @@ def _line(found: ChoiceList, row: Choice | str, names: int, width: int, glyphs: 
     now = " (now)" if row.value == found.current else ""
     role: Role = "accent" if here else "label"
     mark: Line = ((glyphs.cursor if here else " ", "accent"), (" ", "text"))
+    if found.marked is not None:
+        mark = (*mark, (f"[{glyphs.say('✓') if row.value in found.marked else ' '}] ", "text"))
+        width -= 4
     left: Line = (*mark, *fitted(((name, role),), names), ("  ", "text"))
     room = max(width - names - 4 - len(now), 0)
     formula = _cut(formula, room, glyphs)
-    return fitted((*left, *fitted(((formula, "text"),), room), (now, "dim")), width)
+    return fitted((*left, *fitted(((formula, "text"),), room), (now, "dim")), width + 4 * (found.marked is not None))
 
 
 def _cut(text: str, room: int, glyphs: Glyphs) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ....core.attention.presets import PRESETS, Preset
 from ....core.models import MODELS, Model
-from ....core.parameters import Field, choice_word
+from ....core.parameters import FIELD, UNSCALED, Field, choice_word
 from ....core.scales import SCALE_RULES, ScaleRule
 from ....core.statistics.catalogue import Statistic
 from .synonyms import SYNONYMS
@@ -208,6 +208,13 @@ def choices_of(field: Field) -> tuple[Choice, ...]:
     if field.name == "model":
         rows |= {name: _full_model(model) for name, model in MODELS.items()}
     return tuple(rows.get(value, Choice(value, choice_word(value))) for value in field.choices)
+
+
+def against_choices() -> tuple[Choice, ...]:
+    """Return the rows of A's scale rule: unscaled, and every rule."""
+    help = "The multiplier 1, with q and k normalised as B's rule does."
+    row = Choice(UNSCALED, UNSCALED, "× 1", help, "the question of this program", words=("none", "baseline"))
+    return (row, *choices_of(FIELD["scale"]))
 
 
 def statistic_choices(statistics: Iterable[Statistic]) -> tuple[Choice, ...]:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
-from ....core.model_choice import usual_of
-from ....core.parameters import Parameters
-from ....core.statistics.catalogue import Statistic
-from ...compute.request import Request
-from ...views.reproduce import SweepQuestion, sweep_line
-from ..pane import Pane
-from .map_requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
-from .map_view import Mapped
-from .map_widget import SweepMap
+from .....core.errors import InputError
+from .....core.model_choice import usual_of
+from .....core.parameters import Parameters
+from .....core.statistics.catalogue import Statistic
+from ....compute.request import Request
+from ....views.reproduce import SweepQuestion, sweep_line
+from ...in_format import in_format
+from ...pane import Pane
+from .requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
+from .view import Mapped
+from .widget import SweepMap
+
+if TYPE_CHECKING:
+    from .....core.export.formats import Format
 
 
 class MapPart:
@@ -23,6 +29,8 @@ class MapPart:
         self.pane = pane
         self.widget = SweepMap()
         self.mapped = Mapped(_at_any_place(pane.parameters))
+
+    # Requests and answers
 
     def follow(self, statistic: Statistic) -> None:
         """Request what the map lacks: exact values, or measured ones where none are known."""
@@ -62,10 +70,30 @@ class MapPart:
             self.pane.host.engine.withdraw(kind)
         self.pane.show_progress(None)
 
-    def command(self, statistic: Statistic) -> str:
-        """Return the command that measures every place of the map."""
-        d_k, n_keys = (",".join(map(str, each)) for each in (D_KS, N_KEYS))
-        return sweep_line(SweepQuestion(self.mapped.parameters, d_k, None, (statistic.name,), None, n_keys))
+    # Export and copying
+
+    def numbers(self, kind: Format, statistic: Statistic) -> str:
+        """Return the measurements of all places, each with its theory, in a format; request missing ones."""
+        from .....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+
+        request, measured = MeasureMap(self.mapped.parameters), self.mapped.measured
+        d_ks = request.d_ks
+        asked = len(d_ks) * len(N_KEYS)
+        if not self.mapped.complete:
+            self.pane.ask(request)
+        if not asked or len(measured) < asked:
+            raise InputError(f"{len(measured)} of {asked} cells measured so far.")
+        points = [measured[d_k, n] for n in N_KEYS for d_k in d_ks]
+        command = self.command(statistic, kind)
+        result = SweepResult(request.measured, d_ks, points, command, statistics=(statistic.name,), n_keys=N_KEYS)
+        return in_format(kind, result, sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
+
+    def command(self, statistic: Statistic, kind: Format | Literal["table"] = "table") -> str:
+        """Return the command that measures every place of the map as the map does."""
+        request = MeasureMap(self.mapped.parameters)
+        d_k, n_keys = (",".join(map(str, each)) for each in (request.d_ks or D_KS, N_KEYS))
+        question = SweepQuestion(request.measured, d_k, None, (statistic.name,), None, n_keys)
+        return sweep_line(question, kind, self.pane.glyphs.ascii)
 
     def stepped(self, across: int, up: int) -> Place:
         """Return d_k and the number of keys so many columns to the right and rows up."""

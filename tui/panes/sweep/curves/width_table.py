@@ -1,21 +1,21 @@
-"""The table of a sweep: a row for each d_k that real models use, with histograms."""
+"""The table of a sweep: a row for each d_k that real models use, or number of keys, with histograms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....core.model_widths import MODEL_WIDTHS, landmarks
-from ....core.parameters import Parameters
-from ....core.statistics.catalogue import Statistic
-from ....core.statistics.column_names import setting_names
-from ....core.statistics.measurement import HistogramName
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted
-from ...views.numbers import VALUE, short
-from ...views.plots.axes import nice_range
-from ...views.plots.histograms import TITLES, axis_span, sparkline
-from ...views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
+from .....core.parameters import FIELD
+from .....core.statistics.catalogue import Statistic
+from .....core.statistics.column_names import setting_names
+from .....core.statistics.measurement import HistogramName
+from ....views.glyphs import Glyphs
+from ....views.lines import Line, Role, Span, fitted
+from ....views.numbers import VALUE, short
+from ....views.plots.axes import nice_range
+from ....views.plots.histograms import TITLES, axis_span, sparkline
+from ....views.results.table import CELL, COLUMN_ROLES, THEORY, measured_text, theory_text
+from ..grids import landmarks_of, models_at
 from .view import Swept, contents_of
 
 # The histogram that explains the statistics of a group.
@@ -50,34 +50,34 @@ def landmark_lines(
     swept: Swept, statistic: Statistic, cursor: int, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return a heading and a row for each landmark; if not all fit, those around the cursor."""
-    d_ks = landmarks(swept.d_ks)
-    if not d_ks or height < 2:
+    places = landmarks_of(swept.over, swept.values)
+    if not places or height < 2:
         return []
     shape = _shape(width, bool(swept.exact))
-    span = _span(swept, d_ks, HISTOGRAM[statistic.group], glyphs)
-    rows = rows_in(d_ks, cursor, height)
-    lines = [_head(swept.parameters, statistic, shape, span, width, glyphs)]
-    lines += [_row(d_k, swept, statistic, shape, span, d_k == cursor, width, glyphs) for d_k in rows]
-    hidden = len(d_ks) - len(rows)
+    span = _span(swept, places, HISTOGRAM[statistic.group], glyphs)
+    rows = rows_in(places, cursor, height)
+    lines = [_head(swept, statistic, shape, span, width, glyphs)]
+    lines += [_row(at, swept, statistic, shape, span, at == cursor, width, glyphs) for at in rows]
+    hidden = len(places) - len(rows)
     if hidden:
         note: Line = ((f" {hidden} more rows (PgDn, PgUp) ", "dim"),)
         lines[-1] = lines[-1] if rows[-1] == cursor else fitted(note, width)
     return lines
 
 
-def rows_in(d_ks: Sequence[int], cursor: int, height: int) -> Sequence[int]:
-    """Return the d_k of the rows in a table of this height: all, or those around the cursor."""
+def rows_in(places: Sequence[int], cursor: int, height: int) -> Sequence[int]:
+    """Return the places of the rows in a table of this height: all, or those around the cursor."""
     room = height - 1
-    nearest = min(range(len(d_ks)), key=lambda at: abs(d_ks[at] - cursor), default=0)
-    first = min(max(nearest - room // 2, 0), max(len(d_ks) - room, 0))
-    return d_ks[first : first + room]
+    nearest = min(range(len(places)), key=lambda at: abs(places[at] - cursor), default=0)
+    first = min(max(nearest - room // 2, 0), max(len(places) - room, 0))
+    return places[first : first + room]
 
 
 def _head(
-    p: Parameters, statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs
+    swept: Swept, statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs
 ) -> Line:
-    line: list[Span] = [("   d_k ", "heading")]
-    names = setting_names(p)
+    line: list[Span] = [(f"{FIELD[swept.over].label:>{_NAME - 1}} ", "heading")]
+    names = setting_names(swept.parameters)
     for index, role in enumerate(COLUMN_ROLES):
         room = CELL if shape.errors else VALUE
         title = f"  {glyphs.marks[index]} {glyphs.say(names[index])}"
@@ -95,7 +95,7 @@ def _head(
 
 
 def _row(
-    d_k: int,
+    at: int,
     swept: Swept,
     statistic: Statistic,
     shape: _Shape,
@@ -105,10 +105,10 @@ def _row(
     glyphs: Glyphs,
 ) -> Line:
     name: Role = "accent" if marked else "label"
-    line: list[Span] = [((glyphs.cursor if marked else " ") + f"{d_k:>5} ", name)]
-    if d_k not in swept.points:
+    line: list[Span] = [((glyphs.cursor if marked else " ") + f"{at:>5} ", name)]
+    if at not in swept.points:
         return fitted((*line, (glyphs.say("    …"), "dim")), width)
-    contents = contents_of(swept.points[d_k])
+    contents = contents_of(swept.points[at])
     for index, role in enumerate(COLUMN_ROLES):
         value, rest = measured_text(contents.columns[index], statistic, glyphs)
         line.extend([(value, role), (rest if shape.errors else "", "dim")])
@@ -119,17 +119,17 @@ def _row(
         if shape.spark:
             histogram = column.histograms[HISTOGRAM[statistic.group]]
             line.append(("  " + sparkline(histogram, *span, shape.spark, glyphs), role))
-    if shape.models and d_k in MODEL_WIDTHS:
-        line.append((f"  {MODEL_WIDTHS[d_k]}", "dim"))
+    if shape.models and (models := models_at(swept.over, at)):
+        line.append((glyphs.say(f"  {models}"), "dim"))
     return fitted(tuple(line), width)
 
 
-def _span(swept: Swept, d_ks: Sequence[int], name: HistogramName, glyphs: Glyphs) -> tuple[float, float]:
+def _span(swept: Swept, places: Sequence[int], name: HistogramName, glyphs: Glyphs) -> tuple[float, float]:
     """Return one axis for all sparklines; that of logits follows from theory before they are measured."""
-    known = [contents_of(swept.points[d_k]) for d_k in d_ks if d_k in swept.points]
+    known = [contents_of(swept.points[at]) for at in places if at in swept.points]
     histograms = [column.histograms[name] for contents in known for column in contents.columns]
     if name == "logits":
-        laws = [column.values for d_k in d_ks for column in swept.exact.get(d_k, ())]
+        laws = [column.values for at in places for column in swept.exact.get(at, ())]
         reach: list[float] = []
         for law in laws:
             mean, std = law["logit_mean"], law["logit_std"]

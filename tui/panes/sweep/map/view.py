@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.parameters import FIELD, Parameters
-from ....core.statistics.catalogue import Statistic
-from ....core.statistics.column_names import setting_names
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Span, fitted
-from ...views.numbers import short
-from ...views.results.table import COLUMN_ROLES
-from .map_requests import D_KS, DRAWS, N_KEYS, ROWS, Place
+from .....core.parameters import FIELD, Parameters
+from .....core.statistics.catalogue import Statistic
+from .....core.statistics.column_names import setting_names
+from ....views.glyphs import Glyphs
+from ....views.lines import Line, Span, fitted
+from ....views.numbers import short
+from ....views.results.table import COLUMN_ROLES
+from .requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
 
 if TYPE_CHECKING:
-    from ....core.statistics.measurement import Column
-    from ....core.theory.prediction import PredictedColumn
+    from .....core.statistics.measurement import Column
+    from .....core.theory.prediction import PredictedColumn
 
 _MARGIN = 6  # cells of ` 8192 `
 _HEAD, _FOOT = 1, 1  # lines over and under the cells of a panel: its title, and the labels of d_k
@@ -37,7 +37,7 @@ class Mapped:
 
     parameters: Parameters  # their d_k and keys are ignored
     exact: dict[Place, Sequence[PredictedColumn]] = field(default_factory=dict[Place, "Sequence[PredictedColumn]"])
-    measured: dict[Place, Sequence[Column]] = field(default_factory=dict[Place, "Sequence[Column]"])
+    measured: dict[Place, MeasuredCell] = field(default_factory=dict[Place, "MeasuredCell"])
     complete: bool = False  # whether every place has been measured
 
     @property
@@ -50,7 +50,7 @@ class Mapped:
         exact = self.exact.get(place)
         found = exact[index].values[statistic.name] if exact else None
         if found is None and place in self.measured:
-            found = self.measured[place][index].measured[statistic.name].value
+            found = self._column(place, index).measured[statistic.name].value
         return found
 
     def has_theory(self, index: int, statistic: Statistic) -> bool:
@@ -77,8 +77,10 @@ class Mapped:
         return tuple(_edges_between(between, [d_k for d_k, _ in known]))
 
     def _ratio(self, place: Place, index: int) -> float | None:
-        columns = self.measured.get(place)
-        return columns[index].measured["freezing_ratio"].value if columns else None
+        return self._column(place, index).measured["freezing_ratio"].value if place in self.measured else None
+
+    def _column(self, place: Place, index: int) -> Column:
+        return self.measured[place][0].measurement.columns[index]
 
 
 def _edges(intervals: Sequence[tuple[int, int]]) -> Iterator[Edge]:

@@ -1,0 +1,78 @@
+"""The lists that panes choose from. The modules with their rows are loaded when a list is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ...core.parameters import FIELD, FIELDS, changes
+from ...core.setting_text import text_of, with_rule
+from ...core.statistics.catalogue import ALWAYS, Statistic
+from .pane import Host
+
+if TYPE_CHECKING:
+    from ..views.fields.choice_list import Beyond
+    from ..views.fields.choices import Choice
+
+
+def choose_one(
+    host: Host,
+    title: str,
+    choices: Sequence[Choice],
+    current: str,
+    take: Callable[[str], object],
+    beyond: Beyond | None = None,
+) -> None:
+    """Show a list; `take` is called with the value of the chosen row."""
+    from ..views.fields.choice_list import ChoiceList
+
+    host.choose(ChoiceList.at(title, choices, current, beyond), lambda values: take(values[0]))
+
+
+def choose_value(host: Host, name: str, take: Callable[[str], object]) -> None:
+    """Show the list of a parameter's values; `take` is called with the chosen one. A scale may be a formula."""
+    from ..views.fields.choices import choices_of
+
+    field, current = FIELD[name], str(getattr(host.parameters, name))
+    if field.kind == "setting":
+        choose_against(host, take)
+    else:
+        choose_one(host, field.label, choices_of(field), current, take, _formulas(host) if field.beyond else None)
+
+
+def choose_against(host: Host, take: Callable[[str], object]) -> None:
+    """Show the list of A's scale rules; `take` is called with the text of A, the rest of which is kept."""
+    from ..views.fields.choices import against_choices
+
+    found = changes(host.parameters.against)
+    current = str(found.get("scale", host.parameters.scale))
+
+    def chosen(rule: str) -> None:
+        take(text_of(with_rule(found, rule), FIELDS))
+
+    choose_one(host, "A: scale", against_choices(), current, chosen, _formulas(host))
+
+
+def choose_rules(host: Host, marked: Sequence[str], take: Callable[[Sequence[str]], object]) -> None:
+    """Show the list of scale rules, of which several can be chosen; `take` is called with them."""
+    from ..views.fields.choice_list import ChoiceList
+    from ..views.fields.choices import choices_of
+
+    choices, current = choices_of(FIELD["scale"]), host.parameters.scale
+    title = "scale rules to show beside A and B"
+    host.choose(ChoiceList.at(title, choices, current, _formulas(host), tuple(marked)), take)
+
+
+def choose_statistic(
+    host: Host, current: str, take: Callable[[str], object], among: Sequence[Statistic] = ALWAYS
+) -> None:
+    """Show the list of statistics; `take` is called with the name of the chosen one."""
+    from ..views.fields.choices import statistic_choices
+
+    choose_one(host, "statistic", statistic_choices(among), current, take)
+
+
+def _formulas(host: Host) -> Beyond:
+    from ..views.fields.formula_row import formula_row
+
+    return lambda text: formula_row(text, host.parameters)

@@ -1,0 +1,273 @@
+"""The curves of the Sweep pane: those of A and B, of B under other scale rules, and what is missing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from .....core.against import settings
+from .....core.errors import InputError, ParameterError
+from .....core.parameters import Parameters
+from .....core.scales import multiplier
+from ....compute.measure import Answer
+from ....compute.request import Request
+from ....views.reproduce import SweepQuestion, sweep_line
+from ....views.results.table import Contents, with_theory
+from ...in_format import in_format
+from ...pane import Pane
+from ..grids import GRIDS, Grid, at_any
+from .requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, SweptPoint
+from .view import MOST_OTHERS, Other, Swept, contents_of, others
+
+if TYPE_CHECKING:
+    from .....core.export.formats import Format
+
+
+class CurvePart:
+    """The sweeps of a pane over its grid, at the pane's parameters.
+
+    Sweeps are kept while only the swept parameter, the scale rule, the grid or the statistic changes. All rules are
+    measured together, by one request; exact curves are requested one after the other.
+    """
+
+    def __init__(self, pane: Pane) -> None:
+        self.pane = pane
+        self.grid = GRIDS[0]
+        self.rules: tuple[str, ...] = ()  # whose curves are shown beside those of A and B
+        self.shown: Sequence[Swept] = [Swept(at_any(self.grid.name, pane.parameters))]  # the main sweep first
+        self._known: dict[tuple[tuple[Parameters, ...], tuple[int, ...], str], Sequence[Swept]] = {}
+        self._measuring: Sequence[Swept] | None = None
+        self._here: dict[Parameters, Answer] = {}  # other rules at the cursor
+        self._on_screen = False
+
+    @property
+    def over(self) -> str:
+        """What is swept: d_k or n_keys."""
+        return self.grid.name
+
+    @property
+    def at(self) -> int:
+        """The place of the cursor."""
+        return int(getattr(self.pane.parameters, self.over))
+
+    @property
+    def fault(self) -> str:
+        """Why some scale rule has no multiplier at the cursor; empty if all have one."""
+        reasons = (_fault(p, self.over, self.at) for p in self._questions)
+        return next(filter(None, reasons), "")
+
+    @property
+    def point(self) -> SweptPoint | None:
+        """The measurement of A and B at the cursor, if the sweep has it."""
+        return self.wanted[0].points.get(self.at)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the sweep shown is for the pane's parameters, on any grid."""
+        return self.swept.parameters == at_any(self.swept.over, self.pane.parameters)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is measured, and shown."""
+        return self.shown is self.wanted and _complete(self.wanted)
+
+    @property
+    def swept(self) -> Swept:
+        """The main sweep shown."""
+        return self.shown[0]
+
+    @property
+    def others(self) -> list[Other]:
+        """The curves of other scale rules."""
+        found: list[tuple[Swept, Contents | None]] = []
+        for swept in self.wanted[1:]:
+            point, answer = swept.points.get(self.at), self._here.get(self._at_cursor(swept))
+            measured = answer and with_theory(answer.measurement, answer.theory)
+            found.append((swept, contents_of(point) if point is not None else measured))
+        return others(found)
+
+    @property
+    def _questions(self) -> tuple[Parameters, ...]:
+        """The parameters of each sweep: those of the pane, and with other scale rules."""
+        p = at_any(self.over, self.pane.parameters)
+        return _questions(p, [rule for rule in self.rules if rule != p.scale])
+
+    @property
+    def wanted(self) -> Sequence[Swept]:
+        """The sweeps over the grid at the pane's parameters, the main one first."""
+        questions = self._questions
+        return self._find(questions, _values(self.grid, questions), self.over)
+
+    def _find(self, questions: tuple[Parameters, ...], values: tuple[int, ...], over: str) -> Sequence[Swept]:
+        """Return the sweeps that are measured together for these parameters; new if they are not known."""
+        key = questions, values, over
+        if key not in self._known:
+            known = {
+                each.parameters: each.exact
+                for swept in self._known.values()
+                for each in swept
+                if each.values == values
+            }
+            self._known[key] = [Swept(p, values, known.get(p, {}), over=over) for p in questions]
+        return self._known[key]
+
+    def _at_cursor(self, swept: Swept) -> Parameters:
+        return replace(self.pane.parameters, scale=swept.parameters.scale)
+
+    def next_grid(self, direction: int) -> None:
+        """Choose the next or previous grid."""
+        self.grid = GRIDS[(GRIDS.index(self.grid) + direction) % len(GRIDS)]
+
+    def show_rules(self, rules: Sequence[str]) -> None:
+        """Choose the rules whose curves are shown beside those of A and B; those that do not fit are left out."""
+        self.rules = tuple(rules)[:MOST_OTHERS]
+
+    # Requests and answers
+
+    def follow(self) -> None:
+        """Show what is known of the wanted sweeps, and request the rest."""
+        self._on_screen = True
+        wanted = self.wanted
+        alike = _but_rule(wanted[0])
+        self._known = {key: each for key, each in self._known.items() if _but_rule(each[0]) == alike}
+        if wanted[0].exact or wanted[0].points:
+            self.shown = wanted
+        lacking = next((each for each in wanted if each.values and not each.exact), None)
+        if lacking is not None:
+            self.pane.ask(PredictOver(lacking.parameters, lacking.values, lacking.over))
+        self._measure_only(None if _complete(wanted) else wanted)
+        self._read_others(wanted[1:])
+
+    def _read_others(self, swept: Sequence[Swept]) -> None:
+        """Request the values of other rules at the cursor if no sweep has them."""
+        lacking = [self._at_cursor(each) for each in swept if self.at not in each.points]
+        self._here = {p: self._here[p] for p in lacking if p in self._here}
+        lacking = [p for p in lacking if p not in self._here]
+        if lacking and self.at not in swept[0].values and not self.fault:
+            self.pane.ask(MeasureOthers(tuple(lacking)))
+
+    def _measure_only(self, wanted: Sequence[Swept] | None) -> None:
+        """Measure the points of some sweeps, and stop measuring others."""
+        if wanted is self._measuring:
+            return
+        self._measuring = wanted
+        self.pane.show_progress(None)
+        if wanted is None:
+            self.pane.host.engine.withdraw(MeasureOver)
+        else:
+            main, rules = wanted[0], tuple(each.parameters.scale for each in wanted[1:])
+            known = sum(len(each.points) for each in wanted)
+            self.pane.ask(MeasureOver(main.parameters, main.values, known, main.over, rules))
+
+    def add(self, request: Request, answer: object) -> bool:
+        """Add an answer, and request what is missing next; return whether it was one for the curves."""
+        match request, answer:
+            case PredictOver(parameters, values, over), Curves():
+                for each in (each for swept in self._known.values() for each in swept):
+                    if (each.parameters, each.values, each.over) == (parameters, values, over):
+                        each.exact = answer.exact
+            case MeasureOver(parameters, values, _, over, rules), Points():
+                found = self._find(_questions(parameters, rules), values, over)
+                for each in found:
+                    scale = each.parameters.scale
+                    each.points.update({at: point for (rule, at), point in answer.points.items() if rule == scale})
+                if found is self._measuring:
+                    self.pane.show_progress(None if answer.fraction == 1 else answer.fraction)
+            case MeasureOthers(), Answer(parameters):
+                self._here[parameters] = answer
+                return True
+            case _:
+                return False
+        if self._on_screen:
+            self.follow()
+        return True
+
+    def wants(self, request: Request) -> bool:
+        """Return whether a request is for the wanted sweeps."""
+        wanted = self.wanted
+        match request:
+            case MeasureOver(parameters, values, _, over, rules):
+                return wanted is self._known.get((_questions(parameters, rules), values, over))
+            case PredictOver(parameters, values, over):
+                return any((each.parameters, each.values, each.over) == (parameters, values, over) for each in wanted)
+            case _:
+                return False
+
+    def failed(self, request: Request) -> None:
+        """Let the next key send a failed request again."""
+        self.pane.show_progress(None)
+        if isinstance(request, MeasureOver):
+            self._measuring = None
+
+    def stop(self) -> None:
+        """Stop the sweeps; keep their points."""
+        self._on_screen = False
+        self._measure_only(None)
+
+    # Export and copying
+
+    def numbers(self, kind: Format) -> str:
+        """Return all points of all curves in a format."""
+        from .....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+
+        wanted = self.wanted
+        done, asked = sum(len(each.points) for each in wanted), sum(len(each.values) for each in wanted)
+        if not asked or done < asked:
+            raise InputError(f"{done} of {asked} points measured so far.")
+        p, values = self.pane.parameters, wanted[0].values
+        points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
+        result = SweepResult(
+            p,
+            values if self.over == "d_k" else (p.d_k,),
+            points,
+            self.command(kind),
+            ("scale", [each.parameters.scale for each in wanted]) if len(wanted) > 1 else None,
+            n_keys=() if self.over == "d_k" else values,
+        )
+        return in_format(kind, result, sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
+
+    def command(self, kind: Format | Literal["table"] = "table") -> str:
+        """Return the command that prints these curves in a format."""
+        wanted, p = self.wanted, self.pane.parameters
+        values = wanted[0].values
+        text = self.grid.text if values == self.grid.values else ",".join(map(str, values))
+        rules = ("scale", ",".join(each.parameters.scale for each in wanted)) if len(wanted) > 1 else None
+        if self.over == "d_k":
+            question = SweepQuestion(at_any("d_k", p), text, rules)
+        else:
+            question = SweepQuestion(at_any("d_k", at_any("n_keys", p)), str(p.d_k), rules, n_keys=text)
+        return sweep_line(question, kind, self.pane.glyphs.ascii)
+
+
+@lru_cache(maxsize=16)
+def _values(grid: Grid, questions: Sequence[Parameters]) -> tuple[int, ...]:
+    """Return the values of the grid at which the rules of all questions have a multiplier."""
+    return tuple(value for value in grid.values if not any(_fault(p, grid.name, value) for p in questions))
+
+
+def _fault(parameters: Parameters, over: str, value: int) -> str:
+    """Return why a scale rule of A or B has no multiplier at a place; empty if both have one."""
+    try:
+        for each in settings(parameters):
+            setting = each.setting
+            multiplier(each.scale, replace(setting, d_k=value) if over == "d_k" else replace(setting, n_keys=value))
+    except ParameterError as error:
+        return f"{error}."
+    return ""
+
+
+def _questions(parameters: Parameters, rules: Sequence[str]) -> tuple[Parameters, ...]:
+    """Return the parameters, and those with other scale rules."""
+    return (parameters, *(replace(parameters, scale=rule) for rule in rules))
+
+
+def _complete(swept: Sequence[Swept]) -> bool:
+    """Return whether every point has been measured."""
+    return all(each.complete for each in swept)
+
+
+def _but_rule(swept: Swept) -> Parameters:
+    """Return the parameters of a sweep without its scale rule."""
+    return replace(swept.parameters, scale=Parameters.scale)

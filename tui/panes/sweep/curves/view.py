@@ -1,0 +1,249 @@
+"""A sweep over d_k or keys on screen: the plot of a statistic, and its values at the cursor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from .....core.parameters import FIELD, Parameters, choice_word
+from .....core.scales import scale_rule
+from .....core.statistics.catalogue import Statistic
+from .....core.statistics.column_names import setting_names
+from .....core.theory.prediction import status_given
+from ....views.glyphs import Glyphs
+from ....views.lines import Line, Role, Span, fitted, line_width
+from ....views.plots.axes import Axis, axis_over
+from ....views.plots.plot import Mark, Plot, Point, Series
+from ....views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
+
+if TYPE_CHECKING:
+    from .....core.theory.prediction import PredictedColumn
+    from .requests import SweptPoint
+
+# Statistics that are powers of d_k: their axis is logarithmic by default.
+LOGARITHMIC = frozenset({"logit_variance", "logit_std", "logit_variance_within_row"})
+_DEEPEST = 1e-9  # the lower end of a logarithmic axis relative to its upper end, at least
+
+_THIN: tuple[Role, Role] = ("thin_unscaled", "thin_scaled")
+_PLACE = 11  # cells of ` d_k 16384 `
+_TITLE = 24  # of `scaled × 0.125 (1/√d_k) `
+
+
+@dataclass(eq=False)
+class Swept:
+    """The results so far over a grid of d_k or of keys."""
+
+    parameters: Parameters  # their value of what is swept is ignored
+    values: tuple[int, ...] = ()  # ascending
+    exact: Mapping[int, Sequence[PredictedColumn]] = field(default_factory=dict[int, "Sequence[PredictedColumn]"])
+    points: dict[int, SweptPoint] = field(default_factory=dict[int, "SweptPoint"])
+    over: str = "d_k"  # or n_keys
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point has been measured."""
+        return len(self.points) == len(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Other:
+    """The curve of B under another scale rule, and its values at the cursor, if they are known."""
+
+    mark: str  # a letter
+    role: Role
+    thin: Role  # of its exact curve
+    swept: Swept
+    here: Contents | None = None
+
+
+MOST_OTHERS = 6
+_MARKS = "CDEFGH"  # after A and B
+_HUES: tuple[tuple[Role, Role], ...] = (("third", "thin_third"), ("fourth", "thin_fourth"), ("fifth", "thin_fifth"))
+
+
+def others(swept: Sequence[tuple[Swept, Contents | None]]) -> list[Other]:
+    """Return curves of other scale rules with their marks: letters, as hues repeat."""
+    return [Other(_MARKS[i], *_HUES[i % len(_HUES)], *each) for i, each in enumerate(swept)]
+
+
+def contents_of(point: SweptPoint) -> Contents:
+    """Return a point as the contents of a table."""
+    return Contents(point.point.measurement.columns, point.prediction.columns, point.deviations)
+
+
+def sweep_plot(
+    swept: Swept, statistic: Statistic, logarithmic: bool, glyphs: Glyphs, beside: Sequence[Other] = ()
+) -> Plot | None:
+    """Return the plot of both columns and of other scale rules; None while there is nothing to draw."""
+    if len(swept.values) < 2:
+        return None
+    series = [_series(swept, i, (role, _THIN[i]), glyphs.marks[i], statistic) for i, role in enumerate(COLUMN_ROLES)]
+    series += [_series(other.swept, 1, (other.role, other.thin), other.mark, statistic) for other in beside]
+    values = [y for each in series for _, y in each.exact]
+    values += [p.y + sign * (p.stderr or 0) for each in series for p in each.points for sign in (-1, 1)]
+    if not values:
+        return None
+    x, unit = Axis(swept.values[0], swept.values[-1], 2), " %" if statistic.unit == "share" else ""
+    return Plot(x, _axis(values, logarithmic), series, unit, [*_marks(swept)])
+
+
+def _series(swept: Swept, index: int, roles: tuple[Role, Role], mark: str, statistic: Statistic) -> Series:
+    """Return the points and the exact curve of a column."""
+    points = [points_of(contents_of(found), at, statistic)[index] for at, found in sorted(swept.points.items())]
+    known = [point for point in points if point is not None]
+    return Series(*roles, mark, known, [*_curve(swept, index, statistic)])
+
+
+def points_of(contents: Contents, at: int, statistic: Statistic) -> list[Point | None]:
+    """Return the measurement at one place, a point for each column; None if there is no value."""
+    points: list[Point | None] = []
+    for index, column in enumerate(contents.columns):
+        value, stderr = column.measured[statistic.name]
+        far = bool(contents.deviations) and is_far(contents.deviations[index].get(statistic.name))
+        factor = _factor(statistic)
+        point = None if value is None else Point(at, factor * value, stderr and factor * stderr, far)
+        points.append(point)
+    return points
+
+
+def _curve(swept: Swept, index: int, statistic: Statistic) -> Iterator[tuple[float, float]]:
+    for at, columns in sorted(swept.exact.items()):
+        value = columns[index].values[statistic.name]
+        if value is not None and swept.values[0] <= at <= swept.values[-1]:
+            yield at, _factor(statistic) * value
+
+
+def _factor(statistic: Statistic) -> int:
+    return 100 if statistic.unit == "share" else 1
+
+
+def _axis(values: Sequence[float], logarithmic: bool) -> Axis:
+    """Return an axis over these values; a logarithmic one over those above 0."""
+    least = max(values) * _DEEPEST
+    positive = [value for value in values if value > least > 0]
+    return axis_over(positive, 10) if logarithmic and positive else axis_over(values)
+
+
+def _marks(swept: Swept) -> Iterator[Mark]:
+    """Yield marks where softmax freezes and where it thaws within the grid."""
+    names = setting_names(swept.parameters)
+    seen: list[Sequence[tuple[float, str]]] = []
+    for index, word in enumerate(names):
+        changes = [*_changes(swept, index)]
+        for at, change in changes if changes not in seen else ():
+            words = f"{word} softmax {change}" if word in ("unscaled", "scaled") else f"{word} {change}"
+            yield Mark(at, words, "dim")
+        seen.append(changes)
+
+
+def _changes(swept: Swept, index: int) -> Iterator[tuple[float, str]]:
+    """Yield where a column's softmax freezes or thaws within the grid; over keys, between two of its values."""
+    first, last = swept.values[0], swept.values[-1]
+    if swept.over == "d_k":
+        columns = next(iter(swept.exact.values()), ())
+        freezing = columns[index].freezing if columns else None
+        for start, end in freezing.frozen_at if freezing else ():
+            for d_k, change in ((start, "freezes"), (end + 1, "thaws")):
+                if first < d_k <= last:
+                    yield d_k, change
+        return
+    frozen = [(n, _is_frozen(columns[index], swept.parameters.d_k)) for n, columns in sorted(swept.exact.items())]
+    for (n, before), (more, after) in pairwise([(n, known) for n, known in frozen if known is not None]):
+        if before != after:
+            yield math.sqrt(n * more), "freezes" if after else "thaws"
+
+
+def _is_frozen(column: PredictedColumn, d_k: int) -> bool | None:
+    """Return whether softmax is frozen at a d_k; None if that is not known."""
+    return column.freezing and any(start <= d_k <= end for start, end in column.freezing.frozen_at)
+
+
+def title_line(statistic: Statistic, logarithmic: bool, glyphs: Glyphs, over: str = "d_k") -> Line:
+    """Return the title: the statistic, what it is swept over, its unit and its axis."""
+    unit = {"nats": ", nats", "keys": ", keys"}.get(statistic.unit, "")
+    axis = ", log axis" if logarithmic else ""
+    return (glyphs.say(statistic.label), "heading"), (f" over {FIELD[over].label}{unit}{axis}", "dim")
+
+
+def facts_line(swept: Swept, width: int, glyphs: Glyphs) -> Line:
+    """Return the parameters of a sweep, as many as fit."""
+    p = swept.parameters
+    first = f"{p.n_keys} keys" if swept.over == "d_k" else f"d_k {p.d_k}"
+    facts = [first, choice_word(p.components), f"{p.n_queries} queries", f"{p.batch} draws"]
+    if p.mask != "none":
+        facts.insert(1, p.mask)
+    while facts:
+        line: Line = ((glyphs.say(" · ".join(facts)), "dim"),)
+        if line_width(line) <= width:
+            return line
+        facts.pop()
+    return ()
+
+
+def reading_lines(
+    p: Parameters,
+    here: Contents | None,
+    statistic: Statistic,
+    width: int,
+    glyphs: Glyphs,
+    over: str = "d_k",
+    beside: Sequence[Other] = (),
+) -> list[Line]:
+    """Return for each curve its mark, its multiplier, and its value at the cursor, measured and exact."""
+    names = setting_names(p)
+    place = f" {FIELD[over].label} {getattr(p, over)}"
+    readings = [_Reading(glyphs.marks[i], role, names[i], here, i) for i, role in enumerate(COLUMN_ROLES)]
+    for other in beside:
+        name = setting_names(other.swept.parameters)[1]
+        readings.append(_Reading(other.mark, other.role, _rule_name(other, name), other.here, 1))
+    return [
+        _reading_line(reading, place if number == 0 else "", statistic, width, glyphs)
+        for number, reading in enumerate(readings)
+    ]
+
+
+def _rule_name(other: Other, name: str) -> str:
+    """Return the name of a curve's rule; `scaled` would say nothing beside others."""
+    p = other.swept.parameters
+    return f"× {p.multiplier:.4g}" if p.scale == "custom" else scale_rule(p.scale).label if name == "scaled" else name
+
+
+class _Reading(NamedTuple):
+    """The values of a curve at the cursor, if they are known."""
+
+    mark: str
+    role: Role
+    name: str
+    here: Contents | None
+    column: int  # its index
+
+
+def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: int, glyphs: Glyphs) -> Line:
+    mark, role, name, here, index = reading
+    line: list[Span] = [(place[:_PLACE].ljust(_PLACE), "accent"), (f"{mark} ", role)]
+    if here is None:
+        line.extend([(glyphs.say(name)[: _TITLE - 1].ljust(_TITLE), role), ("     measuring", "dim")])
+        return fitted(tuple(line), width)
+    value, rest = measured_text(here.columns[index], statistic, glyphs)
+    title = column_title(here.columns[index], glyphs, _TITLE - 1)
+    if name not in ("unscaled", "scaled") and glyphs.say(name) not in title:
+        title = glyphs.say(name)[: _TITLE - 1]  # of which of several rules it is
+    line.extend([(title.ljust(_TITLE), role), (value, role), (rest, "dim")])
+    if here.theory:
+        sign, exact = theory_text(here, index, statistic, glyphs)
+        line.extend([("exact", "dim"), (sign, "alert"), (exact, "theory")])
+    room = width - line_width(tuple(line))
+    return fitted((*line, *_state(here, index, room, glyphs)), width)
+
+
+def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
+    """Return a column's status and where softmax is frozen, as far as they fit."""
+    freezing = here.theory[index].freezing if here.theory else None
+    word = status_given(freezing, here.columns[index].measured) or ""
+    places = freezing.words() if freezing else ()
+    forms = [place if place.startswith(word) else f"{word}; {place}" for place in places[:2]]
+    fitting = (form for form in (*map(glyphs.say, forms), word) if len(form) <= room)
+    return [(next(fitting, ""), "dim")]

@@ -1,0 +1,119 @@
+"""The widgets of the Sweep pane: the plot with its cursor, and the table of landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.message import Message
+
+from .....core.parameters import Parameters
+from .....core.statistics.catalogue import STATISTIC, Statistic
+from ....views.border import EDGES
+from ....views.lines import Line, line_width
+from ....views.plots.plot import Drawing, Point, Series, draw, with_cursor
+from ....views.results.table import Contents
+from ....widgets.lines import LinesWidget
+from ..grids import landmarks_of
+from .view import LOGARITHMIC, Other, Swept, facts_line, points_of, reading_lines, sweep_plot, title_line
+from .width_table import landmark_lines, rows_in
+
+_LEAST = 6  # lines of the plot that values of other rules at the cursor leave
+
+
+class Chosen(Message):
+    """A place was clicked: a d_k or a number of keys."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+
+class SweepPlot(LinesWidget):
+    """Shows a statistic over d_k or keys."""
+
+    HEADED, LEADS = True, True
+    DEFAULT_CLASSES = "region"
+
+    swept = Swept(Parameters())
+    statistic: Statistic = STATISTIC["entropy"]
+    others: Sequence[Other] = ()  # curves beside A and B
+    cursor = 64  # a value of what is swept
+    reading: tuple[Parameters, Contents | None] = (Parameters(), None)  # the result at the cursor
+    other_axis: frozenset[str] = frozenset()  # statistics whose axis is not their default
+
+    _drawing: Drawing | None = None
+    _drawn: object = None  # what `_drawing` depends on
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the axis of the statistic is logarithmic."""
+        return (self.statistic.name in LOGARITHMIC) != (self.statistic.name in self.other_axis)
+
+    def heading(self, width: int) -> Line:
+        return title_line(self.statistic, self.logarithmic, self.glyphs, self.swept.over)
+
+    def note(self) -> Line:
+        title, room = self.heading(0), self.outer_size.width - EDGES - 3
+        return facts_line(self.swept, room - line_width(title), self.glyphs)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        (p, here), glyphs = self.reading, self.glyphs
+        lines = reading_lines(p, here, self.statistic, width, glyphs, self.swept.over, self.others)
+        lines = lines[: self._above(height)]
+        drawing = self._draw(width, height - len(lines))
+        if drawing is None:
+            return lines
+        readings = [(here, index) for index in range(2)] + [(other.here, 1) for other in self.others]
+        extra: list[tuple[Series, Point]] = []
+        for series, (found, index) in zip(drawing.at.plot.series, readings, strict=True):
+            point = points_of(found, self.cursor, self.statistic)[index] if found else None
+            if point is not None and getattr(p, self.swept.over) == self.cursor:
+                extra.append((series, point))
+        return [*lines, *with_cursor(drawing, self.cursor, extra, glyphs)]
+
+    def _above(self, height: int) -> int:
+        """Return how many lines above the plot show values at the cursor: A's and B's, and those that fit."""
+        return max(min(2 + len(self.others), height - _LEAST), 2)
+
+    def _draw(self, width: int, height: int) -> Drawing | None:
+        """Return the plot without the cursor, so that moving the cursor does not draw it again."""
+        every = [self.swept, *(other.swept for other in self.others)]
+        data = [(swept, swept.exact, len(swept.points)) for swept in every]
+        wanted = data, self.statistic, self.logarithmic, width, height
+        if wanted != self._drawn:
+            self._drawn, glyphs = wanted, self.glyphs
+            shown = height > 0
+            plot = sweep_plot(self.swept, self.statistic, self.logarithmic, glyphs, self.others) if shown else None
+            self._drawing = draw(plot, width, height, glyphs) if plot else None
+        return self._drawing
+
+    async def on_click(self, event: events.Click) -> None:
+        place = self.place_of(event)
+        if place.y < 0:  # on the name of the statistic
+            await self.app.run_action("find", self.parent)  # pyright: ignore[reportUnknownMemberType]
+        elif self._drawing is not None and place.y >= self._above(self.size.height):
+            self.post_message(Chosen(round(self._drawing.at.x_of(place.x))))
+
+
+class WidthTable(LinesWidget):
+    """Shows a row for each landmark."""
+
+    DEFAULT_CLASSES = "region"
+
+    swept = Swept(Parameters())
+    statistic: Statistic = STATISTIC["entropy"]
+    cursor = 64
+
+    def heading(self, width: int) -> Line:
+        words = "widths of real models" if self.swept.over == "d_k" else "numbers of keys"
+        return ((words, "heading"),)
+
+    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
+        return landmark_lines(self.swept, self.statistic, self.cursor, width, height, self.glyphs)
+
+    def on_click(self, event: events.Click) -> None:
+        rows = rows_in(landmarks_of(self.swept.over, self.swept.values), self.cursor, self.size.height)
+        y = self.place_of(event).y
+        if 0 < y <= len(rows):
+            self.post_message(Chosen(rows[y - 1]))

@@ -1,0 +1,28 @@
+"""The row of a list of scale rules that makes a rule of the formula in its filter."""
+
+from __future__ import annotations
+
+from ....core.errors import ParameterError
+from ....core.parameters import Parameters
+from ....core.scales import FORMULA_ACCEPTED, is_formula, multiplier
+from .choices import Choice
+
+_SIGNS = frozenset("()+*/^×÷−·")  # that only formulas contain
+USE = "use this formula"
+
+
+def is_like_formula(text: str) -> bool:
+    """Return whether a text has signs of a formula, or is a number with a point."""
+    return bool(_SIGNS & {*text}) or (text.strip().replace(".", "", 1).isdecimal() and "." in text)
+
+
+def formula_row(text: str, parameters: Parameters) -> Choice | None:
+    """Return the row of a formula; None if the text is a word; raise ParameterError if the formula is faulty."""
+    formula = text.strip()
+    if not formula or not is_formula(formula):
+        return None
+    try:
+        here = f"× {multiplier(formula, parameters.setting):.4g} with the present parameters."
+    except ParameterError as error:
+        here = f"{error}."
+    return Choice(formula, USE, formula, f"Your own rule: {here} It may contain {FORMULA_ACCEPTED}.", "you")
