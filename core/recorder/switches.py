@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from .imports import after_import
 
+_HOOKS_WARNING = r"Using `torch\.compile\(module\)` when there are global hooks on modules"
 _TRACERS = ("FakeTensorMode", "ProxyTorchDispatchMode", "FunctionalTensorMode")
 
 
@@ -19,11 +22,13 @@ class Switches:
     def __init__(self) -> None:
         self._stance: Any = None
         self._eager = False
+        self._quiet: tuple[Any, ...] | None = None  # the filter of warnings
         self._fast: bool | None = None
 
     def force_eager(self) -> None:
         """Let compiled functions run as they were written. Without torch.compile there are none."""
         self._eager = True
+        self._silence()
         if "torch._dynamo" in sys.modules:
             self._set_stance()
         else:
@@ -34,9 +39,19 @@ class Switches:
         if self._eager and self._stance is None and set_stance is not None:
             self._stance = set_stance("force_eager")
 
+    def _silence(self) -> None:
+        """Ignore the warning of compiled models that there are global hooks: they are the recorder's."""
+        if self._quiet is None:
+            warnings.filterwarnings("ignore", _HOOKS_WARNING, UserWarning)
+            self._quiet = warnings.filters[0]
+
     def restore(self) -> None:
         """Let compiled functions run compiled."""
         self._eager = False
+        if self._quiet is not None:
+            with contextlib.suppress(ValueError):  # the program removed it
+                cast("list[object]", warnings.filters).remove(self._quiet)
+            self._quiet = None
         if self._stance is not None:
             stance, self._stance = self._stance, None
             stance.__exit__(None, None, None)

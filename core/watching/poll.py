@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import InputError
+from .history import KEPT
 from .measured import measured
 from .step import SCHEMA, Step, parse_line
 
@@ -126,15 +127,23 @@ def _folder(path: Path, cursor: Cursor) -> News:
 
 
 def _listed(path: Path, cursor: Cursor) -> Cursor:
-    """Return the cursor with the newest files that are new or changed; the run is started over if all files are."""
+    """Return the cursor with the newest files that are new or changed; the run is started over if all files are.
+
+    Of more files than a history keeps, all of the newest are read and an even choice of the older ones.
+    """
     now: dict[str, _Found] = {}
     for each in path.iterdir():
         if each.suffix in _ENDINGS and not each.name.startswith(".") and (signature := _signature(each)) is not None:
             now[each.name] = (each.name, *signature)
     files = cursor.files.intersection(now.values())
-    new = sorted((found for found in now.values() if found not in files), key=lambda found: _order(found[0]))
-    newest = tuple(reversed(new[-_FILES_LISTED:]))
     over = cursor.over or bool(cursor.files and not files)
+    new = sorted((found for found in now.values() if found not in files), key=lambda found: _order(found[0]))
+    if len(new) > KEPT:
+        older, new = new[: -KEPT // 2], new[-KEPT // 2 :]
+        chosen = older[:: -(-len(older) // (KEPT // 2))]
+        files = files.union(set(older).difference(chosen))
+        new = [*chosen, *new]
+    newest = tuple(reversed(new[-_FILES_LISTED:]))
     return Cursor(files=files.union(newest), next_files=newest, over=over)
 
 

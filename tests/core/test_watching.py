@@ -293,6 +293,19 @@ def test_a_folder_of_thousands_of_files_is_listed_for_many_of_them_at_once(
     assert len(listed) < 10
 
 
+def test_of_more_files_than_are_kept_the_newest_and_some_of_the_older_are_read(tmp_path: Path) -> None:
+    count = 2 * KEPT
+    for step in range(count):
+        (tmp_path / f"step-{step}.npz").write_bytes(b"half")
+    _, cursor, notes = everything(tmp_path)
+    read = {int(name) for note in notes for name in re.findall(r"step-(\d+)", note)}
+    assert len(notes) == len(read) <= KEPT
+    assert read.issuperset(range(count - KEPT // 2, count))
+    assert min(read) == 0
+    (tmp_path / f"step-{count}.npz").write_bytes(b"half")
+    assert len(everything(tmp_path, cursor)[2]) == 1
+
+
 def test_changes_are_the_differences_of_two_steps_and_rank_the_heads() -> None:
     history = (
         parse_line(line(0, [[1.0, 5.0], [math.inf, 2.0]], entropy=[[1, 1], [1, 1]])),

@@ -19,7 +19,6 @@ class Architecture:
     scale: float | None  # of q·k before any factor; None if layers differ
     inputs: str = "ids"
     calls: int = 2
-    eager: bool = True
     sdpa: bool = True
     nested: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])  # configs of parts
 
@@ -55,6 +54,10 @@ MLA = {
     **LLAMA, "num_key_value_heads": 4, "kv_lora_rank": 32, "q_lora_rank": 32, "qk_nope_head_dim": 16,
     "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
     "topk_group": 1, "n_shared_experts": 1, "first_k_dense_replace": 1, "moe_intermediate_size": 32,
+}  # fmt: skip
+NO_FLEX = {  # that transformers does not run with flex_attention on a CPU
+    "Olmoe", "StableLm", "Persimmon", "GptOss", "GPT2LMHeadModel", "GPTNeo", "GPTJ", "GPTBigCode", "CodeGen", "Bloom",
+    "Falcon", "Mpt", "T5", "DebertaV2", "MPNet", "Beit", "Swin",
 }  # fmt: skip
 SIXTEENTH = 0.25  # 1/√16, the width of most heads here
 
@@ -137,6 +140,12 @@ ARCHITECTURES = (
     Architecture("CLIPTextModel", LLAMA, SIXTEENTH),
     Architecture("SiglipVisionModel", {**VIT, "vision_use_head": False}, SIXTEENTH, "image"),
 )  # fmt: skip
+
+
+def implementations(architecture: Architecture) -> list[str]:
+    """Return the implementations of attention that the model has."""
+    others = {"sdpa": architecture.sdpa, "flex_attention": architecture.model not in NO_FLEX}
+    return ["eager", *(name for name, there in others.items() if there)]
 
 
 def build(architecture: Architecture, implementation: str) -> torch.nn.Module:

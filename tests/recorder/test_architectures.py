@@ -1,14 +1,16 @@
-"""Models of many architectures, eager and with SDPA: outputs unchanged, multipliers right, attention explained."""
+"""Models of many architectures in three implementations: outputs unchanged, multipliers right, logits explained."""
 
 from __future__ import annotations
 
 import json
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import attn_tui
 import pytest
-from architectures import ARCHITECTURES, Architecture, build, run
+from architectures import ARCHITECTURES, Architecture, build, implementations, run
 from attn_tui.tui.cli.main import main
 from pytorch import torch
 from replay import load, replay
@@ -19,16 +21,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 CASES = [
     pytest.param(each, implementation, id=f"{each.model}-{implementation}")
     for each in ARCHITECTURES
-    for implementation in ("eager", "sdpa")
-    if implementation == "eager" or each.sdpa
+    for implementation in implementations(each)
 ]
+
+
+def uncompiled(implementation: str) -> Any:
+    """Return a context in which transformers does not compile flex_attention, which takes a minute a model."""
+    return torch.compiler.set_stance("force_eager") if implementation == "flex_attention" else nullcontext()
 
 
 @pytest.mark.parametrize(("architecture", "implementation"), CASES)
 def test_an_architecture(
     architecture: Architecture, implementation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), uncompiled(implementation):
         warnings.simplefilter("ignore")
         model = build(architecture, implementation)
         expected = run(model, architecture.inputs)
@@ -53,3 +59,8 @@ def test_an_architecture(
     capsys.readouterr()
     assert main(["diagnose", str(tmp_path / "a.safetensors"), "--format", "json"]) == 0
     assert {head["verdict"] for head in json.loads(capsys.readouterr().out)["heads"]} == {"healthy"}
+
+
+@pytest.mark.parametrize(("implementation", "count"), [("eager", 60), ("sdpa", 49), ("flex_attention", 43)])
+def test_this_many_architectures_are_tested(implementation: str, count: int) -> None:
+    assert sum(implementation in implementations(each) for each in ARCHITECTURES) == count

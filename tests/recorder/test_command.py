@@ -181,3 +181,12 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
     assert done.code == 0
     assert "--keep" in done.err
     assert done.err.startswith("attn-tui: note: ")
+
+
+def test_steps_of_another_run_in_the_folder_are_noted(tmp_path: Path) -> None:
+    words = ["-o", "run/", "--every", "2", "--", "true"]
+    assert record(words, tmp_path).err == ""
+    (tmp_path / "run" / "step-000010.safetensors").write_bytes(b"")
+    done = record(words, tmp_path)
+    assert done.code == 0
+    assert done.err == "attn-tui: note: run/ already holds steps of another run; a separate folder keeps runs apart\n"

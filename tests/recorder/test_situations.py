@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,25 @@ def test_compiled_code_runs_eagerly_for_one_step_and_compiled_again(
         assert counter.frame_count == int(warm)
         assert torch.equal(run(X), first)
         assert counter.frame_count == 1
+    assert names(tmp_path / "a.safetensors") == ["0", "1"]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a C++ compiler")
+def test_a_model_compiled_by_inductor_is_recorded_and_runs_compiled_again(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    model = model_of()
+    run = torch.compile(model)
+    with torch.no_grad(), warnings.catch_warnings():
+        expected = run(X)
+        warnings.simplefilter("error")  # PyTorch warns of global hooks, which the program did not make
+        filters = list(warnings.filters)
+        with attn_tui.record(model, tmp_path / "a.safetensors") as recorder:
+            eager = run(X)
+            run(X)  # the call that ends the step
+        assert recorder.complete
+        assert torch.allclose(eager, expected, atol=1e-5)
+        assert torch.equal(run(X), expected)
+        assert list(warnings.filters) == filters
     assert names(tmp_path / "a.safetensors") == ["0", "1"]
 
 
@@ -250,6 +271,18 @@ def test_tracing_records_nothing_into_the_trace(tmp_path: Path) -> None:
     with pytest.warns(RuntimeWarning, match=r"traced by torch\.jit\.trace"):
         recorder.close()
     assert traced == plain
+
+
+def test_an_export_is_as_without_a_recorder(tmp_path: Path) -> None:
+    model = model_of()
+    plain = torch.export.export(model, (X,)).graph_module.code
+    recorder = attn_tui.record(model, tmp_path / "a.safetensors")
+    exported = torch.export.export(model, (X,)).graph_module.code
+    expected = model(X)
+    recorder.close()
+    assert exported == plain
+    assert torch.equal(model(X), expected)
+    assert names(tmp_path / "a.safetensors") == ["0", "1"]
 
 
 def test_whatever_a_thread_computes_can_be_recorded(tmp_path: Path) -> None:

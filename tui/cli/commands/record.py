@@ -103,7 +103,10 @@ def _request(given: Given) -> RecordRequest:
         raise UsageError(f"{option}: {shown}{accepted.replace('with every', 'with --every N')}")
     _check_place(Path(given["recording"]), options)
     idle = [_option(name) for name in ("max_steps", "keep") if name in given and options.every is None]
-    return RecordRequest(tuple(command), options, tuple(no_effect(option) for option in idle))
+    remarks = [no_effect(option) for option in idle]
+    if not options.one_file and next(Path(options.path).glob("step-*.safetensors"), None) is not None:
+        remarks.append(f"{given['recording']} already holds steps of another run; a separate folder keeps runs apart")
+    return RecordRequest(tuple(command), options, tuple(remarks))
 
 
 def _option(name: str) -> str:
