@@ -18,6 +18,7 @@ from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import in_shell
 from ...widgets.typing import typing
+from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
 from .items import AT, ITEMS, Attempt, Item, remembered, to_remember
@@ -199,7 +200,7 @@ class LearnPane(TwoParts):
 
         rows = [Choice(item.id, f"{item.number}. {item.title}", help=item.shown.what, words=(item.title,))
                 for item in ITEMS]  # fmt: skip
-        self.host.choose("step", rows, self.item.id, lambda name: self._go(AT[name]))
+        choose_one(self.host, "step", rows, self.item.id, lambda name: self._go(AT[name]))
 
     def action_again(self) -> None:
         self._set(Attempt())
