@@ -321,3 +321,10 @@ def test_the_word_before_the_bars_names_the_column(rule: str) -> None:
     word = {"none": "unscaled", "file": "file"}.get(rule, "scaled")
     lines = pair_lines([COLUMNS[0], column_of(rule, 0.125)], "entropy", 60, 1, UNICODE)
     assert text_of(lines[2]).startswith(word.ljust(NAME))
+
+
+def test_a_row_of_fewer_pairs_fills_the_width_too() -> None:
+    lines = [line.rstrip() for line in texts_of(grid_lines(COLUMNS, 160, 40, UNICODE))]
+    axes = [line for line in lines if "───" in line]
+    assert len(axes) == 2
+    assert {len(line) for line in axes} <= {159, 160}

@@ -86,6 +86,8 @@ def grid_lines(
     between: Span = (" " * gap, "text")
     lines: list[Line] = []
     for group in groups:
+        if len(groups) > 1:  # a group of fewer pairs has wider ones
+            each = (width - gap * (len(group) - 1)) // len(group)
         pairs = [pair_lines(columns, name, each, tall, glyphs, curves) for name in group]
         rest: Span = (" " * (width - len(group) * (each + gap) + gap), "text")
         for first_part, *parts in zip(*pairs, strict=True):

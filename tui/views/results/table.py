@@ -18,6 +18,7 @@ from ....core.theory.prediction import status_given
 from ..glyphs import Glyphs
 from ..lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
 from ..numbers import STDERR, VALUE, aligned, aligned_share, short, spread
+from .meaning import meaning
 
 if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ....core.theory.prediction import Freezing, PredictedColumn, Theory
@@ -57,6 +58,7 @@ _NEXT = (
 )
 FIRST_GROUP: Span = (f" {STATISTICS[0].group}", "heading")  # shown over the labels
 _NOTHING: Span = ("", "text")
+_LEAST_MEANING = 40  # cells beside the columns from which statistics are explained there
 COLUMN_ROLES: tuple[Name, Name] = ("unscaled", "scaled")
 
 
@@ -235,6 +237,9 @@ def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, m
                 line.extend([(" ", "text"), (_ratio(known, glyphs), "theory")])
         else:
             line += _cell(row.statistic, contents, index, shape, glyphs)
+    if row.statistic is not None:
+        left = shape.width - LABEL - len(contents.columns) * shape.cell
+        line.append((f"  {meaning(row.statistic, left - 2, glyphs)}" if left >= _LEAST_MEANING else "", "dim"))
     return fitted(tuple(line), shape.width)
 
 
