@@ -99,7 +99,7 @@ def sums_of_scores(moments: RowMoments) -> Sums:
 
 
 def _thresholds(visible: FloatArray) -> FloatArray:
-    """Return √(2 ln visible), the standard deviation of logits at which softmax over so many keys freezes.
+    """Return √(2 ln visible), the standard deviation of logits at which softmax over that many keys freezes.
 
     It is infinite for rows that see fewer than two keys: their weights cannot change.
     """

@@ -117,7 +117,7 @@ def _rows(p: Parameters) -> _Rows:
 
 
 def _lengths(n_keys: int, n_queries: int, mask: MaskName) -> tuple[FloatArray, FloatArray]:
-    """Return how many keys rows see, ascending, and the share of rows that see so many."""
+    """Return how many keys rows see, ascending, and the share of rows that see each number."""
     seen = causal_lengths(n_keys, n_queries) if mask == "causal" else np.array([float(n_keys)])
     lengths, counts = np.unique(seen, return_counts=True)
     return lengths, counts / counts.sum()

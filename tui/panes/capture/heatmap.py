@@ -29,7 +29,7 @@ class HeadMap:
 
 
 def wanted_width(heads: int, boxed: bool) -> int:
-    """Return the width of a map of so many heads a layer: with whole cells in a border, otherwise narrow ones."""
+    """Return the width of a map with this many heads a layer: with whole cells in a border, otherwise narrow ones."""
     return MARGIN + (_WIDEST * heads + 4 if boxed else 2 * heads + 1)
 
 

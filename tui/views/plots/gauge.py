@@ -78,18 +78,20 @@ def zone_line(cells: int, glyphs: Glyphs) -> str:
     """Return the names of the zones under a bar, and its numbers as far as they fit: `0 uniform · healthy … 1 …`."""
     line = [" "] * cells
 
-    def write(text: str, at: int) -> None:
-        """Write a text unless it touches another one."""
-        around = line[max(at - 1, 0) : at + len(text) + 1]
-        if 0 <= at <= cells - len(text) and not "".join(around).strip():
-            line[at : at + len(text)] = text
+    def write(text: str, *places: int) -> None:
+        """Write a text at the first of these places at which it touches no other one."""
+        for at in places:
+            around = line[max(at - 1, 0) : at + len(text) + 1]
+            if 0 <= at <= cells - len(text) and not "".join(around).strip():
+                line[at : at + len(text)] = text
+                return
 
     mark = mark_cell(cells)
     write("1", mark)
     write(f"{END:g}", cells - len(f"{END:g}"))
     for low, high, word in _ZONES[1:]:
-        middle = (low + high) / 2 / END * cells
-        write(word, round(middle - len(word) / 2))
+        middle = round((low + high) / 2 / END * cells - len(word) / 2)
+        write(word, *(middle + shift for shift in (0, -1, 1, -2, 2, -3)))
     write("uniform", 0)
     write("0", 0)
     return "".join(line)

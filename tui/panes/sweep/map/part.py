@@ -96,7 +96,7 @@ class MapPart:
         return sweep_line(question, kind, self.pane.glyphs.ascii)
 
     def stepped(self, across: int, up: int) -> Place:
-        """Return d_k and the number of keys so many columns to the right and rows up."""
+        """Return d_k and the number of keys `across` columns to the right and `up` rows higher."""
         p = self.pane.parameters
         return _stepped(D_KS, p.d_k, across), _stepped(N_KEYS, p.n_keys, up)
 
