@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from .errors import InputError
 
-ENGINES = "serial, threads[:N] or processes[:N]"
+ENGINES = "serial, threads[:N], processes[:N], dask, dask:tcp://HOST:PORT, dask:tls://HOST:PORT or mpi"
 DEFAULT_ENGINE = "threads"
 _MOST = 1024  # workers
 
@@ -16,16 +17,26 @@ class EngineError(InputError):
     """An engine that does not exist or cannot start; the message is one line."""
 
 
-def engine_name(text: str, what: str = "executor") -> tuple[str, int]:
-    """Return the kind of engine that a text names, and its number of workers; raise EngineError about `what`."""
-    kind, colon, number = text.strip().partition(":")
-    if kind not in ("serial", "threads", "processes") or (kind == "serial" and colon):
-        raise EngineError(f"{what}: must be {ENGINES}, not {text!r}")
-    if not colon:
-        return kind, 1 if kind == "serial" else cores()
-    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MOST):
-        raise EngineError(f"{what}: the number of workers must be from 1 to {_MOST}, not {number!r}")
-    return kind, int(number)
+class LostEngineError(EngineError):
+    """An engine whose workers or scheduler are gone."""
+
+
+def engine_name(text: str, what: str = "executor") -> tuple[str, str]:
+    """Return the kind of engine that a text names, and its number of workers or its address, or an empty text.
+
+    Raise EngineError about `what`.
+    """
+    kind, colon, rest = text.strip().partition(":")
+    refused = EngineError(f"{what}: must be {ENGINES}, not {text!r}")
+    if kind in ("threads", "processes"):
+        if colon and not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= _MOST):
+            raise EngineError(f"{what}: the number of workers must be from 1 to {_MOST}, not {rest!r}")
+    elif kind == "dask":
+        if colon and not re.fullmatch(r"(tcp|tls)://\S+:[0-9]+", rest):
+            raise refused
+    elif kind not in ("serial", "mpi") or colon:
+        raise refused
+    return kind, rest
 
 
 def cores() -> int:

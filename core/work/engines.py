@@ -1,8 +1,8 @@
-"""Engines: where the parts of some work are performed."""
+"""Engines: where the parts of some work are performed, on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from threading import Event
 from typing import Any
 
 from ..blas import one_blas_thread
-from ..engine_names import EngineError, engine_name
+from ..engine_names import EngineError
 from .part import Part, perform
 from .worker import differences, ignore_interrupts, perform_prepared, traits
 
@@ -34,39 +34,36 @@ SERIAL = Engine("serial")
 
 
 @contextmanager
-def open_engine(text: str) -> Generator[Engine, None, None]:
-    """Open the engine that a text names, and end what it started afterwards.
+def open_threads(workers: int) -> Generator[Engine, None, None]:
+    """Open threads of this process; afterwards they end after their step."""
+    stopped = Event()
+    with one_blas_thread(), ThreadPoolExecutor(workers, "work") as pool:
+        try:
+            yield Engine("threads", workers, pool, partial(perform, stopped=stopped.is_set))
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
 
-    Raise EngineError before any work if it cannot start.
-    """
-    kind, workers = engine_name(text)
-    if kind == "serial":
-        yield SERIAL
-    elif kind == "threads":
-        stopped = Event()
-        with one_blas_thread(), ThreadPoolExecutor(workers, "work") as pool:
-            try:
-                yield Engine(kind, workers, pool, partial(perform, stopped=stopped.is_set))
-            finally:
-                stopped.set()
-                pool.shutdown(cancel_futures=True)
-    else:
-        with _ending(ProcessPoolExecutor(workers, get_context("spawn"), ignore_interrupts)) as pool:
-            yield checked(Engine(kind, workers, pool, perform_prepared))
+
+@contextmanager
+def open_processes(workers: int) -> Generator[Engine, None, None]:
+    """Open processes on this machine; raise EngineError if they do not start."""
+    with _ending(ProcessPoolExecutor(workers, get_context("spawn"), ignore_interrupts)) as pool:
+        yield checked(Engine("processes", workers, pool, perform_prepared))
 
 
 @contextmanager
 def _ending(pool: ProcessPoolExecutor) -> Generator[Executor, None, None]:
-    """End the processes of a pool afterwards; after an error, even in the middle of a part."""
+    """End the processes of a pool afterwards, even in the middle of a part."""
     try:
         yield pool
-    except BaseException:
+    finally:
         processes: list[Any] = [*(getattr(pool, "_processes", None) or {}).values()]
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
-        raise
-    pool.shutdown()
+        for process in processes:
+            process.join()
 
 
 def checked(engine: Engine) -> Engine:
@@ -79,9 +76,15 @@ def checked(engine: Engine) -> Engine:
         futures = [engine.executor.submit(traits) for _ in range(engine.workers)]
         if wait(futures, _START).not_done:
             raise EngineError(f"executor {engine.name}: no answer from its workers within {_START} seconds")
-        refused, remark = differences(traits(), [future.result() for future in futures])
+        found = [future.result() for future in futures]
     except BrokenExecutor as error:
         raise EngineError(f"executor {engine.name}: its workers cannot start: {error}") from None
+    return replace(engine, remark=same_versions(engine.name, found))
+
+
+def same_versions(name: str, found: Sequence[Mapping[str, str]]) -> str:
+    """Return in what workers may differ from this process, by their traits; raise EngineError on other versions."""
+    refused, remark = differences(traits(), found)
     if refused:
-        raise EngineError(f"executor {engine.name}: {refused}")
-    return replace(engine, remark=remark)
+        raise EngineError(f"executor {name}: {refused}")
+    return remark

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from typing import TypeVar
 
 from ..blas import one_blas_thread
+from ..engine_names import LostEngineError
 from ..errors import InputError
 from .engines import SERIAL, Engine
 from .part import Done, Part
@@ -48,28 +49,40 @@ def _serial(parts: Iterable[Part[R]]) -> Iterator[Done[R]]:
         yield Done(before, refused, part, complete=True)
 
 
+def _results(future: Future[tuple[R | InputError, ...]], engine: Engine) -> tuple[R | InputError, ...]:
+    """Return the results of a finished part; raise LostEngineError if it could not be finished."""
+    try:
+        return future.result()
+    except (CancelledError, BrokenExecutor):
+        raise LostEngineError(f"executor {engine.name}: its workers are gone") from None
+    except Exception as error:
+        if not type(error).__module__.startswith("distributed"):
+            raise
+        raise LostEngineError(f"executor {engine.name}: {' '.join(str(error).split())}") from None
+
+
 def _pooled(parts: Iterator[Part[R]], engine: Engine) -> Iterator[Done[R]]:
     assert engine.executor is not None
     waiting: deque[tuple[Part[R], Future[tuple[R | InputError, ...]]]] = deque()
-    unfinished: set[Future[tuple[R | InputError, ...]]] = set()
+    unfinished: dict[Future[tuple[R | InputError, ...]], Part[R]] = {}
     seconds, ended = 0.0, False
     try:
         while waiting or not ended:
-            unfinished = {future for future in unfinished if not future.done()}
+            for future in [future for future in unfinished if future.done()]:
+                seconds += unfinished.pop(future).seconds
             while not ended and len(unfinished) < _WINDOW * engine.workers and len(waiting) < _HELD * engine.workers:
                 part = next(parts, None)
                 ended = part is None
                 if part is not None:
                     future = engine.executor.submit(engine.perform, part)
                     waiting.append((part, future))
-                    unfinished.add(future)
-            while waiting and waiting[0][1].done():
+                    unfinished[future] = part
+            while waiting and waiting[0][1] not in unfinished:
                 part, future = waiting.popleft()
-                seconds += part.seconds
-                yield Done(seconds, future.result(), part, complete=True)
+                yield Done(seconds, _results(future, engine), part, complete=True)
             if unfinished and (len(unfinished) >= _WINDOW * engine.workers or ended):
                 wait(unfinished, _PATIENCE, FIRST_COMPLETED)
-            yield Done(seconds + sum(part.seconds for part, future in waiting if future.done()))
+            yield Done(seconds)
     finally:
         for _, future in waiting:
             future.cancel()

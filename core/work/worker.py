@@ -41,6 +41,11 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def dask_setup(_: object) -> None:
+    """Prepare a worker of a local Dask cluster; Dask looks for a function of this name."""
+    ignore_interrupts()
+
+
 @cache
 def prepare() -> None:
     """Limit this process to one BLAS thread, whose sums have other last digits than those of several."""

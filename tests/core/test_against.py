@@ -9,13 +9,13 @@ from attn_tui.core.against import apart, idle_changes, settings, share_scores
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab.experiment import run, stream
 from attn_tui.core.lab.sampling import Draws
-from attn_tui.core.lab.sweep import sweep
 from attn_tui.core.parameters import FIELD, UNSCALED, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.column_names import column_names, setting_names
 from attn_tui.core.theory.deviations import theory_of
 from attn_tui.core.theory.predict import predict
 from measurements import assert_close, numbers
+from sweeps import points
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=8, batch=4, d_v=4)
 # What A is, the parameters of B, and A's own parameters.
@@ -151,7 +151,7 @@ def test_names_say_what_tells_the_columns_apart(change: dict[str, Any], names: l
 def test_a_sweep_measures_both_at_every_point() -> None:
     p = replace(SMALL, against="components=laplace,softcap=0")
     for nested, swept in ((True, replace(SMALL, against="d_k")), (False, p)):
-        for point in sweep(swept, (4, 16)):
+        for point in points(swept, (4, 16)):
             alone = run(point.parameters, full=False)
             for one, other, own in zip(
                 point.measurement.columns, alone.columns, settings(point.parameters), strict=True
@@ -159,7 +159,7 @@ def test_a_sweep_measures_both_at_every_point() -> None:
                 assert_close(one, other, own) if nested else None
                 assert nested or numbers([one]) == numbers([other])
     with pytest.raises(ParameterError, match="ln d_k has no value"):
-        sweep(replace(SMALL, against="log_d_k"), (1, 2))
+        points(replace(SMALL, against="log_d_k"), (1, 2))
 
 
 @pytest.mark.parametrize(

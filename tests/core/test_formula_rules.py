@@ -9,11 +9,11 @@ from attn_tui.core.grid import parse_values
 from attn_tui.core.lab import rule_curves, rules
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RULES, Order, rules_for
-from attn_tui.core.lab.sweep import sweep
 from attn_tui.core.parameters import FIELD, Parameters, changes, setting_a
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier, multipliers, row_multiplier, scale_rule
 from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
+from sweeps import points
 
 SSMAX = "0.43*log(n)/sqrt(d)"
 SAME = [
@@ -72,8 +72,8 @@ def test_each_row_of_a_causal_mask_has_its_own_n() -> None:
 def test_a_sweep_measures_a_formula_beside_rules() -> None:
     values = parse_values("sqrt_d_k, max(1/d, 0.1) ,1/sqrt(d)", FIELD["scale"])
     assert values == ("sqrt_d_k", "max(1/d, 0.1)", "1/sqrt(d)")
-    points = [*sweep(SMALL, [8, 16], vary=("scale", values))]
-    entropy = {(p.parameters.scale, p.parameters.d_k): p.measurement.columns[1].measured["entropy"] for p in points}
+    found = points(SMALL, [8, 16], vary=("scale", values))
+    entropy = {(p.parameters.scale, p.parameters.d_k): p.measurement.columns[1].measured["entropy"] for p in found}
     assert entropy["1/sqrt(d)", 16] == entropy["sqrt_d_k", 16]
     assert entropy["max(1/d, 0.1)", 8] != entropy["sqrt_d_k", 8]
 

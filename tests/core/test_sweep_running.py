@@ -13,7 +13,7 @@ from attn_tui.core.lab import growing_scores, sweep
 from attn_tui.core.lab.growing_scores import GrowingScores
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics import tally
-from attn_tui.core.work.engines import open_engine
+from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.sweeps import parts, plan_seconds, stream, sweep_plan
 from memory import peak_memory
 from sweeps import SMALL, cut_small, points

@@ -42,6 +42,8 @@ def program() -> None:
 
     with suppress(OSError, ValueError):  # the reader is gone, or stdout is closed
         output.flush_stdout()
+    if util := sys.modules.get("multiprocessing.util"):
+        util._run_finalizers(0)  # as at exit: returns semaphores to the system, whose keeper would warn otherwise
     os._exit(code)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ....core.engine_names import DEFAULT_ENGINE
+from ....core.engine_names import DEFAULT_ENGINE, LostEngineError
 from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Step, Target
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ....core.work.sweeps import Predicted, SweepPlan
 
 GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
+_LOST = 2  # the exit code if the workers are lost
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 
 
@@ -212,7 +213,7 @@ def _called(option: str, label: str) -> Generator[None, None, None]:
 def run(request: SweepRequest, output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
     from ....core.export.sweep import SweepResult, sweep_markdown, sweep_pieces
-    from ....core.work.engines import open_engine
+    from ....core.work.opening import open_engine
     from ....core.work.sweeps import stream
 
     output.check()
@@ -228,18 +229,25 @@ def run(request: SweepRequest, output: Output) -> int:
         question.statistics,
         request.n_keys,
     )
-    plan, count = _plan(request, result, output), 0
+    plan, count, ended = _plan(request, result, output), 0, ""
 
     def counted(points: Iterable[Predicted]) -> Iterator[Predicted]:
-        nonlocal count
-        for point in points:
-            count += 1
-            yield point
+        nonlocal count, ended
+        try:
+            for point in points:
+                count += 1
+                yield point
+        except KeyboardInterrupt:
+            ended = "interrupted"
+        except LostEngineError as error:
+            ended = str(error)
 
     written = False
     try:
         with ProgressLine(f"sweeping {result.asked} points") as progress, open_engine(request.executor) as engine:
-            points = counted(_until_interrupted(stream(plan, engine), progress, output))
+            if engine.remark:
+                say(f"note: {engine.remark}", screen_glyphs(output.ascii_only))
+            points = counted(_shown(stream(plan, engine), progress, output))
             if output.format in ("json", "csv"):
                 first = next(points, None)
                 if first is not None:
@@ -257,11 +265,11 @@ def run(request: SweepRequest, output: Output) -> int:
                 "table": lambda: _table(result, output),
             }
         )
-    if count == result.asked:
+    if not ended:
         return 0
     where = "" if output.path is None else f" in {output.path}" if count else f"; {output.path} is not written"
-    say(f"interrupted: kept {count} of {result.asked} points{where}", screen_glyphs(output.ascii_only))
-    return INTERRUPTED
+    say(f"{ended}: kept {count} of {result.asked} points{where}", screen_glyphs(output.ascii_only))
+    return INTERRUPTED if ended == "interrupted" else _LOST
 
 
 def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPlan:
@@ -280,11 +288,11 @@ def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPl
     )
 
 
-def _until_interrupted(
+def _shown(
     steps: Generator[Step[tuple[Predicted, ...]], None, None], progress: ProgressLine, output: Output
 ) -> Iterator[Predicted]:
-    """Yield the points that come before Ctrl-C."""
-    with closing(steps), suppress(KeyboardInterrupt):
+    """Yield the points and show the progress in between."""
+    with closing(steps):
         for step in steps:
             if step.found and output.on_screen:
                 progress.hide()

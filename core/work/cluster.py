@@ -1,0 +1,100 @@
+"""Engines on several machines: Dask's scheduler and workers, and MPI. Both libraries are loaded only here.
+
+Their clients are `concurrent.futures` executors, so `run` treats them as any other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from threading import Thread
+from typing import Any
+
+from ..engine_names import EngineError, cores
+from .engines import Engine, checked, same_versions
+from .worker import dask_setup, perform_prepared
+
+_START = 10  # seconds in which a scheduler must answer, and a first worker be there
+_END = 0.3  # seconds to wait for the connection to be closed
+_RETRIES = 3  # of a part whose worker is lost
+# Evaluated on workers, where the module, or this version of it, may be missing.
+_TRAITS = "__import__('attn_tui.core.work.worker', fromlist=['traits']).traits()"
+
+
+@contextmanager
+def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
+    """Connect to the scheduler at an address; if it is empty, start a scheduler and workers here."""
+    distributed = _load("distributed", name, "cluster")
+    for logger in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)  # `run` says in one line what is lost
+    cluster: Any = None
+    try:
+        if not address:
+            cluster = distributed.LocalCluster(
+                n_workers=cores(),
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+                preload=[dask_setup.__module__],
+            )
+        client: Any = distributed.Client(cluster or address, timeout=_START, set_as_default=False)
+    except Exception as error:  # an unknown host, a refused connection, or TLS that does not match
+        if cluster is not None:
+            cluster.close()
+        raise EngineError(f"executor {name}: no scheduler answers: {_line(error)}") from None
+    try:
+        workers, remark = _workers(client, name)
+        executor = client.get_executor(pure=False, retries=_RETRIES)
+        yield Engine(name, workers, executor, perform_prepared, remark)
+    finally:
+        closing = Thread(target=_close, args=(client, cluster), daemon=True)
+        closing.start()
+        closing.join(_END)  # workers started here end with this process in any case
+
+
+def _close(*opened: Any) -> None:
+    for each in opened:
+        if each is not None:
+            with suppress(Exception):  # it may be lost
+                each.close(timeout=1)
+
+
+def _workers(client: Any, name: str) -> tuple[int, str]:
+    """Return the number of threads of the workers, and what the user should know of them; raise EngineError."""
+    try:
+        client.wait_for_workers(1, timeout=_START)
+        found: Mapping[str, Any] = client.run(eval, _TRAITS, on_error="return")
+        threads: Mapping[str, int] = client.ncores()
+    except Exception as error:
+        raise EngineError(f"executor {name}: no worker answers within {_START} seconds: {_line(error)}") from None
+    for address, traits in found.items():
+        if isinstance(traits, BaseException):
+            raise EngineError(f"executor {name}: the worker {address} cannot use attn-tui: {_line(traits)}")
+    return sum(threads.values()), same_versions(name, [*found.values()])
+
+
+@contextmanager
+def open_mpi(name: str) -> Generator[Engine, None, None]:
+    """Open the processes that `mpiexec -n N python -m mpi4py.futures` started."""
+    futures = _load("mpi4py.futures", name, "mpi")
+    with futures.MPIPoolExecutor() as pool:
+        workers: int = pool.num_workers
+        if not workers:
+            how = "mpiexec -n N python -m mpi4py.futures -m attn_tui …"
+            raise EngineError(f"executor {name}: no workers; start it as {how}")
+        yield checked(Engine(name, workers, pool, perform_prepared))
+
+
+def _load(module: str, name: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise EngineError(f"executor {name}: needs pip install 'attn-tui[{extra}]' ({_line(error)})") from None
+
+
+def _line(error: BaseException) -> str:
+    """Return an error as one line."""
+    text = " ".join(str(error).split())
+    return text or type(error).__name__

@@ -1,0 +1,33 @@
+"""Open the engine that a text names."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+
+from ..engine_names import cores, engine_name
+from .cluster import open_dask, open_mpi
+from .engines import SERIAL, Engine, open_processes, open_threads
+
+
+@contextmanager
+def open_engine(text: str) -> Generator[Engine, None, None]:
+    """Open the engine that a text names, and end what it started afterwards.
+
+    Raise EngineError before any work if it cannot start.
+    """
+    kind, rest = engine_name(text)
+    workers = int(rest) if rest.isdigit() else cores()
+    match kind:
+        case "threads":
+            opened = open_threads(workers)
+        case "processes":
+            opened = open_processes(workers)
+        case "dask":
+            opened = open_dask(text, rest)
+        case "mpi":
+            opened = open_mpi(text)
+        case _:
+            opened = nullcontext(SERIAL)
+    with opened as engine:
+        yield engine

@@ -1,0 +1,194 @@
+"""Work on a Dask cluster: a scheduler and two workers on this machine, as users start them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.core.work import cluster, engines, worker
+from attn_tui.tui.cli.main import main
+from cli_runner import COMMAND, Captured, attn, printed, refusal
+
+pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
+pytestmark = pytest.mark.slow
+
+SMALL = ("sweep", "--n-keys", "16", "--n-queries", "8", "--batch", "4")
+LONG = ("sweep", "--d-k", "2:1024:log24", "--n-keys", "1024", "--n-queries", "256", "--batch", "32")
+PATIENCE = 60  # seconds
+
+
+@dataclass
+class Cluster:
+    """A scheduler and workers, each a process."""
+
+    folder: Path
+    scheduler: subprocess.Popen[bytes] = field(init=False)
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        file = self.folder / "scheduler.json"
+        self.scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        limit = time.monotonic() + PATIENCE
+        while not file.exists():
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+        self.address = json.loads(file.read_text())["address"]
+
+    def add_worker(self, *options: str) -> None:
+        self.workers.append(
+            dask("worker", self.address, "--nthreads", "1", "--local-directory", str(self.folder), *options)
+        )
+
+    @property
+    def executor(self) -> tuple[str, str]:
+        return "--executor", f"dask:{self.address}"
+
+    def end(self) -> None:
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+        for process in (*self.workers, self.scheduler):
+            process.wait(PATIENCE)
+
+
+def dask(*words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    found = Cluster(tmp_path_factory.mktemp("cluster"))
+    found.add_worker("--no-nanny")
+    found.add_worker()
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that a test may damage."""
+    found = Cluster(tmp_path)
+    yield found
+    found.end()
+
+
+def begun(words: tuple[str, ...], file: Path) -> "subprocess.Popen[str]":
+    """Start a command in another process; return when it works."""
+    process = subprocess.Popen(
+        [*COMMAND, *words, "--format", "json", "-o", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    limit = time.monotonic() + PATIENCE
+    while not [*file.parent.glob(".attn-tui-*.tmp")]:  # the first point is written
+        assert process.poll() is None
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*SMALL, "--d-k", "1:40", "--vary", "scale=sqrt_d_k,d_k", "--format", "csv"),
+        (*SMALL, "--d-k", "2,64", "--stderr", "0.01", "--format", "json"),
+        (*SMALL, "--d-k", "2,64", "--statistics", "all"),
+        ("sweep", "--d-k", "2:64:log4", "--n-keys", "1024", "--n-queries", "1024", "--format", "json"),
+    ],
+    ids=" ".join,
+)
+def test_the_bytes_are_those_of_this_machine(words: tuple[str, ...], two_workers: Cluster, capsys: Captured) -> None:
+    expected = printed([*words, "--executor", "serial"], capsys)
+    assert printed([*words, *two_workers.executor], capsys) == expected
+
+
+def test_a_cluster_on_this_machine_is_started_and_ended(capsys: Captured) -> None:
+    words = [*SMALL, "--d-k", "2,64", "--format", "json"]
+    found = attn(*words, "--executor", "dask")
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert found.stdout.decode() == printed([*words, "--executor", "serial"], capsys)
+
+
+def test_a_worker_that_is_killed_changes_no_byte(own: Cluster, tmp_path: Path) -> None:
+    own.add_worker("--no-nanny")
+    own.add_worker("--no-nanny")
+    file, expected = tmp_path / "found.json", tmp_path / "expected.json"
+    process = begun((*LONG, *own.executor), file)
+    own.workers[0].kill()
+    assert process.communicate(timeout=PATIENCE) == ("", "")
+    assert process.returncode == 0
+    assert main([*LONG, "--format", "json", "-o", str(expected)]) == 0
+    assert file.read_bytes() == expected.read_bytes()
+
+
+def test_a_scheduler_that_is_killed_ends_the_work_in_one_line_and_keeps_the_points(
+    own: Cluster, tmp_path: Path
+) -> None:
+    own.add_worker("--no-nanny")
+    file = tmp_path / "found.json"
+    process = begun((*LONG, *own.executor), file)
+    own.scheduler.kill()
+    out, err = process.communicate(timeout=PATIENCE)
+    found = json.loads(file.read_text())
+    assert (process.returncode, out, found["complete"]) == (2, "", False)
+    assert err.count("\n") == 1
+    assert err.startswith(
+        f"attn-tui: executor dask:{own.address}: its workers are gone: kept {len(found['points'])} of"
+    )
+
+
+def test_ctrl_c_ends_the_work_at_once_and_keeps_the_points(two_workers: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    process = begun((*LONG, *two_workers.executor), file)
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert time.monotonic() - start < 5
+    found = json.loads(file.read_text())
+    assert (process.returncode, found["complete"]) == (130, False)
+    assert err == f"attn-tui: interrupted: kept {len(found['points'])} of 23 points in {file}\n"
+
+
+def test_a_worker_without_the_program_is_refused_before_work(
+    two_workers: Cluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_TRAITS", "__import__('attn_tui_of_tomorrow')")
+    line = refusal([*SMALL, *two_workers.executor], capsys)
+    assert "cannot use attn-tui: No module named 'attn_tui_of_tomorrow'" in line
+
+
+def test_a_worker_with_another_numpy_is_refused_before_work(
+    two_workers: Cluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = worker.traits()
+
+    def traits() -> Any:
+        return {**real, "NumPy": "1.0"}
+
+    monkeypatch.setattr(engines, "traits", traits)
+    assert "a worker has NumPy" in refusal([*SMALL, *two_workers.executor], capsys)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tls://127.0.0.1:1", "tcp://no-such-host.invalid:8786"])
+def test_a_scheduler_that_does_not_answer_is_refused_in_one_line(
+    address: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_START", 1)
+    assert "no scheduler answers: " in refusal([*SMALL, "--executor", f"dask:{address}"], capsys)
+
+
+def test_a_scheduler_without_workers_is_refused_in_one_line(
+    own: Cluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_START", 1)
+    assert "no worker answers within 1 seconds" in refusal([*SMALL, *own.executor], capsys)

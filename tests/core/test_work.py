@@ -1,0 +1,167 @@
+"""Parts performed by engines: results in the order of the plan, errors, and what stays behind."""
+
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from attn_tui.core.engine_names import EngineError, LostEngineError, engine_name
+from attn_tui.core.errors import InputError
+from attn_tui.core.work import engines, worker
+from attn_tui.core.work.engines import SERIAL, Engine
+from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.part import Part
+from attn_tui.core.work.run import run
+
+
+def doubled(number: int, seconds: float = 0.0) -> Iterator[tuple[float, tuple[int, ...]]]:
+    time.sleep(seconds)
+    yield 0.5, (number,)
+    yield 1.0, (number,)
+
+
+def refused(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+    yield 0.5, (number,)
+    raise InputError(f"{number}: not accepted")
+
+
+def divided(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+    yield 1.0, (1 // number,)
+
+
+def ended() -> Iterator[tuple[float, tuple[int, ...]]]:
+    import os
+
+    yield 0.5, ()
+    os._exit(1)
+
+
+def results(parts: list[Part[int]], engine: Engine) -> list[Any]:
+    return [str(result) for done in run(parts, engine) for result in done.results]
+
+
+@pytest.mark.parametrize("name", ["serial", "threads:3", pytest.param("processes:2", marks=pytest.mark.slow)])
+def test_results_come_in_the_order_of_the_plan(name: str) -> None:
+    parts = [Part(doubled, (number, 0.02 * (number % 3 == 0)), 1.0) for number in range(30)]
+    parts.insert(7, Part(refused, (99,), 1.0))
+    expected = [str(n) for n in range(7) for _ in "ab"] + ["99", "99: not accepted"]
+    expected += [str(n) for n in range(7, 30) for _ in "ab"]
+    with open_engine(name) as engine:
+        seconds = [done.seconds for done in run(parts, engine)]
+        assert results(parts, engine) == expected
+    assert seconds == sorted(seconds)
+    assert seconds[-1] == pytest.approx(31)
+
+
+def test_few_parts_are_taken_from_the_plan_at_a_time() -> None:
+    taken: list[int] = []
+
+    def plan() -> Iterator[Part[int]]:
+        for number in range(10_000):
+            taken.append(number)
+            yield Part(doubled, (number,))
+
+    with open_engine("threads:2") as engine:
+        work = run(plan(), engine)
+        while not next(work).results:
+            pass
+        work.close()
+    assert len(taken) <= 2 * 33
+
+
+def test_a_defect_is_raised_and_ends_the_work() -> None:
+    for name in ("serial", "threads:2"):
+        with open_engine(name) as engine, pytest.raises(ZeroDivisionError):
+            results([Part(divided, (number,)) for number in (3, 0, 2)], engine)
+
+
+def test_closing_the_work_stops_running_parts_after_their_step_and_begins_no_other() -> None:
+    begun: list[int] = []
+
+    def slow(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+        for step in range(200):
+            begun.append(number)
+            time.sleep(0.01)
+            yield step / 200, ()
+
+    before = set(threading.enumerate())
+    start = time.monotonic()
+    with open_engine("threads:2") as engine:
+        work = run([Part(slow, (number,)) for number in range(8)], engine)
+        next(work)
+        work.close()
+    assert time.monotonic() - start < 1
+    assert set(begun) <= {0, 1}
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_named_in_one_line() -> None:
+    with (
+        open_engine("processes:1") as engine,
+        pytest.raises(LostEngineError, match="executor processes: its workers"),
+    ):
+        results([Part(ended, ()), Part(doubled, (1,))], engine)
+
+
+@pytest.mark.slow
+def test_processes_that_do_not_answer_are_refused_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_START", 0)
+    with pytest.raises(EngineError, match="no answer from its workers within 0 seconds"), open_engine("processes:1"):
+        pass
+
+
+def test_workers_with_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = worker.traits()
+    with ThreadPoolExecutor(1) as pool:
+        engine = Engine("mpi", 1, pool)
+        assert engines.checked(engine).remark == ""
+        for name in ("attn-tui", "NumPy"):
+            monkeypatch.setattr(engines, "traits", lambda name=name: {**own, name: "0.0.1"})
+            with pytest.raises(EngineError, match=f"a worker has {name} .* this machine 0.0.1"):
+                engines.same_versions("mpi", [own])
+
+
+def test_workers_with_another_processor_are_used_with_a_note() -> None:
+    own = worker.traits()
+    assert engines.same_versions("mpi", [own]) == ""
+    note = engines.same_versions("mpi", [own, {**own, "BLAS kernels": "Zen"}])
+    assert note.startswith("1 of 2 workers have another kind of processor")
+    assert "last digits may differ" in note
+
+
+def test_parts_are_small() -> None:
+    assert len(pickle.dumps(Part(doubled, (1,)))) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("serial", ("serial", "")),
+        ("threads", ("threads", "")),
+        ("processes:12", ("processes", "12")),
+        ("dask", ("dask", "")),
+        ("dask:tcp://node-1:8786", ("dask", "tcp://node-1:8786")),
+        ("dask:tls://[::1]:8786", ("dask", "tls://[::1]:8786")),
+        ("mpi", ("mpi", "")),
+    ],
+)
+def test_engines_have_names(text: str, expected: tuple[str, str]) -> None:
+    assert engine_name(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "thread", "serial:2", "threads:0", "threads:-1", "processes:x", "dask:host", "mpi:2"]
+)
+def test_other_names_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(EngineError, match=r"^--executor: .*, not ") as refusal:
+        engine_name(text, "--executor")
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_serial_engine_has_no_executor() -> None:
+    with open_engine("serial") as engine:
+        assert engine is SERIAL
