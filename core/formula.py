@@ -10,6 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from .errors import ParameterError
@@ -72,6 +73,28 @@ def names_in(tree: Tree) -> set[str]:
     if isinstance(tree, Call):
         return set[str]().union(*map(names_in, tree.arguments))
     return {tree} if isinstance(tree, str) else set()
+
+
+def as_python(text: str, names: Mapping[str, str]) -> str:
+    """Return a formula that `parse` accepts as a Python expression; `names` has the variables' names by its own.
+
+    The functions are those of the module math, and the built-in min and max.
+    """
+    tokens = [*_tokens(text)]
+    found = ""
+    for before, token in pairwise([_Token("end", "", 0), *tokens]):
+        match token.kind:
+            case "number":
+                number = float(token.text)
+                word = str(int(number)) if number.is_integer() and number < 1e15 else repr(number)
+            case "name":
+                word = names.get(token.text, token.text)
+            case _:
+                word = token.text
+        unary = token.text in ("+", "-") and (before.kind == "end" or (before.kind == "sign" and before.text != ")"))
+        spaced = token.kind == "sign" and token.text in ("+", "-", "*", "/") and not unary
+        found += f" {word} " if spaced else f"{word} " if token.text == "," else word
+    return found
 
 
 def function_of(tree: Tree, attributes: Mapping[str, str]) -> Callable[[object], float]:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import events
 from textual.actions import ActionParseResult
@@ -289,11 +289,11 @@ class AttnApp(PacedApp[int]):
 
         self.push_screen(ExportScreen(self.pane), lambda written: self.say(written) if written else None)
 
-    def action_copy(self) -> None:
-        """Copy the command for what is on screen."""
-        from .copying import copy_command
+    def action_copy(self, what: Literal["command", "code"] = "command") -> None:
+        """Copy the command or the code that prints what is on screen."""
+        from .copying import copy_command, show_code
 
-        copy_command(self)
+        (copy_command if what == "command" else show_code)(self)
 
     def on_text_selected(self) -> None:
         """Copy the text that was selected with the mouse."""

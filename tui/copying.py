@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.screen import Screen
 
@@ -12,6 +12,9 @@ from .panes.pane import Pane
 from .views.glyphs import Glyphs
 from .views.lines import Line
 from .views.notice import copied_lines, selected_line
+
+if TYPE_CHECKING:
+    from ..core.export.code.program import Dialect
 
 
 class CopyingApp(Protocol):
@@ -27,6 +30,10 @@ class CopyingApp(Protocol):
     @property
     def screen(self) -> Screen[Any]:
         """The screen on top."""
+        ...
+
+    def push_screen(self, screen: Screen[Any]) -> object:
+        """Show a screen over the pane."""
         ...
 
     def copy_to_clipboard(self, text: str) -> None:
@@ -51,6 +58,23 @@ def copy_command(app: CopyingApp) -> None:
     else:
         app.copy_to_clipboard(command)
         app.show_notice(lambda width: copied_lines(command, width, app.glyphs))
+
+
+def show_code(app: CopyingApp) -> None:
+    """Copy the code for what is on screen, and show it; its screen turns from NumPy to PyTorch and back."""
+    from .widgets.code_screen import CodeScreen
+
+    def copied(dialect: Dialect) -> str:
+        code = app.pane.code(dialect)
+        app.copy_to_clipboard(code)
+        return code
+
+    try:
+        first = copied("python")
+    except InputError as error:
+        app.say(str(error))
+    else:
+        app.push_screen(CodeScreen(first, copied))
 
 
 def copy_selection(app: CopyingApp) -> None:

@@ -22,7 +22,7 @@ from .views.help.page import KeyHelp
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 
 NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS
-OUTPUT_KEYS = (("e", "export"), ("y", "copy command"))
+OUTPUT_KEYS = (("e", "export"), ("y", "copy command"), ("Y", "code"))
 
 APP_BINDINGS: tuple[Binding, ...] = (
     Binding("q", "quit", "quit", show=False, id="quit"),
@@ -31,6 +31,7 @@ APP_BINDINGS: tuple[Binding, ...] = (
     Binding("ctrl+p", "command_palette", "command palette", show=False, priority=True, id="palette"),
     Binding("e", "export", "export the picture or the numbers to a file", show=False, id="export"),
     Binding("y", "copy", "copy the command that prints these numbers", show=False, id="copy"),
+    Binding("Y", "copy('code')", "show and copy the NumPy or PyTorch code of these numbers", show=False, id="code"),
     Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
     Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
     Binding("u", "undo", "undo", show=False, id="undo"),

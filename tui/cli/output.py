@@ -15,8 +15,9 @@ from ..files import FileError, check_file, write_texts
 from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
-OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown", "junit", "github"]
+OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown", "python", "torch", "junit", "github"]
 FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown")  # of most commands
+WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, "python", "torch")  # and the code that prints the numbers
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
 _WIDEST_SCREEN = 1000  # cells; nothing that is printed needs more

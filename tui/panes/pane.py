@@ -21,6 +21,7 @@ from ..views.lines import Line
 from ..widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
+    from ...core.export.code.program import Dialect
     from ...core.export.formats import Format
     from ..views.fields.choice_list import ChoiceList
 
@@ -213,6 +214,10 @@ class Pane(Container, can_focus=True):
     def command(self) -> str:
         """Return the shell command that prints these numbers; raises InputError if there is none."""
         raise InputError(f"No command prints what the {self.NAME} pane shows.")
+
+    def code(self, dialect: Dialect) -> str:
+        """Return a program that prints these numbers; raises InputError, with a sentence, if there is none."""
+        raise InputError(f"No short program prints what the {self.NAME} pane shows.")
 
     @property
     def file_name(self) -> str:

@@ -53,6 +53,11 @@ class HelpText(LinesWidget, can_focus=True):
         below = self._total - self._top - self.size.height
         return ((f"{below} more lines (down)" if below > 0 else "Esc closes", "dim"),)
 
+    def retitle(self, title: str) -> None:
+        """Show another text, from its beginning, under this title."""
+        self._title, self._top = title, 0
+        self.redraw()
+
     def action_scroll(self, lines: int) -> None:
         self._top = max(self._top + lines, 0)
         self.redraw()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import parameters_of
 from ..command import Command, Given
-from ..output import Output
+from ..output import WITH_CODE, Output
 from ..parser import Parser
 from ..progress import ProgressLine
 
@@ -23,7 +23,7 @@ class ReportRequest:
 
 
 def _add_options(parser: Parser) -> None:
-    parser.add_output()
+    parser.add_output(WITH_CODE)
     parser.add_fields(FIELDS)
     parser.add_rules()
     parser.add_models()
@@ -36,10 +36,12 @@ def _request(given: Given) -> ReportRequest:
 def run(request: ReportRequest, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
+    from ....core.export.code.report import report_code
     from ....core.export.report import report_csv, report_json, report_markdown
     from ....core.export.words import notable_words
     from ....core.lab.experiment import stream
     from ....core.theory.deviations import theory_of
+    from ...views.reproduce import command_line
     from ...views.results.table import with_theory
     from ..printing import whole_table
 
@@ -58,6 +60,8 @@ def run(request: ReportRequest, output: Output) -> int:
             "json": lambda: report_json(found, theory.prediction),
             "csv": lambda: report_csv(found, theory.prediction),
             "markdown": lambda: report_markdown(found, theory.prediction, say),
+            "python": lambda: say(report_code(found, "python", command_line(p))),
+            "torch": lambda: say(report_code(found, "torch", command_line(p))),
             "table": lambda: whole_table(words, with_theory(found, theory), output, theory.curves),
         }
     )
@@ -84,6 +88,7 @@ examples:
   attn-tui report --components student_t --d-k 16   heavy tails
   attn-tui report --format json | jq '.columns[1].measured.entropy'
   attn-tui report --format csv -o report.csv        one line per value
+  attn-tui report --format python                   NumPy code that prints them
 """,
     add_options=_add_options,
     request=_request,

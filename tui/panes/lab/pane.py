@@ -25,6 +25,7 @@ from ..stepping import PAGES, SteppingPane, by, stepping_keys
 from ..two_parts import TwoParts
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
 
 
@@ -245,17 +246,28 @@ class LabPane(TwoParts, SteppingPane):
     def topic(self) -> Field | Statistic | None:
         return self.panel.field if self.panel.has_focus else self.results.table.statistic
 
-    def numbers(self, kind: Format) -> str:
-        from ....core.export.report import report_csv, report_json, report_markdown
-
+    def _shown(self) -> Answer:
+        """Return the complete answer for the parameters; raises InputError if there is none."""
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
         if self.answer is None or not self.is_current:
             raise InputError(f"The numbers for d_k {self.parameters.d_k} are still being computed.")
-        measurement, prediction = self.answer.measurement, self.answer.theory.prediction
+        return self.answer
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.report import report_csv, report_json, report_markdown
+
+        answer = self._shown()
+        measurement, prediction = answer.measurement, answer.theory.prediction
         if kind == "markdown":
             return report_markdown(measurement, prediction, self.glyphs.say)
         return (report_json if kind == "json" else report_csv)(measurement, prediction)
+
+    def code(self, dialect: Dialect) -> str:
+        from ....core.export.code.report import report_code
+
+        measurement = self._shown().measurement
+        return report_code(measurement, dialect, self.command())
 
     def command(self) -> str:
         from ...views.reproduce import command_line

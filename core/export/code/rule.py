@@ -1,0 +1,86 @@
+"""The multiplier of a scale rule, as a Python expression of d_k, n and what else the rule depends on."""
+
+from __future__ import annotations
+
+from ...errors import ParameterError
+from ...formula import as_python
+from ...parameters import Parameters, rows_differ
+from ...scales import SCALE_RULES, ScaleName, row_multiplier, scale_rule
+
+# The names of the programs' variables, by the names of the fields that a rule may need.
+VARIABLES = {"d_k": "d_k", "n_keys": "n", "layer": "layer", "position": "position", "context_factor": "s",
+             "temperature": "t"}  # fmt: skip
+_IN_FORMULAS = {"d": "d_k", "n": "n", "layer": "layer", "pos": "position"}
+
+# A test compares each with the rule's own function. `sqrt` and `log` are those of the module math.
+CODE: dict[ScaleName, str] = {
+    "none": "1.0",
+    "sqrt_d_k": "1 / sqrt(d_k)",
+    "d_k": "1 / d_k",
+    "log_d_k": "1 / log(d_k)",
+    "two_sqrt_d_k": "1 / (2 * sqrt(d_k))",
+    "mup": "8 / d_k",
+    "sqrt_half_d_k": "1 / sqrt(d_k / 2)",
+    "sqrt_three_d_k": "1 / sqrt(3 * d_k)",
+    "inverse_layer": "1 / sqrt(d_k) / (layer + 1)",
+    "gemma": "256**-0.5",
+    "gemma2_27b": "144**-0.5",
+    "gemma3_27b": "168**-0.5",
+    "granite_2b": "0.015625",
+    "granite_8b": "0.0078125",
+    "yarn": "(1 + 0.1 * log(s)) ** 2 / sqrt(d_k)",
+    "deepseek_v2": "(1 + 0.0707 * log(s)) ** 2 / sqrt(d_k)",
+    "longrope": "(1 + log(s) / log(4096)) / sqrt(d_k)",
+    "llama4_position": "(1 + 0.1 * log(1 + (position + 1) // 8192)) / sqrt(d_k)",
+    "ministral3_position": "(1 + 0.1 * log(1 + position // 16384)) / sqrt(d_k)",
+    "ssmax": "0.43 * log(n) / sqrt(d_k)",
+    "log512_n": "log(n) / log(512) / sqrt(d_k)",
+    "rms_sqrt_d_k": "1 / sqrt(d_k)",
+    "rms_gemma3_27b": "168**-0.5",
+    "rms_none": "1.0",
+    "layer_norm_sqrt_d_k": "1 / sqrt(d_k)",
+    "layer_norm_none": "1.0",
+    "cosine_sqrt_d_k": "sqrt(d_k)",
+    "cosine_1": "1.0",
+    "cosine_10": "10.0",
+    "cosine_100": "100.0",
+    "cosine_learned": "t",
+    "cosine_log2_n": "log2(n**2 - n)",
+}
+
+
+def rule_code(name: ScaleName, multiplier: float) -> str:
+    """Return the multiplier of a rule; `multiplier` is that of the rule `custom`."""
+    if name == "custom":
+        return repr(float(multiplier))
+    return CODE[name] if name in SCALE_RULES else as_python(name, _IN_FORMULAS)
+
+
+def scale_code(p: Parameters) -> str:
+    """Return the multiplier of a setting's rule: a number, or a column with one for each row where rows differ."""
+    text = rule_code(p.scale, p.multiplier)
+    if not rows_differ(p, p.scale):
+        return text
+    seen = f"range(1, {'m' if p.n_queries <= p.n_keys else 'n'} + 1)"
+    own = f"[{text}]"
+    if _undefined_alone(p):
+        own = f"[{text} if n > 1 else 0]"  # a row with one key has weight 1 whatever its multiplier is
+    rows = f"[{own} for n in {seen}]"
+    if p.n_queries > p.n_keys:
+        rows += f" + [[{text}]] * (m - n)"
+    return rows
+
+
+def _undefined_alone(p: Parameters) -> bool:
+    """Return whether the rule has no multiplier for a row that sees one key."""
+    from dataclasses import replace
+
+    try:
+        return row_multiplier(p.scale, replace(p.setting, n_keys=1)) == 0
+    except ParameterError:
+        return False
+
+
+def needed(name: ScaleName) -> list[str]:
+    """Return the fields that a rule's code needs besides d_k and the number of keys."""
+    return [need for need in scale_rule(name).needs if need not in ("d_k", "n_keys", "multiplier")]

@@ -1,0 +1,195 @@
+"""The statistics that programs print: for each, an expression of the logits z and the weights p."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...parameters import Parameters
+from ...statistics.catalogue import DEAD, ONE_HOT, STATISTIC
+from ...statistics.measurement import Column
+from .attention import norm_of
+from .program import Dialect, Piece
+from .rounding import is_rounded, store_function
+
+_MANY = 8  # draws that tell the standard error of a standard deviation
+_MOST_ROWS = 256  # of a draw whose gradients are measured (core/statistics/tally.py)
+
+
+class Code(NamedTuple):
+    """The expressions of one statistic in both dialects; `{of}` takes rows that see at least two keys."""
+
+    python: str
+    torch: str
+
+
+# The lines that some statistics need, before them.
+_ENTROPY = Code("entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(-1)", "entropy = torch.special.entr(p).sum(-1)")
+_JACOBIAN = (
+    Code("p2 = p**2", "p2 = p**2"),
+    Code(
+        "jacobian = np.sqrt((p2 * ((1 - p) ** 2 + p2.sum(-1, keepdims=True) - p2)).sum(-1))  # of diag(p) - p pT",
+        "jacobian = (p2 * ((1 - p) ** 2 + p2.sum(-1, keepdim=True) - p2)).sum(-1).sqrt()  # of diag(p) - p pT",
+    ),
+)
+
+CODE: dict[str, Code] = {
+    "logit_std": Code("{std}", "{std}"),
+    "entropy": Code("entropy.mean()", "entropy.mean()"),
+    "effective_keys": Code("np.exp(entropy).mean()", "entropy.exp().mean()"),
+    "max_weight": Code("p.max(-1).mean()", "p.amax(-1).mean()"),
+    "one_hot_rows": Code(f"(p{{of}}.max(-1) > {ONE_HOT}).mean()", f"(p{{of}}.amax(-1) > {ONE_HOT}).double().mean()"),
+    "first_key_weight": Code("p[..., 0].mean()", "p[..., 0].mean()"),
+    "sink_weight": Code("{sunk}.mean()", "{sunk}.mean()"),
+    "jacobian_norm": Code("jacobian.mean()", "jacobian.mean()"),
+    "dead_rows": Code(f"(jacobian{{of}} < {DEAD}).mean()", f"(jacobian{{of}} < {DEAD}).double().mean()"),
+    "grad_q_median": Code("np.median(dq)", "dq.quantile(0.5)"),
+    "grad_q_rms": Code("np.sqrt((dq**2).mean())", "dq.pow(2).mean().sqrt()"),
+    "nan_rows": Code("np.isnan(p[..., 0]).mean()", "p[..., 0].isnan().double().mean()"),
+    "weight_lost": Code("(1 - p.sum(-1){share}).mean()", "(1 - p.double().sum(-1){share}).mean()"),
+}
+_OF_NAN = ("entropy", "effective_keys", "max_weight", "jacobian_norm", "weight_lost", "nan_rows")
+
+
+def chosen(p: Parameters, columns: Sequence[Column], dialect: Dialect) -> list[str]:
+    """Return the names of the statistics that a program prints for these columns."""
+    measured = [column.measured for column in columns]
+    names = [name for name in CODE if all(each[name].value is not None for each in measured if name in each)]
+    names = [name for name in names if all(name in each for each in measured)]
+    if has_nan_rows(columns):
+        return [name for name in names if name in _OF_NAN]
+    left_out = {"nan_rows"}
+    if not is_rounded(p):
+        left_out.add("weight_lost")
+    elif p.arithmetic == "eager" and any(_may_overflow(column) for column in columns):
+        left_out.add("logit_std")
+    if p.mask == "none" and p.sink == "none":
+        left_out.add("first_key_weight")
+    if not has_gradients(columns, p, dialect):
+        left_out |= {"grad_q_median", "grad_q_rms"}
+    return [name for name in names if name not in left_out]
+
+
+def has_nan_rows(columns: Sequence[Column]) -> bool:
+    """Return whether a row of these columns is NaN."""
+    return any((each.measured["nan_rows"].value or 0) > 0 for each in columns if "nan_rows" in each.measured)
+
+
+def _may_overflow(column: Column) -> bool:
+    """Return whether scores may be infinite in float16."""
+    ends = (column.measured["logit_min"].value, column.measured["logit_max"].value)
+    return any(end is None or abs(end) / column.multiplier > 30_000 for end in ends)
+
+
+def has_gradients(columns: Sequence[Column], p: Parameters, dialect: Dialect) -> bool:
+    """Return whether a program computes gradients: in NumPy, of plain dot products only."""
+    if any("grad_q_median" not in column.measured for column in columns):
+        return False
+    plain = p.mechanism == "dot_product" and all(
+        norm_of(p.with_value("scale", column.rule)) == "none" for column in columns
+    )
+    return plain or (dialect == "torch" and not is_rounded(p))
+
+
+def uses_autograd(p: Parameters, names: Sequence[str], dialect: Dialect) -> bool:
+    """Return whether gradients are those of PyTorch, and not written out."""
+    return dialect == "torch" and not is_rounded(p) and "grad_q_rms" in names
+
+
+def std_function(p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect) -> Piece:
+    """Return the function that estimates a standard deviation, if it is printed and its bias shows."""
+    if "logit_std" not in names or not _is_biased(p, columns):
+        return Piece("", defines=True)
+    if dialect == "python":
+        without = "np.mean([np.delete(x, b, 0).std() for b in range(batch)])"
+        return Piece(_STD.format(of="x.std()", without=without), defines=True)
+    without = "sum(torch.cat([x[:b], x[b + 1 :]]).std(correction=0) for b in range(batch)) / batch"
+    return Piece(_STD.format(of="x.std(correction=0)", without=without), defines=True)
+
+
+_STD = '''\
+def std(x):
+    """The standard deviation; the jackknife over draws removes a bias of order 1/batch."""
+    x = x.reshape(batch, -1)
+    without = {without}
+    return batch * {of} - (batch - 1) * without'''
+
+
+def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
+    """Return whether the bias of a sample's standard deviation shows in four digits."""
+    if p.batch < _MANY:
+        return True
+    found = [column.measured["logit_std"] for column in columns]
+    return any((each.stderr or math.inf) > 0.01 * abs(each.value or 0) for each in found)
+
+
+def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> list[str]:
+    """Return the lines that compute the norms dq of the gradient of every query."""
+    if "grad_q_rms" not in names:
+        return []
+    every = -(-p.n_queries // _MOST_ROWS)
+    rows = "" if every == 1 else f"[:, {every // 2}::{every}]"
+    why = "" if every == 1 else f"  # of at most {_MOST_ROWS} rows"
+    if uses_autograd(p, names, dialect):
+        return [
+            "(dq,) = torch.autograd.grad(p @ v.double(), x, g.double())  # L = (g * output).sum()",
+            f"dq = dq{rows}.norm(dim=-1){why}",
+            "z, p = z.detach(), p.detach()",
+        ]
+    values = f"{store_function(p)}(v)" if is_rounded(p) else "v"
+    keys = "y" if is_rounded(p) else "k"
+    summed = "keepdims=True" if dialect == "python" else "keepdim=True"
+    product = f"g @ {values}.mT" if dialect == "python" else f"(g @ {values}.mT).double()"
+    lines = [
+        f"a = {product}  # the gradient of p, for L = (g * output).sum()",
+        f"dz = p * (a - (p * a).sum(-1, {summed}))",
+    ]
+    if p.softcap:
+        cap = f"{p.softcap:g}"
+        slope = f"(1 - (z / {cap}) ** 2)"
+        if p.mask != "none":
+            hide = "np.where(hidden, 0, z)" if dialect == "python" else "z.masked_fill(hidden, 0)"
+            slope = f"(1 - ({hide} / {cap}) ** 2)"
+        lines.append(f"dz = dz * {slope}")
+    if dialect == "python":
+        return [*lines, f"dq = np.linalg.norm(scale * dz @ {keys}, axis=-1){rows}{why}"]
+    return [*lines, f"dq = (scale * dz @ {keys}.double()).norm(dim=-1){rows}{why}"]
+
+
+def statistics_lines(p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect) -> list[str]:
+    """Return the lines that compute the statistics, and return them by label."""
+    at = 0 if dialect == "python" else 1
+    lines = [_ENTROPY[at]] if {"entropy", "effective_keys"} & {*names} else []
+    if {"jacobian_norm", "dead_rows"} & {*names}:
+        lines += [each[at] for each in _JACOBIAN]
+    biased = "logit_std" in names and _is_biased(p, columns)
+    fill = _fills(p, biased, dialect)
+    lines.append("return {")
+    for name in names:
+        text = CODE[name][at].format(**fill)
+        if has_nan_rows(columns):
+            text = _ignoring_nan(text, dialect)
+        lines.append(f'    "{STATISTIC[name].label}": {text},')
+    return [*lines, "}"]
+
+
+def _fills(p: Parameters, biased: bool, dialect: Dialect) -> Mapping[str, str]:
+    """Return what stands for the parts of expressions that depend on the mask, the sink and the format."""
+    masked = p.mask != "none"
+    z = "z[:, ~hidden]" if masked else "z"
+    share = " - share" if p.sink != "none" else ""
+    return {
+        "std": f"std({z})" if biased else f"{z}.std({'' if dialect == 'python' else 'correction=0'})",
+        "sunk": "share" if is_rounded(p) else "(1 - p.sum(-1))",
+        "of": "[:, 1:]" if masked else "",
+        "share": share,
+    }
+
+
+def _ignoring_nan(text: str, dialect: Dialect) -> str:
+    """Return a mean that leaves out NaN rows."""
+    if "isnan" in text:
+        return text
+    inner = text.removesuffix(".mean()")
+    return f"np.nanmean({inner})" if dialect == "python" else f"{inner}.nanmean()"

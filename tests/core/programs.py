@@ -1,0 +1,64 @@
+"""Run the programs that attn-tui writes, and compare what they print with the expected values in their comments."""
+
+import contextlib
+import importlib.util
+import io
+import re
+import warnings
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pytest
+from attn_tui.core.export.code.program import DIALECTS
+
+INSTALLED = [
+    pytest.param(each, marks=pytest.mark.skipif(each == "torch" and not importlib.util.find_spec("torch"),
+                                                reason="PyTorch programs need PyTorch: make test-torch"))
+    for each in DIALECTS
+]  # fmt: skip
+
+
+class Expected(NamedTuple):
+    """A value in a comment, and its standard error."""
+
+    value: float
+    stderr: float
+
+
+def printed_by(program: str) -> list[str]:
+    """Run a program in a namespace of its own, and return the lines that it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of infinities and NaN in float16
+        exec(compile(program, "program", "exec"), {"__name__": "program"})
+    return out.getvalue().splitlines()
+
+
+def expected_in(program: str) -> Mapping[str, list[Expected]]:
+    """Return the values in the comments at the end of a program."""
+    _, *lines = program[program.index("# expected") :].splitlines()
+    found: dict[str, list[Expected]] = {}
+    for line in lines:
+        name, *_ = re.split("  +", line.removeprefix("# "))
+        values = re.findall(r"([-+.\de]+|nan)(?: ± ([-+.\de]+))?", line.removeprefix(f"# {name}"))
+        found[name] = [Expected(float(value), float(stderr or 0)) for value, stderr in values]
+    return found
+
+
+def compared(program: str, *, least: float = 2e-5) -> str:
+    """Run a program, and return what it prints that is not what its comments say; empty if all is.
+
+    `least` is the difference that rounding may make; in values of four digits it is half a unit of the last.
+    """
+    expected, lines = expected_in(program), printed_by(program)
+    assert expected
+    assert len(expected) == len(lines)
+    for line, (name, wanted) in zip(lines, expected.items(), strict=True):
+        assert line.startswith(name)
+        found = [float(word) for word in line.removeprefix(name).split()]
+        assert len(found) == len(wanted)
+        for value, (exact, stderr) in zip(found, wanted, strict=True):
+            allowed = max(1e-3 * abs(exact), least) + (stderr if name == "weight lost" else 0)
+            if not abs(value - exact) <= allowed:
+                return f"{name}: {value}, not {exact} ± {stderr}"
+    return ""

@@ -1,0 +1,137 @@
+"""The code of a report: it prints the numbers that its comments say, which are those of the report."""
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from attn_tui.core.errors import InputError
+from attn_tui.core.export.code.program import Dialect
+from attn_tui.core.export.code.report import NoCodeError, report_code
+from attn_tui.core.export.code.rule import CODE, scale_code
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.statistics.catalogue import STATISTIC
+from programs import INSTALLED, compared, expected_in, printed_by
+
+SMALL = Parameters(d_k=16, n_keys=12, n_queries=10, batch=3, d_v=8)
+KINDS: dict[str, tuple[Any, ...]] = {
+    "components": FIELD["components"].choices,
+    "mask": FIELD["mask"].choices,
+    "mechanism": FIELD["mechanism"].choices,
+    "precision": FIELD["precision"].choices,
+    "sink": FIELD["sink"].choices,
+    "softcap": (2.5,),
+    "correlation": (0.3, -0.5),
+    "mean_q": (0.5,),
+    "std_k": (2.0,),
+    "d_k": (1, 65, 130),
+    "n_queries": (1, 300),
+    "seed": (7,),
+    "against": ("d_k", "precision=bfloat16", "components=laplace", "mask=causal", "n_keys=7", "0.05", "rms_none"),
+}
+
+
+def program(p: Parameters, dialect: Dialect = "python") -> str:
+    return report_code(run(p), dialect, "attn-tui report")
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("name", [*CODE, "custom", "log(n)/sqrt(d)", "-min(2, 1/d)^2 + 1", "1/log(n)"])
+def test_the_code_of_every_rule_prints_its_numbers(name: str, dialect: Dialect) -> None:
+    assert compared(program(replace(SMALL, scale=name, multiplier=0.3), dialect)) == ""
+    assert compared(program(replace(SMALL, scale=name, multiplier=0.3, mask="causal"), dialect)) == ""
+
+
+def test_every_rule_has_code() -> None:
+    assert {*CODE, "custom"} == {*SCALE_RULES}
+
+
+@pytest.mark.parametrize("name", [*CODE])
+def test_the_code_of_a_rule_is_its_multiplier(name: str) -> None:
+    for d_k, n, layer, position in [(2, 2, 0, 0), (64, 128, 11, 32_767), (100, 8192, 3, 8191), (7, 5, 1, 16_384)]:
+        p = Parameters(d_k=d_k, n_keys=n, layer=layer, position=position, context_factor=32.0, temperature=7.0)
+        names = {"d_k": d_k, "n": n, "layer": layer, "position": position, "s": 32.0, "t": 7.0}
+        found = eval(scale_code(replace(p, scale=name)), {**vars(math)}, names)
+        assert found == pytest.approx(SCALE_RULES[name].multiplier(p.setting), rel=1e-14)
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in KINDS.items() for value in values])
+def test_the_code_of_every_setting_prints_its_numbers(name: str, value: object, dialect: Dialect) -> None:
+    p = SMALL.with_value(name, value)  # pyright: ignore[reportArgumentType]
+    assert compared(program(p, dialect)) == ""
+    if name == "precision" and "float8" not in p.precision:
+        assert compared(program(replace(p, arithmetic="eager", sink="logit", sink_logit=1.3), dialect)) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_code_of_random_settings_prints_their_numbers(seed: int, dialect: Dialect) -> None:
+    rng = random.Random(seed)
+    done = 0
+    while done < 12:
+        values = {name: rng.choice(kinds) for name, kinds in KINDS.items() if rng.random() < 0.4}
+        values |= {"scale": rng.choice([*SCALE_RULES]), "multiplier": 0.3}
+        try:
+            p = replace(SMALL, **values)
+            text = program(p, dialect)
+        except InputError:  # these values do not go together, or have no multiplier
+            continue
+        degenerate = p.components == "rademacher" and (p.correlation or p.d_k == 1)  # vectors without direction
+        if not degenerate:
+            done += 1
+            assert (values, compared(text, least=5e-5)) == (values, "")
+
+
+def test_the_expected_values_are_those_of_the_report() -> None:
+    measurement = run(SMALL)
+    found = expected_in(report_code(measurement, "python", "attn-tui report"))
+    for name in ("logit_std", "entropy", "max_weight", "jacobian_norm", "grad_q_median"):
+        for column, (value, stderr) in zip(measurement.columns, found[STATISTIC[name].label], strict=True):
+            assert value == pytest.approx(column.measured[name].value, rel=1e-3)
+            assert stderr == pytest.approx(column.measured[name].stderr, rel=0.5)
+
+
+def test_a_program_that_is_changed_prints_other_numbers() -> None:
+    text = program(SMALL)
+    assert compared(text.replace("1 / sqrt(d_k)", "1 / d_k"))
+    assert compared(text.replace("q @ k.mT", "q @ k.mT * 1.01"))
+    assert compared(text.replace("= 0, 3, 10", "= 1, 3, 10"))
+
+
+def test_only_what_is_in_use_appears() -> None:
+    plain = program(Parameters())
+    for absent in ("hidden", "tanh", "sink", "rounded", "ml_dtypes", "std(x)", "shared", "rms", "log("):
+        assert absent not in plain.replace("np.log(", "")
+    assert len(plain.partition("# expected")[0].splitlines()) <= 60
+    assert "ml_dtypes" in program(replace(SMALL, precision="bfloat16"))
+    assert "sqrt" not in program(replace(SMALL, scale="d_k")).replace("np.sqrt", "")
+
+
+def test_settings_that_differ_in_more_than_the_rule_share_what_they_can() -> None:
+    text = program(replace(SMALL, against="softcap=2"))
+    assert text.count("def draw") == 1
+    assert text.count("q, k =") == 1
+    assert text.count("def measure") == 2
+
+
+def test_large_settings_take_fewer_draws_and_say_so() -> None:
+    from attn_tui.core.export.code.report import draws_of
+
+    large = Parameters(n_keys=8192, n_queries=8192, batch=4096)
+    assert draws_of(large) == 2
+    assert draws_of(Parameters()) == 16
+
+
+def test_what_normalising_leaves_to_rounding_has_no_code() -> None:
+    with pytest.raises(NoCodeError, match="rounding"):
+        program(replace(SMALL, scale="layer_norm_sqrt_d_k", std_q=0.0))
+
+
+def test_a_program_runs_without_attn_tui() -> None:
+    assert "import attn_tui" not in program(SMALL)
+    assert len(printed_by(program(SMALL))) == len(expected_in(program(SMALL)))

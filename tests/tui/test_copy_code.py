@@ -1,0 +1,50 @@
+"""The key that shows and copies the code of what a pane shows."""
+
+import base64
+import re
+
+import pytest
+from attn_tui.core.export.code.report import report_code
+from attn_tui.tui.widgets.code_screen import CodeScreen
+from stage import Stage, driver_of, played
+
+
+def copies(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that receives everything copied to the clipboard from now on."""
+    found: list[str] = []
+
+    def write(data: str) -> None:
+        parts = re.findall("\x1b\\]52;c;(.*?)\a", data)
+        found.extend(base64.b64decode(part, validate=True).decode() for part in parts)
+
+    monkeypatch.setattr(driver_of(stage.app), "write", write)
+    return found
+
+
+@played(settled=True)
+async def test_capital_y_shows_and_copies_the_code_of_the_lab(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = copies(stage, monkeypatch)
+    await stage.press("Y")
+    await stage.still()
+    assert isinstance(stage.app.screen, CodeScreen)
+    answer = stage.lab.answer
+    assert answer is not None
+    assert copied == [report_code(answer.measurement, "python", stage.lab.command())]
+    assert "import numpy as np" in "\n".join(stage.lines)
+    await stage.press("end")
+    assert "# entropy" in "\n".join(stage.lines)
+    await stage.press("escape")
+    assert not isinstance(stage.app.screen, CodeScreen)
+
+
+@played(settled=True)
+async def test_tab_turns_to_pytorch_and_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = copies(stage, monkeypatch)
+    await stage.press("Y", "tab")
+    await stage.still()
+    assert "code: PyTorch" in "\n".join(stage.lines)
+    await stage.press("tab")
+    await stage.still()
+    assert "code: NumPy" in "\n".join(stage.lines)
+    assert "import torch" in copied[1]
+    assert copied[0] == copied[2]

@@ -1,0 +1,54 @@
+"""The screen that shows the code of what a pane shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from ...core.errors import InputError
+from ..views.code import code_lines
+from ..views.lines import Line
+from .help_screen import HelpScreen, HelpText
+
+if TYPE_CHECKING:
+    from ...core.export.code.program import Dialect
+
+
+class CodeText(HelpText):
+    """A program, in a border with a title."""
+
+    def foot(self) -> Line:
+        return ((self.glyphs.say("copied · Tab NumPy/PyTorch · Esc closes"), "dim"),)
+
+
+class CodeScreen(HelpScreen):
+    """Shows a program until a key closes it; Tab turns to the other library, whose program is copied too."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("Y", "dismiss", "close", show=False),
+        Binding("tab,shift+tab", "turn", "the other library", show=False),
+    ]
+
+    def __init__(self, code: str, copied: Callable[[Dialect], str]) -> None:
+        super().__init__("code: NumPy", self._write_code)
+        self._code, self._copied = code, copied
+        self._dialect: Dialect = "python"
+
+    def compose(self) -> ComposeResult:
+        self._text = CodeText("code: NumPy", self._write_code)
+        yield self._text
+
+    def _write_code(self, width: int) -> Sequence[Line]:
+        return code_lines(self._code, width, self._text.glyphs)
+
+    def action_turn(self) -> None:
+        """Show and copy the program for the other library."""
+        self._dialect = "torch" if self._dialect == "python" else "python"
+        try:
+            self._code = self._copied(self._dialect)
+        except InputError as error:
+            self._code = f"# {error}\n"
+        self._text.retitle("code: NumPy" if self._dialect == "python" else "code: PyTorch")
