@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.export.code.program import Dialect
-from attn_tui.core.export.code.report import NoCodeError, report_code
+from attn_tui.core.export.code.program import Dialect, NoCodeError
+from attn_tui.core.export.code.report import report_code
 from attn_tui.core.export.code.rule import CODE, scale_code
+from attn_tui.core.export.code.setting import draws_of
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES
@@ -120,8 +121,6 @@ def test_settings_that_differ_in_more_than_the_rule_share_what_they_can() -> Non
 
 
 def test_large_settings_take_fewer_draws_and_say_so() -> None:
-    from attn_tui.core.export.code.report import draws_of
-
     large = Parameters(n_keys=8192, n_queries=8192, batch=4096)
     assert draws_of(large) == 2
     assert draws_of(Parameters()) == 16

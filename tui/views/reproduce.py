@@ -7,6 +7,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ...core.attention.cost import SHAPE_FIELDS, Layer
+from ...core.attention.presets import Preset
+from ...core.attention.worked_example import EXAMPLE_FIELD, Example, relevant, scores_text
 from ...core.lab.results import Order, Target
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters
@@ -64,6 +67,33 @@ def _printing(command: str, words: Sequence[str], output_format: str, ascii_only
     """Return the command with these words and the options for its output format."""
     form = [] if output_format == "table" else ["--format", output_format]
     return in_shell(["attn-tui", command, *words, *form, *(["--ascii"] if ascii_only else [])])
+
+
+def softmax_line(example: Example, parameters: Parameters) -> str:
+    """Return `attn-tui softmax --scores=1,2,3 …`: the command that works out this example."""
+    words, usual = ["attn-tui", "softmax"], Example()
+    if example.scores != usual.scores:
+        words.append(f"--scores={scores_text(example.scores)}")
+    for name in ("temperature", "shift"):
+        value, field = getattr(example, name), EXAMPLE_FIELD[name]
+        if value != getattr(usual, name):
+            words += [field.option, field.format(value)]
+    return in_shell([*words, *parameter_options(relevant(parameters))])
+
+
+def cost_line(layer: Layer, preset: Preset | None) -> str:
+    """Return `attn-tui cost --d-model 512 …`: the command that counts what this layer costs."""
+    words, usual = ["attn-tui", "cost"], Layer()
+    if preset is not None:
+        usual = preset.layer
+        words += ["--preset", preset.name]
+    filled = {"kv_heads": layer.key_heads, "d_k": layer.width, "d_v": layer.value_width}
+    for field in SHAPE_FIELDS:
+        value = getattr(layer, field.name)
+        if value != getattr(usual, field.name):
+            # No option unsets a value of the preset.
+            words += [field.option, field.format(filled[field.name] if value is None else value)]
+    return in_shell(words)
 
 
 def parameter_options(parameters: Parameters, without: str = "") -> list[str]:

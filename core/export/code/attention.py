@@ -25,6 +25,8 @@ _NORMS: dict[Dialect, dict[Normalise, str]] = {
 }
 _CALLED: dict[Normalise, str] = {"none": "as_drawn", "rms": "rms", "layer_norm": "layer_norm", "l2": "unit"}
 
+NORMS = tuple(_CALLED.values())
+
 
 def norm_of(p: Parameters) -> Normalise:
     """Return how the rule normalises queries and keys."""
@@ -47,12 +49,12 @@ def norm_functions(sides: Sequence[Parameters], dialect: Dialect) -> Piece:
     return Piece("\n\n\n".join(texts), defines=True)
 
 
-def mask(p: Parameters, dialect: Dialect) -> Piece:
+def mask(p: Parameters, dialect: Dialect) -> str:
     """Return the line that says which keys are hidden, if there is a mask."""
     if p.mask == "none":
-        return Piece("")
+        return ""
     library = "np" if dialect == "python" else "torch"
-    return Piece(f"hidden = {library}.arange(n) > {library}.arange(m)[:, None]  # the causal mask")
+    return f"hidden = {library}.arange(n) > {library}.arange(m)[:, None]  # the causal mask"
 
 
 def call(p: Parameters, sides: Sequence[Parameters], scale: str) -> str:

@@ -7,7 +7,7 @@ draws them.
 from __future__ import annotations
 
 from ...parameters import ComponentLaw, Parameters
-from .program import Dialect, Piece
+from .program import Dialect, Piece, number
 from .rounding import is_rounded, store_function
 
 # A chunk of standardised components, with `rng` and the number of `vectors`.
@@ -50,33 +50,28 @@ def _sample(p: Parameters, law: ComponentLaw) -> str:
     return _SAMPLE[law].format(nu=p.degrees_of_freedom, nu_less=p.degrees_of_freedom - 2)
 
 
-def vectors(p: Parameters, dialect: Dialect) -> Piece:
+def vectors(p: Parameters, dialect: Dialect) -> str:
     """Return the lines that draw queries and keys, with their correlation, means and standard deviations."""
     lines = ["q, k = draw(0, m, d_k), draw(1, n, d_k)"]
     precise = {"python": ".astype(np.float64)", "torch": ".double()"}[dialect]
     if (p.mean_q or p.mean_k) and p.precision == "float32" and p.mechanism == "dot_product":
         lines = [f"q, k = draw(0, m, d_k){precise}, draw(1, n, d_k){precise}"]
     if p.correlation:
-        size, sign = _number(abs(p.correlation)), "+" if p.correlation > 0 else "-"
+        size, sign = number(abs(p.correlation)), "+" if p.correlation > 0 else "-"
         lines += [
             f"shared = {size}**0.5 * draw(2, 1, d_k)  # what all q and k have in common: correlation "
-            f"{_number(p.correlation)}",
+            f"{number(p.correlation)}",
             f"q, k = (1 - {size}) ** 0.5 * q + shared, (1 - {size}) ** 0.5 * k {sign} shared",
         ]
     placed = [_placed("q", p.mean_q, p.std_q), _placed("k", p.mean_k, p.std_k)]
     if placed != ["q", "k"]:
         lines.append(f"q, k = {', '.join(placed)}")
-    return Piece("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _placed(name: str, mean: float, std: float) -> str:
-    found = name if std == 1 else f"{_number(std)} * {name}"
-    return found if mean == 0 else f"{_number(mean)} + {found}"
-
-
-def _number(value: float) -> str:
-    short = f"{value:g}"
-    return short if float(short) == value else repr(value)
+    found = name if std == 1 else f"{number(std)} * {name}"
+    return found if mean == 0 else f"{number(mean)} + {found}"
 
 
 _SQUARE = '''\
@@ -93,31 +88,31 @@ def weights_function(p: Parameters, dialect: Dialect) -> Piece:
     """Return the function that draws a matrix of learned weights, if the mechanism has one."""
     if p.mechanism not in ("additive", "bilinear"):
         return Piece("", defines=True)
-    gain = f" * {_number(p.gain)}" if p.mechanism == "bilinear" and p.gain != 1 else ""
+    gain = f" * {number(p.gain)}" if p.mechanism == "bilinear" and p.gain != 1 else ""
     text = _SQUARE.format(gain=gain, w=_tensor("w", dialect))
     if p.precision == "float64":
         text = text.replace("np.float32", "np.float64")
     return Piece(text, defines=True)
 
 
-def weights(p: Parameters, dialect: Dialect) -> Piece:
+def weights(p: Parameters, dialect: Dialect) -> str:
     """Return the lines that draw the learned weights of the mechanism, as stored in a rounded format."""
     rng = "rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(5,)))"
     stored = is_rounded(p)
     store = f"{store_function(p)}({{}})" if stored else "{}"
     if p.mechanism == "bilinear":
-        return Piece(f"{rng}\nw = {store.format('square(rng, d_k)')}")
+        return f"{rng}\nw = {store.format('square(rng, d_k)')}"
     if p.mechanism == "additive":
         dtype = "np.float64" if p.precision == "float64" else "np.float32"
-        gain = "" if p.gain == 1 else f" * {_number(p.gain)}"
+        gain = "" if p.gain == 1 else f" * {number(p.gain)}"
         v = f"(rngs[2].standard_normal(d_k) * d_k**-0.5{gain}).astype({dtype})"
         v = _tensor(v, dialect)
-        return Piece(
+        return (
             f"{rng}\nrngs = rng.spawn(3)\n"
             f"w_q, w_k = {store.format('square(rngs[0], d_k)')}, {store.format('square(rngs[1], d_k)')}\n"
             f"w_v = {store.format(v + '[None]') + '[0]' if stored else v}"
         )
-    return Piece("")
+    return ""
 
 
 def _tensor(text: str, dialect: Dialect) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -27,12 +28,14 @@ class Piece:
     defines: bool = False
 
 
-def assembled(head: Sequence[str], imports: str, blocks: Sequence[Sequence[Piece]], end: Sequence[str]) -> str:
+def assembled(
+    head: Sequence[str], blocks: Sequence[Sequence[Piece]], end: Sequence[str], dialect: Dialect | None = None
+) -> str:
     """Return a program: comments, imports, the pieces of each block, and what prints the values.
 
     A piece that an earlier block has is left out, if it still has the same effect.
     """
-    parts = ["\n".join(f"# {line}" for line in head), imports]
+    parts: list[str] = []
     before: dict[int, str] = {}
     for block in blocks:
         changed = False
@@ -42,7 +45,19 @@ def assembled(head: Sequence[str], imports: str, blocks: Sequence[Sequence[Piece
             if piece.text and not (same and (piece.defines or not changed)):
                 parts.append(piece.text)
             before[place] = piece.text
-    return _spaced(parts) + "\n" + "\n".join(end) + "\n"
+    body = _spaced(parts) + "\n" * bool(end) + "".join(f"{line}\n" for line in end)
+    comments = "".join(f"# {line}\n" for line in head)
+    return comments + "".join(f"{group}\n\n" for group in _imports(body, dialect)) + body
+
+
+def _imports(body: str, dialect: Dialect | None) -> list[str]:
+    """Return the groups of imports that a program needs; without a dialect, it needs no library."""
+    functions = [name for name in ("log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)]
+    groups = [f"from math import {', '.join(functions)}"] if functions else []
+    words = [word for word in ("ml_dtypes", "numpy as np", "torch") if f"{word.split()[-1]}." in body]
+    if dialect is not None and words:
+        groups.append("\n".join(f"import {word}" for word in words))
+    return groups
 
 
 def _spaced(parts: Iterable[str]) -> str:
@@ -53,6 +68,12 @@ def _spaced(parts: Iterable[str]) -> str:
         text += ("" if not before else "\n" if before.startswith("# ") else "\n\n\n" if defines else "\n\n") + part
         before = part
     return text + "\n"
+
+
+def number(value: float) -> str:
+    """Return a number as Python reads it back unchanged, as short as possible."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def shown(value: float | None) -> str:

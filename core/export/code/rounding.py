@@ -20,11 +20,6 @@ def is_eager(p: Parameters) -> bool:
     return is_rounded(p) and p.arithmetic == "eager"
 
 
-def needs_ml_dtypes(p: Parameters) -> bool:
-    """Return whether NumPy lacks the format."""
-    return is_rounded(p) and p.precision != "float16"
-
-
 def rounding_functions(p: Parameters, dialect: Dialect) -> Piece:
     """Return the functions that round numbers and store tensors, if the format needs them."""
     if not is_rounded(p):

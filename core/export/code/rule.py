@@ -56,18 +56,22 @@ def rule_code(name: ScaleName, multiplier: float) -> str:
     return CODE[name] if name in SCALE_RULES else as_python(name, _IN_FORMULAS)
 
 
-def scale_code(p: Parameters) -> str:
-    """Return the multiplier of a setting's rule: a number, or a column with one for each row where rows differ."""
+def scale_code(p: Parameters, n_swept: bool = False) -> str:
+    """Return the multiplier of a setting's rule: a number, or a column with one for each row where rows differ.
+
+    With `n_swept`, the program runs over numbers of keys.
+    """
     text = rule_code(p.scale, p.multiplier)
     if not rows_differ(p, p.scale):
         return text
-    seen = f"range(1, {'m' if p.n_queries <= p.n_keys else 'n'} + 1)"
+    last = "min(m, n)" if n_swept else "m" if p.n_queries <= p.n_keys else "n"
+    seen = f"range(1, {last} + 1)"
     own = f"[{text}]"
     if _undefined_alone(p):
         own = f"[{text} if n > 1 else 0]"  # a row with one key has weight 1 whatever its multiplier is
     rows = f"[{own} for n in {seen}]"
-    if p.n_queries > p.n_keys:
-        rows += f" + [[{text}]] * (m - n)"
+    if p.n_queries > p.n_keys or n_swept:
+        rows += f" + [[{text}]] * {'max(m - n, 0)' if n_swept else '(m - n)'}"
     return rows
 
 

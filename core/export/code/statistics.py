@@ -36,7 +36,9 @@ _JACOBIAN = (
 
 CODE: dict[str, Code] = {
     "logit_std": Code("{std}", "{std}"),
+    "freezing_ratio": Code("({row_std} / {limit}).mean()", "({row_std} / {limit}).mean()"),
     "entropy": Code("entropy.mean()", "entropy.mean()"),
+    "entropy_fraction": Code("({entropy} / {log}).mean()", "({entropy} / {log}).mean()"),
     "effective_keys": Code("np.exp(entropy).mean()", "entropy.exp().mean()"),
     "max_weight": Code("p.max(-1).mean()", "p.amax(-1).mean()"),
     "one_hot_rows": Code(f"(p{{of}}.max(-1) > {ONE_HOT}).mean()", f"(p{{of}}.amax(-1) > {ONE_HOT}).double().mean()"),
@@ -49,13 +51,16 @@ CODE: dict[str, Code] = {
     "nan_rows": Code("np.isnan(p[..., 0]).mean()", "p[..., 0].isnan().double().mean()"),
     "weight_lost": Code("(1 - p.sum(-1){share}).mean()", "(1 - p.double().sum(-1){share}).mean()"),
 }
+# What the program of a report prints, if it exists; sweeps and rules print what their tables show.
+OF_REPORTS = tuple(name for name in CODE if name not in ("freezing_ratio", "entropy_fraction"))
 _OF_NAN = ("entropy", "effective_keys", "max_weight", "jacobian_norm", "weight_lost", "nan_rows")
 
 
-def chosen(p: Parameters, columns: Sequence[Column], dialect: Dialect) -> list[str]:
-    """Return the names of the statistics that a program prints for these columns."""
+def chosen(p: Parameters, columns: Sequence[Column], wanted: Sequence[str], dialect: Dialect) -> list[str]:
+    """Return which of the wanted statistics a program can print for these columns, in the order of CODE."""
     measured = [column.measured for column in columns]
-    names = [name for name in CODE if all(each[name].value is not None for each in measured if name in each)]
+    names = [name for name in CODE if name in wanted]
+    names = [name for name in names if all(each[name].value is not None for each in measured if name in each)]
     names = [name for name in names if all(name in each for each in measured)]
     if has_nan_rows(columns):
         return [name for name in names if name in _OF_NAN]
@@ -63,8 +68,8 @@ def chosen(p: Parameters, columns: Sequence[Column], dialect: Dialect) -> list[s
     if not is_rounded(p):
         left_out.add("weight_lost")
     elif p.arithmetic == "eager" and any(_may_overflow(column) for column in columns):
-        left_out.add("logit_std")
-    if p.mask == "none" and p.sink == "none":
+        left_out |= {"logit_std", "freezing_ratio"}
+    if p.mask == "none" and p.sink == "none" and wanted is OF_REPORTS:
         left_out.add("first_key_weight")
     if not has_gradients(columns, p, dialect):
         left_out |= {"grad_q_median", "grad_q_rms"}
@@ -124,6 +129,13 @@ def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
     return any((each.stderr or math.inf) > 0.01 * abs(each.value or 0) for each in found)
 
 
+def seen_line(p: Parameters, names: Sequence[str]) -> str:
+    """Return the line with the number of keys that rows see, if it is needed; the first row sees only one."""
+    if p.mask == "none" or not {"freezing_ratio", "entropy_fraction"} & {*names}:
+        return ""
+    return "seen = (~hidden).sum(-1)[1:]  # keys that rows see; the first sees only one"
+
+
 def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> list[str]:
     """Return the lines that compute the norms dq of the gradient of every query."""
     if "grad_q_rms" not in names:
@@ -160,7 +172,7 @@ def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> lis
 def statistics_lines(p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect) -> list[str]:
     """Return the lines that compute the statistics, and return them by label."""
     at = 0 if dialect == "python" else 1
-    lines = [_ENTROPY[at]] if {"entropy", "effective_keys"} & {*names} else []
+    lines = [_ENTROPY[at]] if {"entropy", "effective_keys", "entropy_fraction"} & {*names} else []
     if {"jacobian_norm", "dead_rows"} & {*names}:
         lines += [each[at] for each in _JACOBIAN]
     biased = "logit_std" in names and _is_biased(p, columns)
@@ -178,9 +190,17 @@ def _fills(p: Parameters, biased: bool, dialect: Dialect) -> Mapping[str, str]:
     """Return what stands for the parts of expressions that depend on the mask, the sink and the format."""
     masked = p.mask != "none"
     z = "z[:, ~hidden]" if masked else "z"
+    one, std = ("np", "np.nanstd(np.where(hidden, np.nan, z), -1)") if dialect == "python" else ("torch", "")
+    if dialect == "torch":
+        std = "torch.stack([z[:, i, : i + 1].std(-1, correction=0) for i in range(m)], 1)"
+    plain = "z.std(-1)" if dialect == "python" else "z.std(-1, correction=0)"
     share = " - share" if p.sink != "none" else ""
     return {
         "std": f"std({z})" if biased else f"{z}.std({'' if dialect == 'python' else 'correction=0'})",
+        "row_std": f"{std}[:, 1:]" if masked else plain,
+        "limit": f"{one}.sqrt(2 * {one}.log(seen))" if masked else "sqrt(2 * log(n))",
+        "log": f"{one}.log(seen)" if masked else "log(n)",
+        "entropy": "entropy[:, 1:]" if masked else "entropy",
         "sunk": "share" if is_rounded(p) else "(1 - p.sum(-1))",
         "of": "[:, 1:]" if masked else "",
         "share": share,

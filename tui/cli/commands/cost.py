@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ...settings.parse import value_of
+from ...views.reproduce import cost_line
 from ..command import Command, Given
-from ..output import Output
+from ..output import WITH_CODE, Output
 from ..parser import METAVARS, Parser, sentence_case
 
 
@@ -23,7 +24,7 @@ class CostRequest:
 
 def _add_options(parser: Parser) -> None:
     title = "the layer and its use"
-    parser.add_output()
+    parser.add_output(WITH_CODE)
     parser.add(
         title,
         "--preset",
@@ -59,6 +60,7 @@ def _request(given: Given) -> CostRequest:
 
 def run(request: CostRequest, output: Output) -> int:
     """Count and print; return the exit code."""
+    from ....core.export.code.cost import cost_code
     from ....core.export.cost import cost_csv, cost_json, cost_markdown
     from ...panes.heads.view import cost_lines
     from ...views.lines import as_text
@@ -66,11 +68,14 @@ def run(request: CostRequest, output: Output) -> int:
 
     output.check()
     found, preset, glyphs = cost(request.layer), request.preset, output.glyphs
+    code = cost_code(found, cost_line(request.layer, preset))
     output.emit(
         {
             "json": lambda: cost_json(found, preset),
             "csv": lambda: cost_csv(found, preset),
             "markdown": lambda: cost_markdown(found, preset, glyphs.say),
+            "python": lambda: glyphs.say(code),
+            "torch": lambda: glyphs.say(code),
             "table": lambda: printed([as_text(cost_lines(found, output.text_width, glyphs, preset))], output),
         }
     )

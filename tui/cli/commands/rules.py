@@ -13,7 +13,7 @@ from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import UsageError, no_effect, parameter_values
 from ...views.reproduce import rules_line
 from ..command import Command, Given
-from ..output import Output
+from ..output import FORMATS, WITH_CODE, Output
 from ..parser import Parser
 from ..progress import ProgressLine
 
@@ -59,7 +59,7 @@ def _add_options(parser: Parser) -> None:
         help="compare what makes weights of the same logits instead: softmax, with a sink, sigmoid, entmax, "
         "sparsemax, differential and forgetting attention, QK-Clip",
     )
-    parser.add_output()
+    parser.add_output(WITH_CODE)
     parser.add_fields(FIELDS)
     parser.add_rules()
     parser.add_models()
@@ -91,7 +91,13 @@ def _request(given: Given) -> RulesRequest:
 def run(request: RulesRequest, output: Output) -> int:
     """Measure and print; return the exit code."""
     from ....core.export import rules as export
+    from ....core.export.code.rules import rules_code
 
+    if output.format in ("python", "torch") and (request.weightings or request.mechanisms):
+        others = ", ".join(FORMATS)
+        raise UsageError(
+            f"--format: with --mechanisms and --weightings must be one of {others}, not {output.format!r}"
+        )
     output.check()
     say, ascii_only = output.glyphs.say, output.ascii_only
     command = rules_line(request.parameters, request.order, request.mechanisms, output.format, ascii_only)
@@ -112,6 +118,8 @@ def run(request: RulesRequest, output: Output) -> int:
         output.emit(
             {
                 "json": lambda: export.rules_json(found),
+                "python": lambda: say(rules_code(request.parameters, found.sorted, "python", command)),
+                "torch": lambda: say(rules_code(request.parameters, found.sorted, "torch", command)),
                 "csv": lambda: export.rules_csv(found),
                 "markdown": lambda: export.rules_markdown(found, say),
                 "table": lambda: _rules_table(found, output),

@@ -19,8 +19,9 @@ from ....core.errors import ParameterError
 from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
+from ...views.reproduce import softmax_line
 from ..command import Command, Given
-from ..output import Output
+from ..output import WITH_CODE, Output
 from ..parser import Parser, sentence_case
 
 
@@ -34,7 +35,7 @@ class SoftmaxRequest:
 
 
 def _add_options(parser: Parser) -> None:
-    parser.add_output()
+    parser.add_output(WITH_CODE)
     usual = Example()
     for field in EXAMPLE_FIELDS:
         value = getattr(usual, field.name)
@@ -72,6 +73,7 @@ def _request(given: Given) -> SoftmaxRequest:
 def run(request: SoftmaxRequest, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
     from ....core.attention.worked_example import work_out_sides
+    from ....core.export.code.softmax import softmax_code
     from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
     from ...panes.softmax.view import Worked, softmax_lines
     from ...views.lines import as_text
@@ -80,11 +82,14 @@ def run(request: SoftmaxRequest, output: Output) -> int:
     output.check()
     example, p, glyphs = request.example, relevant(request.parameters), output.glyphs
     worked = Worked(example, p, work_out_sides(example, p))
+    command = softmax_line(example, p)
     output.emit(
         {
             "json": lambda: softmax_json(example, p, worked.sides),
             "csv": lambda: softmax_csv(example, p, worked.sides),
             "markdown": lambda: softmax_markdown(example, p, worked.sides, glyphs.say),
+            "python": lambda: glyphs.say(softmax_code(example, p, worked.sides, "python", command)),
+            "torch": lambda: glyphs.say(softmax_code(example, p, worked.sides, "torch", command)),
             "table": lambda: printed([as_text(softmax_lines(worked, output.text_width, glyphs))], output),
         }
     )

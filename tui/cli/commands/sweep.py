@@ -21,7 +21,7 @@ from ...settings.parse import UsageError, is_number, no_effect, parameter_values
 from ...views.reproduce import SweepQuestion, sweep_line
 from ..command import Command, Given
 from ..interrupts import INTERRUPTED
-from ..output import Output, say, screen_glyphs
+from ..output import WITH_CODE, Output, say, screen_glyphs
 from ..parser import Parser, executor_of
 from ..progress import ProgressLine
 
@@ -112,7 +112,7 @@ def _add_options(parser: Parser) -> None:
         help="the most draws at a point, even if X is not reached; default 4096",
     )
     parser.add_executor()
-    parser.add_output()
+    parser.add_output(WITH_CODE)
     swept = " A grid, written as that of --d-k, sweeps it."
     parser.add_fields(
         [replace(f, help=f.help + swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"]
@@ -212,6 +212,7 @@ def _called(option: str, label: str) -> Generator[None, None, None]:
 
 def run(request: SweepRequest, output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
+    from ....core.export.code.sweep import sweep_code
     from ....core.export.sweep import SweepResult, sweep_markdown, sweep_pieces
     from ....core.work.opening import open_engine
     from ....core.work.sweeps import stream
@@ -262,6 +263,8 @@ def run(request: SweepRequest, output: Output) -> int:
         output.emit(
             {
                 "markdown": lambda: sweep_markdown(result, output.glyphs.say),
+                "python": lambda: output.glyphs.say(sweep_code(result, "python")),
+                "torch": lambda: output.glyphs.say(sweep_code(result, "torch")),
                 "table": lambda: _table(result, output),
             }
         )
@@ -276,7 +279,7 @@ def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPl
     """Return the plan of a sweep that measures what is printed: only a table has histograms."""
     from ....core.work.sweeps import sweep_plan
 
-    brief, question = output.format in ("table", "markdown"), request.question
+    brief, question = output.format not in ("json", "csv"), request.question
     return sweep_plan(
         question.parameters,
         request.d_ks,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 
-from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
+from ....core.attention.cost import Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
 from ....core.parameters import Field
 from ...views.bars import Key
 from ...views.lines import Line
-from ...views.reproduce import in_shell
+from ...views.reproduce import cost_line
 from ...widgets.typing import typing
 from ..lists import choose_one
 from ..pane import Host
@@ -21,6 +21,7 @@ from ..two_parts import TwoParts
 from .widget import CostText, ShapePanel
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
 
 _STARTS: tuple[Preset | None, ...] = (None, *PRESETS.values())  # None: the default layer, of no model
@@ -85,18 +86,12 @@ class HeadsPane(TwoParts):
         return (cost_json if kind == "json" else cost_csv)(found, self.preset)
 
     def command(self) -> str:
-        layer, words = self._layer(), ["attn-tui", "cost"]
-        usual = Layer()
-        if self.preset is not None:
-            usual = self.preset.layer
-            words += ["--preset", self.preset.name]
-        filled = {"kv_heads": layer.key_heads, "d_k": layer.width, "d_v": layer.value_width}
-        for field in SHAPE_FIELDS:
-            value = getattr(layer, field.name)
-            if value != getattr(usual, field.name):
-                # No option unsets a value of the preset.
-                words += [field.option, field.format(filled[field.name] if value is None else value)]
-        return in_shell(words)
+        return cost_line(self._layer(), self.preset)
+
+    def code(self, dialect: Dialect) -> str:
+        from ....core.export.code.cost import cost_code
+
+        return cost_code(cost(self._layer()), self.command())
 
     @property
     def file_name(self) -> str:

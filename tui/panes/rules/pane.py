@@ -16,10 +16,10 @@ from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.reproduce import rules_line
-from ..in_format import in_format
 from ..lists import choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
+from .exported import code, written
 from .families import by_family, words_height
 from .requests import (
     MeasureMechanisms,
@@ -38,9 +38,11 @@ from .view import Shown, of_note
 from .widget import MechanismText, RuleTable, RuleText, WeightingText
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
     from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Freezing
+    from .exported import Result
 
 View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
 
@@ -357,28 +359,30 @@ class RulesPane(TypingPane):
     # Export and copying
 
     def numbers(self, kind: Format) -> str:
+        return written(self._result(kind), kind, self.glyphs)
+
+    def code(self, dialect: Dialect) -> str:
+        return code(self._result("table"), dialect)
+
+    def _result(self, kind: Format | Literal["table"]) -> Result:
+        """Return what is on screen; raises InputError if it is not complete."""
         from ....core.export import rules as export
 
-        p = self.parameters
+        p, line = self.parameters, self._line(kind)
         if self.view == "mechanisms":
             if not self.is_current:
                 raise InputError("Mechanisms are still being measured.")
-            compared = export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], self._line(kind))
-            to = export.mechanisms_json, export.mechanisms_csv, export.mechanisms_markdown
-            return in_format(kind, compared, *to, self.glyphs)
+            return export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], line)
         if self.view == "weightings":
             if not self.is_current:
                 raise InputError(self._objection or "Weightings are still being measured.")
-            weighted = export.WeightingsResult(*self.weighted, self._line(kind))
-            to = export.weightings_json, export.weightings_csv, export.weightings_markdown
-            return in_format(kind, weighted, *to, self.glyphs)
+            return export.WeightingsResult(*self.weighted, line)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
             raise InputError(f"{known} of {len(self._names)} scale rules measured so far at d_k {p.d_k}.")
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
-        found = export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, self._line(kind))
-        return in_format(kind, found, export.rules_json, export.rules_csv, export.rules_markdown, self.glyphs)
+        return export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, line)
 
     def command(self) -> str:
         return self._line("table")

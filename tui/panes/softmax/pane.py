@@ -10,7 +10,7 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, scores_text, step_score
+from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, step_score
 from ....core.errors import InputError, ParameterError
 from ....core.model_widths import next_width
 from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, setting_a
@@ -19,7 +19,7 @@ from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.fields.draft import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
-from ...views.reproduce import in_shell, parameter_options
+from ...views.reproduce import softmax_line
 from ...widgets.typing import typing
 from ..lists import choose_value
 from ..pane import Host, Pane
@@ -29,6 +29,7 @@ from .view import Editing, Worked
 from .widget import SoftmaxText
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
 
 _SCORE = EXAMPLE_FIELD["scores"]
@@ -122,14 +123,13 @@ class SoftmaxPane(Pane):
 
     def command(self) -> str:
         worked = self._require_sound()
-        words, usual = ["attn-tui", "softmax"], Example()
-        if self.example.scores != usual.scores:
-            words.append(f"--scores={scores_text(self.example.scores)}")
-        for name in ("temperature", "shift"):
-            value, field = getattr(self.example, name), EXAMPLE_FIELD[name]
-            if value != getattr(usual, name):
-                words += [field.option, field.format(value)]
-        return in_shell([*words, *parameter_options(relevant(worked.parameters))])
+        return softmax_line(self.example, worked.parameters)
+
+    def code(self, dialect: Dialect) -> str:
+        from ....core.export.code.softmax import softmax_code
+
+        worked = self._require_sound()
+        return softmax_code(self.example, relevant(worked.parameters), worked.sides, dialect, self.command())
 
     def _require_sound(self) -> Worked:
         """Return the results shown, if they are current; raises InputError otherwise."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from ....core.errors import InputError
 from ....core.parameters import FIELD
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
@@ -28,6 +29,7 @@ from .map.requests import Place
 from .map.widget import PlaceChosen
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]
@@ -341,6 +343,11 @@ class SweepPane(TypingPane):
         if self.view == "map":
             return self.map.numbers(kind, self.plot.statistic)
         return self.curves.numbers(kind)
+
+    def code(self, dialect: Dialect) -> str:
+        if self.view == "map":
+            raise InputError("No short program prints a map; v shows the curves, whose code there is.")
+        return self.curves.code(dialect)
 
     def command(self) -> str:
         return self.map.command(self.plot.statistic) if self.view == "map" else self.curves.command()

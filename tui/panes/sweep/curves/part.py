@@ -22,7 +22,9 @@ from .requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, S
 from .view import MOST_OTHERS, Other, Swept, contents_of, others
 
 if TYPE_CHECKING:
+    from .....core.export.code.program import Dialect
     from .....core.export.formats import Format
+    from .....core.export.sweep import SweepResult
 
 
 class CurvePart:
@@ -210,7 +212,19 @@ class CurvePart:
 
     def numbers(self, kind: Format) -> str:
         """Return all points of all curves in a format."""
-        from .....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+        from .....core.export.sweep import sweep_csv, sweep_json, sweep_markdown
+
+        return in_format(kind, self._result(kind), sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
+
+    def code(self, dialect: Dialect) -> str:
+        """Return the program that prints all points of all curves."""
+        from .....core.export.code.sweep import sweep_code
+
+        return sweep_code(self._result("table"), dialect)
+
+    def _result(self, kind: Format | Literal["table"]) -> SweepResult:
+        """Return all points of all curves; raises InputError if some are missing."""
+        from .....core.export.sweep import SweepResult
 
         wanted = self.wanted
         done, asked = sum(len(each.points) for each in wanted), sum(len(each.values) for each in wanted)
@@ -218,7 +232,7 @@ class CurvePart:
             raise InputError(f"{done} of {asked} points measured so far.")
         p, values = self.pane.parameters, wanted[0].values
         points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
-        result = SweepResult(
+        return SweepResult(
             p,
             values if self.over == "d_k" else (p.d_k,),
             points,
@@ -226,7 +240,6 @@ class CurvePart:
             ("scale", [each.parameters.scale for each in wanted]) if len(wanted) > 1 else None,
             n_keys=() if self.over == "d_k" else values,
         )
-        return in_format(kind, result, sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
 
     def command(self, kind: Format | Literal["table"] = "table") -> str:
         """Return the command that prints these curves in a format."""
