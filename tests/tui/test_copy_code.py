@@ -48,3 +48,28 @@ async def test_tab_turns_to_pytorch_and_back(stage: Stage, monkeypatch: pytest.M
     assert "code: NumPy" in "\n".join(stage.lines)
     assert "import torch" in copied[1]
     assert copied[0] == copied[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pane", ["Sweep", "Softmax", "Rules", "Heads"])
+@played(settled=True)
+async def test_capital_y_copies_a_program_in_each_of_these_panes(
+    stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = copies(stage, monkeypatch)
+    stage.app.action_pane(pane)
+    await stage.settled()
+    await stage.press("Y")
+    await stage.until(lambda: bool(copied), "a program")
+    assert copied[0].startswith(f"# {stage.app.pane.command().partition(' --')[0]}")
+    assert "# expected" in copied[0]
+
+
+@played(settled=True)
+async def test_a_pane_without_code_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = copies(stage, monkeypatch)
+    stage.app.action_pane("Claims")
+    await stage.press("Y")
+    await stage.until(lambda: stage.app.notice.display, "a notice")
+    assert "No short program" in stage.words(stage.app.notice)
+    assert not copied

@@ -13,7 +13,7 @@ from .drawing import draw_function, vectors, weights, weights_function
 from .program import Dialect, NoCodeError, Piece
 from .rounding import is_rounded, rounding_functions
 from .rule import VARIABLES, needed, scale_code
-from .statistics import gradient_lines, seen_line, statistics_lines, std_function, uses_autograd
+from .statistics import gradient_lines, prints_gradients, seen_line, statistics_lines, std_function, uses_autograd
 
 _LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws
 
@@ -43,7 +43,7 @@ def parts(
     for side in sides:
         _check(side)
     p = sides[0]
-    loss = "grad_q_rms" in names
+    loss = prints_gradients(names)
     autograd = uses_autograd(p, names, dialect)
     body = [
         *(["x = q.clone().requires_grad_()"] if autograd else []),

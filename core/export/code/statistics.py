@@ -97,9 +97,14 @@ def has_gradients(columns: Sequence[Column], p: Parameters, dialect: Dialect) ->
     return plain or (dialect == "torch" and not is_rounded(p))
 
 
+def prints_gradients(names: Sequence[str]) -> bool:
+    """Return whether these statistics include some of gradients."""
+    return any(name.startswith("grad_q") for name in names)
+
+
 def uses_autograd(p: Parameters, names: Sequence[str], dialect: Dialect) -> bool:
     """Return whether gradients are those of PyTorch, and not written out."""
-    return dialect == "torch" and not is_rounded(p) and "grad_q_rms" in names
+    return dialect == "torch" and not is_rounded(p) and prints_gradients(names)
 
 
 def std_function(p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect) -> Piece:
@@ -138,7 +143,7 @@ def seen_line(p: Parameters, names: Sequence[str]) -> str:
 
 def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> list[str]:
     """Return the lines that compute the norms dq of the gradient of every query."""
-    if "grad_q_rms" not in names:
+    if not prints_gradients(names):
         return []
     every = -(-p.n_queries // _MOST_ROWS)
     rows = "" if every == 1 else f"[:, {every // 2}::{every}]"

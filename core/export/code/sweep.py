@@ -18,6 +18,8 @@ from .setting import parts, remarks
 if TYPE_CHECKING:
     from ..sweep import SweepResult
 
+_OTHERWISE = ("logit_std", "entropy", "max_weight")  # printed if no program prints what the table shows
+
 
 @dataclass(frozen=True, eq=False)
 class _Loop:
@@ -37,6 +39,8 @@ def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
         (loop.sides, [column for columns in loop.columns.values() for column in columns]) for loop in loops
     ]
     names = printed_names(groups, sweep.shown, dialect)
+    if not names and not sweep.statistics:
+        names = printed_names(groups, _OTHERWISE, dialect)
     if not names:
         raise NoCodeError(f"No code: no short program prints {', '.join(sweep.shown)}.")
     swept = {"d_k", *(["n"] if sweep.n_keys else [])}
@@ -52,7 +56,7 @@ def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
         blocks.append([found.values, *found.functions, found.measure, Piece(text)])
     several = len(loops[0].sides) > 1
     ends = " A", " B"
-    titles = [STATISTIC[name].label + end for name in names for end in (ends if several else ("",))]
+    titles = [STATISTIC[name].short_label + end for name in names for end in (ends if several else ("",))]
     missing = [STATISTIC[name].label for name in sweep.shown if name not in names]
     left_out = [f"Not printed: {', '.join(missing)}."] if missing else []
     largest = [side for loop in loops for side in loop.sides]

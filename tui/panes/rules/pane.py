@@ -369,13 +369,11 @@ class RulesPane(TypingPane):
         from ....core.export import rules as export
 
         p, line = self.parameters, self._line(kind)
+        if self.view in ("mechanisms", "weightings") and not self.is_current:
+            raise InputError(self._objection or f"{self.view.capitalize()} are still being measured.")
         if self.view == "mechanisms":
-            if not self.is_current:
-                raise InputError("Mechanisms are still being measured.")
             return export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], line)
         if self.view == "weightings":
-            if not self.is_current:
-                raise InputError(self._objection or "Weightings are still being measured.")
             return export.WeightingsResult(*self.weighted, line)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0

@@ -1,0 +1,113 @@
+"""The code of sweeps, rules, worked examples and costs: it prints the numbers that its comments say."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from attn_tui.core.attention.cost import Layer, cost
+from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.attention.worked_example import Example, relevant, work_out_sides
+from attn_tui.core.export.code.cost import cost_code
+from attn_tui.core.export.code.program import Dialect, NoCodeError
+from attn_tui.core.export.code.rules import rules_code
+from attn_tui.core.export.code.softmax import softmax_code
+from attn_tui.core.export.code.sweep import sweep_code
+from attn_tui.core.export.sweep import SweepResult
+from attn_tui.core.lab import rules
+from attn_tui.core.lab.results import RuleRow, Target
+from attn_tui.core.parameters import Parameters
+from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.theory.predict import predict
+from programs import INSTALLED, compared, expected_in
+from sweeps import points
+
+SMALL = Parameters(d_k=16, n_keys=12, n_queries=10, batch=3, d_v=8)
+
+
+def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> SweepResult:
+    statistics = asked.pop("statistics", ())
+    found = [(point, predict(point.parameters)) for point in points(p, d_ks, full=True, **asked)]
+    vary, target, n_keys = asked.get("vary"), asked.get("target"), asked.get("n_keys", ())
+    return SweepResult(p, d_ks, found, "attn-tui sweep", vary, target, statistics, n_keys)
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"n_keys": (4, 9, 30)},
+        {"vary": ("scale", ["none", "ssmax", "d_k"])},
+        {"vary": ("precision", ["float32", "bfloat16"])},
+        {"vary": ("seed", [0, 3])},
+        {"vary": ("mask", ["none", "causal"]), "n_keys": (4, 30)},
+        {"statistics": ("entropy_fraction", "freezing_ratio", "effective_keys")},
+        {"statistics": ("grad_q_median", "grad_q_rms")},
+        {"statistics": ("grad_q_median",)},
+    ],
+    ids=str,
+)
+def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: Dialect) -> None:
+    found = swept(SMALL, **asked)
+    text = sweep_code(found, dialect)
+    assert len(expected_in(text)) == len(found.points)
+    assert compared(text) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("against", ["d_k", "precision=bfloat16", "n_keys=5"])
+def test_the_code_of_a_sweep_prints_both_settings(against: str, dialect: Dialect) -> None:
+    assert compared(sweep_code(swept(replace(SMALL, against=against, mask="causal")), dialect)) == ""
+
+
+def test_a_sweep_to_a_standard_error_has_no_code() -> None:
+    with pytest.raises(NoCodeError, match="--stderr"):
+        sweep_code(swept(SMALL, (4,), target=Target(0.5)), "python")
+
+
+def test_statistics_without_code_are_named() -> None:
+    found = swept(SMALL, statistics=("entropy", "logit_excess_kurtosis"))
+    assert "# Not printed: excess kurtosis." in sweep_code(found, "python")
+    with pytest.raises(NoCodeError, match="logit_excess_kurtosis"):
+        sweep_code(swept(SMALL, statistics=("logit_excess_kurtosis",)), "python")
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"mask": "causal"}, {"scale": "log(n)/d"}, {"precision": "float16", "arithmetic": "eager"},
+     {"mechanism": "bilinear", "gain": 2.0}, {"softcap": 3.0, "norm_gain": 1.5}],
+    ids=str,
+)  # fmt: skip
+def test_the_code_of_rules_prints_every_rule(changed: dict[str, Any], dialect: Dialect) -> None:
+    p = replace(SMALL, **changed)
+    rows: list[RuleRow] = [row for step in rules.stream(p) for row in step.found]
+    text = rules_code(p, rows, dialect, "attn-tui rules")
+    assert len(expected_in(text)) == len([row for row in rows if row.multiplier]) >= len(SCALE_RULES) - 1
+    assert compared(text) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize(
+    ("example", "changed"),
+    [(Example(), {}), (Example((1.0, 2.5), 0.5, 30.0), {"scale": "d_k", "d_k": 3}),
+     (Example((8.8, 4.4, 4.4)), {"scale": "yarn", "against": "log(n)/sqrt(d)"})],
+)  # fmt: skip
+def test_the_code_of_a_worked_example_prints_its_weights(
+    example: Example, changed: dict[str, Any], dialect: Dialect
+) -> None:
+    p = relevant(replace(Parameters(), **changed))
+    text = softmax_code(example, p, work_out_sides(example, p), dialect, "attn-tui softmax")
+    assert len(expected_in(text)) == len(example.scores) + 3
+    assert compared(text, least=1e-12) == ""
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [Layer(), Layer(kv_heads=2, bias="all", mask="none", batch=3), *(preset.layer for preset in PRESETS.values())],
+    ids=str,
+)
+def test_the_code_of_a_cost_counts_the_same(layer: Layer) -> None:
+    text = cost_code(cost(layer), "attn-tui cost")
+    assert "import" not in text
+    assert compared(text, least=0) == ""
