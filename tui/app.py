@@ -372,8 +372,9 @@ class AttnApp(PacedApp[int]):
         self._opened("Capture").take_head(path, place, baseline, source)
         self.action_pane("Capture")
 
-    def to_pane(self, name: str) -> None:
+    def to_pane(self, name: str, item: str = "") -> None:
         self.action_pane(name)
+        self.pane.take_item(item)
 
     def show_status(self) -> None:
         self.top.show(self.active, self.pane.statuses())

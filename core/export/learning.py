@@ -62,12 +62,15 @@ def _card(card: Card, say: Say) -> str:
     def paragraph(text: str) -> str:
         return f"{escaped(text, say)}\n"
 
-    parts = [f"## {card.number}. {escaped(card.title, say)}\n"]
-    parts += [*map(paragraph, card.introduction), f"**{escaped(card.question, say)}**\n", "---\n"]
+    parts = [f"## {card.place}. {escaped(card.title, say)}\n", *map(paragraph, card.introduction)]
+    parts += [f"**{escaped(card.question, say)}**\n"] if card.question != card.title else []
+    parts.append("---\n")
     parts += map(paragraph, card.answer)
     if card.figures:
-        lines = [(told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit))
-                 for told in card.figures]  # fmt: skip
+        lines = [
+            (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit, told.digits))
+            for told in card.figures
+        ]
         cells = [tuple(escaped(cell, say) for cell in line) for line in (("", "measured", "exact"), *lines)]
         parts.append(marked_table(cells[0], cells[1:]))
     return "\n".join(parts)

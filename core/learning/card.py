@@ -8,10 +8,13 @@ from typing import Literal
 
 from ..claims.claim import Reading
 from .figures import Figure, Unit
+from .question import Question
 from .step import Shown, Step
 from .wording import filled
 
 Kind = Literal["step", "question"]
+
+USUAL = "The usual answer: “{usual}” {verdict}"
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Told:
     label: str
     unit: Unit
     reading: Reading
+    digits: int = 4
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Card:
     figures: tuple[Told, ...]
     asked: Told | None  # the figure that answers the question, if it asks for a number
     shown: Shown
+
+    @property
+    def place(self) -> str:
+        """What the command line calls it: 3, or q3."""
+        return f"q{self.number}" if self.kind == "question" else str(self.number)
 
 
 def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
@@ -61,6 +70,29 @@ def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
     )
 
 
+def question_card(number: int, question: Question, readings: Mapping[str, Reading]) -> Card:
+    """Return the card of a question whose figures have been measured."""
+
+    def say(text: str) -> str:
+        return filled(text, question.given, question.figures, readings)
+
+    usual = (filled(USUAL, {"usual": question.usual, "verdict": question.verdict}),) if question.usual else ()
+    asked = filled(question.question, question.given)
+    return Card(
+        "question",
+        number,
+        question.id,
+        asked,
+        "",
+        (),
+        asked,
+        (say(question.short), *usual, *map(say, question.long)),
+        tuple(told_of(figure, question.given, readings[name]) for name, figure in question.figures.items()),
+        None,
+        question.shown,
+    )
+
+
 def told_of(figure: Figure, given: Mapping[str, float | str], reading: Reading) -> Told:
     """Return a figure with its label filled in."""
-    return Told(filled(figure.label, given), figure.unit, reading)
+    return Told(filled(figure.label, given), figure.unit, reading, max(figure.digits, 4))

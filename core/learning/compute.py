@@ -18,7 +18,6 @@ from .figures import Figure, FromLab, FromTrial, Quotient, Source
 
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     of_claims.additive,
-    of_claims.cosine,
     of_claims.dividing,
     of_claims.exp_overflow,
     of_claims.most_responsive,
@@ -26,6 +25,7 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     of_claims.weights_of_attention,
     sample.all_heads,
     sample.heads_apart,
+    sample.scale_dropped,
     trials.freezing_threshold,
     trials.freezing_width,
     trials.projected,

@@ -49,6 +49,7 @@ class Figure:
     label: str
     source: Source
     unit: Unit = "number"
+    digits: int = 3  # in texts
 
 
 def lab(label: str, statistic: str, parameters: Parameters, scaled: bool = False, unit: Unit = "number") -> Figure:

@@ -11,7 +11,7 @@ from ..arrays import FloatArray
 from ..attention.softmax import softmax
 from ..captures.capture import Layer
 from ..captures.head import CaptureFile, read_head
-from ..captures.heads import file_rule, measure_head, named_rule
+from ..captures.heads import Rule, file_rule, measure_head, named_rule
 from ..captures.reader import open_capture, sample_path
 from ..claims.claim import Reading
 from ..diagnosis.heads.reasons import Traits
@@ -58,12 +58,34 @@ def all_heads() -> Mapping[str, Reading]:
 def heads_apart(layer: int) -> Reading:
     """Measure how different the weights of two heads of a layer are: ½ Σ|p − p′|, the mean over rows and pairs."""
     capture = open_capture(sample_path())
-    weights = [_weights(capture, capture.layers[layer], head) for head in range(capture.layers[layer].heads)]
+    of = capture.layers[layer]
+    weights = [_weights(capture, of, head, file_rule(of)) for head in range(of.heads)]
     return measured_once(float(np.mean([np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)])))
 
 
-def _weights(capture: CaptureFile, layer: Layer, head: int) -> FloatArray:
-    """Return some rows of a head's weights, [rows, keys]."""
+def scale_dropped() -> Mapping[str, Reading]:
+    """Measure what multiplier 1 instead of the file's does to the heads of the sample, the means over heads.
+
+    `moved` is the weight that goes to other keys, ½ Σ|p − p′|; `before` and `after` are the entropy over ln n.
+    """
+    capture = open_capture(sample_path())
+    moved: list[float] = []
+    entropies: list[tuple[float, float]] = []
+    for layer in capture.layers:
+        rules = file_rule(layer), named_rule("none", layer)
+        for head in range(layer.heads):
+            one, other = (_weights(capture, layer, head, rule) for rule in rules)
+            moved.append(float(np.abs(one - other).sum(axis=-1).mean()) / 2)
+            columns = measure_head(capture, layer, head, rules).columns
+            before, after = (column.measured["entropy_fraction"].value or 0.0 for column in columns)
+            entropies.append((before, after))
+    before, after = np.mean(entropies, axis=0).tolist()
+    found = {"moved": float(np.mean(moved)), "before": before, "after": after}
+    return {name: measured_once(value) for name, value in found.items()}
+
+
+def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule) -> FloatArray:
+    """Return some rows of a head's weights under a rule, [rows, keys]."""
     part = some_rows(read_head(capture, layer, head), layer, _ROWS)
     hidden = None if part.seen is None else ~np.broadcast_to(part.visible, (*part.used.shape, layer.keys))
-    return softmax(logits(part, file_rule(layer)), hidden, None)[part.used].astype(np.float64)
+    return softmax(logits(part, rule), hidden, None)[part.used].astype(np.float64)

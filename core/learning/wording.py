@@ -39,9 +39,9 @@ def measured_text(reading: Reading, unit: Unit) -> str:
     return f"{factor * value:,.{decimals}f} ± {factor * stderr:,.{decimals}f}{sign}".replace("-", "−")
 
 
-def exact_text(reading: Reading, unit: Unit) -> str:
+def exact_text(reading: Reading, unit: Unit, digits: int = 4) -> str:
     """Return the exact value; a dash if it is not known."""
-    return number_text(reading.exact, unit, 4)
+    return number_text(reading.exact, unit, digits)
 
 
 def filled(
@@ -54,5 +54,5 @@ def filled(
     values = {name: value if isinstance(value, str) else number_text(value) for name, value in given.items()}
     for name, figure in (figures or {}).items():
         found = (readings or {}).get(name)
-        values[name] = PENDING if found is None else number_text(best(found), figure.unit)
+        values[name] = PENDING if found is None else number_text(best(found), figure.unit, figure.digits)
     return text.format_map(values)

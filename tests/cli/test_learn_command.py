@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from attn_tui.core.learning.questions.catalogue import QUESTIONS
 from attn_tui.core.learning.tour.steps import STEPS
 from attn_tui.tui.cli.main import main
 from cli_runner import Captured, assert_refused, printed
@@ -10,7 +11,8 @@ from cli_runner import Captured, assert_refused, printed
 
 def test_without_a_step_the_list_is_printed_and_nothing_is_measured(capsys: Captured) -> None:
     lines = printed(["learn"], capsys).splitlines()
-    assert [line.split(maxsplit=1)[1] for line in lines if line[:2].strip().isdigit()] == [s.title for s in STEPS]
+    assert [line[5:] for line in lines if line[:3].strip().isdigit()] == [step.title for step in STEPS]
+    assert [line.split()[0] for line in lines if "?" in line] == [f"q{n}" for n in range(1, 21)]
 
 
 def test_a_step_shows_its_question_and_its_answer(capsys: Captured) -> None:
@@ -24,14 +26,21 @@ def test_a_guess_is_graded(capsys: Captured) -> None:
     assert "Your guess, 64, is 8 times the answer." in printed(["learn", "1", "--guess", "64"], capsys)
 
 
+def test_a_question_has_a_short_answer_the_usual_one_and_figures(capsys: Captured) -> None:
+    text = " ".join(printed(["learn", "Q13"], capsys).split())
+    assert "q13. Does the scale prevent overflow? Not in float32" in text
+    assert "The usual answer: “Yes: large scores overflow in e^x.” Not as softmax is implemented." in text
+    assert "measured exact e^z infinite" in text
+
+
 @pytest.mark.slow
 def test_flash_cards_have_a_front_and_a_back(capsys: Captured) -> None:
     assert main(["learn", "--format", "markdown"]) == 0
-    cards = capsys.readouterr().out.split("\n## ")
-    assert len(cards) == len(STEPS)
-    for card, step in zip(cards, STEPS, strict=True):
+    cards = ("\n" + capsys.readouterr().out).split("\n## ")[1:]
+    titles = [step.title for step in STEPS] + [question.question for question in QUESTIONS]
+    for card, title in zip(cards, titles, strict=True):
         front, back = card.split("\n---\n")
-        assert step.title in front
+        assert "{" in title or title in front
         assert "| :--" in back
 
 
@@ -44,9 +53,11 @@ def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("words", "pieces"),
     [
-        (["11"], "STEP … from 1 to 10 … '11'"),
+        (["11"], "STEP … 1 to 10 … q1 to q20 … '11'"),
         (["one"], "STEP … '1' … 'one'"),
         (["--guess", "3"], "--guess … needs a step"),
+        (["q1", "--guess", "3"], "--guess … q1 asks for no number"),
+        (["q21"], "STEP … q1 to q20 … 'q21'"),
         (["1", "--guess", "many"], "--guess … a number such as … 'many'"),
     ],
 )

@@ -2,30 +2,45 @@
 
 import re
 from string import Formatter
+from typing import TypeAlias
 
 import numpy as np
 import pytest
 from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.learning import trials
-from attn_tui.core.learning.card import step_card
+from attn_tui.core.learning.card import question_card, step_card
 from attn_tui.core.learning.compute import TRIALS, readings
 from attn_tui.core.learning.figures import Figure, FromLab, FromTrial, Quotient
 from attn_tui.core.learning.grading import GuessError, grade, parse_guess
+from attn_tui.core.learning.question import Question
+from attn_tui.core.learning.questions.catalogue import QUESTIONS
 from attn_tui.core.learning.step import Step
 from attn_tui.core.learning.tour.steps import STEPS
 from attn_tui.core.learning.wording import filled, measured_text, number_text
+from attn_tui.core.models import MODELS
 from attn_tui.core.statistics.measurement import Estimate
 
-# Names with digits in them, and the numbers of formulas. Other numbers are placeholders.
-_NAMES = r"float16|float32|bfloat16|T5|MiniLM-L6-v2|GPT-2|[1-4](?=[ ·√/]|$|\)|,|:|\.)|\b[0-4]\b|±1|W_Q|q₁|k₁"
+Item: TypeAlias = Step | Question
+ITEMS: tuple[Item, ...] = (*STEPS, *QUESTIONS)
+every = pytest.mark.parametrize("item", ITEMS, ids=[item.id for item in ITEMS])
+
+# Names with digits in them, worked examples, and the numbers of formulas. Other numbers are placeholders.
+_NAMES = r"b?float(16|32)|T5|MiniLM-L6-v2|Gemma [24]|Qwen3|Llama 4|softmax\([\d., ]+\)|of [\d.]+, [\d.]+, [\d.]+"
+_FORMULAS = r"[1-4](?=[ ·√/]|$|\)|,|:|\.|;)|\b[0-4]\b|±1|W_Q|q₁|k₁"
 
 
-def texts_of(step: Step) -> dict[str, str]:
-    """All texts of a step, by where they are."""
-    named = {f"introduction {number}": text for number, text in enumerate(step.introduction)}
-    named |= {f"explanation {number}": text for number, text in enumerate(step.explanation)}
-    named |= {f"figure {name}": figure.label for name, figure in step.figures.items()}
-    return named | {"title": step.title, "question": step.guess.question, "shown": step.shown.what}
+def texts_of(item: Item) -> dict[str, str]:
+    """All texts of a step or question, by where they are."""
+    named = {f"figure {name}": figure.label for name, figure in item.figures.items()}
+    if isinstance(item, Question):
+        named |= {f"long {number}": text for number, text in enumerate(item.long)}
+        named |= {"question": item.question, "short": item.short, "usual": item.usual, "verdict": item.verdict}
+    else:
+        named |= {f"introduction {number}": text for number, text in enumerate(item.introduction)}
+        named |= {f"explanation {number}": text for number, text in enumerate(item.explanation)}
+        named |= {"title": item.title, "question": item.guess.question}
+    return named | {"shown": item.shown.what}
 
 
 def placeholders(text: str) -> set[str]:
@@ -48,37 +63,69 @@ def test_texts_ask_for_numbers_that_exist_and_reveal_none_before_the_guess(step:
     assert not set(step.given) & set(step.figures)
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
-def test_texts_hold_no_typed_figures(step: Step) -> None:
-    for where, text in texts_of(step).items():
-        left = re.sub(_NAMES, "", re.sub(r"\{\w+\}", "", text))
+@pytest.mark.parametrize("question", QUESTIONS, ids=[question.id for question in QUESTIONS])
+def test_questions_ask_for_numbers_that_exist(question: Question) -> None:
+    for text in (question.question, *(figure.label for figure in question.figures.values())):
+        assert placeholders(text) <= set(question.given), text
+    for text in (question.short, *question.long):
+        assert placeholders(text) <= {*question.given, *question.figures}, text
+    assert not placeholders(question.usual + question.verdict)
+    assert bool(question.usual) == bool(question.verdict)
+    assert not set(question.given) & set(question.figures)
+
+
+@every
+def test_texts_hold_no_typed_figures(item: Item) -> None:
+    for where, text in texts_of(item).items():
+        left = re.sub(_FORMULAS, "", re.sub(_NAMES, "", re.sub(r"\{\w+\}", "", text)))
         assert not re.search(r"\d", left), f"{where}: {text}"
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
-def test_every_given_value_is_used(step: Step) -> None:
-    used = {name for text in texts_of(step).values() for name in placeholders(text)}
-    assert set(step.given) <= used
+@every
+def test_every_given_value_and_every_figure_is_used(item: Item) -> None:
+    used = {name for text in texts_of(item).values() for name in placeholders(text)}
+    assert set(item.given) <= used
+    shown = {*item.table, item.guess.figure} if isinstance(item, Step) else set(item.figures)
+    assert set(item.figures) <= used | shown
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
-def test_measured_figures_agree_with_exact_ones(step: Step) -> None:
-    found = readings(step.figures)
+@every
+def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
+    found = readings(item.figures)
     for name, (measured, exact) in found.items():
         assert measured is not None or exact is not None, name
         if measured is not None and exact is not None:
             assert measured.value is not None
             assert measured.stderr is not None
             assert abs(measured.value - exact) <= 4 * measured.stderr + 1e-12, name
-    card = step_card(1, step, found)
-    assert card.asked is not None
-    assert all("{" not in text for text in (*card.introduction, card.question, *card.answer))
+    card = step_card(1, item, found) if isinstance(item, Step) else question_card(1, item, found)
+    assert all("{" not in text for text in (*card.introduction, card.question, *card.answer, card.title))
+
+
+@every
+def test_what_is_shown_exists(item: Item) -> None:
+    shown = item.shown
+    assert shown.pane in ("Lab", "Rules", "Softmax", "Capture", "Claims")
+    assert bool(shown.scores) == (shown.pane == "Softmax")
+    assert (shown.head is not None) == (shown.pane == "Capture")
+    assert shown.claim in {claim.id for claim in CLAIMS} or shown.pane != "Claims"
+
+
+def test_twenty_questions_with_different_names() -> None:
+    assert len(QUESTIONS) == 20
+    assert len({item.id for item in ITEMS}) == len(ITEMS)
+    assert sum(bool(question.usual) for question in QUESTIONS) >= 8
 
 
 def test_every_trial_of_the_tour_exists_and_every_trial_is_used() -> None:
-    named = {source.trial for step in STEPS for figure in step.figures.values() for source in sources(figure)
-             if isinstance(source, FromTrial)}  # fmt: skip
-    assert named <= set(TRIALS)
+    named = {
+        source.trial
+        for item in ITEMS
+        for figure in item.figures.values()
+        for source in sources(figure)
+        if isinstance(source, FromTrial)
+    }
+    assert named == set(TRIALS)
 
 
 def test_the_values_that_steps_choose_are_those_that_are_measured() -> None:
@@ -92,6 +139,9 @@ def test_the_values_that_steps_choose_are_those_that_are_measured() -> None:
     trained = steps["trained"].given
     assert trained["heads"] == sum(layer.heads for layer in layers)
     assert {trained["d_k"], steps["heads"].given["width"]} == {layer.d_k for layer in layers}
+    assert {item.given["largest"] for item in ITEMS if "largest" in item.given} == {65504.0}
+    gemma = MODELS["gemma-2-27b"].parameters["softcap"]
+    assert {item.given["gemma"] for item in ITEMS if "gemma" in item.given} == {gemma}
     assert steps["formats"].given["largest"] == float(np.finfo(np.float16).max)
     assert steps["formats"].given["bound"] == pytest.approx(float(np.log(np.finfo(np.float16).max.astype(float))))
     assert steps["formats"].given["bound32"] == pytest.approx(float(np.log(np.finfo(np.float32).max)))

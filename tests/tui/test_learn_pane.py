@@ -3,12 +3,17 @@
 from typing import Any
 
 import pytest
+from attn_tui.core.learning.compute import readings
 from attn_tui.core.learning.tour.steps import STEPS
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.learn.items import ITEMS, remembered
+from attn_tui.tui.panes.claims.requests import CheckClaims
+from attn_tui.tui.panes.learn.items import ITEMS, Attempt, Item, remembered
 from attn_tui.tui.panes.learn.pane import LearnPane
+from attn_tui.tui.panes.learn.screen import item_lines
 from attn_tui.tui.settings.declared import Settings
-from stage import Stage, play, played
+from attn_tui.tui.views.glyphs import ASCII, UNICODE
+from attn_tui.tui.views.lines import line_width
+from stage import Stage, play, played, untested_claims
 
 
 async def learn(stage: Stage) -> LearnPane:
@@ -30,7 +35,7 @@ async def test_a_guess_is_asked_for_before_the_answer_is_shown(stage: Stage) -> 
     assert "Means always add" in stage.text
     await stage.press("enter")
     await stage.still()
-    assert "2 of 10: Other laws" in stage.text
+    assert "step 2 of 10: Other laws" in stage.text
 
 
 @played(size=(80, 24))
@@ -61,22 +66,31 @@ async def test_what_is_not_a_number_is_refused_and_can_be_mended(stage: Stage) -
     assert "Your guess, 8, is exact." in stage.text
 
 
-@pytest.mark.parametrize("step", range(len(STEPS)), ids=[step.id for step in STEPS])
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.id)
+def test_each_item_fits_80_by_24_at_every_stage(item: Item) -> None:
+    found = readings(item.figures)
+    for stage in range(item.stages + 1):
+        attempt = Attempt("7", 7.0, stage)
+        for readings_so_far in (None, found):
+            lines = item_lines(item, attempt, readings_so_far, 78, 21, UNICODE)
+            assert len(lines) <= 21
+            assert all(line_width(line) <= 78 for line in lines)
+            in_ascii = item_lines(item, attempt, readings_so_far, 78, 99, ASCII)
+            in_full = item_lines(item, attempt, readings_so_far, 78, 99, UNICODE)
+            marks = [sum(text.count("?") for line in each for text, _ in line) for each in (in_ascii, in_full)]
+            assert marks[0] == marks[1], "a character has no ASCII form"
+
+
 @played(size=(80, 24))
-async def test_each_step_fits_80_by_24_before_and_after_the_answer(stage: Stage, step: int) -> None:
+async def test_the_last_step_shows_everything_at_80_by_24(stage: Stage) -> None:
     pane = await stage.opened(LearnPane)
-    await stage.press(*["down"] * step)
-    assert pane.at == step
+    await stage.press(*["down"] * 9, "7", "enter")
     await stage.until(lambda: pane.is_current, "the figures")
     await stage.still()
     assert "more lines" not in stage.text
-    await stage.press("7", "enter")
-    await stage.still()
-    assert "more lines" not in stage.text
     words = stage.words(pane.text)
-    assert "Your guess, 7" in words
-    assert "E opens" in words
-    assert "…" not in words.replace(" + …", "")
+    assert "Your guess, 7, is too low" in words
+    assert "E opens Capture." in words
 
 
 @played(parameters=Parameters(d_k=8, n_keys=16, n_queries=8, batch=2))
@@ -100,7 +114,7 @@ async def test_e_opens_rules_and_the_head_of_the_sample_that_a_step_speaks_of(st
     await stage.press(*["down"] * 4, "E")
     assert stage.app.active == "Rules"
     assert stage.asked.d_k == 64
-    await stage.press("alt+9", "end", "E")
+    await stage.press("alt+9", *["down"] * 5, "E")
     assert stage.app.active == "Capture"
     capture: Any = stage.app.pane
     await stage.until(lambda: capture.measurement or capture.results.why_stale, "the head")
@@ -140,10 +154,40 @@ def test_the_pane_starts_where_it_was_left() -> None:
 async def test_a_click_on_the_list_shows_the_item(stage: Stage) -> None:
     pane = await learn(stage)
     region = pane.list.content_region
-    await stage.pilot.click(offset=(region.x + 6, region.y + 3))
+    await stage.pilot.click(offset=(region.x + 6, region.y))  # a title
+    assert pane.at == 0
+    await stage.pilot.click(offset=(region.x + 6, region.y + 4))
     await stage.still()
     assert pane.at == 3
-    assert f"4 of {sum(item.kind == 'step' for item in ITEMS)}: {STEPS[3].title}" in stage.text
+    assert f"step 4 of 10: {STEPS[3].title}" in stage.text
+
+
+@played(size=(80, 24))
+async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CheckClaims, "work", untested_claims)
+    pane = await learn(stage)
+    await stage.press("m", *["down"] * 12)
+    await stage.until(lambda: pane.is_current, "the figures")
+    await stage.still()
+    assert "question 13 of 20" in stage.text
+    assert "Not in float32" not in stage.text
+    await stage.press("5", "enter")  # digits type nothing here
+    await stage.still()
+    assert "Not in float32" in stage.words(pane.text)
+    assert "The usual answer:" in stage.words(pane.text)
+    assert "measured" not in stage.text
+    await stage.press("enter")
+    await stage.still()
+    assert "measured" in stage.text
+    await stage.press("E")
+    claims: Any = stage.app.pane
+    assert stage.app.active == "Claims"
+    await stage.until(lambda: claims.claims.chosen is not None, "the claims")
+    assert claims.claims.chosen.id == "float-overflow"
+    await stage.press("alt+9", "m")
+    assert pane.at == 0
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 60)])

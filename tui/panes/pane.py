@@ -57,8 +57,8 @@ class Host(Protocol):
         """Show a head, (position of the layer, head), of a file in the Capture pane; Esc there shows `source`."""
         ...
 
-    def to_pane(self, name: str) -> None:
-        """Show the pane with this name."""
+    def to_pane(self, name: str, item: str = "") -> None:
+        """Show the pane with this name, and in it the item with this name."""
         ...
 
     def show_status(self) -> None:
@@ -119,6 +119,9 @@ class Pane(Container, can_focus=True):
 
     def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
         """Show a head of a file, which the pane `source` opened; only the Capture pane does."""
+
+    def take_item(self, name: str) -> None:
+        """Select the item of a list with this name, if there is one; only the Claims pane does."""
 
     def follow(self) -> None:
         """Show the parameters, which changed or were shown by another pane, and request missing results."""

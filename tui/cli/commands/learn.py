@@ -1,14 +1,19 @@
-"""attn-tui learn: the tour, printed."""
+"""attn-tui learn: the tour and the interview questions, printed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....core.learning.grading import GuessError, grade, parse_guess
+from ....core.learning.grading import Grade, GuessError, grade, parse_guess
+from ....core.learning.questions.catalogue import QUESTIONS
+from ....core.learning.step import Step
 from ....core.learning.tour.steps import STEPS
 from ....core.learning.wording import best
+from ...panes.learn.items import ITEMS, SECTIONS, Item
 from ...settings.parse import UsageError
+from ...views.glyphs import Glyphs
+from ...views.lines import Line
 from ..command import Command, Given
 from ..output import Output
 from ..parser import Parser
@@ -18,66 +23,61 @@ if TYPE_CHECKING:
     from ....core.learning.card import Card
 
 _FORMATS = ("table", "json", "markdown")
+_ACCEPTED = f"a step, 1 to {len(STEPS)}, or a question, q1 to q{len(QUESTIONS)}"
 
 
 @dataclass(frozen=True)
 class LearnRequest:
-    """The step to print, counted from 1, and a guess at its answer; without a step, all of them."""
+    """The item to print, and a guess at its answer; without an item, all of them."""
 
-    step: int | None = None
+    item: Item | None = None
     guess: float | None = None
     remarks: tuple[str, ...] = ()
 
 
 def _add_options(parser: Parser) -> None:
-    title = "the tour"
-    steps = [str(number) for number in range(1, len(STEPS) + 1)]
-    parser.add(title, "step", metavar="STEP", nargs="?", suggest=steps, help=f"a step, 1 to {len(STEPS)}")
+    title = "the tour and the questions"
+    words = [item.word for item in ITEMS]
+    parser.add(title, "item", metavar="STEP", nargs="?", suggest=words, help=f"{_ACCEPTED}")
     parser.add(title, "--guess", metavar="X", help="your guess at the answer of the step")
     parser.add_output(_FORMATS)
 
 
 def _request(given: Given) -> LearnRequest:
-    text = given.get("step")
+    text = given.get("item")
     if text is None:
         if "guess" in given:
             raise UsageError("--guess: needs a step, such as attn-tui learn 3 --guess 20")
         return LearnRequest()
-    if not text.isdecimal() or not 1 <= int(text) <= len(STEPS):
-        raise UsageError(f"STEP: must be a number from 1 to {len(STEPS)}, not {text!r}")
-    step = STEPS[int(text) - 1]
-    guess = None
-    if "guess" in given:
-        try:
-            guess = parse_guess(given["guess"], step.figures[step.guess.figure].unit)
-        except GuessError as error:
-            raise UsageError(f"--guess: {error}") from None
-    return LearnRequest(int(text), guess)
+    item = next((item for item in ITEMS if item.word == text.lower()), None)
+    if item is None:
+        raise UsageError(f"STEP: must be {_ACCEPTED}, not {text!r}")
+    step = item.content
+    if "guess" not in given:
+        return LearnRequest(item)
+    if not isinstance(step, Step):
+        raise UsageError(f"--guess: {item.word} asks for no number; the steps 1 to {len(STEPS)} do")
+    try:
+        return LearnRequest(item, parse_guess(given["guess"], step.figures[step.guess.figure].unit))
+    except GuessError as error:
+        raise UsageError(f"--guess: {error}") from None
 
 
 def run(request: LearnRequest, output: Output) -> int:
-    """Print the list of steps, or measure and print steps; return the exit code."""
+    """Print the list of steps and questions, or measure and print them; return the exit code."""
     from ....core.export.learning import learning_json, learning_markdown
     from ...panes.learn.view import card_lines
-    from ...views.lines import Line, as_text
+    from ...views.lines import as_text
     from ..printing import printed
 
     output.check()
     width, glyphs = output.text_width, output.glyphs
 
     def text() -> str:
-        if request.step is None:
-            lines: list[Line] = [((glyphs.say(f"{number:2}  {step.title}"), "text"),)
-                                 for number, step in enumerate(STEPS, 1)]  # fmt: skip
-            return printed([as_text(lines)], output)
+        if request.item is None:
+            return printed([as_text(_listed(glyphs))], output)
         [card] = _cards(request)
-        graded = None
-        step = STEPS[request.step - 1]
-        if request.guess is not None and card.asked is not None:
-            answer = best(card.asked.reading)
-            assert answer is not None, "every question has an answer"
-            graded = grade(request.guess, answer, step.guess.compare, card.asked.unit)
-        return printed([as_text(card_lines(card, graded, width, glyphs))], output)
+        return printed([as_text(card_lines(card, _graded(request, card), width, glyphs))], output)
 
     output.emit(
         {
@@ -89,18 +89,37 @@ def run(request: LearnRequest, output: Output) -> int:
     return 0
 
 
+def _listed(glyphs: Glyphs) -> list[Line]:
+    """Return the list of all items under the titles of their sections."""
+    lines: list[Line] = []
+    for item in ITEMS:
+        if item.number == 1:
+            lines += [()] if lines else []
+            lines.append(((SECTIONS[item.kind], "heading"),))
+        lines.append(((glyphs.say(f"{item.word:>3}  {item.title}"), "text"),))
+    return lines
+
+
+def _graded(request: LearnRequest, card: Card) -> Grade | None:
+    """Return how far off the guess is; None without a guess."""
+    if request.item is None or request.guess is None or card.asked is None:
+        return None
+    answer, step = best(card.asked.reading), request.item.content
+    if answer is None or not isinstance(step, Step):
+        return None
+    return grade(request.guess, answer, step.guess.compare, card.asked.unit)
+
+
 def _cards(request: LearnRequest) -> list[Card]:
-    """Measure the figures of the requested steps."""
-    from ....core.learning.card import step_card
+    """Measure the figures of the requested items."""
     from ....core.learning.compute import readings
 
-    numbers = range(1, len(STEPS) + 1) if request.step is None else (request.step,)
+    items = ITEMS if request.item is None else (request.item,)
     cards: list[Card] = []
-    with ProgressLine("measuring the tour") as progress:
-        for number in numbers:
-            progress.show(len(cards) / len(numbers))
-            step = STEPS[number - 1]
-            cards.append(step_card(number, step, readings(step.figures)))
+    with ProgressLine("measuring") as progress:
+        for item in items:
+            progress.show(len(cards) / len(items))
+            cards.append(item.card(readings(item.figures)))
     return cards
 
 
@@ -110,14 +129,16 @@ COMMAND = Command(
 A tour in ten steps: what a score is, why its spread grows like sqrt(d_k), what
 softmax and gradients make of it, and what trained models do. Every step asks
 for a guess; its figures are measured now and stand beside the exact values.
-Without a step, the list of steps; as JSON or Markdown (flash cards), all of
-them in full. The Learn pane of the app is the same tour.""",
+Then twenty interview questions with their answers, and what is wrong with the
+usual ones. Without an argument, the list; as JSON or Markdown (flash cards),
+all of them in full. The Learn pane of the app has the same.""",
     examples="""\
 examples:
-  attn-tui learn                               the list of steps
+  attn-tui learn                               the list of steps and questions
   attn-tui learn 3                             one step, with its answer
   attn-tui learn 3 --guess 20                  how far off the guess is
-  attn-tui learn --format markdown             flash cards
+  attn-tui learn q4                            one question, with its answers
+  attn-tui learn --format markdown             flash cards of all of them
 """,
     add_options=_add_options,
     request=_request,

@@ -135,6 +135,10 @@ class ClaimsPane(TwoParts):
         else:
             self.action_move(at - self.claims.cursor)
 
+    def take_item(self, name: str) -> None:
+        if name:
+            self.show_claim(name)
+
     def show_claim(self, name: str) -> None:
         """Select the claim with this name, now or as soon as the claims are known."""
         self._wanted = name

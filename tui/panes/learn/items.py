@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ....core.learning.card import Card, question_card, step_card
 from ....core.learning.figures import Figure
+from ....core.learning.question import Question
+from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Shown, Step
 from ....core.learning.tour.steps import STEPS
+from ....core.learning.wording import filled
 
-Kind: TypeAlias = Literal["step"]
+if TYPE_CHECKING:
+    from ....core.claims.claim import Reading
+
+Kind: TypeAlias = Literal["step", "question"]
+
+SECTIONS: dict[Kind, str] = {"step": "the tour", "question": "interview questions"}
 
 
 @dataclass(frozen=True)
 class Item:
     """A row of the list."""
 
-    kind: Kind
-    number: int  # within its kind, from 1
-    content: Step
+    number: int  # within its section, from 1
+    content: Step | Question
+
+    @property
+    def kind(self) -> Kind:
+        """The section that it is in."""
+        return "step" if isinstance(self.content, Step) else "question"
 
     @property
     def id(self) -> str:
@@ -27,9 +40,15 @@ class Item:
         return self.content.id
 
     @property
+    def word(self) -> str:
+        """What the command line calls it."""
+        return f"q{self.number}" if self.kind == "question" else str(self.number)
+
+    @property
     def title(self) -> str:
         """Its title in the list."""
-        return self.content.title
+        content = self.content
+        return content.title if isinstance(content, Step) else filled(content.question, content.given)
 
     @property
     def figures(self) -> Mapping[str, Figure]:
@@ -44,11 +63,31 @@ class Item:
     @property
     def stages(self) -> int:
         """How many times Enter shows more of it."""
-        return 1
+        return 1 if self.kind == "step" else 2
+
+    def card(self, readings: Mapping[str, Reading]) -> Card:
+        """Return it with its numbers filled in."""
+        if isinstance(self.content, Step):
+            return step_card(self.number, self.content, readings)
+        return question_card(self.number, self.content, readings)
 
 
-ITEMS: tuple[Item, ...] = tuple(Item("step", number, step) for number, step in enumerate(STEPS, 1))
+ITEMS: tuple[Item, ...] = tuple(
+    Item(number, content) for section in (STEPS, QUESTIONS) for number, content in enumerate(section, 1)
+)
 AT = {item.id: index for index, item in enumerate(ITEMS)}
+
+
+def count(kind: Kind) -> int:
+    """Return the number of items in a section."""
+    return sum(item.kind == kind for item in ITEMS)
+
+
+def section_from(at: int, direction: int) -> int:
+    """Return the first item of the next or previous section, around the end."""
+    names = list(SECTIONS)
+    name = names[(names.index(ITEMS[at].kind) + direction) % len(names)]
+    return next(index for index, item in enumerate(ITEMS) if item.kind == name)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from textual.geometry import Size
 from ....core.captures.capture import sample_path
 from ....core.errors import InputError
 from ....core.learning.grading import LONGEST, GuessError, parse_guess
+from ....core.learning.step import Step
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
@@ -21,7 +22,7 @@ from ...widgets.typing import typing
 from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
-from .items import AT, ITEMS, Attempt, Item, remembered, to_remember
+from .items import AT, ITEMS, Attempt, Item, remembered, section_from, to_remember
 from .requests import FiguresRead, ReadFigures
 from .widget import ItemList, ItemText
 
@@ -31,36 +32,39 @@ if TYPE_CHECKING:
     from ....core.learning.card import Card
 
 _BESIDE = 100  # screens from this width show the list beside the text
+_ROOMY = 170  # screens from this width show every question in full
 
 
 class LearnPane(TwoParts):
-    """The steps at the left, the selected one at the right; on narrow screens one of them."""
+    """The items at the left, the selected one at the right; on narrow screens one of them."""
 
     NAME = "Learn"
-    LEFT = (44, 44)
+    LEFT = (44, 72)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("Enter", "answer, next"), ("Backspace", "back"), ("E", "show"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("↑↓", "step"), ("v", "list"), ("n", "not yet done"), ("/", "find"), ("r", "ask again"),
-        ("PgUp PgDn", "scroll"),
+        (">", "next pane"), ("m", "questions"), ("↑↓", "step"), ("v", "list"), ("n", "not yet done"), ("/", "find"),
+        ("r", "ask again"), ("PgUp PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "next", "show the answer, then the next step", show=False, id="learn.next"),
-        Binding("backspace", "back", "erase a character; the step before", show=False, id="learn.back"),
+        Binding("enter", "next", "show the answer, then the next item", show=False, id="learn.next"),
+        Binding("backspace", "back", "erase a character; go back", show=False, id="learn.back"),
         *typing("0123456789.-+/%e", "type a guess"),
         Binding("escape", "cancel", "erase the guess", show=False, id="learn.cancel"),
-        Binding("down,j", "move(1)", "next step", show=False, id="learn.next_item"),
-        Binding("up,k", "move(-1)", "previous step", show=False, id="learn.previous_item"),
-        Binding("home", "move(-1000)", "first step", show=False, id="learn.first"),
-        Binding("end", "move(1000)", "last step", show=False, id="learn.last"),
-        Binding("n", "of_note(1)", "next step not yet done", show=False, id="learn.next_of_note"),
-        Binding("N", "of_note(-1)", "previous step not yet done", show=False, id="learn.previous_of_note"),
+        Binding("down,j", "move(1)", "next item", show=False, id="learn.next_item"),
+        Binding("up,k", "move(-1)", "previous item", show=False, id="learn.previous_item"),
+        Binding("home", "move(-1000)", "first item", show=False, id="learn.first"),
+        Binding("end", "move(1000)", "last item", show=False, id="learn.last"),
+        Binding("n", "of_note(1)", "next item not yet done", show=False, id="learn.next_of_note"),
+        Binding("N", "of_note(-1)", "previous item not yet done", show=False, id="learn.previous_of_note"),
+        Binding("m", "section(1)", "the questions, or the tour", show=False, id="learn.next_section"),
+        Binding("M", "section(-1)", "the section before", show=False, id="learn.previous_section"),
         Binding("E", "evidence", "show it in the pane it speaks of", show=False, id="learn.evidence"),
-        Binding("slash", "find", "find a step by words", show=False, id="learn.find"),
-        Binding("v", "view", "switch between list and step (narrow screens)", show=False, id="learn.view"),
+        Binding("slash", "find", "find a step or question by words", show=False, id="learn.find"),
+        Binding("v", "view", "switch between list and text (narrow screens)", show=False, id="learn.view"),
         Binding("r", "again", "hide the answer and ask again", show=False, id="learn.again"),
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="learn.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="learn.read_back"),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, host: Host, progress: Mapping[str, Any] | None = None) -> None:
         super().__init__(host)
@@ -91,7 +95,8 @@ class LearnPane(TwoParts):
     def columns(self, size: Size) -> tuple[int, int]:
         if size.width < _BESIDE:
             return (size.width, 0) if self.in_front is self.left else (0, size.width)
-        return self.LEFT[0], size.width - self.LEFT[0]
+        left = self.LEFT[size.width >= _ROOMY]
+        return left, size.width - left
 
     def follow(self) -> None:
         self._show()
@@ -128,7 +133,7 @@ class LearnPane(TwoParts):
         return learning_json([card]) if kind == "json" else learning_markdown([card], self.glyphs.say)
 
     def command(self) -> str:
-        return in_shell(["attn-tui", "learn", str(self.item.number)])
+        return in_shell(["attn-tui", "learn", self.item.word])
 
     @property
     def file_name(self) -> str:
@@ -136,11 +141,9 @@ class LearnPane(TwoParts):
 
     def _card(self) -> Card:
         """Return the selected item with its numbers; raise InputError if these are still being measured."""
-        from ....core.learning.card import step_card
-
         if not self.is_current:
-            raise InputError("The figures of this step are still being measured.")
-        return step_card(self.item.number, self.item.content, self.readings[self.item.id])
+            raise InputError("The figures are still being measured.")
+        return self.item.card(self.readings[self.item.id])
 
     # Going through the items
 
@@ -172,7 +175,9 @@ class LearnPane(TwoParts):
 
     def action_type(self, character: str) -> None:
         attempt = self.attempt
-        if attempt.stage or (not attempt.text and character == "e"):  # no number starts with e; it exports
+        if (
+            attempt.stage or self.item.kind != "step" or (not attempt.text and character == "e")
+        ):  # no number starts with e; it exports
             raise SkipAction
         self._type(attempt.text + character)
 
@@ -194,13 +199,18 @@ class LearnPane(TwoParts):
         else:
             self._go(at)
 
+    def action_section(self, direction: int) -> None:
+        """Go to the next section: the tour or the questions."""
+        self._go(section_from(self.at, direction))
+
     def action_find(self) -> None:
         """Find an item by its words, in a list."""
         from ...views.fields.choices import Choice
 
-        rows = [Choice(item.id, f"{item.number}. {item.title}", help=item.shown.what, words=(item.title,))
-                for item in ITEMS]  # fmt: skip
-        choose_one(self.host, "step", rows, self.item.id, lambda name: self._go(AT[name]))
+        rows = [
+            Choice(item.id, f"{item.word}. {item.title}", help=item.shown.what, words=(item.title,)) for item in ITEMS
+        ]
+        choose_one(self.host, "step or question", rows, self.item.id, lambda name: self._go(AT[name]))
 
     def action_again(self) -> None:
         self._set(Attempt())
@@ -223,13 +233,13 @@ class LearnPane(TwoParts):
                 host.to_capture(sample_path(), shown.head or (0, 0), None, self.NAME)
             case _:
                 host.change(shown.parameters)
-                host.to_pane(shown.pane)
+                host.to_pane(shown.pane, shown.claim)
         host.say(f"{shown.what} Alt+9 returns to the tour; u restores what stood before.")
 
     def _type(self, text: str) -> None:
         """Take a text as the guess; one that is not a number is refused with the reason, but stays to be edited."""
         step = self.item.content
-        if len(text) > LONGEST:
+        if len(text) > LONGEST or not isinstance(step, Step):
             return
         guess, objection = None, ""
         if text:

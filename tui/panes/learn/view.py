@@ -31,7 +31,8 @@ def paragraphs(
 def figure_lines(figures: Sequence[Told], asked: Told | None, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a table of figures, measured and exact; the one that was asked for is marked."""
     rows = [("", "measured", "exact")] + [
-        (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit)) for told in figures
+        (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit, told.digits))
+        for told in figures
     ]
     cells = [tuple(glyphs.say(signed(text, glyphs)) for text in row) for row in rows]
     measured, exact = (max(len(row[column]) for row in cells) for column in (1, 2))
@@ -58,17 +59,18 @@ def answer_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs, ap
     lines: list[Line] = []
     if grade is not None:
         lines += [*wrapped(glyphs.say(grade.sentence), width, "scaled" if grade.close else "unscaled"), *gap]
-    if card.figures:
-        lines += [*figure_lines(card.figures, card.asked, width, glyphs), *gap]
-    return lines + paragraphs(card.answer, width, glyphs, apart=apart)
+    parts = [figure_lines(card.figures, card.asked, width, glyphs)] if card.figures else []
+    parts.insert(0 if card.asked is None else 1, paragraphs(card.answer, width, glyphs, apart=apart))
+    return lines + [line for number, part in enumerate(parts) for line in ([*gap, *part] if number else part)]
 
 
 def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a card in full, for print."""
-    title = f"{card.number}. {card.title}"
+    title = f"{card.place}. {card.title}"
     lines: list[Line] = [*wrapped(glyphs.say(title), width, "heading"), ()]
     if card.introduction:
         lines += [*paragraphs(card.introduction, width, glyphs), ()]
-    lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
+    if card.question != card.title:
+        lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
     lines += [*answer_lines(card, grade, width, glyphs), ()]
     return lines + wrapped(glyphs.say(f"See the {card.shown.pane} pane. {card.shown.what}"), width, "dim")

@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual import events
 from textual.message import Message
 
-from ...views.lines import Line, ends, fitted, middle_cut
+from ...views.border import Thumb
+from ...views.lines import Line, ends, fitted
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
-from .items import ITEMS, Attempt
+from .items import ITEMS, SECTIONS, Attempt, count
 from .screen import item_lines
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Reading
 
-_HEADINGS = {"step": "the tour"}
+# The rows of the list: titles of sections, and the indices of items.
+_ROWS: tuple[str | int, ...] = tuple(
+    row
+    for index, item in enumerate(ITEMS)
+    for row in ((SECTIONS[item.kind], index) if item.number == 1 else (index,))
+)
+_ROW = {row: place for place, row in enumerate(_ROWS) if isinstance(row, int)}
 
 
 class ItemList(LinesWidget):
-    """Shows the steps, and which of them were answered."""
+    """Shows the sections with their items, and which of these were answered."""
 
     HEADED, TITLE = True, "learn"
     DEFAULT_CLASSES = "region"
@@ -48,28 +56,37 @@ class ItemList(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         first = self._first(height)
-        return [self._line(index, width) for index in range(first, min(first + height, len(ITEMS)))]
+        return [self._line(row, width) for row in _ROWS[first : first + height]]
 
     def _first(self, height: int) -> int:
-        """Return the first item shown: the cursor stays in view."""
-        return min(max(self.cursor - height // 2, 0), max(len(ITEMS) - height, 0))
+        """Return the first row shown: the cursor stays in view."""
+        return min(max(_ROW[self.cursor] - height // 2, 0), max(len(_ROWS) - height, 0))
 
-    def _line(self, index: int, width: int) -> Line:
-        item, chosen = ITEMS[index], index == self.cursor
+    def _line(self, row: str | int, width: int) -> Line:
+        if isinstance(row, str):
+            return fitted(((row, "heading"),), width)
+        item, chosen = ITEMS[row], row == self.cursor
         mark = self.glyphs.say("✓") if item.id in self.done else " "
-        room = max(width - 8, 0)
-        title = middle_cut(self.glyphs.say(item.title), room, self.glyphs.say("…"))
+        room = max(width - 4 - len(mark) - 1, 0)
+        title, sign = self.glyphs.say(item.title), self.glyphs.say("…")
+        if cell_len(title) > room:
+            title = title[: max(room - len(sign), 0)].rstrip() + sign
         line: Line = (
             (self.glyphs.cursor if chosen else " ", "accent"),
             (f"{item.number:2} ", "dim"),
             (title, "accent" if chosen else "label"),
         )
-        return fitted(ends(line, ((mark, "scaled"), (" ", "text")), width), width)
+        return fitted(ends(line, ((mark, "scaled"),), width), width)
+
+    def thumb(self) -> Thumb | None:
+        height = self.room.height
+        return Thumb(self._first(height), height, len(_ROWS))
 
     def on_click(self, event: events.Click) -> None:
         y = self.place_of(event).y
-        at = y + self._first(self.room.height)
-        if y >= 0 and at < len(ITEMS):
+        row = y + self._first(self.room.height)
+        at = _ROWS[row] if y >= 0 and row < len(_ROWS) else ""
+        if isinstance(at, int):
             self.post_message(self.Moved(at))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -100,8 +117,8 @@ class ItemText(ScrolledLines):
 
     def heading(self, width: int) -> Line:
         item = ITEMS[self.at]
-        count = sum(each.kind == item.kind for each in ITEMS)
-        return ((self.glyphs.say(f"{item.number} of {count}: {item.title}"), "heading"),)
+        title = f": {item.title}" if item.kind == "step" else ""
+        return ((self.glyphs.say(f"{item.kind} {item.number} of {count(item.kind)}{title}"), "heading"),)
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         return item_lines(ITEMS[self.at], self.attempt, self.readings, width - 1, height, self.glyphs)

@@ -1,0 +1,163 @@
+"""Questions on the size of scores, and on where it comes from."""
+
+from __future__ import annotations
+
+import math
+
+from ...parameters import Parameters
+from ..figures import lab, trial
+from ..question import Question
+from ..step import Shown
+from ..tour.about_scores import enough
+
+_TEN = Parameters(256, 10, 64, 128)
+_ALIGNED, _ALIGNED_WIDE = (Parameters(d_k, 32, 16, 512, correlation=0.5) for d_k in (64, 256))
+_BY_D_MODEL = enough(64, scale="custom", multiplier=1 / math.sqrt(512))
+
+SIZE: tuple[Question, ...] = (
+    Question(
+        "why-sqrt",
+        "Why are scores divided by √d_k?",
+        "A score is a sum of d_k products. If components are independent, with mean 0 and variance 1, its variance "
+        "is d_k. Dividing by √d_k makes it 1, so softmax starts in the same state at every width.",
+        (
+            "Without the scale the standard deviation is √d_k, {spread} at d_k = {d_k}. Softmax over {n} keys "
+            "freezes at a spread of √(2 ln n) = {threshold}: the largest weight of a row is {largest} on average, "
+            "and {scaled} with the scale.",
+            "This is a statement about initialisation. Afterwards training sets the spread of each head.",
+        ),
+        {
+            "spread": lab("standard deviation, unscaled", "logit_std", enough(64)),
+            "threshold": trial("where softmax freezes, √(2 ln n)", "freezing_threshold", 128),
+            "largest": lab("largest weight, unscaled", "max_weight", enough(64), unit="share"),
+            "scaled": lab("largest weight, scaled", "max_weight", enough(64), True, "share"),
+        },
+        Shown("Lab", "Step d_k with the arrows: only the unscaled column changes.", Parameters(64)),
+        given={"d_k": 64, "n": 128},
+    ),
+    Question(
+        "why-not-d_k",
+        "Why not divide by d_k?",
+        "At initialisation that is too much: logits have a standard deviation of 1/√d_k, and weights are nearly "
+        "uniform. It is right once queries and keys are aligned, because aligned scores grow like d_k: muP divides "
+        "by d_k.",
+        (
+            "At d_k = {d_k} with {n} keys the entropy is {by_d} of ln n, against {by_root} under 1/√d_k. A row that "
+            "weighs all keys alike selects nothing, and says little about which key to prefer.",
+            "muP asks what keeps a trained network alike at every width. Training correlates q and k; at a "
+            "correlation of {rho} the mean score is {mean}, which is {rho}·d_k, and only 1/d_k keeps that constant.",
+        ),
+        {
+            "by_d": lab("entropy / ln n, 1/d_k", "entropy_fraction", enough(64, scale="d_k"), True, "share"),
+            "by_root": lab("entropy / ln n, 1/√d_k", "entropy_fraction", enough(64), True, "share"),
+            "mean": lab("mean score, correlation {rho}", "logit_mean", _ALIGNED),
+        },
+        Shown("Lab", "B divides by d_k: its weights are nearly uniform.", enough(64, scale="d_k")),
+        given={"d_k": 64, "n": 128, "rho": 0.5},
+    ),
+    Question(
+        "grow-like-d",
+        "Do dot products grow with the dimension d?",
+        "Their spread grows like √d. Only products of aligned vectors grow like d.",
+        (
+            "Independent terms partly cancel: with four times the width the standard deviation goes from {std} to "
+            "{std_wide}, twice as much. Aligned terms do not cancel: at a correlation of {rho} the mean score goes "
+            "from {mean} to {mean_wide}, four times as much.",
+            "The difference decides the scale: √d_k for random vectors, d_k for aligned ones.",
+        ),
+        {
+            "std": lab("standard deviation, d_k {d_k}", "logit_std", enough(64)),
+            "std_wide": lab("standard deviation, d_k {wide}", "logit_std", enough(256)),
+            "mean": lab("mean, d_k {d_k}, correlation {rho}", "logit_mean", _ALIGNED),
+            "mean_wide": lab("mean, d_k {wide}, correlation {rho}", "logit_mean", _ALIGNED_WIDE),
+        },
+        Shown("Lab", "q and k are correlated: compare the mean of the logits with their spread.", _ALIGNED),
+        "Yes, they grow like d, so they must be divided.",
+        "Half right. It would call for a division by d.",
+        {"d_k": 64, "wide": 256, "rho": 0.5},
+    ),
+    Question(
+        "vanishing-gradients",
+        "Do gradients vanish without the scale?",
+        "That of a typical row does. Their mean square does not: it grows, carried by rare rows that are near-ties "
+        "between two keys. Training becomes erratic rather than dead.",
+        (
+            "With {n} keys and d_k = {d_k} the median of ‖∂L/∂q‖ falls from {median_scaled} to {median}. The root "
+            "mean square rises from {rms_scaled} to {rms}, and {top} of all squared gradient sits in the top {few} "
+            "of rows.",
+            "A note has both fall like 1/d_k, which is true of neither: the median falls like an exponential of "
+            "−√d_k, and the root mean square grows slowly.",
+        ),
+        {
+            "median": lab("median, unscaled", "grad_q_median", _TEN),
+            "median_scaled": lab("median, scaled", "grad_q_median", _TEN, True),
+            "rms": lab("root mean square, unscaled", "grad_q_rms", _TEN),
+            "rms_scaled": lab("root mean square, scaled", "grad_q_rms", _TEN, True),
+            "top": lab("held by the top {few} of rows", "grad_q_top1_share", _TEN, unit="share"),
+        },
+        Shown("Lab", "The rows of gradients, unscaled beside scaled.", _TEN),
+        "Yes: softmax saturates, its derivative is 0, so gradients vanish.",
+        "True of the typical row, false of the mean. Say which.",
+        {"d_k": 256, "n": 10, "few": "1 %"},
+    ),
+    Question(
+        "unit-variance",
+        "Do Xavier initialisation or LayerNorm guarantee unit variance?",
+        "Only at initialisation, and only both together: inputs after LayerNorm, and weights of variance 1/d_model. "
+        "Trained heads are far from it.",
+        (
+            "Xavier on a square matrix gives scaled logits a variance of {xavier}; the default of nn.Linear gives "
+            "{linear}.",
+            "Among the heads of a trained model, all-MiniLM-L6-v2, the variance within rows is between {least} and "
+            "{most} times d_k, with a median of {median}.",
+        ),
+        {
+            "xavier": trial("variance, Xavier", "projected", 512, 64, 1 / 512, 1 / 512, 1 / 8, part="logits"),
+            "linear": trial("variance, nn.Linear", "projected", 512, 64, 1 / 1536, 1 / 1536, 1 / 8, part="logits"),
+            "least": trial("trained: variance in rows / d_k, least", "all_heads", part="least"),
+            "median": trial("trained: median", "all_heads", part="median"),
+            "most": trial("trained: most", "all_heads", part="most"),
+        },
+        Shown("Capture", "Every head has its own spread; n goes to the next head of note.", head=(0, 2)),
+        "Yes, they normalise queries and keys.",
+        "They normalise what q and k are made of, and only until training starts.",
+    ),
+    Question(
+        "d_model-or-d_head",
+        "Is it √d_model or √d_head?",
+        "√d_head: each head has scores of its own, and each is a sum of d_head products. Confusing the two is one "
+        "of the commonest bugs.",
+        (
+            "With d_model = {d_model} and {heads} heads, d_head is {d_k}. Divided by √d_model, logits have a "
+            "standard deviation of {wrong} instead of {right}: √{heads} times too small.",
+            "The bug survives because models still train with it. Weights are flatter at the start, and training "
+            "can make up for that.",
+        ),
+        {
+            "right": lab("logit σ, divided by √d_head", "logit_std", enough(64), True),
+            "wrong": lab("logit σ, divided by √d_model", "logit_std", _BY_D_MODEL, True),
+        },
+        Shown("Lab", "B divides by √d_model; s steps to 1/√d_k.", _BY_D_MODEL),
+        given={"d_model": 512, "heads": 8, "d_k": 64},
+    ),
+    Question(
+        "too-peaked",
+        "An implementation divides by √d_model. Is its attention too peaked?",
+        "No, too flat: the divisor is √h times too large for h heads, so logits are √h times too small.",
+        (
+            "With {heads} heads the largest of {n} weights is {flat} on average instead of {right}, and the entropy "
+            "{flat_entropy} of ln n instead of {entropy}.",
+            "Attention that is too peaked points the other way: a scale that is missing, or inverted.",
+        ),
+        {
+            "right": lab("largest weight, divided by √d_k", "max_weight", enough(64), True, "share"),
+            "flat": lab("largest weight, divided by √d_model", "max_weight", _BY_D_MODEL, True, "share"),
+            "entropy": lab("entropy / ln n, divided by √d_k", "entropy_fraction", enough(64), True, "share"),
+            "flat_entropy": lab("entropy / ln n, by √d_model", "entropy_fraction", _BY_D_MODEL, True, "share"),
+        },
+        Shown("Lab", "B divides by √d_model: compare its largest weight with 1/√d_k (s).", _BY_D_MODEL),
+        "Yes: with the wrong scale, softmax saturates.",
+        "Wrong direction.",
+        {"heads": 8, "n": 128},
+    ),
+)

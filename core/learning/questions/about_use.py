@@ -1,0 +1,138 @@
+"""Questions on using, dropping and choosing the scale."""
+
+from __future__ import annotations
+
+from ..figures import lab, trial
+from ..question import Question
+from ..step import Shown
+from ..tour.about_scores import enough
+
+_SCALED = 1 / 8  # at d_k 64
+_LARGEST = 65_504.0  # of float16
+
+USE: tuple[Question, ...] = (
+    Question(
+        "q-or-scores",
+        "Scale the queries or the scores?",
+        "In exact arithmetic it is the same. Scaling q is cheaper, n·d_k numbers instead of n², and safer in "
+        "float16, where raw scores can be too large before they are scaled.",
+        (
+            "Dividing {n} × {n} scores of d_k = {d_k} moves {scores} as many numbers through memory as the product "
+            "itself; dividing the queries moves {queries}. Fused kernels do either for nothing.",
+            "float16 ends at {largest}. With components of standard deviation {std}, {raw} of raw scores are "
+            "infinite, and next to none with q scaled first.",
+        ),
+        {
+            "scores": trial(
+                "traffic of dividing scores", "dividing", 64, 1024, "scores", part="traffic", unit="share"
+            ),
+            "queries": trial("of dividing queries", "dividing", 64, 1024, "queries", part="traffic", unit="share"),
+            "raw": trial("score infinite, float16, σ {std}", "score_overflow", 64, 80.0, 1.0, unit="share"),
+            "first": trial("the same, q scaled first", "score_overflow", 64, 80.0, _SCALED, unit="share"),
+        },
+        Shown(
+            "Claims",
+            "The claim that dividing costs nothing, by operations and by memory traffic.",
+            claim="division-is-free",
+        ),
+        given={"n": 1024, "d_k": 64, "largest": _LARGEST, "std": 80},
+    ),
+    Question(
+        "drop-at-inference",
+        "Can the scale be dropped at inference?",
+        "No. That multiplies every learned logit by √d_k, which makes it another model.",
+        (
+            "Dropping it from the heads of a trained model, all-MiniLM-L6-v2 with d_k = {d_k}, moves {moved} of the "
+            "weight of a row to other keys, on average; the entropy falls from {before} to {after} of ln n.",
+            "It can be moved, though: multiply W_Q by 1/√d_k once, and leave the scale out.",
+        ),
+        {
+            "moved": trial("weight moved, mean over heads", "scale_dropped", part="moved", unit="share"),
+            "before": trial("entropy / ln n, with the scale", "scale_dropped", part="before", unit="share"),
+            "after": trial("entropy / ln n, without", "scale_dropped", part="after", unit="share"),
+        },
+        Shown("Capture", "Weights of a query at the file's scale and at × 1, side by side.", head=(2, 3)),
+        given={"d_k": 32},
+    ),
+    Question(
+        "learn-it",
+        "Could the weights learn the scale?",
+        "Yes. W_Q can absorb any constant, and T5 starts that way. What attention can express is the same; how it "
+        "learns is not, because a step of one size changes small weights more.",
+        (
+            "T5 draws W_Q with variance 1/(d_model·d_k) and uses no scale: its logits start with variance {t5}, as "
+            "Xavier weights under 1/√d_k do, {xavier}.",
+            "With plain gradient descent, a W_Q smaller by √d_k, without a scale, learns d_k times as fast relative "
+            "to its size; with Adam, whose steps have one size, √d_k times.",
+        ),
+        {
+            "t5": trial("variance, T5, no scale", "projected", 512, 64, 1 / (512 * 64), 1 / 512, 1.0, part="logits"),
+            "xavier": trial(
+                "variance, Xavier, 1/√d_k", "projected", 512, 64, 1 / 512, 1 / 512, _SCALED, part="logits"
+            ),
+        },
+        Shown("Lab", "A: smaller queries without a scale. Compare its variance with 1.", enough(64, std_q=0.125)),
+    ),
+    Question(
+        "optimum",
+        "Is √d_k the optimal scale?",
+        "No, a convention. It makes the spread 1 at every width. Softmax responds most to its logits at a larger "
+        "spread, which grows with the number of keys.",
+        (
+            "Measured by ‖J‖², J the derivative of softmax, the best spread is {ten} for {n_ten} keys, {hundred} "
+            "for {n_hundred} and {thousand} for {n_thousand}.",
+            "There long rows have begun to freeze. What matters more than the constant is that it is the same at "
+            "every width, so that one setting of the optimiser fits all.",
+        ),
+        {
+            "ten": trial("best spread, {n_ten} keys", "most_responsive", 64, 10),
+            "hundred": trial("best spread, {n_hundred} keys", "most_responsive", 64, 128),
+            "thousand": trial("best spread, {n_thousand} keys", "most_responsive", 64, 1024),
+        },
+        Shown("Claims", "The claim that √d_k is the optimum, with its figures.", claim="sqrt-optimal"),
+        "Yes, theory derives it: it makes the variance exactly 1.",
+        "It does make the variance 1. Nothing says that 1 is best.",
+        {"n_ten": 10, "n_hundred": 128, "n_thousand": 1024},
+    ),
+    Question(
+        "number-of-keys",
+        "Should the scale depend on the number of keys?",
+        "Softmax freezes near a spread of √(2 ln n), so at a fixed spread longer rows are flatter. Rules for long "
+        "contexts grow with n: SSMax multiplies by ln n, Llama 4 multiplies queries by more at later positions.",
+        (
+            "The threshold is {short} for {n_short} keys and {long} for {n_long}. At a spread of 1 the largest "
+            "weight falls from {weight_short} to {weight_long}: one key among many is harder to single out.",
+            "Training at one length sets the spread for that length; a model extended to longer contexts may need "
+            "more.",
+        ),
+        {
+            "short": trial("√(2 ln n), {n_short} keys", "freezing_threshold", 128),
+            "long": trial("√(2 ln n), {n_long} keys", "freezing_threshold", 2048),
+            "weight_short": lab("largest weight, {n_short} keys", "max_weight", enough(64), True, "share"),
+            "weight_long": lab("largest weight, {n_long} keys", "max_weight", enough(64, 2048), True, "share"),
+        },
+        Shown("Lab", "B is SSMax; [ and ] change the number of keys.", enough(64, scale="ssmax")),
+        given={"n_short": 128, "n_long": 2048},
+    ),
+    Question(
+        "overflow",
+        "Does the scale prevent overflow?",
+        "Not in float32 or bfloat16, and hardly in float16: softmax subtracts the largest logit of a row first. "
+        "What can overflow is the raw score in float16, beyond {largest}.",
+        (
+            "Unscaled at d_k = {d_k} and without that subtraction, {naive} of e^z would be infinite in float16; "
+            "with it {shifted}, as in every implementation.",
+            "Raw scores need components far larger than 1: at a standard deviation of {std}, {raw} of them are "
+            "infinite.",
+        ),
+        {
+            "naive": trial("e^z infinite, nothing subtracted", "exp_overflow", 64, "float16", False, unit="share"),
+            "shifted": trial("with the largest subtracted", "exp_overflow", 64, "float16", True, unit="share"),
+            "raw": trial("score infinite, σ {std}", "score_overflow", 64, 80.0, 1.0, unit="share"),
+        },
+        Shown("Claims", "The claim that scores overflow, format by format.", claim="float-overflow"),
+        "Yes: large scores overflow in e^x.",
+        "Not as softmax is implemented.",
+        {"d_k": 64, "largest": _LARGEST, "std": 80},
+    ),
+)
