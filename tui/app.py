@@ -170,7 +170,7 @@ class AttnApp(PacedApp[int]):
         self.pane.follow()
         self.pane.focus()
         self.show_status()
-        if self.settings.hint and self.settings.path is not None:  # only if it can be hidden permanently
+        if self.active == "Lab" and self.settings.hint and self.settings.path is not None:  # where it can be hidden
             from .views.notice import GREETING
 
             self.greeting = True

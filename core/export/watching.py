@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ..watching.limits import Offender
     from ..watching.snapshot import Snapshot
 
+_MANIFOLD = 10  # a factor with one decimal
+_LONG = 10_000  # a number that is shown with a power of ten
 _WATCHED = "attn-tui/watched-1"
 _COLUMNS = ("step", "layer", "head", "largest_logit", "over", "growth_per_1000_steps", "passes_limit_in", "change")
 
@@ -48,13 +50,13 @@ def _cells(shown: Snapshot, each: Offender) -> list[Any]:
     change = shown.change(each.layer, each.head)
     change = None if change is None or math.isinf(change) else change
     place = [shown.step, shown.layers[each.layer], each.head]
-    return [*place, value, each.over, each.growth, each.passes_in, change]
+    return [*place, value, each.over, each.growth(), each.passes_in, change]
 
 
 def watching_markdown(shown: Snapshot, say: Say) -> str:
     """Return a table of all heads, worst first."""
-    header = ["layer", "head", "largest |logit|", "per 1,000 steps", f"steps to {shown.limit:g}"]
-    lines = [[shown.layers[each.layer], str(each.head), *offender_words(each)] for each in shown.ranked]
+    header = ["layer", "head", "largest |logit|", f"per {shown.per:,} steps", f"steps to {shown.limit:g}"]
+    lines = [[shown.layers[each.layer], str(each.head), *offender_words(each, shown.per)] for each in shown.ranked]
     if shown.changes is not None:
         header.append(f"since {shown.baseline}")
         for line, each in zip(lines, shown.ranked, strict=True):
@@ -62,10 +64,11 @@ def watching_markdown(shown: Snapshot, say: Say) -> str:
     return markdown_table(header, lines, say)
 
 
-def offender_words(each: Offender) -> tuple[str, str, str]:
-    """Return the largest |logit|, its growth, and when it passes the limit, in words."""
+def offender_words(each: Offender, per: int) -> tuple[str, str, str]:
+    """Return the largest |logit|, its growth over `per` steps, and when it passes the limit, in words."""
     value = _fixed(each.value, 1) if math.isfinite(each.value) else "not finite"
-    growth = NONE if each.growth is None else f"× {_fixed(each.growth, 3)}"
+    found = each.growth(per)
+    growth = NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
     if each.over:
         return value, growth, "passed"
     if each.passes_in is None or each.passes_in > 1e9:
@@ -79,9 +82,9 @@ def change_words(change: float | None) -> str:
         return NONE
     if math.isinf(change):
         return "not finite" if change > 0 else "finite again"
-    return ("+" if change > 0 else "-" if change < 0 else "") + _fixed(abs(change), 1)
+    return f"{change:+.1f}" if abs(change) < _LONG else f"{change:+.1e}"
 
 
 def _fixed(number: float, decimals: int) -> str:
     """Return a number with these decimals, so that a column is aligned; a large one with four digits."""
-    return f"{number:.{decimals}f}" if 0.1 <= number < 10_000 else digits(number)
+    return f"{number:.{decimals}f}" if 0.1 <= number < _LONG else digits(number)

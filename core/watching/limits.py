@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MAX_LOGIT = "max_logit"  # the statistic that limits apply to: the largest |logit|
+RECENT = 32  # steps that a growth rate is fitted to
+_LARGEST = 690.0  # the logarithm of 1e300
 LIMIT = 100.0  # of the largest |logit|: the threshold of QK-Clip in Kimi K2
 
 
@@ -15,9 +18,13 @@ class Offender:
     layer: int  # its row in the step's arrays
     head: int
     value: float  # the largest |logit|; infinite if it is not finite
-    growth: float | None  # the factor per 1,000 steps; None if it does not grow or shrink beyond its noise
+    rate: float | None  # of ln(value) per step; None if it does not grow or shrink beyond its noise
     passes_in: float | None  # steps until the limit at this rate; 0 if it is passed; None if it never is
     limit: float
+
+    def growth(self, steps: int = 1000) -> float | None:
+        """Return the factor over this number of steps at the rate, at most 1e300."""
+        return None if self.rate is None else math.exp(min(self.rate * steps, _LARGEST))
 
     @property
     def over(self) -> bool:

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import FloatArray
-from .limits import LIMIT, Offender
+from .limits import LIMIT, RECENT, Offender
 from .step import Step, logits
 
-RECENT = 32  # steps that a growth rate is fitted to
 _FEWEST = 4  # steps that have a growth rate
 _SURE = 2.0  # standard errors from none that a growth rate must be
 
@@ -34,13 +33,8 @@ def offenders(history: Sequence[Step], limit: float = LIMIT) -> list[Offender]:
             value, rate = float(now[layer, head]), float(growth[layer, head])
             if not math.isnan(value):
                 passes = _steps_until(value, rate, limit)
-                found.append(Offender(layer, head, value, _per_thousand(rate), passes, limit))
+                found.append(Offender(layer, head, value, None if math.isnan(rate) else rate, passes, limit))
     return sorted(found, key=_badness)
-
-
-def _per_thousand(rate: float) -> float | None:
-    """Return the factor per 1,000 steps of a rate of ln(value) per step, at most 1e300."""
-    return None if math.isnan(rate) else math.exp(min(1000 * rate, 690.0))
 
 
 def _steps_until(value: float, rate: float, limit: float) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from .limits import MAX_LOGIT, Offender
+from .limits import MAX_LOGIT, RECENT, Offender
 
 if TYPE_CHECKING:
     from ..arrays import FloatArray
@@ -45,6 +45,13 @@ class Snapshot:
     def over(self) -> int:
         """The heads over the limit."""
         return sum(each.over for each in self.ranked)
+
+    @property
+    def per(self) -> int:
+        """The steps over which growth is shown: 1, 10, 100 or 1,000, at most as many as it was fitted to."""
+        recent = [step for step in self.steps if step <= self.step][-RECENT:]
+        span = recent[-1] - recent[0] if recent else 0
+        return next((steps for steps in (1000, 100, 10) if steps <= span), 1)
 
     def change(self, layer: int, head: int) -> float | None:
         """Return the change of a head's largest |logit| since the baseline, if it is known."""

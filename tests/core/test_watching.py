@@ -102,15 +102,23 @@ def test_scores_are_multiplied_by_the_scale_and_this_is_said(
 def test_growth_and_the_step_of_passing_are_those_of_an_exponential() -> None:
     rate = math.log(1.4) / 1000
     [worst] = offenders(steps_of([20 * math.exp(rate * 100 * n) for n in range(20)]), 100)
-    assert worst.growth == pytest.approx(1.4)
+    assert worst.growth() == pytest.approx(1.4)
     assert worst.passes_in == pytest.approx(math.log(100 / worst.value) / rate)
     assert not worst.over
+
+
+@pytest.mark.parametrize(("apart", "per"), [(100, 1000), (20, 100), (1, 10)])
+def test_growth_is_shown_over_no_more_steps_than_it_was_fitted_to(apart: int, per: int) -> None:
+    shown = snapshot(steps_of([20 * 1.01 ** (apart * n) for n in range(12)], apart), 1e300)
+    assert shown is not None
+    assert shown.per == per
+    assert shown.ranked[0].growth(per) == pytest.approx(1.01**per)
 
 
 def test_noise_has_no_growth() -> None:
     rng = np.random.default_rng(0)
     many = [offenders(steps_of(rng.uniform(9, 11, 32).tolist()), 100)[0] for _ in range(200)]
-    assert sum(each.growth is not None for each in many) < 25  # about 5 % are beyond two standard errors
+    assert sum(each.rate is not None for each in many) < 25  # about 5 % are beyond two standard errors
 
 
 def test_heads_are_ranked_over_the_limit_then_by_when_they_pass_it() -> None:

@@ -25,7 +25,7 @@ _TREND, _LEAST_TREND = 24, 8  # cells of a trend
 _SPAN = 100.0  # the limit over the least value that the trends of the list show
 _ROOMY, _ROOMY_BESIDE = 60, 90  # cells that long titles need; beside a baseline
 _NARROW = 48  # cells below which the change since a baseline stands instead of the growth
-_NUMBERS = 13  # cells for a number and its change
+_NUMBER, _NUMBERS = 6, 13  # cells for a number, and for its change, too
 _MARGIN = 5  # cells for the name of a layer
 
 
@@ -76,9 +76,13 @@ def _limit_words(shown: Snapshot) -> str:
     soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
     if soon is None:
         return f"{said}."
-    _, growth, steps = offender_words(soon)
+    _, growth, steps = offender_words(soon, shown.per)
     place = f"layer {shown.layers[soon.layer]} head {soon.head}"
-    return f"{said}; {place}, {growth} per 1,000 steps, passes it in about {steps} steps."
+    return f"{said}; {place}, {growth} per {_steps(shown.per)}, passes it in about {steps} steps."
+
+
+def _steps(count: int) -> str:
+    return "step" if count == 1 else f"{count:,} steps"
 
 
 def _heads(count: int) -> str:
@@ -94,11 +98,11 @@ def ranked_lines(
     chosen: tuple[int, int] | None = None,
 ) -> list[Line]:
     """Return a head line and lines for `count` heads from the `first` on, each with its trend over the steps."""
-    header = ["head", "largest |logit|", "per 1,000 steps", f"steps to {shown.limit:g}"]
+    header = ["head", "largest |logit|", f"per {_steps(shown.per)}", f"steps to {shown.limit:g}"]
     roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE)
-    header = header if roomy else ["head", "|logit|", "per 1,000", f"to {shown.limit:g}"]
+    header = header if roomy else ["head", "|logit|", f"per {shown.per:,}", f"to {shown.limit:g}"]
     ranked = shown.ranked[first : None if count is None else first + count]
-    rows = [[place_of(shown, each.layer, each.head), *offender_words(each)] for each in ranked]
+    rows = [[place_of(shown, each.layer, each.head), *offender_words(each, shown.per)] for each in ranked]
     if shown.changes is not None:
         for shown_cells, word in zip((header, *rows), _changes(shown, ranked, roomy), strict=True):
             shown_cells.insert(2, word)
@@ -136,11 +140,11 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], width: int, glyphs: Gly
     layer, head = chosen
     lines: list[Line] = [((f"layer {shown.layers[layer]} head {head}", "heading"),)]
     labels = {name: f"{glyphs.say(LABELS.get(name, name))}  " for name in shown.values}
-    wide = min(max(map(len, labels.values())), max(width - _NUMBERS, 1))
+    wide = min(max(map(len, labels.values())), max(width - (_NUMBER if shown.changes is None else _NUMBERS), 1))
     for name, table in shown.values.items():
         value = table[layer][head]
         number = "not finite" if math.isinf(value) else short(None if math.isnan(value) else value, glyphs)
-        line: Line = ((labels[name][:wide].ljust(wide), "label"), (number, "text"))
+        line: Line = ((labels[name][: wide - 1].ljust(wide), "label"), (number, "text"))
         if shown.changes is not None and name in shown.changes:
             change = shown.changes[name][layer][head]
             words = f" {'+' * (change > 0)}{short(change, glyphs)}" if math.isfinite(change) else ""
