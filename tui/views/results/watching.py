@@ -174,42 +174,59 @@ def trend(values: Sequence[float], cells: int, low: float, high: float, glyphs: 
     def bar(value: float) -> str:
         if not math.isfinite(value):
             return " " if math.isnan(value) else "!"
-        part = math.log(max(value, low) / low) / math.log(high / low) if high > low else 0.0
+        part = _logarithmic(max(value, low), low, high) if high > low else 0.0
         return glyphs.bars[1 + min(int(part * full), full - 1)]
 
     return "".join(map(bar, picked))
 
 
+def _logarithmic(value: float, low: float, high: float) -> float:
+    return math.log(value / low) / math.log(high / low)
+
+
+def _linear(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low)
+
+
 def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
     """Return a line for each layer, a cell for each head: darker is larger, `!` is over the limit.
 
-    Beside a baseline, a cell is the change since then. Of a map that does not fit, return the part around the chosen
-    head.
+    Logits are shaded by their logarithm, other statistics linearly. Beside a baseline, a cell is the change since it.
+    Of a map that does not fit, return the part around the chosen head.
     """
     width, height = size
     table = _mapped(shown, statistic)
     numbers = [value for row in table for value in row if math.isfinite(value)]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+    by_logarithm = statistic == LOGITS and shown.baseline is None and low > 0
+    part_of = _logarithmic if by_logarithm else _linear
     most = max(shown.heads)
     each = min(max((width - _MARGIN) // most, 1), 3)
-    first_layer = _window(chosen[0], len(table), height - 2)
-    first_head = _window(chosen[1], most, (width - _MARGIN) // each)
+    down, across = height - 2, (width - _MARGIN) // each
+    first_layer, first_head = _window(chosen[0], len(table), down), _window(chosen[1], most, across)
     over = {(one.layer, one.head) for one in shown.ranked if one.over}
     lines: list[Line] = []
-    for layer in range(first_layer, min(first_layer + height - 2, len(table))):
+    for layer in range(first_layer, min(first_layer + down, len(table))):
         spans: list[Span] = [(f"{shown.layers[layer][: _MARGIN - 1]:>{_MARGIN - 1}} ", "label")]
-        for head in range(first_head, min(first_head + (width - _MARGIN) // each, len(table[layer]))):
+        for head in range(first_head, min(first_head + across, len(table[layer]))):
             here, value = (layer, head), table[layer][head]
-            text = _shade(value, low, high, here == chosen, glyphs)
+            part = part_of(value, low, high) if math.isfinite(value) and high > low else 0.5
+            text = _shade(value, part, here == chosen, glyphs)
             text = "!" + text[1:] if here in over and each == 1 else text
             text = (text + ("!" if here in over else "")).ljust(each)[:each]
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
         lines.append(fitted(tuple(spans), width))
-    least, greatest = short(low, glyphs), short(high, glyphs)
-    if shown.baseline is not None:
-        greatest = "+" * (high > 0) + greatest
-    legend = f"{glyphs.shades[1]} {least} to {glyphs.shades[-1]} {greatest}" + ("  ! over the limit" if over else "")
+    legend = _legend(low, high, shown.baseline is not None, glyphs) if numbers else "no numbers to show"
+    legend += "  ! over the limit" if over else ""
+    if down < len(table) or across < most:
+        legend += f"  part of {len(table)} x {most}"
     return [*lines, (), fitted(((legend, "dim"),), width)]
+
+
+def _legend(low: float, high: float, changes: bool, glyphs: Glyphs) -> str:
+    """Return the values of the lightest and the darkest shade."""
+    sign = "+" if changes and high > 0 else ""
+    return f"{glyphs.shades[1]} {short(low, glyphs)} to {glyphs.shades[-1]} {sign}{short(high, glyphs)}"
 
 
 def _mapped(shown: Snapshot, statistic: str) -> Sequence[Sequence[float]]:
@@ -235,12 +252,15 @@ def _window(cursor: int, count: int, room: int) -> int:
     return min(max(cursor - room // 2, 0), max(count - room, 0))
 
 
-def _shade(value: float, low: float, high: float, chosen: bool, glyphs: Glyphs) -> str:
-    """Return the two cells of a value; of the chosen head a digit from 0 to 9, because a reversed block is blank."""
+def _shade(value: float, part: float, chosen: bool, glyphs: Glyphs) -> str:
+    """Return the two cells of a value, which is this `part` of the way from the lightest shade to the darkest.
+
+    The chosen head has a digit from 0 to 9, because a reversed block would be blank.
+    """
     if math.isnan(value):
         return " "
     steps = len(glyphs.shades) - 1
-    part = 1.0 if math.isinf(value) else (value - low) / (high - low) if high > low else 0.5
+    part = 1.0 if math.isinf(value) else part
     if chosen:
         return str(min(int(part * 10), 9)).ljust(2)
     return glyphs.shades[1 + min(int(part * steps), steps - 1)] * 2

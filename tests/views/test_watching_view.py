@@ -1,0 +1,112 @@
+"""A run as lines: what the map shades, what a trend shows, and what is said of changes."""
+
+import json
+import math
+
+import pytest
+from attn_tui.core.export.watching import change_words
+from attn_tui.core.watching.snapshot import Snapshot, snapshot
+from attn_tui.core.watching.step import parse_line
+from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.results.watching import (
+    head_at,
+    map_lines,
+    ranked_lines,
+    step_line,
+    summary,
+    trend,
+)
+from line_texts import text_of
+
+Rows = list[list[float]]
+
+
+def shown(*steps: Rows, baseline: int | None = None, **more: object) -> Snapshot:
+    history = [parse_line(json.dumps({"step": 10 * n, "max_logit": rows, **more})) for n, rows in enumerate(steps)]
+    found = snapshot(history, 100, baseline=None if baseline is None else history[baseline // 10])
+    assert found is not None
+    return found
+
+
+def cells(of: Snapshot, statistic: str = "max_logit", chosen: tuple[int, int] = (9, 9)) -> list[str]:
+    """The cells of the first layer."""
+    line = text_of(map_lines(of, statistic, chosen, (30, 8), UNICODE)[0])
+    return [line[at : at + 3] for at in range(5, 5 + 3 * of.heads[0], 3)]
+
+
+def test_logits_are_shaded_by_their_logarithm_and_other_statistics_linearly() -> None:
+    rows = [[1.0, 10.0, 80.0, 100.0]]
+    both = shown(rows, entropy=rows)
+    assert cells(both) == ["░░ ", "▓▓ ", "██ ", "██ "]
+    assert cells(both, "entropy") == ["░░ ", "░░ ", "██ ", "██ "]
+
+
+def test_a_head_over_the_limit_is_marked_and_the_chosen_one_has_a_digit() -> None:
+    found = shown([[1.0, 120.0, math.inf, 100.0]])
+    assert cells(found, chosen=(0, 1)) == ["░░ ", "9 !", "██!", "██ "]
+
+
+def test_a_head_without_a_number_is_blank() -> None:
+    assert cells(shown([[1.0, math.nan, 2.0]], entropy=[[None, 1, 2]]), "entropy")[0] == "   "
+
+
+def test_beside_a_baseline_the_map_shows_changes_linearly_with_their_signs() -> None:
+    found = shown([[50.0, 10.0, 10.0]], [[40.0, 10.0, 20.0]], baseline=0)
+    assert cells(found) == ["░░ ", "▓▓ ", "██ "]
+    assert "░ −10 to █ +10" in text_of(map_lines(found, "max_logit", (0, 0), (30, 8), UNICODE)[-1])
+
+
+def test_a_map_that_does_not_fit_says_what_it_is_a_part_of() -> None:
+    found = shown([[1.0 + n for n in range(40)]] * 12)
+    small = map_lines(found, "max_logit", (11, 39), (30, 8), UNICODE)
+    assert "part of 12 x 40" in text_of(small[-1])
+    assert text_of(small[5]).startswith("  11 ")
+    assert head_at(found, (11, 39), (30, 8), 29, 5) == (11, 39)
+    assert "part of" not in text_of(map_lines(found, "max_logit", (11, 39), (60, 20), UNICODE)[-1])
+
+
+def test_a_constant_growth_is_a_straight_trend() -> None:
+    bars = [UNICODE.bars.index(bar) for bar in trend([2.0**n for n in range(8)], 8, 1, 128, UNICODE)]
+    assert bars == sorted(bars)
+    assert len({*bars}) == 8
+    assert trend([1.0, math.nan, math.inf], 8, 1, 100, UNICODE) == "▁ !"
+    assert trend([1e-9, 1e9], 8, 1, 100, UNICODE) == "▁█"
+
+
+@pytest.mark.parametrize(
+    ("steps", "baseline", "words"),
+    [
+        (([[1.0, 2.0]], [[4.0, 2.0]]), 0, "Since step 0, 1 of 2 heads grew, most layer 0 head 0 (+3.0)."),
+        (([[1.0, 2.0]], [[0.5, 2.0]]), 0, "Since step 0, the largest |logit| of no head grew."),
+        (([[1.0, 2.0]], [[4.0, 2.0]]), 10, "Step 10 is the baseline"),
+        (([[1.0]], [[4.0, 2.0]]), 0, "Step 0 has other layers or heads"),
+        (([[math.inf]], [[math.inf]]), 0, "no largest |logit| is known to have changed"),
+        (([[1.0]], [[math.inf]]), 0, "most layer 0 head 0 (not finite)"),
+    ],
+)
+def test_changes_in_words(steps: tuple[Rows, Rows], baseline: int, words: str) -> None:
+    found = shown(*steps, baseline=baseline)
+    assert words in summary(found)
+    assert words in summary(found, brief=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(None, "—"), (0.017, "+0.0"), (-3.25, "-3.2"), (2e6, "+2.0e+06"), (-math.inf, "finite again")],
+)
+def test_a_change_has_its_sign(change: float | None, words: str) -> None:
+    assert change_words(change) == words
+
+
+@pytest.mark.parametrize("width", [30, 48, 70, 100])
+def test_the_list_has_the_change_whatever_the_width(width: int) -> None:
+    found = shown([[1.0, 2.0]], [[4.0, 2.0]], baseline=0)
+    header, first, _ = (text_of(line) for line in ranked_lines(found, width, UNICODE))
+    assert ("since 0" if width == 100 else "change") in header
+    assert first.split()[:3] == ["0/0", "4.0", "+3.0"]
+
+
+def test_the_baseline_is_named_where_the_place_of_the_step_does_not_fit() -> None:
+    found = shown([[1.0]], [[2.0]], baseline=0)
+    assert text_of(step_line(found, 40)) == "step 10, 2 of 2 since 0"
+    assert text_of(step_line(found, 20)) == "step 10 since 0"
