@@ -103,14 +103,11 @@ def some_rows(head: Head, rows: slice) -> Head:
     )
 
 
-def read_evidence(
-    capture: CaptureFile, layer: Layer, head: int, role: str, counted: BoolArray | None = None
-) -> FloatArray | None:
+def read_evidence(capture: CaptureFile, layer: Layer, head: int, role: str) -> FloatArray | None:
     """Return v, o, lse or weights of one head in float64; None if the file does not have it.
 
     v is [batch, keys, d_v], o is [batch, queries, d_v], lse is [batch, queries], weights are [batch, queries, keys].
-    Raise NotFiniteError if they hold NaN or infinity in rows, [batch, queries], that are `counted`, by default in
-    any row.
+    Raise NotFiniteError if v holds NaN or infinity; the others, which attention returned, may hold them.
     """
     located = capture.stored[layer.position].evidence.get(role)
     if located is None:
@@ -119,10 +116,7 @@ def read_evidence(
     values = _read(capture, located.array, lambda stream: located.read_head(stream, index, capture.at_hand)).astype(
         np.float64
     )
-    finite = np.isfinite(values)
-    if counted is not None and role != "v":
-        finite |= ~counted[..., np.newaxis]
-    if not finite.all():
+    if role == "v" and not (finite := np.isfinite(values)).all():
         raise _not_finite(located.array, layer, head, finite)
     return values[..., 0] if role == "lse" else values
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray
-from .causes.hypotheses import as_stored
+from .causes.hypothesis import as_stored
 from .fitting.model import dot, logits, softmax
 from .subject import Subject
 from .trial import Trial

@@ -35,7 +35,7 @@ def read_subject(
     found = read_head(capture, layer, head)
     texts = slice(0, min(layer.batch, _MOST_TEXTS))
     rows = _rows(layer, texts.stop)
-    evidence = _evidence(capture, layer, head, _counted(found, layer, texts, rows), texts, rows)
+    evidence = _evidence(capture, layer, head, texts, rows)
     whole = rows == slice(0, layer.queries, 1)
     shape = (texts.stop, len(range(*rows.indices(layer.queries))), layer.keys)
     seen = None
@@ -98,15 +98,6 @@ def _rows(layer: Layer, texts: int) -> slice:
     return slice((layer.queries - 1) % step, layer.queries, step)
 
 
-def _counted(found: Head, layer: Layer, texts: slice, rows: slice) -> BoolArray:
-    """Return which rows of all texts, [batch, queries], are read and see a key."""
-    counted = np.zeros((layer.batch, layer.queries), np.bool_)
-    counted[texts, rows] = True
-    if found.visibility is not None:
-        counted[texts, rows] = (~found.visibility.hidden(texts, rows)).any(axis=-1)
-    return counted
-
-
 def _scale(found: Head, layer: Layer, texts: slice, rows: slice) -> tuple[float | None, FloatArray | None]:
     """Return the file's multiplier, and those of rows relative to it if they differ."""
     if found.scale is None or isinstance(found.scale, float):
@@ -144,10 +135,8 @@ def _tiled(
     return k, None if v is None else v[texts]
 
 
-def _evidence(
-    capture: CaptureFile, layer: Layer, head: int, counted: BoolArray, texts: slice, rows: slice
-) -> tuple[Evidence, ...]:
-    """Return what the file has, the most precise first; raise NotFiniteError for NaN in a row that is counted."""
+def _evidence(capture: CaptureFile, layer: Layer, head: int, texts: slice, rows: slice) -> tuple[Evidence, ...]:
+    """Return what the file has, the most precise first; raise NotFiniteError if values are not finite."""
     stored = capture.stored[layer.position].evidence
     formats = {role: located.array.dtype for role, located in stored.items()}
     found: list[Evidence] = []
@@ -155,7 +144,7 @@ def _evidence(
     for kind in kinds:
         if kind not in layer.evidence or (kind == "o" and "v" not in layer.evidence):
             continue
-        values = read_evidence(capture, layer, head, kind, counted)
+        values = read_evidence(capture, layer, head, kind)
         v = read_evidence(capture, layer, head, "v") if kind == "o" else None
         assert values is not None
         found.append(

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from .causes import dropout, factors
-from .causes.hypotheses import Hypothesis, as_stored, declared, hypotheses
+from .causes.hypotheses import declared, hypotheses
+from .causes.hypothesis import Hypothesis, as_stored
 from .fitting.estimate import Fit, fit, search
 from .fitting.evidence import Observed, misfit, observe
 from .fitting.model import Model
@@ -25,6 +26,19 @@ _MOST = 1 << 16  # scores that the last fit uses
 _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
 _STEPS = 20  # of a fit on these
 _FINALISTS = 6
+# What factors of queries, keys and components say, the fewest first.
+_NORM = "each query and key has its own factor{}: a QK-norm is missing or extra, or ran over all heads"
+_FACTORS = (
+    (
+        "scale-by-position",
+        "each row has its own multiplier: a temperature that depends on the position, or a norm of queries",
+        False,
+        False,
+    ),
+    ("qk-norm-missing", _NORM.format(""), True, False),
+    ("qk-norm-missing", _NORM.format(", and each component"), True, True),
+)
+_ALSO = {"qk-norm-missing": ("qk-norm-extra",)}
 _BENDS = ("softcap-missing", "softcap-extra", "softcap-other", "sink-missing", "bias-missing", "scale-by-position")
 
 
@@ -157,18 +171,13 @@ def _last_resort(quick: Subject, glimpse: Observed, expected: float) -> list[Fou
     found: list[Found] = []
 
     def add(cause: str, words: str, distance: float, multiplier: float) -> None:
-        hypothesis = Hypothesis(cause, words, as_stored)
+        hypothesis = Hypothesis(cause, words, as_stored, _ALSO.get(cause, ()))
         found.append(Found(hypothesis, model, Fit(np.array([multiplier]), np.array([math.inf]), distance), distance))
 
     if glimpse.evidence.kind == "o" and dropout.shows_in_output(glimpse, model, theta):
         add("dropout-on", "outputs lack keys at random: dropout was on", 1.0, expected)
-    rows = "each row has its own multiplier: a temperature that depends on the position, or a norm of queries"
-    both = "each query and key has its own factor: a QK-norm is missing, or ran over all heads"
-    for cause, words, of_keys in (("scale-by-position", rows, False), ("qk-norm-missing", both, True)):
-        if glimpse.evidence.kind == "o":
-            left = factors.left_in_output(glimpse, model, expected, of_keys)
-        else:
-            left = factors.left_in_weights(glimpse, model, of_keys)
+    for cause, words, of_keys, of_components in _FACTORS:
+        left = factors.left_with_factors(glimpse, model, expected, of_keys, of_components)
         add(cause, words, left, math.nan)
         if left <= EXPLAINED:
             break
@@ -194,6 +203,8 @@ def _is_plausible(observed: Observed, found: Found) -> bool:
 
 def _chosen(observed: Observed, stored: Found, finalists: Sequence[Found], expected: float) -> Trial:
     """Choose between what the file says and the hypotheses that fit best."""
+    if any(each.misfit <= EXPLAINED and not each.model.gaps for each in finalists):
+        finalists = [each for each in finalists if not each.model.gaps]  # dropout explains any zeros
     if not finalists:
         return Trial(observed, stored, ())
     best = min(finalists, key=lambda found: found.cost)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .configuration import Configuration
 from .consequence import Consequence, consequence
-from .fitting.evidence import Observed, is_short, logit_noise, misfit, residual, unit
+from .fitting.evidence import Observed, is_short, logit_noise, misfit, residual, spacing, unit
 from .fitting.model import logits, softmax
 from .multipliers import Expected, expected_multiplier, names
 from .subject import Evidence, Facts, Subject
@@ -84,7 +84,7 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
     values = evidence.values[subject.used]
     wrong = ~np.isfinite(values)
     rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
-    says = f"{evidence.kind} has values that are NaN or infinite in {rows} of {len(values)} rows"
+    says = f"{evidence.kind}: {rows} of {len(values)} rows have values that are NaN or infinite"
     broken = Verdict("cause", "not-finite", (), None, None, expected, evidence.kind, None, says)
     if rows > len(values) // 4:
         return Examined(broken, None)
@@ -127,8 +127,11 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     def fits(candidate: float) -> bool:
         return (sure and _near(multiplier, candidate, tolerance)) or _explains(observed, best, candidate)
 
-    if sure and _near(multiplier, expected.multiplier, max(0.02, tolerance)) and fits(expected.multiplier):
-        return verdict("healthy", None, (), f"× {multiplier:.4g}, as expected")
+    if sure and _near(multiplier, expected.multiplier, max(0.02, tolerance)):
+        if fits(expected.multiplier):
+            return verdict("healthy", None, (), f"× {multiplier:.4g}, as expected")
+        if fits(_rounded(expected.multiplier, subject.format)):
+            return verdict("healthy", None, (), f"× {multiplier:.6g}, as expected, rounded to {subject.format}")
     if (_is_blurred(observed, best) or not sure) and _explains(observed, best, expected.multiplier):
         return verdict("undecided", None, (), "the evidence does not determine the multiplier")
     named = names(multiplier, tolerance, expected.multiplier, subject.facts, fits)
@@ -138,6 +141,11 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
 
 def _times(multiplier: float) -> str:
     return "" if math.isnan(multiplier) else f"× {multiplier:.4g}: "
+
+
+def _rounded(number: float, format: str) -> float:
+    step = float(spacing(np.array(number), format))
+    return round(number / step) * step
 
 
 def _near(a: float, b: float, tolerance: float) -> bool:

@@ -147,6 +147,21 @@ def _changed(change: Callable[[Array], Array], stored: bool = False) -> Fault:
     return inject
 
 
+def _gained(stored: bool) -> Fault:
+    """Normalise with a learned gain of each component, either what is stored or what is multiplied."""
+
+    def inject(case: Case) -> None:
+        gain = 1 + 0.3 * np.random.default_rng(6).normal(size=case.facts.d_k)
+        _changed(lambda side: normed(side) * gain, stored)(case)
+
+    return inject
+
+
+def _in_steps(case: Case) -> None:
+    """Grow as the temperature of Llama 4 does, with the whole part of (position + 1) / 16."""
+    case.row_factors = 1 + 0.3 * np.log1p((case.positions + 1) // 16)
+
+
 def _swapped(case: Case) -> None:
     case.used_q, case.used_k = case.k, case.q
 
@@ -186,6 +201,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "temperature": ("scale-other", _multiplied(lambda case: _root(case) * 1.0617)),
     "prescaled twice": ("scale-twice", _prescaled_twice),
     "by position": ("scale-by-position", _by_position),
+    "by steps of positions": ("scale-by-position", _in_steps),
     "by block": ("scale-by-block", _by_block),
     "by part": ("scale-by-part", _by_part),
     "softcap missing": ("softcap-missing", _softcap(0.7, None)),
@@ -209,6 +225,8 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "rotated twice": ("rope-twice", _changed(turned)),
     "stored unrotated": ("rope-missing", _changed(turned)),
     "norm extra": ("qk-norm-extra", _changed(normed)),
+    "norm extra with gain": ("qk-norm-extra", _gained(stored=False)),
+    "norm missing with gain": ("qk-norm-missing", _gained(stored=True)),
     "norm missing": ("qk-norm-missing", _changed(normed, stored=True)),
     "swapped": ("qk-swapped", _swapped),
     "axis": ("softmax-axis", _softmax_axis),
@@ -216,9 +234,10 @@ FAULTS: dict[str, tuple[str, Fault]] = {
 }
 
 # What a kind of evidence does not show: dropout is after lse, and lse has too few numbers for a factor per key.
-UNSEEN = {("dropout", "lse"), ("norm missing", "lse")} | {
-    (fault, kind) for fault in ("lse base 2", "lse ln 2") for kind in ("weights", "o")
-}
+UNSEEN = {
+    ("dropout", "lse"),
+    *((f"norm {what}", "lse") for what in ("missing", "missing with gain", "extra with gain")),
+} | {(fault, kind) for fault in ("lse base 2", "lse ln 2") for kind in ("weights", "o")}
 
 
 def injected(head: Head, number_format: str, fault: str) -> Case:

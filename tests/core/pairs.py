@@ -46,6 +46,7 @@ class Recipe:
     layers: list[Layer]
     format: str = "float32"
     evidence: tuple[str, ...] = ("lse", "weights", "o")
+    spoiled: tuple[int, str] | None = None  # a layer and a kind of evidence that is NaN in a row of head 1
     tokens: list[str] = field(default_factory=lambda: [str(i) for i in range(TOKENS)])
 
 
@@ -91,6 +92,8 @@ def written(made: Recipe, path: Path) -> CaptureFile:
     for index, each in enumerate(made.layers):
         name = f"layers.{index}.attn"
         lse, weights, o = _attention(each)
+        if made.spoiled is not None and made.spoiled[0] == index:
+            {"lse": lse, "weights": weights, "o": o}[made.spoiled[1]][0, 1, 3] = np.nan
         short = {"q": each.q, "k": each.k}
         if "o" in made.evidence:
             short |= {"v": each.v, "o": o}

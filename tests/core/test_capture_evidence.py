@@ -123,13 +123,18 @@ def test_what_does_not_fit_is_named_and_not_used(tmp_path: Path, name: str, arra
 
 @pytest.mark.parametrize("role", ["v", "o", "lse", "weights"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_evidence_that_is_not_finite_is_refused(tmp_path: Path, role: str, bad: float) -> None:
+def test_evidence_that_is_not_finite_is_a_cause(tmp_path: Path, role: str, bad: float) -> None:
     beside = {f"layers.0.attn.{name}": EXPECTED[name].copy() for name in ("v", "o", role)}
     beside[f"layers.0.attn.{role}"][1, 4, 3] = bad
     capture = opened(tmp_path, HEADS_FIRST | beside, **TOLD, schema="attn-tui/qk-2")
     assert diagnose(read_subject(capture, capture.layers[0], 3, None, None), None).verdict == "healthy"
-    with pytest.raises(NotFiniteError, match=rf"attn\.{role}': layer 0, head 4 has \d+ of \d+ values that are NaN"):
-        read_subject(capture, capture.layers[0], 4, None, None)
+    if role == "v":
+        with pytest.raises(NotFiniteError, match=r"attn\.v': layer 0, head 4 has \d+ of \d+ values that are NaN"):
+            read_subject(capture, capture.layers[0], 4, None, None)
+    else:
+        found = diagnose(read_subject(capture, capture.layers[0], 4, None, None), None)
+        assert (found.cause, found.evidence) == ("not-finite", role)
+        assert f"{role}: 1 of " in found.says
 
 
 def test_rows_that_see_no_key_may_hold_anything(tmp_path: Path) -> None:

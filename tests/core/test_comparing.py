@@ -265,14 +265,35 @@ def test_values_and_outputs_are_compared_too(tmp_path: Path) -> None:
     assert first(compared(one, changed(one, values), tmp_path)) == ("v", "1", [0, 1, 2, 3])
 
 
-def test_numbers_that_are_not_finite_are_a_difference(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_are_a_difference_also_in_both(tmp_path: Path) -> None:
     one = recipe()
 
     def spoil(layer: Layer) -> None:
         layer.q = layer.q.copy()
         layer.q[0, 1, 3, 3] = np.nan
 
-    assert first(compared(one, changed(one, spoil), tmp_path)) == ("qk", "1", [1])
+    spoiled = changed(one, spoil)
+    for reference, test in ((one, spoiled), (spoiled, one), (spoiled, spoiled)):
+        assert first(compared(reference, test, tmp_path)) == ("qk", "1", [1])
+    stage = compared(spoiled, spoiled, tmp_path).first
+    assert stage is not None
+    assert stage[0].says.startswith("nothing can be compared, not finite in both: ")
+
+
+@pytest.mark.parametrize("kind", ["lse", "weights", "o"])
+def test_evidence_that_is_not_finite_is_a_difference_also_in_both(kind: str, tmp_path: Path) -> None:
+    one = replace(recipe(), evidence=(kind,))
+    spoiled = replace(one, spoiled=(1, kind))
+    for reference, test, where in (
+        (one, spoiled, "in the other capture"),
+        (spoiled, one, "in the reference"),
+        (spoiled, spoiled, "nothing can be compared, not-finite in both"),
+    ):
+        found = compared(reference, test, tmp_path)
+        assert first(found) == (kind, "1", [1])
+        assert found.first is not None
+        assert where in found.first[0].says
+        assert "NaN or infinite" in found.first[0].says
 
 
 def test_of_another_text_only_what_does_not_depend_on_it_is_compared(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from attn_tui.core.diagnosis.configuration import parse_configuration
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
 from attn_tui.core.diagnosis.verdict import Verdict, diagnose
 from faults import injected
-from injection import FORMATS, KINDS, Case, case_of, normed, random_head, real_head, subject_of
+from injection import FORMATS, KINDS, Case, case_of, normed, random_head, real_head, rounded, subject_of
 
 HEAD = random_head(64, 96, True)
 
@@ -141,6 +141,29 @@ def test_numbers_that_are_not_finite_are_named(kind: Kind) -> None:
     q = subject.q.copy()
     q[0, 3, 2] = np.inf
     assert diagnose(replace(subject, q=q)).cause == "not-finite"
+
+
+@pytest.mark.parametrize("number_format", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_without_keys_is_explained_by_a_mask_that_hides_the_own_key(kind: Kind, number_format: str) -> None:
+    subject = subject_of(injected(HEAD, number_format, "own key hidden"), number_format, kind)
+    [evidence] = subject.evidence
+    for empty in (np.nan, -np.inf):
+        values = evidence.values.copy()
+        values[0, 0] = empty
+        found = diagnose(replace(subject, evidence=(replace(evidence, values=values),)))
+        assert (found.cause, found.also) == ("own-key-hidden", ("not-finite",))
+
+
+@pytest.mark.parametrize("number_format", ["float16", "bfloat16"])
+def test_a_scale_rounded_to_the_format_of_queries_is_healthy(number_format: str) -> None:
+    case = case_of(random_head(48, 60, True), number_format)
+    case.multiplier = rounded(np.array(case.multiplier), number_format).item()
+    found = verdict_of(case, number_format, "lse")
+    assert found.verdict == "healthy"
+    assert found.says.endswith(f"as expected, rounded to {number_format}")
+    case.multiplier *= 1.003
+    assert verdict_of(case, number_format, "lse").cause == "scale-other"
 
 
 def _no_scale(case: Case) -> None:

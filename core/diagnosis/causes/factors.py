@@ -1,104 +1,73 @@
-"""Weights whose scores carry an own factor for each query and each key: what a missing QK-norm leaves behind."""
+"""Scores with a factor for each query, key and component: what a missing or extra QK-norm leaves behind."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ...arrays import FloatArray
+from ...arrays import BoolArray, FloatArray
 from ..fitting.evidence import Observed
 from ..fitting.model import Model, dot, softmax
+from ..subject import spread_rows
 
-_ITERATIONS = 200
 _MOST_KEYS = 256
-_STEPS = 40
+_STEPS = 60
 
 
-def left_in_weights(observed: Observed, model: Model, keys: bool = True) -> float:
-    """Return the distance of ln p_ij = c_i + a_i·b_j·s_ij, with the best a, b and c; b is 1 unless `keys`.
+@dataclass(frozen=True, eq=False)
+class _Head:
+    """The first text of what is observed of a head; of weights some keys, which tell as much as all."""
 
-    The least squares are solved for a and c, then for b, alternately.
+    q: FloatArray  # [rows, d_k]
+    k: FloatArray  # [keys, d_k]
+    v: FloatArray | None  # [keys, d_v]; None: the target is ln p
+    target: FloatArray  # [rows, numbers]
+    weight: FloatArray  # [rows, numbers]
+    bias: FloatArray | None  # [rows, keys]
+    seen: BoolArray | None  # [rows, keys]
+    sink: float | None
+
+
+# What is left of each number of a row, and how it changes with the logits: [rows, numbers], [rows, numbers, keys].
+_Response: TypeAlias = "tuple[FloatArray, FloatArray]"
+
+
+def left_with_factors(
+    observed: Observed, model: Model, multiplier: float, of_keys: bool = False, of_components: bool = False
+) -> float:
+    """Return the distance of weights or outputs with logits a_i·b_j·Σ_c w_c q_ic k_jc, with the best factors.
+
+    b is 1 unless `of_keys`, w is 1 unless `of_components`. Gauss–Newton steps in ln b and w, from a = `multiplier`;
+    ln a of each row is eliminated. Return ∞ if there are too many keys, too few numbers, or a soft-cap.
     """
-    scores = model.inner[0]
-    weight = observed.weight if model.seen is None else observed.weight * model.seen
-    square = weight * weight
-    target = observed.target if model.bias is None else observed.target - model.bias
-    total = square.sum(axis=-1, keepdims=True)
-    known = total > 0
-    inverse = np.divide(1, total, out=np.zeros_like(total), where=known)
-    target = target - dot(square, target)[..., np.newaxis] * inverse
-    of_keys: FloatArray = np.ones((scores.shape[0], 1, scores.shape[2]))
-    of_rows: FloatArray = np.ones_like(total)
-    distance, count = math.inf, max(int(np.count_nonzero(weight)), 1)
-    for _ in range(_ITERATIONS):
-        x = of_keys * scores
-        x = x - dot(square, x)[..., np.newaxis] * inverse
-        size: FloatArray = dot(square * x, x)[..., np.newaxis]
-        of_rows = dot(square * x, target)[..., np.newaxis] / np.maximum(size, 1e-300)
-        middle = dot(square, of_rows * of_keys * scores)[..., np.newaxis] * inverse
-        if not keys:
-            left = (of_rows * scores - middle - target) * weight
-            return math.sqrt(float(np.square(left).sum()) / count)
-        y = of_rows * scores
-        size = dot(square * y, y, -2)[..., np.newaxis, :]
-        of_keys = dot(square * y, target + middle, -2)[..., np.newaxis, :] / np.maximum(size, 1e-300)
-        left = (of_rows * of_keys * scores - middle - target) * weight
-        before, distance = distance, math.sqrt(float(np.square(left).sum()) / count)
-        if distance > 0.999 * before:
-            break
-    return distance
-
-
-def left_in_output(observed: Observed, model: Model, multiplier: float, by_key: bool = True) -> float:
-    """Return the distance of o with logits a_i·b_j·s_ij, with the best a and b; ∞ if there are too many keys.
-
-    b is 1 unless `by_key`. Gauss–Newton steps in the logarithms of b; each row's own factor a_i is eliminated.
-    """
-    scores = model.inner[0]
-    texts, rows, keys = scores.shape
-    v = observed.evidence.v
-    assert v is not None
-    if texts > 1 or keys > _MOST_KEYS or rows * v.shape[-1] < 2 * (rows + keys) or model.softcap is not None:
+    head = _head(observed, model)
+    rows, keys, width = len(head.q), len(head.k), head.q.shape[1]
+    numbers = int(np.count_nonzero(head.weight))
+    free = rows + keys * of_keys + width * of_components
+    if keys > _MOST_KEYS or numbers < 2 * free or model.softcap is not None:
         return math.inf
-    values, s = v[0], scores[0]
-    weight = observed.weight[0, :, :1]
-    target = observed.target[0]
-
-    def output(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        z = (np.exp(a) * np.exp(b)) * s
-        bias = None if model.bias is None else model.bias[0]
-        soft = softmax((z if bias is None else z + bias)[np.newaxis], model.seen, model.sink)
-        o = soft.p[0] @ values
-        r = (o - target) * weight
-        return soft.p[0], r, float(np.square(r).sum())
-
     a: FloatArray = np.full((rows, 1), math.log(multiplier), np.float64)
-    b = zeros = cast(FloatArray, np.zeros(keys))
-    p, r, cost = output(a, b)
-    damping = 1e-3
+    b: FloatArray = np.zeros(keys, np.float64)
+    w: FloatArray = np.ones_like(head.q[0])
+    factors, z, (r, change) = _response(head, a, b, w)
+    cost, damping = float(np.vdot(r, r)), 1e-3
     for _ in range(_STEPS):
-        o = p @ values
-        slope = p * (np.exp(a) * np.exp(b)) * s  # the derivative of p_ij's logit, weighted
-        # [rows, d_v, keys]: how o changes with ln b_j; their sum is how it changes with ln a_i.
-        changes = slope[:, np.newaxis] * (values.T - o[..., np.newaxis]) * weight[..., np.newaxis]
-        by_row = changes.sum(axis=-1, keepdims=True)
-        size = np.maximum(np.square(by_row).sum(axis=1, keepdims=True), 1e-300) * (1 + damping)
-        shared = (by_row * changes).sum(axis=1, keepdims=True)  # [rows, 1, keys]
-        along = (by_row[..., 0] * r).sum(axis=1, keepdims=True)  # [rows, 1]
-        flat = changes.reshape(-1, keys)
-        normal = flat.T @ flat
-        diagonal = np.diagonal(normal).copy()
-        normal -= (shared / size)[:, 0].T @ shared[:, 0]
-        slope_b = flat.T @ r.reshape(-1) - (shared[:, 0] * (along / size[..., 0])).sum(axis=0)
-        np.fill_diagonal(normal, np.diagonal(normal) + damping * diagonal + 1e-9 * diagonal.max())
-        step_b = _limited(np.linalg.solve(normal, -slope_b)) if by_key else zeros
-        step_a = _limited(-(along + shared[:, 0] @ step_b[:, np.newaxis]) / size[..., 0])
-        moved = output(np.add(a, step_a), np.add(b, step_b))
-        if moved[2] < cost:
-            done = moved[2] > 0.9999 * cost
-            a, b, (p, r, cost) = np.add(a, step_a), np.add(b, step_b), moved
+        by_key = change * z[:, np.newaxis]  # with ln b; its sum over keys is how r changes with ln a
+        slopes = [by_key] if of_keys else []
+        if of_components:
+            slopes.append((change * factors[:, np.newaxis]) @ head.k * head.q[:, np.newaxis])
+        step_a, step = _step(by_key.sum(axis=-1), np.concatenate(slopes, axis=-1) if slopes else None, r, damping)
+        moved_b = np.add(b, step[:keys]) if of_keys else b
+        moved_w = np.add(w, step[-width:]) if of_components else w
+        moved_a = np.add(a, step_a)
+        attempt = _response(head, moved_a, moved_b, moved_w)
+        left = float(np.vdot(attempt[2][0], attempt[2][0]))
+        if left < cost:
+            done = left > 0.9999 * cost
+            a, b, w, (factors, z, (r, change)), cost = moved_a, moved_b, moved_w, attempt, left
             damping *= 0.2
             if done:
                 break
@@ -106,8 +75,70 @@ def left_in_output(observed: Observed, model: Model, multiplier: float, by_key: 
             damping *= 8
             if damping > 1e6:
                 break
-    used = int(np.count_nonzero(weight)) * values.shape[1]
-    return math.sqrt(cost / max(used, 1))
+    return math.sqrt(cost / max(numbers, 1))
+
+
+def _head(observed: Observed, model: Model) -> _Head:
+    subject, v = observed.subject, observed.evidence.v
+    keys = slice(None) if v is not None else spread_rows(subject.k.shape[1], _MOST_KEYS)
+    weight = observed.weight[0]
+    seen = None if model.seen is None else model.seen[0][:, keys]
+    if v is not None:
+        weight = np.broadcast_to(weight, observed.target[0].shape)
+    else:
+        weight = weight[:, keys] if seen is None else weight[:, keys] * seen
+    return _Head(
+        subject.q[0] if subject.row_scales is None else subject.q[0] * subject.row_scales[0][:, np.newaxis],
+        subject.k[0][keys],
+        None if v is None else v[0],
+        observed.target[0] if v is not None else observed.target[0][:, keys],
+        weight,
+        None if model.bias is None else model.bias[0][:, keys],
+        seen,
+        model.sink,
+    )
+
+
+def _response(head: _Head, a: FloatArray, b: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray, _Response]:
+    """Return a_i b_j, the logits without a bias, and what these leave."""
+    factors = np.exp(a) * np.exp(b)
+    z = factors * ((head.q * w) @ head.k.T)
+    shown = z if head.bias is None else z + head.bias
+    weight = head.weight
+    if head.v is None:
+        square = weight * weight
+        total = square.sum(axis=-1, keepdims=True)
+        share = np.divide(square, total, out=np.zeros_like(square), where=total > 0)
+        away = shown - head.target
+        r = (away - dot(share, away)[:, np.newaxis]) * weight
+        return factors, z, (r, weight[..., np.newaxis] * (np.eye(len(head.k)) - share[:, np.newaxis]))
+    seen = None if head.seen is None else head.seen[np.newaxis]
+    p = softmax(shown[np.newaxis], seen, head.sink).p[0]
+    o = p @ head.v
+    change = p[:, np.newaxis] * (head.v.T - o[..., np.newaxis]) * weight[..., np.newaxis]
+    return factors, z, ((o - head.target) * weight, change)
+
+
+def _step(
+    by_row: FloatArray, slopes: FloatArray | None, r: FloatArray, damping: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the step of ln a, [rows, 1], and of what is common to all rows.
+
+    `by_row` is how r changes with ln a, [rows, numbers], `slopes` how with the others, [rows, numbers, others].
+    """
+    size = np.maximum(dot(by_row, by_row), 1e-300) * (1 + damping)
+    along = dot(by_row, r)
+    if slopes is None:
+        return _limited(-along / size)[:, np.newaxis], np.zeros(0)
+    shared: FloatArray = np.matvec(slopes.mT, by_row)
+    flat = slopes.reshape(-1, slopes.shape[-1])
+    normal = flat.T @ flat
+    diagonal = np.diagonal(normal).copy()
+    normal -= (shared / size[:, np.newaxis]).T @ shared
+    slope = flat.T @ r.reshape(-1) - (shared * (along / size)[:, np.newaxis]).sum(axis=0)
+    np.fill_diagonal(normal, np.diagonal(normal) + damping * diagonal + 1e-9 * diagonal.max())
+    step = _limited(np.linalg.solve(normal, -slope))
+    return _limited(-(along + shared @ step) / size)[:, np.newaxis], step
 
 
 def _limited(step: Any) -> FloatArray:

@@ -4,55 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from ...arrays import FloatArray
 from ..fitting.model import Model
-from ..subject import Evidence, Indices, Kind, Subject, places
-from .transforms import normalisations, rotations, splits
+from ..subject import Evidence, Indices, Subject, places
+from .hypothesis import Hypothesis, as_stored, in_rows
+from .transforms import normalisations, rotations
+from .uneven import uneven, uneven_blocks
 from .visibility import variants
 
-_BLOCKS = (16, 32, 64, 128, 256)
-_MOST_BLOCKS = 16
-_POWERS = 5  # of ln(position + 1)
 _BUCKETS, _FARTHEST = 32, 128  # of T5's relative positions
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One thing that may have been done. The coefficients start at the multiplier times `inner`, then `others`."""
-
-    cause: str
-    words: str
-    build: Callable[[Subject], Model]
-    also: tuple[str, ...] = ()
-    inner: tuple[float, ...] = (1.0,)
-    others: tuple[tuple[float, ...], ...] = ((),)  # starts that are tried
-    kinds: tuple[Kind, ...] = ("weights", "lse", "o")  # evidence that can tell
-    whole: bool = False  # whether all rows are needed
-
-    @property
-    def extra(self) -> int:
-        """Free coefficients beyond the multiplier."""
-        return len(self.inner) - 1 + len(self.others[0])
-
-
-def as_stored(subject: Subject) -> Model:
-    """Return the model of what the file says, with a free multiplier."""
-    return Model(
-        (_feature(subject, subject.scores),),
-        bias=subject.bias,
-        seen=subject.seen,
-        softcap=subject.facts.softcap,
-        sink=subject.facts.sink,
-    )
-
-
-def _feature(subject: Subject, scores: FloatArray) -> FloatArray:
-    return scores if subject.row_scales is None else scores * subject.row_scales[..., np.newaxis]
 
 
 def declared(subject: Subject) -> list[Hypothesis]:
@@ -90,9 +55,9 @@ def hypotheses(subject: Subject, evidence: Evidence, multiplier: float) -> Itera
     """
     stages = (
         (declared(subject), _masks(subject), _mixed_up(subject), _normalised(), _bends(subject, multiplier)),
-        (_biases(subject), _uneven(subject)),
+        (_biases(subject), uneven(subject)),
         (_rotated(subject),),
-        (_free_biases(subject), _uneven_blocks(subject)),
+        (_free_biases(subject), uneven_blocks(subject)),
     )
     for stage in stages:
         yield [each for group in stage for each in group if evidence.kind in each.kinds]
@@ -109,7 +74,7 @@ def _rotated(subject: Subject) -> Iterator[Hypothesis]:
 
 
 def _rescored(scores: Callable[[Subject], FloatArray], subject: Subject) -> Model:
-    return replace(as_stored(subject), inner=(_feature(subject, scores(subject)),))
+    return replace(as_stored(subject), inner=(in_rows(subject, scores(subject)),))
 
 
 def _masks(subject: Subject) -> Iterator[Hypothesis]:
@@ -143,7 +108,7 @@ def _mixed_up(subject: Subject) -> Iterator[Hypothesis]:
         words = f"the query head used key head {subject.facts.head % subject.facts.kv_heads}, as with tiled keys"
 
         def tiled(s: Subject) -> Model:
-            return replace(as_stored(s), inner=(_feature(s, s.q @ k.mT),), v=v)
+            return replace(as_stored(s), inner=(in_rows(s, s.q @ k.mT),), v=v)
 
         yield Hypothesis("gqa-tiled", words, tiled)
         if v is not None:
@@ -152,7 +117,7 @@ def _mixed_up(subject: Subject) -> Iterator[Hypothesis]:
         yield Hypothesis(
             "qk-swapped",
             "queries and keys changed places",
-            lambda s: replace(as_stored(s), inner=(_feature(s, s.scores.mT),)),
+            lambda s: replace(as_stored(s), inner=(in_rows(s, s.scores.mT),)),
             whole=True,
         )
         yield Hypothesis(
@@ -272,70 +237,3 @@ def _bucketed(used: Sequence[int], subject: Subject) -> Model:
         as_stored(subject),
         outer=tuple(np.broadcast_to((buckets == each).astype(np.float64), shape) for each in used),
     )
-
-
-def _uneven(subject: Subject) -> Iterator[Hypothesis]:
-    """Yield multipliers that differ within a head: by position, block of keys, or part of the components."""
-    for words, feature in (
-        ("the multiplier grows with the logarithm of the number of visible keys", _ln_visible),
-        ("the multiplier grows with the logarithm of the position", _ln_position),
-        ("the multiplier grows with the position", _position),
-    ):
-        if float(np.ptp(feature(subject))) > 0:
-
-            def build(s: Subject, feature: Callable[[Subject], FloatArray] = feature) -> Model:
-                base = as_stored(s)
-                return replace(base, inner=(*base.inner, base.inner[0] * feature(s)))
-
-            yield Hypothesis("scale-by-position", words, build, inner=(1.0, 0.0), others=((),))
-    if float(np.ptp(_ln_position(subject))) > 0:
-
-        def smooth(s: Subject) -> Model:
-            base, x = as_stored(s), np.log(s.positions + 1.0)[np.newaxis, :, np.newaxis] / 5
-            return replace(base, inner=tuple(base.inner[0] * x**power for power in range(_POWERS)))
-
-        words = "the multiplier changes smoothly with the position"
-        yield Hypothesis("scale-by-position", words, smooth, inner=(1.0, *(0.0,) * (_POWERS - 1)))
-    for place in splits(subject):
-
-        def parted(s: Subject, place: int = place) -> Model:
-            first = _feature(s, s.q[..., :place] @ s.k[..., :place].mT)
-            return replace(as_stored(s), inner=(first, _feature(s, s.q[..., place:] @ s.k[..., place:].mT)))
-
-        words = f"the multiplier differs between components below {place} and from {place} up"
-        yield Hypothesis("scale-by-part", words, parted, inner=(1.0, 1.0))
-
-
-def _uneven_blocks(subject: Subject) -> Iterator[Hypothesis]:
-    keys = subject.k.shape[1]
-    for size in _BLOCKS:
-        blocks = -(-keys // size)
-        if 2 <= blocks <= _MOST_BLOCKS:
-
-            def blocked(s: Subject, size: int = size, blocks: int = blocks) -> Model:
-                base = as_stored(s)
-                of = places(keys) // size
-                return replace(base, inner=tuple(base.inner[0] * (of == block) for block in range(blocks)))
-
-            words = f"the multiplier differs between blocks of {size} keys"
-            for start in ((1.0,) * blocks, tuple(math.log2(math.e) ** block for block in range(blocks))):
-                yield Hypothesis("scale-by-block", words, blocked, inner=start)
-
-
-def _ln_visible(subject: Subject) -> FloatArray:
-    """Return ln of the number of visible keys, [texts, rows, 1], less its mean."""
-    texts, rows, keys = subject.scores.shape
-    count = np.full((texts, rows), keys) if subject.seen is None else subject.seen.sum(axis=-1)
-    return _centred(np.log(np.maximum(count, 1.0)))
-
-
-def _ln_position(subject: Subject) -> FloatArray:
-    return _centred(np.log(subject.positions + 1.0)[np.newaxis])
-
-
-def _position(subject: Subject) -> FloatArray:
-    return _centred(subject.positions[np.newaxis] / max(int(subject.positions.max()), 1))
-
-
-def _centred(values: FloatArray) -> FloatArray:
-    return (values - values.mean())[..., np.newaxis]

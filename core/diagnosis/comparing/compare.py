@@ -47,7 +47,7 @@ def stream_comparison(reference: CaptureFile, test: CaptureFile) -> Iterator[tup
 def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> HeadComparison:
     """Compare one head of each capture; raise CaptureError if one cannot be read.
 
-    Numbers that are not finite are a difference, unless both heads have them.
+    Numbers that are not finite are a difference, also if both heads have them: nothing says that they are the same.
     """
     subjects: list[Subject | None] = []
     faults: list[str] = []
@@ -59,9 +59,8 @@ def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> Head
             faults.append(str(error))
     one, other = subjects
     if one is None or other is None:
-        both = one is None and other is None
-        says = "both heads have numbers that are not finite" if both else faults[0]
-        first = Stage("qk", "not-compared" if both else "differs", says, None if both else math.inf)
+        both = "nothing can be compared, not finite in both: " if one is None and other is None else ""
+        first = Stage("qk", "differs", f"{both}{faults[0]}", math.inf)
         rest = [Stage(name, "not-compared", "numbers are not finite") for name in ORDER[1:]]
         return _result(pair, (first, *rest))
     common = common_tokens(reference, test, pair.layer, pair.test_layer)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ..causes.hypotheses import as_stored
+from ..causes.hypothesis import as_stored
 from ..fitting.model import dot, logits, softmax
 from ..subject import Subject, some_rows, spread_rows
 from ..verdict import Examined

@@ -142,7 +142,9 @@ def _add_causes(found: Processing) -> None:
     first, second = found.reference.verdict, found.test.verdict
     if first.cause is not None and second.cause in (first.cause, *first.also):
         stage = stage_of(found.reference)
-        if stage is not None and stage not in found.differences:
+        if stage is not None and first.cause == "not-finite":
+            found.differences[stage] = Difference(f"nothing can be compared, not-finite in both: {first.says}")
+        elif stage is not None and stage not in found.differences:
             found.notes[stage] = f"{first.cause} in both: {first.says}"
         return
     for each, where in ((found.reference, "in the reference"), (found.test, _OF_THE_OTHER)):

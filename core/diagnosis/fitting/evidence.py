@@ -7,7 +7,7 @@ noise in proportion to the logits entered the fit, a huge multiplier would excus
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -100,6 +100,10 @@ def _floor(subject: Subject) -> float:
 
 def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> Observed:
     p = evidence.values
+    finite = np.isfinite(p).all(axis=-1, keepdims=True)
+    if not finite.all():  # NaN is neither 0 nor more, so that these rows say nothing
+        p = np.where(finite, p, np.nan)
+        evidence = replace(evidence, values=p)
     positive = p > 0
     safe = np.where(positive, p, 1.0)
     step = spacing(safe, evidence.format)
