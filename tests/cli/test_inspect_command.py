@@ -109,14 +109,40 @@ def test_what_a_rule_needs_and_the_file_does_not_tell_is_an_option(tmp_path: Pat
         (["--scale", "cosine_learned", "--temperature", "31.5"], 31.5),
     ):
         assert main(["inspect", file, *told, "--format", "json"]) == 0
-        [first, _] = json.loads(capsys.readouterr().out)["heads"]
-        assert first["scale"]["multiplier"] == pytest.approx(multiplier)
+        [own, told_one] = json.loads(capsys.readouterr().out)["heads"]
+        assert own["scale"]["rule"] == "sqrt_d_k", "the file has no scale"
+        assert told_one["scale"]["multiplier"] == pytest.approx(multiplier)
     assert main(["inspect", file, "--scale", "cosine_learned"]) == 2
     assert "does not say the temperature that the head learned; give --temperature" in capsys.readouterr().err
     assert main(["inspect", file, "--scale", "llama4_position", "--position", "-1"]) == 2
     assert "--position: must be a whole number from 0" in capsys.readouterr().err
     assert main(["inspect", file, "--position", "7"]) == 0
     assert "--position has no effect" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "rules"),
+    [
+        ([], ["none", "file"]),
+        (["--scale", "d_k"], ["file", "d_k"]),
+        (["--scale", "d_k", "--against", "unscaled"], ["none", "d_k"]),
+        (["--against", "log(n)/sqrt(d)"], ["log(n)/sqrt(d)", "file"]),
+        (["--scale", "file", "--against", "file"], ["file", "file"]),
+    ],
+)
+def test_against_is_the_scale_of_a_and_scale_that_of_b(
+    options: list[str], rules: list[str], capsys: Captured
+) -> None:
+    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", *options, "--format", "json"]) == 0
+    assert [each["scale"]["rule"] for each in json.loads(capsys.readouterr().out)["heads"]] == rules
+
+
+def test_against_is_of_a_single_head(capsys: Captured) -> None:
+    for options in ([], ["--layer", "0", "--head", "1", "--rules", "all"], ["--worst", "2"]):
+        assert main(["inspect", SAMPLE, "--against", "d_k", *options]) == 2
+        assert "--against: only with a single head" in capsys.readouterr().err
+    assert main(["inspect", SAMPLE, "--layer", "0", "--head", "1", "--against", "sqrt(n"]) == 2
+    assert "^" in capsys.readouterr().err
 
 
 def test_mask_true_says_what_a_mask_means(tmp_path: Path, capsys: Captured) -> None:

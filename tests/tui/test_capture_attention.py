@@ -113,7 +113,7 @@ async def test_the_row_is_that_of_the_cursor_in_the_matrix(stage: Stage) -> None
     await stage.at_rest()
     capture = open_capture(sample_path())
     layer = capture.layers[0]
-    wanted = attention_row(capture, layer, 2, [file_rule(layer), named_rule("none", layer)], 0, 67)
+    wanted = attention_row(capture, layer, 2, [named_rule("none", layer), file_rule(layer)], 0, 67)
     assert pane.bars.row == wanted
     assert capture.tokens is not None
     assert f"query 67 “{capture.tokens[0][67]}”" in stage.text
@@ -122,7 +122,16 @@ async def test_the_row_is_that_of_the_cursor_in_the_matrix(stage: Stage) -> None
     await stage.at_rest()
     row = pane.bars.row
     assert row is not None
-    assert [column.rule for column in row.columns] == ["file", pane.rule]
+    assert [column.rule for column in row.columns] == ["none", pane.rule]
+    await stage.press("a")
+    await stage.at_rest()
+    row = pane.bars.row
+    assert row is not None
+    assert pane.against not in ("none", pane.rule)
+    assert [column.rule for column in row.columns] == [pane.against, pane.rule]
+    assert "A " in stage.text
+    await stage.press("u", "u")
+    assert (pane.against, pane.rule) == ("none", "file")
 
 
 @played()
@@ -238,7 +247,7 @@ def test_comma_and_full_stop_step_through_the_texts(tmp_path: Path) -> None:
         pane = await explained(stage)
         capture = open_capture(tmp_path / "texts.npz")
         layer = capture.layers[0]
-        rules = [file_rule(layer), named_rule("none", layer)]
+        rules = [named_rule("none", layer), file_rule(layer)]
         for key, text in ((".", 1), (".", 2), (".", 0), (",", 2)):
             await stage.press("full_stop" if key == "." else "comma")
             await stage.at_rest()

@@ -99,22 +99,38 @@ async def test_m_and_shift_m_step_the_statistic_of_the_map(stage: Stage) -> None
     assert pane.map.statistic is ALWAYS[ALWAYS.index(first) - 1]
 
 
+@pytest.mark.parametrize(("next_key", "previous_key", "column"), [("s", "S", 1), ("a", "A", 0)])
 @played()
-async def test_s_compares_every_rule_with_the_file_s_scale(stage: Stage) -> None:
+async def test_s_and_a_go_through_every_rule_of_b_and_a(
+    stage: Stage, next_key: str, previous_key: str, column: int
+) -> None:
     pane = await stage.head()
-    rules = [name for name in SCALE_RULES if name != "custom"]
-    for key, rule in [*(("s", rule) for rule in (*rules[1:], rules[0])), ("S", rules[-1])]:
+    rules = ["file", *(name for name in SCALE_RULES if name != "custom")]
+    at = rules.index("file" if column else "none")
+    order = [*rules[at + 1 :], *rules[: at + 1]]
+    for key, rule in [*((next_key, rule) for rule in order), (previous_key, order[-2])]:
         await stage.press(key)
-        unknown = {"context_factor", "temperature"} & set(SCALE_RULES[rule].needs)
-        if unknown:
+        needs = SCALE_RULES[rule].needs if rule in SCALE_RULES else ()
+        if {"context_factor", "temperature"} & set(needs):
             await stage.until(lambda rule=rule: f"scale {rule}: the file does not say" in stage.text, rule)
         else:
+            expected = ["none", rule] if column else [rule, "file"]
             await stage.until(
-                lambda rule=rule: (
-                    pane.measurement and [column.rule for column in pane.measurement.columns] == [rule, "file"]
+                lambda expected=expected: (
+                    pane.measurement and [each.rule for each in pane.measurement.columns] == expected
                 ),
                 rule,
             )
+
+
+@played()
+async def test_i_chooses_the_statistic_of_the_map_from_a_list(stage: Stage) -> None:
+    pane = await stage.head()
+    await stage.press("i", *"one-hot", "enter")
+    assert pane.map.statistic.name == "one_hot_rows"
+    await stage.until(lambda: f"{pane.map.statistic.label}, by head" in stage.text)
+    await stage.press("u")
+    assert pane.map.statistic.name == "freezing_ratio"
 
 
 @played()

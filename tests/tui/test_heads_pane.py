@@ -11,6 +11,7 @@ from attn_tui.tui.panes.heads.tables import screen_lines
 from attn_tui.tui.views.glyphs import ASCII
 from attn_tui.tui.views.lines import Role
 from attn_tui.tui.widgets.help_screen import HelpScreen
+from attn_tui.tui.widgets.picker import ChoiceScreen
 from stage import SIZES, SMALL, Stage, Taken, agree, play, played, refusal, take
 
 
@@ -193,3 +194,28 @@ async def test_a_field_that_follows_from_others_is_dim(stage: Stage) -> None:
     await at(stage, pane, "d_k")
     await stage.press("right", "down")
     assert "dim" not in roles("d_k")
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "value"),
+    [("bias", "qwen2", "qkv"), ("cache_format", "fp8", "float8_e4m3fn"), ("mask", "encoder", "none")],
+)
+@played()
+async def test_enter_on_a_choice_opens_its_list(stage: Stage, name: str, word: str, value: str) -> None:
+    pane = await stage.opened(HeadsPane)
+    names = [field.name for field in SHAPE_FIELDS]
+    await stage.press(*["down"] * names.index(name))
+    assert "Enter choose" in stage.lines[-1]
+    before = pane.shape.values[name]
+    await stage.press("enter", *word, "enter")
+    assert pane.shape.values[name] == value != before
+    assert stage.app.active == "Heads"
+    await stage.press("u")
+    assert pane.shape.values[name] == before
+    region = pane.shape.content_region
+    row = next(
+        y for y, line in enumerate(stage.part(pane.shape)) if line.lstrip("▌ ").startswith(pane.shape.field.label)
+    )
+    await stage.pilot.click(offset=(region.x + 2, region.y + row))
+    await stage.answered()
+    assert isinstance(stage.app.screen, ChoiceScreen)

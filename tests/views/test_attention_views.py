@@ -34,7 +34,7 @@ def attention(head: int, down: int, across: int, queries: tuple[int, int] = (0, 
 
 
 def one_row(query: int = 12, head: int = 5) -> AttentionRow:
-    return attention_row(CAPTURE, LAYER, head, [file_rule(LAYER), named_rule("none", LAYER)], 0, query)
+    return attention_row(CAPTURE, LAYER, head, [named_rule("none", LAYER), file_rule(LAYER)], 0, query)
 
 
 def heads() -> list[RankedHead]:
@@ -158,17 +158,22 @@ def test_zooming_keeps_the_cursor_and_stays_in_the_matrix() -> None:
 def test_a_row_shows_the_largest_weights_the_rest_and_figures() -> None:
     row = one_row()
     lines = [text_of(line) for line in row_lines(row, 3, TOKENS, 50, 14, UNICODE)]
-    assert lines[0].split() == ["key", "×", "0.177", "×", "1"]
+    assert lines[0].split() == ["key", "A", "unscaled", "×", "1", "B", "file", "×", "0.177"]
+    narrow = text_of(row_lines(row, 3, None, 30, 14, UNICODE)[0])
+    assert narrow.split()[1] == "A"
+    assert "B" in narrow, "never in colour alone"
     shown = lines[1:10]
     assert f"▌{token(TOKENS, 3)}"[:8] in "".join(shown), "the key with the cursor"
-    own = row.columns[0]
+    own = row.columns[-1]
     best = row.keys[own.weights.index(max(own.weights))]
     [line] = [line for line in shown if line[1:].startswith(label(TOKENS, best, 12, UNICODE).rstrip()[:8])][:1]
     assert f"{max(own.weights):.2f}" in line
     assert "more" in lines[10]
     assert lines[11].split()[0] == "entropy"
     assert f"{own.entropy:.2f}" in lines[11]
-    assert lines[12].split()[:2] == ["gradient", "dead" if own.dead else "flows"]
+    assert lines[12].split()[0] == "gradient"
+    words = [word for word in lines[12].split() if word in ("dead", "flows")]
+    assert words == ["dead" if column.dead else "flows" for column in row.columns]
     assert lines[13].split()[0] == "freezing"
 
 
@@ -191,7 +196,7 @@ def test_a_row_fits_any_size_and_its_keys_can_be_clicked(query: int, key: int, w
 def test_what_unfreezes_a_row_is_told() -> None:
     row = one_row()
     assert row.threshold is not None
-    own = row.columns[0]
+    own = row.columns[-1]
     words = {
         0.5: "this row freezes at × 0.5",
         1.5: "this row unfreezes at × 0.5",

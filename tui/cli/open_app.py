@@ -72,7 +72,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     """Return the parser of `attn-tui` without a command."""
     from ...core.parameters import FIELDS
-    from .commands.inspect import add_axes, add_file, add_mask_true
+    from .captured import add_axes, add_file, add_mask_true
     from .help import DESCRIPTION, EPILOG, USAGE, commands_help, settings_help
     from .parser import Parser
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from ....core.captures.capture import Layer, Meaning
 from ....core.errors import InputError
 from ...settings.parse import UsageError
+from ..captured import add_axes, add_file, add_mask_true, chosen_heads
 from ..command import Command, Given
 from ..output import Output, OutputFormat, say, screen_glyphs
 from ..parser import Parser
 from ..progress import ProgressLine
 from .compare import compare_captures
 from .diagnose import add_config, read_configuration
-from .inspect import add_axes, add_file, add_mask_true, chosen_heads
 
 if TYPE_CHECKING:
     from ....core.captures.reader import CaptureFile

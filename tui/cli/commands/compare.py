@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
 from ...views.lines import Line, wrapped
+from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
 from ..parser import Parser
 from ..progress import ProgressLine
-from .inspect import add_axes, add_mask_true, head_number
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
@@ -93,8 +93,8 @@ def compare_captures(
     from ....core.captures.files import CaptureError, plain
     from ....core.diagnosis.comparing.compare import compare_heads, plan
     from ....core.diagnosis.comparing.results import Comparison
+    from ..captured import chosen_heads
     from ..parallel import of_each
-    from .inspect import chosen_heads
 
     def work(files: Sequence[CaptureFile], pair: Pair) -> Steps[HeadComparison]:
         yield 1.0, compare_heads(files[0], files[1], pair)

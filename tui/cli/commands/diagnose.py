@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
 from ...views.lines import Line, wrapped
+from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
 from ..parser import Parser
 from ..progress import ProgressLine
-from .inspect import add_axes, add_file, add_mask_true, chosen_heads, head_number
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer

@@ -6,17 +6,17 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Capture, HeadSubject, Layer, Meaning, Told
-from ....core.captures.kinds.catalogue import ENDINGS
 from ....core.errors import InputError
-from ....core.parameters import FIELD
+from ....core.parameters import FIELD, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, with_scale
 from ...views.glyphs import Glyphs
+from ..captured import Head, add_axes, add_file, add_mask_true, chosen_heads, head_number, ranges
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
 from ..parser import Parser
@@ -25,8 +25,6 @@ from ..progress import ProgressLine
 if TYPE_CHECKING:
     from ....core.captures.reader import CaptureFile
     from ..parallel import Steps
-
-Head: TypeAlias = tuple[Layer, int]
 
 _SCALE = replace(FIELD["scale"], choices=("file", *SCALE_RULES))
 
@@ -38,7 +36,10 @@ class InspectRequest:
     file: Path
     layer: str | None = None
     head: int | None = None
-    scale: str | None = None  # a name of SCALE_RULES or a formula; None and "file" mean the file's scale
+    scale: str | None = None  # of B: a name of SCALE_RULES or a formula; None and "file" mean the file's scale
+    against: str | None = (
+        None  # the same of A, if a single head is shown; None: unscaled, or the file's beside `scale`
+    )
     multiplier: float = 1.0
     axes: str | None = None
     mask_true: Meaning | None = None
@@ -46,34 +47,6 @@ class InspectRequest:
     every_rule: bool = False  # replay every scale rule instead
     worst: int | None = None  # only this many heads, worst first, with reasons
     remarks: tuple[str, ...] = ()
-
-
-def add_file(parser: Parser, nargs: str | None = None) -> None:
-    """Add the file as a positional argument."""
-    parser.add("file", "file", metavar="FILE", nargs=nargs, help=f"captured queries and keys: {ENDINGS}, or a folder")
-
-
-def add_axes(parser: Parser) -> None:
-    """Add the option that names the axes of the tensors."""
-    parser.add(
-        "file",
-        "--axes",
-        metavar="AXES",
-        help="the axes of each tensor of queries and keys, if the file lacks them or has them wrong, such as "
-        "batch,token,head,d_k",
-    )
-
-
-def add_mask_true(parser: Parser) -> None:
-    """Add the option that says what True means in masks."""
-    parser.add(
-        "file",
-        "--mask-true",
-        metavar="WORD",
-        choices=("visible", "hidden"),
-        help="what True and 1 in masks mean: visible, as in scaled_dot_product_attention, or hidden, as in "
-        "nn.MultiheadAttention",
-    )
 
 
 # Options for what a file may not say, and the fields of Told.
@@ -98,8 +71,15 @@ def _add_options(parser: Parser) -> None:
         metavar="RULE",
         suggest=("file", *SCALE_RULES),
         help="file (default), one of the scale rules below, a number, or a formula such as 'log(n)/sqrt(d)'. A list "
-        "of heads uses this scale instead of the file's; a single head is shown under both, by default unscaled and "
-        "with the file's scale",
+        "of heads uses this scale instead of the file's; of a single head, it is that of column B",
+    )
+    parser.add(
+        title,
+        "--against",
+        metavar="RULE",
+        suggest=("unscaled", "file", *SCALE_RULES),
+        help="the scale of column A, if a single head is shown: unscaled (default), file (default with --scale), a "
+        "scale rule, or a formula",
     )
     parser.add(title, "--multiplier", metavar="X", help="the multiplier of --scale custom (not a divisor)")
     parser.add(
@@ -158,12 +138,15 @@ def _request(given: Given) -> InspectRequest:
     if scale is not None:
         scale = str(value_of(_SCALE, scale))
     custom = float(value_of(FIELD["multiplier"], texts.get("multiplier", "1")))
-    needs = () if scale in (None, "file") else scale_rule(scale).needs
+    against = _against(given["against"]) if "against" in given else None
+    needs = {need for rule in (scale, against) if rule not in (None, "file") for need in scale_rule(str(rule)).needs}
     told: dict[str, Any] = {}
     if "rules" in given and (scale == "file" or scale in SCALE_RULES):
         raise UsageError("--rules all replays every rule; leave out --scale, or give it a formula")
     if "worst" in given and (scale is not None or "rules" in given):
         raise UsageError("--worst ranks heads at the file's scale; leave out --scale and --rules")
+    if against is not None and ("worst" in given or "rules" in given):
+        raise UsageError("--against: only with a single head; leave out --worst and --rules")
     remarks = [no_effect("--multiplier")] if "multiplier" in texts and scale != "custom" else []
     for option, name in _TOLD:
         if option in given:
@@ -175,6 +158,7 @@ def _request(given: Given) -> InspectRequest:
         given.get("layer"),
         head_number(given["head"]) if "head" in given else None,
         scale,
+        against,
         custom,
         given.get("axes"),
         given.get("mask_true"),
@@ -185,22 +169,16 @@ def _request(given: Given) -> InspectRequest:
     )
 
 
+def _against(text: str) -> str:
+    """Return the scale rule of A; raise UsageError if there is none with this name."""
+    return "none" if text.strip() == UNSCALED else str(value_of(_SCALE, text, "--against"))
+
+
 def _count(text: str) -> int:
     """Return the number of heads to rank; raise UsageError if it is not one."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise UsageError(f"--worst: must be a whole number from 1 up, not {text!r}")
     return int(text)
-
-
-def head_number(text: str) -> int:
-    """Return the number of a head; raise UsageError if it is not one."""
-    try:
-        head = int(text)
-    except ValueError:
-        head = -1
-    if head < 0:
-        raise UsageError(f"--head: must be a whole number from 0 up, not {text!r}")
-    return head
 
 
 def run(request: InspectRequest, output: Output) -> int:
@@ -224,7 +202,9 @@ def run(request: InspectRequest, output: Output) -> int:
         return print_replay(capture, chosen, request.told, output, formulas)
     one = len(chosen) == 1 and request.worst is None
     other = request.scale or "file"
-    names = ("none" if other == "file" else other, "file") if one else (other,)
+    if request.against is not None and not one:
+        raise UsageError("--against: only with a single head; give --layer and --head")
+    names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
     heads, refusal = _measure_heads(capture, chosen, names, request.multiplier, request.told)
     left_out = len(chosen) - len(heads)
     because: list[tuple[str, ...]] | None = None
@@ -251,22 +231,6 @@ def run(request: InspectRequest, output: Output) -> int:
         return 0
     say(f"{refusal} ({left_out} of {len(chosen)} heads are left out)", messages)
     return 2
-
-
-def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
-    """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
-    from ....core.captures.files import CaptureError, plain
-
-    layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
-    if not layers:
-        there = _ranges([found.index for found in capture.layers])
-        raise CaptureError(f"{plain(capture.path)}: no layer {plain(layer)}; the file has layers {there}")
-    chosen = [(found, h) for found in layers for h in range(found.heads) if head is None or h == head]
-    if not chosen:
-        whose = f"layer {plain(layer)} has" if layer is not None else "its layers have"
-        last = max(found.heads for found in layers) - 1
-        raise CaptureError(f"{plain(capture.path)}: no head {head}; {whose} heads 0 to {last}")
-    return chosen
 
 
 def _measure_heads(
@@ -320,8 +284,8 @@ def _file_words(capture: Capture, layers: Sequence[Layer]) -> list[str]:
 
     words = [plain(capture.path.name)]
     words += [text for text in (capture.model, capture.licence) if text]
-    words.append(f"d_k {_ranges([layer.d_k for layer in layers])}")
-    words.append(f"{_ranges([layer.keys for layer in layers])} tokens")
+    words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
+    words.append(f"{ranges([layer.keys for layer in layers])} tokens")
     batch = layers[0].batch
     return [*words, f"{batch} texts"] if batch > 1 else words
 
@@ -333,14 +297,6 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
     columns = [head.columns[0] for head in heads]
     titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
     return f"scale: {next(iter(titles))}" if len(titles) == 1 else f"scale: {len(titles)}, by layer"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return `32`, `0 to 5`, or `0, 2, 7`."""
-    found = sorted(set(numbers))
-    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
-        return f"{found[0]} to {found[-1]}"
-    return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
 
 
 def _list_table(
@@ -372,7 +328,8 @@ def _list_table(
 
 
 COMMAND = Command(
-    usage="""attn-tui inspect FILE [--layer I] [--head H] [--scale RULE] [--worst N]
+    usage="""attn-tui inspect FILE [--layer I] [--head H] [--worst N]
+                        [--scale RULE] [--against RULE]
                         [--axes AXES] [--format FORMAT] [-o FILE]""",
     description="""\
 Read captured queries and keys and print the statistics of their attention: one
@@ -388,6 +345,7 @@ status is the first of these words that applies:
 examples:
   attn-tui inspect heads.npz                              every head
   attn-tui inspect heads.npz --layer 3 --head 5           one head in full
+  attn-tui inspect heads.npz --layer 3 --head 5 --scale d_k --against sqrt_d_k
   attn-tui inspect heads.npz --worst 10                   where to look first
   attn-tui inspect heads.npz --scale 0.125                another multiplier
   attn-tui inspect heads.npz --axes batch,token,head,d_k  which axis is which

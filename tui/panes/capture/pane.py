@@ -41,7 +41,7 @@ from .widget import HeadMapWidget
 if TYPE_CHECKING:
     from ....core.export.formats import Format
 
-_RULES = tuple(name for name in SCALE_RULES if name != "custom")
+_RULES = ("file", *(name for name in SCALE_RULES if name != "custom"))
 
 
 class CapturePane(RankedHeads):
@@ -51,8 +51,8 @@ class CapturePane(RankedHeads):
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "head"), ("n N", "of note"), ("v", "view"), ("?", "help"), ("q", "quit"), (">", "next pane"),
         ("/", "find"), ("m", "map"), ("s", "scale"), ("b", "baseline"), ("↑↓", "layer"), ("Tab", "list, matrix"),
-        ("+ -", "zoom"), ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"), ("PgUp PgDn", "scroll"),
-        (", .", "text"),
+        ("a", "A"), ("i", "list"), ("+ -", "zoom"), ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"),
+        ("PgUp PgDn", "scroll"), (", .", "text"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", show=False, id="capture.next_head"),
@@ -67,8 +67,11 @@ class CapturePane(RankedHeads):
         Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="capture.previous_statistic"),
         Binding("o", "order(1)", "next order of the list", show=False, id="capture.sort_next"),
         Binding("O", "order(-1)", "previous order of the list", show=False, id="capture.sort_previous"),
-        Binding("s", "rule(1)", "compare with the next scale rule", show=False, id="capture.next_scale"),
-        Binding("S", "rule(-1)", "compare with the previous scale rule", show=False, id="capture.previous_scale"),
+        Binding("i", "statistics", "choose the map's statistic from a list", show=False, id="capture.statistics"),
+        Binding("s", "rule(1)", "B: next scale rule", show=False, id="capture.next_scale"),
+        Binding("S", "rule(-1)", "B: previous scale rule", show=False, id="capture.previous_scale"),
+        Binding("a", "against(1)", "A: next scale rule", show=False, id="capture.next_against"),
+        Binding("A", "against(-1)", "A: previous scale rule", show=False, id="capture.previous_against"),
         Binding("v", "view", "next view: attention, statistics, rules replayed", show=False, id="capture.view"),
         Binding("plus,equals_sign", "zoom(0.5)", "zoom the matrix in", show=False, id="capture.zoom_in"),
         Binding("minus", "zoom(2)", "zoom the matrix out", show=False, id="capture.zoom_out"),
@@ -85,7 +88,8 @@ class CapturePane(RankedHeads):
         self, host: Host, path: Path | None = None, axes: str | None = None, mask_true: Meaning | None = None
     ) -> None:
         super().__init__(host, OpenCapture(path, axes, mask_true))
-        self.rule = "none"
+        self.against, self.rule = "none", "file"  # the scale rules of A and B
+        self._measured: MeasureHead | None = None  # what `measurement` answers
         self.measurement: Measurement[HeadSubject] | None = None
 
     def follow(self) -> None:
@@ -145,8 +149,10 @@ class CapturePane(RankedHeads):
             words = ["inspect", file, "--layer", layer_word(self.map.capture.layers, layer), "--head", str(head)]
             if self.shown == "replay":
                 words += ["--rules", "all"]
-            elif self.rule != "none":
-                words += ["--scale", self.rule]
+            else:
+                words += ["--scale", self.rule] if self.rule != "file" else []
+                usual = "none" if self.rule == "file" else "file"
+                words += ["--against", self.against] if self.against != usual else []
         words += ["--axes", self.file.axes] if self.file.axes else []
         words += ["--mask-true", self.file.mask_true] if self.file.mask_true else []
         return in_shell(["attn-tui", *words], self.glyphs.ascii)
@@ -170,7 +176,8 @@ class CapturePane(RankedHeads):
         match answer:
             case Capture():
                 self._open(answer)
-            case Measurement():
+            case Measurement() if isinstance(request, MeasureHead):
+                self._measured = request
                 self.measurement = cast("Measurement[HeadSubject]", answer)
                 self.results.show(Contents(self.measurement.columns))
                 self.show_progress(None)
@@ -224,11 +231,11 @@ class CapturePane(RankedHeads):
             self.ask(CompareHeads(self.file, self.baseline))
 
     @property
-    def kept(self) -> tuple[str, Statistic, tuple[int, int]]:
-        return self.rule, self.map.statistic, self.map.cursor
+    def kept(self) -> tuple[str, str, Statistic, tuple[int, int]]:
+        return self.against, self.rule, self.map.statistic, self.map.cursor
 
-    def put_back(self, kept: tuple[str, Statistic, tuple[int, int]]) -> None:
-        self.rule, self.map.statistic, self.map.cursor = kept
+    def put_back(self, kept: tuple[str, str, Statistic, tuple[int, int]]) -> None:
+        self.against, self.rule, self.map.statistic, self.map.cursor = kept
         self.map.redraw()
         self.rank()
 
@@ -250,7 +257,13 @@ class CapturePane(RankedHeads):
         self.map.move(down, right)
 
     def action_rule(self, direction: int) -> None:
-        self.rule = _RULES[(_RULES.index(self.rule) + direction) % len(_RULES)]
+        """Choose B's next scale rule."""
+        self.rule = _next_rule(self.rule, direction)
+        self._measure()
+
+    def action_against(self, direction: int) -> None:
+        """Choose A's next scale rule."""
+        self.against = _next_rule(self.against, direction)
         self._measure()
 
     def action_zoom(self, factor: float) -> None:
@@ -298,10 +311,13 @@ class CapturePane(RankedHeads):
             self.host.to_lab(changed)
 
     def _is_selected(self, capture: Capture, measurement: Measurement[HeadSubject]) -> bool:
-        layer, head = self.map.cursor
-        subject = measurement.subject
-        same_head = subject.layer == capture.layers[layer] and subject.head == head
-        return same_head and measurement.columns[0].rule == self.rule
+        """Return whether a measurement is of the head with the cursor, under both rules."""
+        same_layer = measurement.subject.layer == capture.layers[self.map.cursor[0]]
+        return same_layer and self._measured == self._asked
+
+    @property
+    def _asked(self) -> MeasureHead:
+        return MeasureHead(self.file, *self.map.cursor, self.against, self.rule)
 
     def _measure(self) -> None:
         """Request what is shown of the selected head."""
@@ -317,14 +333,14 @@ class CapturePane(RankedHeads):
         self.replay.dim(True)
         self._ask_attention()
         self.ask_view()
-        self.ask(MeasureHead(self.file, layer, head, self.rule))
+        self.ask(self._asked)
 
     def _ask_attention(self) -> None:
         """Request the row with the cursor, and the part of the matrix that is shown."""
         if self.map.capture is None or self.matrix.source is None:
             return
         layer, head = self.map.cursor
-        self.ask(ShowRow(self.file, layer, head, self.rule, self.matrix.text, self.matrix.cursor[0]))
+        self.ask(ShowRow(self.file, layer, head, self.against, self.rule, self.matrix.text, self.matrix.cursor[0]))
         shown = self.matrix.view
         if self.matrix.room.area and "matrix" in self.arranged(self.size):
             ends = shown.queries, shown.keys
@@ -340,6 +356,12 @@ class CapturePane(RankedHeads):
         if table is None or (table.layer, table.head) != self.map.cursor:
             raise InputError("The rules are still being replayed on this head.")
         return self.glyphs.say(table.texts[kind]) if kind == "markdown" else table.texts[kind]
+
+
+def _next_rule(rule: str, direction: int) -> str:
+    """Return the next or previous scale rule, with the file's own before the first; after a formula, an end."""
+    at = _RULES.index(rule) + direction if rule in _RULES else -(direction < 0)
+    return _RULES[at % len(_RULES)]
 
 
 def _as_argument(path: Path) -> str:

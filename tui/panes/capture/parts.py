@@ -245,7 +245,7 @@ class AttentionMatrix(LinesWidget, can_focus=True):
 
 
 class AttentionBars(LinesWidget):
-    """Shows one row of attention as bars, under the file's scale and another rule."""
+    """Shows one row of attention as bars, under the scale rules of A and B."""
 
     HEADED = True
     DEFAULT_CLASSES = "region"

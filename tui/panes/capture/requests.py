@@ -49,21 +49,22 @@ class OpenCapture(Request):
 
 @dataclass(frozen=True)
 class MeasureHead(Request):
-    """Measure a head under a rule and under the file's own scale. Answered by a Measurement and Progress."""
+    """Measure a head under the rules of A and B. Answered by a Measurement and Progress."""
 
     PRIORITY: ClassVar[Priority] = Priority.VISIBLE
     file: OpenCapture
     layer: int  # position in the file
     head: int
-    rule: str
+    against: str  # A's rule; `file` is the file's own scale
+    rule: str  # B's rule
 
     def work(self, cache: Cache) -> Work:
-        from ....core.captures.heads import file_rule, named_rule, stream_head
+        from ....core.captures.heads import named_rule, stream_head
 
         capture = self.file.opened(cache)
         layer = capture.layers[self.layer]
         told = time.monotonic()
-        rules = [named_rule(self.rule, layer), file_rule(layer)]
+        rules = [named_rule(rule, layer) for rule in (self.against, self.rule)]
         for fraction, measurement in stream_head(capture, layer, self.head, rules):
             now = time.monotonic()
             if measurement is not None:
@@ -204,12 +205,13 @@ class ShowMatrix(Request):
 
 @dataclass(frozen=True)
 class ShowRow(Request):
-    """Compute a row of attention at the file's scale and under a rule. Answered by AttentionRow."""
+    """Compute a row of attention under the rules of A and B. Answered by AttentionRow."""
 
     PRIORITY: ClassVar[Priority] = Priority.KEYPRESS
     file: OpenCapture
     layer: int  # position in the file
     head: int
+    against: str
     rule: str
     text: int
     query: int
@@ -221,8 +223,8 @@ class ShowRow(Request):
         capture = self.file.opened(cache)
         layer = capture.layers[self.layer]
         rules = [file_rule(layer)]
-        with suppress(InputError):  # the statistics of the head say why the rule has no multiplier
-            rules.append(named_rule(self.rule, layer))
+        with suppress(InputError):  # the statistics of the head say why a rule has no multiplier
+            rules = [named_rule(rule, layer) for rule in (self.against, self.rule)]
         yield attention_row(capture, layer, self.head, rules, self.text, self.query)
 
 

@@ -168,8 +168,11 @@ class HeadMapWidget(LinesWidget):
             self.redraw()
             self.post_message(self.Moved())
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         if self.capture is None:
+            return
+        if self.place_of(event).y == 0:  # on the name of the statistic
+            await self.app.run_action("statistics", self.parent)  # pyright: ignore[reportUnknownMemberType]
             return
         layers = self.capture.layers
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], {}, {})

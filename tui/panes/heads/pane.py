@@ -36,6 +36,9 @@ class HeadsPane(TwoParts):
         ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("/", "list"), ("Enter", "open in the Lab"),
         ("?", "help"), ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),
     )  # fmt: skip
+    KEYS_OF_CHOICE: ClassVar[tuple[Key, ...]] = tuple(
+        ("Enter", "choose") if key == "Enter" else (key, does) for key, does in KEYS
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j,tab", "move(1)", "next field", show=False, id="heads.next"),
         Binding("up,k,shift+tab", "move(-1)", "previous field", show=False, id="heads.previous"),
@@ -53,7 +56,13 @@ class HeadsPane(TwoParts):
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="heads.read_on"),
         Binding("pageup", "read(-8)", "scroll up", show=False, id="heads.read_back"),
         Binding("v", "view", "switch between shape and cost (narrow screens)", show=False, id="heads.view"),
-        Binding("enter", "to_lab", "open the Lab with the model or the d_k", show=False, id="heads.to_lab"),
+        Binding(
+            "enter",
+            "to_lab",
+            "choose from a list, or open the Lab with the shape",
+            show=False,
+            id="heads.to_lab",
+        ),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -72,6 +81,10 @@ class HeadsPane(TwoParts):
             return [(("impossible shape", "alert"),), (("invalid", "alert"),)]
         texts = [f"d_k {layer.width} · {layer.kind}", f"d_k {layer.width}"]
         return [((self.glyphs.say(text), "text"),) for text in texts]
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        return self.KEYS_OF_CHOICE if self.shape.field.kind == "choice" else self.KEYS
 
     @property
     def topic(self) -> Field:
@@ -115,6 +128,12 @@ class HeadsPane(TwoParts):
         event.stop()
         self._show()
 
+    def on_shape_panel_clicked(self, event: ShapePanel.Clicked) -> None:
+        event.stop()
+        self._show()
+        if event.again and self.shape.field.kind == "choice":
+            self._choose(self.shape.field)
+
     def action_type(self, character: str) -> None:
         self.shape.type(character)
         self._show()
@@ -157,6 +176,16 @@ class HeadsPane(TwoParts):
 
         choose_one(self.host, "model", model_choices(), self.preset.name if self.preset else "", self.show_model)
 
+    def _choose(self, field: Field) -> None:
+        """Choose the value of a field from a list."""
+        from ...views.fields.choices import choices_of
+
+        def take(value: str) -> None:
+            self.shape.values[field.name] = value
+            self._show()
+
+        choose_one(self.host, field.label, choices_of(field), str(self.shape.values[field.name]), take)
+
     def show_model(self, name: str) -> None:
         """Show the layer of the model with this name."""
         self._start_from(PRESETS[name])
@@ -174,10 +203,13 @@ class HeadsPane(TwoParts):
         self.bring(self.shape if self.in_front is self.text else self.text)
 
     def action_to_lab(self) -> None:
-        """Accept the typed value, or open the Lab."""
+        """Accept the typed value, choose from the list of the field with the cursor, or open the Lab."""
         if self.is_typing:
             if not self.shape.refusal:
                 self.end_typing()
+            return
+        if self.shape.field.kind == "choice":
+            self._choose(self.shape.field)
             return
         try:
             start = self.parameters
@@ -209,3 +241,4 @@ class HeadsPane(TwoParts):
             self.text.show(cost(layer), self.preset)
         self.shape.redraw()
         self.host.show_status()
+        self.host.show_keys()

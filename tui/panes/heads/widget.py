@@ -119,13 +119,20 @@ class ShapePanel(LinesWidget):
         field = self._field_at(event)
         if field is not None:
             self.finish()
-            self.cursor = field.name
-            self.redraw()
+            again, self.cursor = field.name == self.cursor, field.name
+            self.post_message(self.Clicked(again))
 
     def _field_at(self, event: events.MouseEvent) -> Field | None:
         """Return the field under the mouse."""
         rows, y = shape_rows(), self.place_of(event).y
         return rows[y] if 0 <= y < len(rows) else None
+
+    class Clicked(Message):
+        """A field was clicked; `again` if it had the cursor before."""
+
+        def __init__(self, again: bool) -> None:
+            super().__init__()
+            self.again = again
 
     class Stepped(Message):
         """The wheel stepped a field."""

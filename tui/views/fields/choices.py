@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ....core.attention.formats import FORMATS, NumberFormat
 from ....core.attention.presets import PRESETS, Preset
 from ....core.models import MODELS, Model
 from ....core.parameters import FIELD, UNSCALED, Field, choice_word
@@ -56,6 +57,26 @@ CHOICES: dict[str, tuple[tuple[str, str, str, str, tuple[str, ...]], ...]] = {
             "Query i sees keys 0 to i, as in a decoder: rows differ in how many keys they see.",
             f"{_VASWANI}, section 3.2.3; is_causal of PyTorch's scaled_dot_product_attention",
             ("autoregressive", "decoder", "triangular", "is_causal"),
+        ),
+    ),
+    "bias": (
+        (
+            "none", "q = Wx",
+            "No matrix has a bias, as in Llama and most recent models.",
+            "Touvron et al. 2023, arXiv 2302.13971; transformers, modeling_llama.py (attention_bias false)",
+            ("without bias",),
+        ),
+        (
+            "qkv", "q = Wx + b",
+            "The matrices to queries, keys and values have one; the output's has none, as in Qwen2.",
+            "transformers, modeling_qwen2.py",
+            ("query key value",),
+        ),
+        (
+            "all", "also the output's",
+            "All four matrices have one, as in GPT-2 and BERT.",
+            "transformers, modeling_gpt2.py and modeling_bert.py",
+            ("output bias",),
         ),
     ),
     "mechanism": (
@@ -205,6 +226,8 @@ def choices_of(field: Field) -> tuple[Choice, ...]:
         value: Choice(value, choice_word(value), formula, help, source, words=words)
         for value, formula, help, source, words in CHOICES.get(field.name, ())
     }
+    if field.name == "cache_format":
+        rows = {name: _cached(each) for name, each in FORMATS.items()}
     if field.name == "model":
         rows |= {name: _full_model(model) for name, model in MODELS.items()}
     return tuple(rows.get(value, Choice(value, choice_word(value))) for value in field.choices)
@@ -249,6 +272,12 @@ def family_of(rule: ScaleRule) -> str:
     if rule.normalise != "none":
         return FAMILIES[3]
     return FAMILIES[2 if _CONTEXT & {*rule.needs} else 0 if "d_k" in rule.needs else 1]
+
+
+def _cached(each: NumberFormat) -> Choice:
+    help = f"Each number of keys and values in the cache takes {each.bits // 8} bytes."
+    known = {row[0]: row for row in CHOICES["precision"]}[each.name]
+    return Choice(each.name, each.word, f"{each.bits // 8} bytes", help, known[3], words=known[4])
 
 
 def _full_model(model: Model) -> Choice:

@@ -1,10 +1,11 @@
-"""One row of attention as bars, under the file's scale and another rule."""
+"""One row of attention as bars, under the scale rules of A and B."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .....core.scales import scale_rule
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Name, Span, fitted
 from ....views.numbers import short
@@ -26,13 +27,13 @@ def row_lines(
 ) -> list[Line]:
     """Return a heading, a line for each of the keys with the largest weights, the other keys, and figures.
 
-    The first column is the file's scale, the second one the other rule; `key` has the cursor.
+    The first column is A, the second one B; a single one is the file's. `key` has the cursor.
     """
     name, each = _widths(width, tokens, len(row.columns), row.keys[-1] if row.keys else 0)
-    roles: Sequence[Name] = COLUMN_ROLES[::-1]
+    roles: Sequence[Name] = COLUMN_ROLES[-len(row.columns) :]
     head: list[Span] = [("key".ljust(name + 2), "dim")]
-    for column, role in zip(row.columns, roles, strict=False):
-        head.append((glyphs.say(f"× {short(column.multiplier, glyphs)}").ljust(each), role))
+    for column, role, mark in zip(row.columns, roles, "AB"[-len(row.columns) :], strict=True):
+        head.append((_column_title(column, mark, each - 1, glyphs).ljust(each), role))
     figures = _figures(row, name, each, roles, glyphs)
     room = height - 1 - len(figures)
     if room < _FEWEST:
@@ -42,9 +43,17 @@ def row_lines(
     return [fitted(line, width) for line in lines[:height]]
 
 
+def _column_title(column: RowColumn, mark: str, room: int, glyphs: Glyphs) -> str:
+    """Return `A unscaled × 1`, `B file × 0.18` or a shorter form."""
+    number = f"× {short(column.multiplier, glyphs)}"
+    name = {"file": "file", "none": "unscaled"}.get(column.rule) or scale_rule(column.rule).label
+    forms = [glyphs.say(form) for form in (f"{mark} {name} {number}", f"{mark} {name}", f"{mark} {number}", number)]
+    return next((form for form in forms if len(form) <= room), forms[-1])
+
+
 def threshold_words(row: AttentionRow, glyphs: Glyphs) -> str:
     """Return the multiplier at which the row freezes, in words."""
-    own = row.columns[0]
+    own = row.columns[-1]
     if row.threshold is None or own.freezing_ratio is None:
         return "never freezes" if row.visible > 1 else "sees one key"
     number = short(row.threshold, glyphs)

@@ -1,0 +1,76 @@
+"""The options of commands that read captures, and the heads that they choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ...core.captures.capture import Capture, Layer
+from ...core.captures.kinds.catalogue import ENDINGS
+from ..settings.parse import UsageError
+from .parser import Parser
+
+Head: TypeAlias = tuple[Layer, int]
+
+
+def add_file(parser: Parser, nargs: str | None = None) -> None:
+    """Add the file as a positional argument."""
+    parser.add("file", "file", metavar="FILE", nargs=nargs, help=f"captured queries and keys: {ENDINGS}, or a folder")
+
+
+def add_axes(parser: Parser) -> None:
+    """Add the option that names the axes of the tensors."""
+    parser.add(
+        "file",
+        "--axes",
+        metavar="AXES",
+        help="the axes of each tensor of queries and keys, if the file lacks them or has them wrong, such as "
+        "batch,token,head,d_k",
+    )
+
+
+def add_mask_true(parser: Parser) -> None:
+    """Add the option that says what True means in masks."""
+    parser.add(
+        "file",
+        "--mask-true",
+        metavar="WORD",
+        choices=("visible", "hidden"),
+        help="what True and 1 in masks mean: visible, as in scaled_dot_product_attention, or hidden, as in "
+        "nn.MultiheadAttention",
+    )
+
+
+def head_number(text: str) -> int:
+    """Return the number of a head; raise UsageError if it is not one."""
+    try:
+        head = int(text)
+    except ValueError:
+        head = -1
+    if head < 0:
+        raise UsageError(f"--head: must be a whole number from 0 up, not {text!r}")
+    return head
+
+
+def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[Head]:
+    """Return the heads with this layer and number, None meaning any; raise CaptureError if there are none."""
+    from ...core.captures.files import CaptureError, plain
+
+    layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
+    if not layers:
+        there = ranges([found.index for found in capture.layers])
+        raise CaptureError(f"{plain(capture.path)}: no layer {plain(layer)}; the file has layers {there}")
+    chosen = [(found, h) for found in layers for h in range(found.heads) if head is None or h == head]
+    if not chosen:
+        whose = f"layer {plain(layer)} has" if layer is not None else "its layers have"
+        last = max(found.heads for found in layers) - 1
+        raise CaptureError(f"{plain(capture.path)}: no head {head}; {whose} heads 0 to {last}")
+    return chosen
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return `32`, `0 to 5`, or `0, 2, 7`."""
+    found = sorted(set(numbers))
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        return f"{found[0]} to {found[-1]}"
+    return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
