@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from .step import SCHEMA, Step, parse_line
 _AT_ONCE = 8 << 20  # bytes of lines in one look
 _FILES_LISTED = 32  # files that are read before the folder is listed again
 _LONGEST = 64 << 20  # bytes of a line
+_HALF_WRITTEN = 10.0  # seconds after which a file that cannot be read is damaged
 _NUMBER = re.compile(r"(\d{1,15})(?!.*\d)")
 _ENDINGS = (".safetensors", ".npz")
 _NOTES = 20
@@ -32,6 +34,7 @@ class Cursor:
     identity: tuple[int, int] | None = None  # of the file of lines: device and inode
     files: frozenset[_Found] = frozenset()  # of the folder: those read, and those to read next
     next_files: tuple[_Found, ...] = ()
+    half: frozenset[_Found] = frozenset()  # those that could not be read so soon after they were written
     over: bool = False  # whether the run was started over, and no step was read since
 
 
@@ -110,15 +113,19 @@ def _folder(path: Path, cursor: Cursor) -> News:
     if not cursor.next_files:
         cursor = _listed(path, cursor)
     if not cursor.next_files:
-        return News((), cursor, waiting="" if cursor.files else f"{path} has no captures yet")
-    (name, *signature), rest = cursor.next_files[0], cursor.next_files[1:]
+        none = f"{path} has no {'whole capture' if cursor.half else 'captures'} yet"
+        return News((), cursor, waiting="" if cursor.files - cursor.half else none)
+    (name, *signature), rest = cursor.next_files[0], cursor.next_files[1:]  # of the signature: time and size
     number = _order(name)[0]
     cursor = replace(cursor, next_files=rest)
     try:
         step = measured(path / name, number)
     except (InputError, OSError) as error:
-        unchanged = _signature(path / name) == tuple(signature)  # else it is read again, or gone
-        return News((), cursor, True, (str(error),) if unchanged else ())
+        if _signature(path / name) != tuple(signature):  # it is read again, or gone
+            return News((), cursor, True)
+        if _is_young(signature[0]):
+            return News((), replace(cursor, half=cursor.half | {(name, *signature)}), True)
+        return News((), cursor, True, (str(error),))
     since = None
     if cursor.over:
         names = (_order(each)[0] for each, *_ in cursor.files)
@@ -135,7 +142,8 @@ def _listed(path: Path, cursor: Cursor) -> Cursor:
     for each in path.iterdir():
         if each.suffix in _ENDINGS and not each.name.startswith(".") and (signature := _signature(each)) is not None:
             now[each.name] = (each.name, *signature)
-    files = cursor.files.intersection(now.values())
+    half = frozenset(found for found in cursor.half.intersection(now.values()) if _is_young(found[1]))
+    files = cursor.files.intersection(now.values()) - (cursor.half - half)
     over = cursor.over or bool(cursor.files and not files)
     new = sorted((found for found in now.values() if found not in files), key=lambda found: _order(found[0]))
     if len(new) > KEPT:
@@ -144,7 +152,12 @@ def _listed(path: Path, cursor: Cursor) -> Cursor:
         files = files.union(set(older).difference(chosen))
         new = [*chosen, *new]
     newest = tuple(reversed(new[-_FILES_LISTED:]))
-    return Cursor(files=files.union(newest), next_files=newest, over=over)
+    return Cursor(files=files.union(newest), next_files=newest, half=half, over=over)
+
+
+def _is_young(modified: int) -> bool:
+    """Return whether a file was modified, by this machine's clock, so few seconds ago that it may be half written."""
+    return 0 <= time.time() - modified / 1e9 < _HALF_WRITTEN
 
 
 def _signature(path: Path) -> tuple[int, int] | None:

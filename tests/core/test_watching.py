@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -225,7 +226,7 @@ def test_the_newest_capture_of_a_folder_comes_first(tmp_path: Path) -> None:
         q, k = (rng.normal(size=(1, 2, 8, 4)).astype(np.float32) * step for _ in "qk")
         np.savez(tmp_path / f"step-{step:06d}.npz", q=q, k=k)
         held[step] = np.abs(q[0] @ np.swapaxes(k[0], 1, 2)).max(axis=(1, 2)) / 2
-    (tmp_path / "step-000400.npz").write_bytes(b"half")
+    damaged(tmp_path / "step-000400.npz")
     steps, cursor, notes = everything(tmp_path)
     assert [step.step for step in steps] == [300, 200, 100]
     for step in steps:
@@ -252,6 +253,11 @@ def test_a_run_that_is_started_over_keeps_only_earlier_steps_of_the_other_one(tm
     assert poll(path, again.cursor).since is None
 
 
+def damaged(path: Path) -> None:
+    path.write_bytes(b"half")
+    os.utime(path, (1.0, 1.0))
+
+
 def save(path: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez(path, q=rng.normal(size=(1, 2, 8, 4)), k=rng.normal(size=(1, 2, 8, 4)))
@@ -273,6 +279,35 @@ def test_a_folder_of_a_run_that_is_started_over_keeps_only_earlier_steps(tmp_pat
     assert [step.step for step in history] == [0, 10, 20]
 
 
+def test_a_file_that_is_half_written_is_no_news_until_it_is_whole_or_old(tmp_path: Path) -> None:
+    half, other = tmp_path / "step-1.npz", tmp_path / "step-2.npz"
+    half.write_bytes(b"half")
+    other.write_bytes(b"half")
+    steps, cursor, notes = everything(tmp_path)
+    assert (steps, notes) == ([], [])
+    assert everything(tmp_path, cursor) == ([], cursor, [])
+    save(half)
+    steps, cursor, notes = everything(tmp_path, cursor)
+    assert ([step.step for step in steps], notes) == ([1], [])
+    damaged(other)
+    _, cursor, notes = everything(tmp_path, cursor)
+    assert len(notes) == 1
+    assert "step-2.npz" in notes[0]
+    assert everything(tmp_path, cursor)[2] == []
+
+
+def test_a_file_that_stays_half_written_is_named_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "step-1.npz").write_bytes(b"half")
+    _, cursor, notes = everything(tmp_path)
+    assert notes == []
+    assert "has no whole capture yet" in poll(tmp_path, cursor).waiting
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    _, cursor, notes = everything(tmp_path, cursor)
+    assert len(notes) == 1
+    assert everything(tmp_path, cursor)[2] == []
+
+
 def test_a_file_that_changes_while_it_is_read_is_read_again_without_a_note(tmp_path: Path) -> None:
     path = tmp_path / "step-1.npz"
     path.write_bytes(b"half")
@@ -287,7 +322,7 @@ def test_a_folder_of_thousands_of_files_is_listed_for_many_of_them_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for step in range(100):
-        (tmp_path / f"step-{step}.npz").write_bytes(b"half")
+        damaged(tmp_path / f"step-{step}.npz")
     listed: list[Path] = []
     original = Path.iterdir
 
@@ -304,13 +339,13 @@ def test_a_folder_of_thousands_of_files_is_listed_for_many_of_them_at_once(
 def test_of_more_files_than_are_kept_the_newest_and_some_of_the_older_are_read(tmp_path: Path) -> None:
     count = 2 * KEPT
     for step in range(count):
-        (tmp_path / f"step-{step}.npz").write_bytes(b"half")
+        damaged(tmp_path / f"step-{step}.npz")
     _, cursor, notes = everything(tmp_path)
     read = {int(name) for note in notes for name in re.findall(r"step-(\d+)", note)}
     assert len(notes) == len(read) <= KEPT
     assert read.issuperset(range(count - KEPT // 2, count))
     assert min(read) == 0
-    (tmp_path / f"step-{count}.npz").write_bytes(b"half")
+    damaged(tmp_path / f"step-{count}.npz")
     assert len(everything(tmp_path, cursor)[2]) == 1
 
 
