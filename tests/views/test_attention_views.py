@@ -103,7 +103,7 @@ def test_the_matrix_fits_any_size_and_the_cursor_is_on_it(
 
 
 def test_a_line_has_two_rows_of_cells_and_tokens_at_the_edges() -> None:
-    shown = view((0, 70), (0, 70), 80, 36, True, True)
+    shown = view((0, 70), (0, 70), 81, 36, True, True)
     assert (shown.down, shown.across) == (70, 70)
     matrix = attention(5, 70, 70)
     lines = matrix_lines(shown, matrix, (3, 9), TOKENS, UNICODE)

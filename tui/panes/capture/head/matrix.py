@@ -57,7 +57,7 @@ def view(
     queries: tuple[int, int], keys: tuple[int, int], width: int, height: int, halves: bool, tokens: bool
 ) -> View:
     """Return how a part of a matrix is shown in this size."""
-    labels = (min(_LABEL, width // 5) if tokens else len(str(queries[1]))) + 1
+    labels = (min(_LABEL, width // 5) if tokens else len(str(queries[1]))) + 2  # with the mark and a blank
     return View(queries, keys, width, height, halves, labels if labels > 4 and width >= 3 * labels else 0)
 
 
@@ -105,8 +105,8 @@ def matrix_lines(
             place = query if tokens is None or matrix is None else matrix.positions[row if here else at]
             if here and matrix is not None and _is_consecutive(matrix):
                 place += cursor[0] - below[row]
-            text = label(tokens, place, shown.labels - 1, glyphs) if named else " " * (shown.labels - 1)
-            spans.append((mark + text, "accent" if here else "label"))
+            text = label(tokens, place, shown.labels - 2, glyphs) if named else " " * (shown.labels - 2)
+            spans.append((mark + text + " ", "accent" if here else "label"))
         pair = range(at, min(at + step, len(cells)))
         for x in range(len(beside) - 1):
             chosen = row - at if x == column and here else None
