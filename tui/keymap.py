@@ -37,8 +37,8 @@ APP_BINDINGS: tuple[Binding, ...] = (
     Binding("u", "undo", "undo", show=False, id="undo"),
     Binding("ctrl+r", "redo", "redo", show=False, id="redo"),
     *(
-        Binding(f"alt+{number},{ALT[number]}", f"pane('{title}')", title, show=False, id=f"{title.lower()}_pane")
-        for number, title in enumerate(PANES, start=1)
+        Binding(f"alt+{key},{ALT[key]}", f"pane('{title}')", title, show=False, id=f"{title.lower()}_pane")
+        for key, title in zip((1, 2, 3, 4, 5, 6, 7, 8, 9, 0), PANES, strict=False)
     ),
 )
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
 
 if TYPE_CHECKING:
-    from ..training.race import Curves, Result
+    from ..training.settings import Race, Result
+
+# A race, its results, and what weights trained under one rule recall under another.
+Ended: TypeAlias = "tuple[Race, Sequence[Result], Sequence[Sequence[float]] | None]"
 
 _RACE = "attn-tui/training-1"
 _COLUMNS = (
@@ -20,9 +23,10 @@ _COLUMNS = (
 HEADER = ("d_k", "rule", "final loss", "recalled", "steps to 90 %", "diverged", "entropy", "first gradient")
 
 
-def training_json(races: Sequence[tuple[Curves, Sequence[Result]]]) -> str:
+def training_json(races: Sequence[Ended]) -> str:
     """Return one JSON object with the results at each d_k."""
-    race = races[0][0].race
+    first, *_ = races
+    race = first[0]
     return json_text(
         {
             "schema": _RACE,
@@ -36,49 +40,49 @@ def training_json(races: Sequence[tuple[Curves, Sequence[Result]]]) -> str:
             "task": asdict(race.task),
             "races": [
                 {
-                    "d_k": curves.race.d_k,
-                    "results": [dict(zip(_COLUMNS[1:], _cells(curves, each)[1:], strict=True)) for each in results],
-                    "used_with": _used(curves),
+                    "d_k": each.d_k,
+                    "results": [dict(zip(_COLUMNS[1:], _cells(each, one)[1:], strict=True)) for one in results],
+                    "used_with": _used(each, used),
                 }
-                for curves, results in races
+                for each, results, used in races
             ],
         }
     )
 
 
-def _used(curves: Curves) -> list[dict[str, Any]]:
-    if curves.used is None:
+def _used(race: Race, used: Sequence[Sequence[float]] | None) -> list[dict[str, Any]]:
+    if used is None:
         return []
-    rules = curves.race.rules
+    rules = race.rules
     return [
-        {"trained_with": one, "used_with": other, "recalled": existing(float(curves.used[row, column]))}
+        {"trained_with": one, "used_with": other, "recalled": existing(float(used[row][column]))}
         for row, one in enumerate(rules)
         for column, other in enumerate(rules)
     ]
 
 
-def training_csv(races: Sequence[tuple[Curves, Sequence[Result]]]) -> str:
+def training_csv(races: Sequence[Ended]) -> str:
     """Return a line for each rule at each d_k."""
-    return csv_text(_COLUMNS, [_cells(curves, each) for curves, results in races for each in results])
+    return csv_text(_COLUMNS, [_cells(race, each) for race, results, _ in races for each in results])
 
 
-def _cells(curves: Curves, each: Result) -> list[Any]:
+def _cells(race: Race, each: Result) -> list[Any]:
     values = asdict(each)
-    return [curves.race.d_k, *(_value(values[name]) for name in _COLUMNS[1:])]
+    return [race.d_k, *(_value(values[name]) for name in _COLUMNS[1:])]
 
 
 def _value(value: Any) -> Any:
     return existing(value) if isinstance(value, float) else value
 
 
-def training_markdown(races: Sequence[tuple[Curves, Sequence[Result]]], say: Say) -> str:
+def training_markdown(races: Sequence[Ended], say: Say) -> str:
     """Return a table with a line for each rule at each d_k."""
     return markdown_table(HEADER, training_rows(races), say)
 
 
-def training_rows(races: Sequence[tuple[Curves, Sequence[Result]]]) -> list[list[str]]:
+def training_rows(races: Sequence[Ended]) -> list[list[str]]:
     """Return the cells of a line for each rule at each d_k, in words, as HEADER names them."""
-    return [_words(curves.race.d_k, each) for curves, results in races for each in results]
+    return [_words(race.d_k, each) for race, results, _ in races for each in results]
 
 
 def _words(d_k: int, each: Result) -> list[str]:

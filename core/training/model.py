@@ -17,7 +17,8 @@ from ..arrays import FloatArray
 from ..attention.normalise import normalised, normalised_backward
 from ..attention.softmax import FLOOR
 from ..scales import Normalise
-from .task import Examples, Task
+from .settings import Task
+from .task import Examples
 
 
 class Weights(NamedTuple):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import numpy as np
 
 from ..arrays import FloatArray
 from .model import Weights
-
-Optimiser: TypeAlias = Literal["sgd", "adam"]
-OPTIMISERS: tuple[Optimiser, ...] = ("sgd", "adam")
+from .settings import Optimiser
 
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba, arXiv:1412.6980
 

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..errors import InputError
-from ..scales import Normalise, ScaleName, Setting, multiplier, scale_rule
+from ..scales import Normalise, Setting, multiplier
 from .model import Weights, initial, pass_over
-from .optimisers import Optimiser, optimiser
-from .task import Examples, Task, draw
+from .optimisers import optimiser
+from .settings import Race, Result, raced_rule
+from .task import Examples, draw
 
 LEARNED = 0.9  # the share of recalled labels from which a run has learned
 _LOST = 2.0  # a run diverged if its last loss is this many times ln(labels), or no number
 _WINDOW = 10  # steps whose mean counts, as single steps are noisy
 _STREAM = 71  # of random numbers, so that seeds here draw other numbers than the Lab's
-
-
-@dataclass(frozen=True)
-class Race:
-    """What is raced."""
-
-    d_k: int = 64
-    rules: tuple[ScaleName, ...] = ("none", "sqrt_d_k")
-    rate: float = 0.5  # the learning rate
-    steps: int = 200
-    seeds: int = 10
-    optimiser: Optimiser = "sgd"
-    warm_up: int = 0  # steps over which the learning rate grows from 0
-    seed: int = 0  # the first one
-    task: Task = field(default_factory=Task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,33 +36,17 @@ class Curves:
     used: FloatArray | None = None  # (trained with, used with): the mean share recalled of fresh examples, at the end
 
 
-@dataclass(frozen=True)
-class Result:
-    """How the runs under one rule ended."""
-
-    rule: ScaleName
-    multiplier: float
-    loss: float  # the mean over runs that did not diverge, of the last steps
-    loss_error: float | None  # its standard error over seeds
-    recalled: float
-    steps_to_learn: float | None  # the median over seeds; None if fewer than half of them learned
-    diverged: float  # the share of runs
-    entropy_before: float
-    entropy_after: float
-    gradient_before: float  # the median over seeds
-
-
 def run(race: Race) -> Iterator[Curves]:
     """Yield the curves after each step; the arrays are the same ones, filled further. Raise InputError if a rule
     cannot be raced."""
     shape = len(race.rules), race.seeds, race.steps
     curves = [np.full(shape, math.nan) for _ in range(4)]
-    setting = Setting(d_k=race.d_k, n_keys=race.task.pairs)
+    setting = race.setting
     generators = [np.random.default_rng((race.seed + number, _STREAM)) for number in range(race.seeds)]
     first = [initial(race.task, race.d_k, rng) for rng in generators]
     groups: list[_Group] = []
-    order = sorted(range(len(race.rules)), key=lambda rule: scale_rule(race.rules[rule]).normalise)
-    for _, same in groupby(order, key=lambda rule: scale_rule(race.rules[rule]).normalise):
+    order = sorted(range(len(race.rules)), key=lambda rule: raced_rule(race.rules[rule]).normalise)
+    for _, same in groupby(order, key=lambda rule: raced_rule(race.rules[rule]).normalise):
         groups.append(_Group(race, list(same), first, setting))
     for step in range(race.steps):
         drawn = [draw(race.task, rng) for rng in generators]
@@ -111,10 +80,7 @@ class _Group:
 
     def __init__(self, race: Race, rules: list[int], first: Sequence[Weights], setting: Setting) -> None:
         self.rules, self.seeds = rules, race.seeds
-        self.how: Normalise = scale_rule(race.rules[rules[0]]).normalise
-        for rule in rules:
-            if race.rules[rule] == "custom":
-                raise InputError("rules: custom has no multiplier here; choose another")
+        self.how: Normalise = raced_rule(race.rules[rules[0]]).normalise
         each = [multiplier(race.rules[rule], setting) for rule in rules]
         self.multipliers = np.repeat(np.array(each), race.seeds)
         self.weights = Weights(*(np.concatenate(part * len(rules)) for part in map(list, zip(*first, strict=True))))
@@ -136,7 +102,7 @@ def results(curves: Curves) -> list[Result]:
     """Return how each rule did, over the steps that are done."""
     race, done = curves.race, curves.done
     last = slice(max(done - _WINDOW, 0), done)
-    setting = Setting(d_k=race.d_k, n_keys=race.task.pairs)
+    setting = race.setting
     found: list[Result] = []
     for number, rule in enumerate(race.rules):
         loss = curves.loss[number, :, last].mean(axis=1)

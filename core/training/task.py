@@ -8,16 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-
-
-@dataclass(frozen=True)
-class Task:
-    """The sizes of the task."""
-
-    width: int = 32  # components of a key before it is projected
-    pairs: int = 16
-    labels: int = 8
-    batch: int = 8  # sets of pairs in a step
+from .settings import Task
 
 
 @dataclass(frozen=True, eq=False)

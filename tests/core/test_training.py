@@ -7,9 +7,20 @@ import pytest
 from attn_tui.core.errors import InputError
 from attn_tui.core.scales import Normalise, ScaleName
 from attn_tui.core.training.model import Weights, initial, pass_over
-from attn_tui.core.training.optimisers import OPTIMISERS, Optimiser, optimiser
-from attn_tui.core.training.race import Curves, Race, results, run
-from attn_tui.core.training.task import Examples, Task, draw
+from attn_tui.core.training.optimisers import optimiser
+from attn_tui.core.training.race import Curves, results, run
+from attn_tui.core.training.settings import (
+    OPTIMISERS,
+    RATES,
+    Optimiser,
+    Race,
+    Task,
+    changed,
+    fault_of,
+    parse_rules,
+)
+from attn_tui.core.training.snapshot import QUANTITIES, snapshot
+from attn_tui.core.training.task import Examples, draw
 
 TASK = Task(width=5, pairs=4, labels=3, batch=2)
 
@@ -123,3 +134,60 @@ def test_weights_trained_with_a_scale_recall_less_with_a_smaller_one() -> None:
     assert used is not None
     assert used[0, 0] > 0.98
     assert used[0, 1] < used[0, 0] - 0.05
+
+
+def test_a_race_takes_numbers_and_formulas() -> None:
+    assert parse_rules("none, sqrt-d-k,0.05, max(1/d, 0.1),×0.25,none") == (
+        "none", "sqrt_d_k", "0.05", "max(1/d, 0.1)", "0.25",
+    )  # fmt: skip
+    curves = raced("1/sqrt(d)", "sqrt_d_k", "0.125", d_k=64, steps=3, seeds=2)
+    found = results(curves)
+    assert [each.multiplier for each in found] == [0.125] * 3
+    assert np.array_equal(curves.loss[0], curves.loss[1])
+    assert np.array_equal(curves.loss[1], curves.loss[2])
+
+
+@pytest.mark.parametrize("text", ["custom", "sqrt_dk", "", "none,,d_k", "log("])
+def test_what_is_no_rule_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_rules(text)
+
+
+def test_a_rule_without_a_multiplier_at_this_width_is_named() -> None:
+    assert fault_of(Race(d_k=64, rules=("log_d_k",))) == ""
+    assert "1/ln d_k" in fault_of(Race(d_k=1, rules=("none", "log_d_k")))
+
+
+def test_another_optimiser_has_its_own_learning_rate() -> None:
+    race = changed(Race(rate=5.0), "optimiser", "adam")
+    assert (race.optimiser, race.rate) == ("adam", RATES["adam"])
+    assert changed(race, "optimiser", "adam") == race
+    assert changed(race, "d_k", 8).rate == race.rate
+
+
+def test_a_snapshot_has_the_medians_of_the_curves() -> None:
+    curves = raced("none", "sqrt_d_k", d_k=8, steps=7, seeds=3)
+    found = snapshot(curves)
+    assert found.complete
+    assert [point.step for point in found.curves["loss"][1]] == [1, 2, 3, 4, 5, 6, 7]
+    for quantity in QUANTITIES:
+        values = getattr(curves, quantity.name)
+        for rule in (0, 1):
+            points = found.curves[quantity.name][rule]
+            assert [point.middle for point in points] == pytest.approx(np.median(values[rule], axis=0).tolist())
+            assert points[-1].stderr == pytest.approx(values[rule, :, -1].std(ddof=1) / math.sqrt(3))
+    assert found.used is not None
+    assert np.array_equal(found.used, np.asarray(curves.used))
+
+
+def test_a_snapshot_of_long_runs_is_short() -> None:
+    found = snapshot(raced("none", d_k=2, steps=600, seeds=1, task=TASK))
+    steps = [point.step for point in found.curves["loss"][0]]
+    assert len(steps) <= 240
+    assert (steps[0], steps[-1]) == (1, 600)
+
+
+def test_runs_that_diverge_leave_the_curves() -> None:
+    found = snapshot(raced("none", d_k=16, steps=40, seeds=3, rate=1e4, task=TASK))
+    assert found.results[0].diverged == 1
+    assert all(math.isfinite(point.middle) for points in found.curves["loss"] for point in points)

@@ -43,5 +43,6 @@ PANES = {
         PaneRow("Claims", "claims", "ClaimsPane"),
         PaneRow("Watch", "watch", "WatchPane", takes=("run", "max_logit")),
         PaneRow("Learn", "learn", "LearnPane", takes=("progress",)),
+        PaneRow("Train", "train", "TrainPane"),
     )
 }

@@ -53,13 +53,17 @@ def choose_against(host: Host, take: Callable[[str], object]) -> None:
     choose_one(host, "A: scale", against_choices(), current, chosen, _formulas(host))
 
 
-def choose_rules(host: Host, marked: Sequence[str], take: Callable[[Sequence[str]], object]) -> None:
+def choose_rules(
+    host: Host,
+    marked: Sequence[str],
+    take: Callable[[Sequence[str]], object],
+    title: str = "scale rules to show beside A and B",
+) -> None:
     """Show the list of scale rules, of which several can be chosen; `take` is called with them."""
     from ..views.fields.choice_list import ChoiceList
     from ..views.fields.choices import choices_of
 
     choices, current = choices_of(FIELD["scale"]), host.parameters.scale
-    title = "scale rules to show beside A and B"
     host.choose(ChoiceList.at(title, choices, current, _formulas(host), tuple(marked)), take)
 
 

@@ -13,6 +13,7 @@ from ...core.attention.worked_example import EXAMPLE_FIELD, Example, relevant, s
 from ...core.lab.results import Order, Target
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELD, FIELDS, NO_MODEL, UNSCALED, Parameters
+from ...core.training.settings import RACE_FIELDS, RATES, Race, option_of
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,17 @@ def cost_line(layer: Layer, preset: Preset | None) -> str:
             # No option unsets a value of the preset.
             words += [field.option, field.format(filled[field.name] if value is None else value)]
     return in_shell(words)
+
+
+def train_line(race: Race, ascii_only: bool = False) -> str:
+    """Return `attn-tui train --d-k 64 --rules none,sqrt_d_k …`: the command that runs this race."""
+    words = ["attn-tui", "train", "--d-k", str(race.d_k), "--rules", ",".join(race.rules)]
+    usual = Race(optimiser=race.optimiser, rate=RATES[race.optimiser])
+    for field in RACE_FIELDS[1:]:
+        value = getattr(race, field.name)
+        if value != getattr(usual, field.name) or (field.name == "optimiser" and value != Race.optimiser):
+            words += [option_of(field), field.format(value)]
+    return in_shell(words, ascii_only)
 
 
 def parameter_options(parameters: Parameters, without: str = "") -> list[str]:

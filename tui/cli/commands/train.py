@@ -6,104 +6,83 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ....core.errors import InputError
+from ....core.formula import FormulaError
 from ....core.grid import parse_grid
 from ....core.scales import SCALE_RULES, ScaleName
-from ...settings.parse import UsageError, did_you_mean
+from ....core.training.settings import (
+    ACCEPTED,
+    RACE_FIELD,
+    RACE_FIELDS,
+    RATES,
+    Race,
+    fault_of,
+    option_of,
+    parse_rules,
+)
+from ...settings.parse import UsageError, did_you_mean, value_of
 from ..command import Command, Given
 from ..output import Output
-from ..parser import Parser
+from ..parser import METAVARS, Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
-    from ....core.training.optimisers import Optimiser
-    from ....core.training.race import Curves, Race, Result
-
-_LARGEST = 1024  # d_k
-_RATES = {"sgd": 2.0, "adam": 0.01}  # learning rates by default
+    from ....core.export.training import Ended
+    from ....core.training.race import Curves
 
 
 @dataclass(frozen=True)
 class TrainRequest:
     """The races to run, one a d_k."""
 
-    d_ks: tuple[int, ...]
-    rules: tuple[ScaleName, ...]
-    optimiser: Optimiser
-    rate: float
-    steps: int
-    seeds: int
-    warm_up: int
-    seed: int
+    races: tuple[Race, ...]
     remarks: tuple[str, ...] = ()
 
-    def races(self) -> list[Race]:
-        """Return the races."""
-        from ....core.training.race import Race
 
-        return [
-            Race(d_k, self.rules, self.rate, self.steps, self.seeds, self.optimiser, self.warm_up, self.seed)
-            for d_k in self.d_ks
-        ]
+_RULES = "none,sqrt_d_k,d_k"
+_USUAL = {"optimiser": "sgd (default) or adam", "rate": "default 2 for sgd, 0.01 for adam"}
 
 
 def _add_options(parser: Parser) -> None:
     title = "training"
     parser.add(title, "--d-k", metavar="GRID", help="widths, such as 16,64,256 (default); at most 1024")
-    parser.add(title, "--rules", metavar="RULES", help="scale rules; default none,sqrt_d_k,d_k", suggest=_rules())
-    parser.add(title, "--optimizer", choices=tuple(_RATES), metavar="NAME", help="sgd (default) or adam")
-    parser.add(title, "--lr", metavar="X", help="the learning rate; default 2 for sgd, 0.01 for adam")
-    parser.add(title, "--warm-up", metavar="N", help="steps over which the learning rate grows from 0; default 0")
-    parser.add(title, "--steps", metavar="N", help="steps of each run; default 200")
-    parser.add(title, "--seeds", metavar="N", help="runs under each rule; default 10")
-    parser.add(title, "--seed", metavar="N", help="the first seed; default 0")
+    parser.add(title, "--rules", metavar="RULES", help=f"{ACCEPTED}; default {_RULES}", suggest=SCALE_RULES)
+    for field in RACE_FIELDS[1:]:
+        usual = _USUAL.get(field.name) or f"default {field.format(getattr(Race, field.name))}"
+        metavar = METAVARS[field.kind]
+        text = f"{field.help} {usual[:1].upper() + usual[1:]}."
+        parser.add(title, option_of(field), dest=field.name, metavar=metavar, help=text, suggest=field.choices)
     parser.add_output()
 
 
-def _rules() -> tuple[ScaleName, ...]:
-    return tuple(name for name in SCALE_RULES if name != "custom")
-
-
 def _request(given: Given) -> TrainRequest:
-    optimiser: Optimiser = given.get("optimizer") or "sgd"
     grid = parse_grid(given.get("d_k") or "16,64,256")
-    if max(grid) > _LARGEST:
-        raise UsageError(f"--d-k: must be at most {_LARGEST} here, not {max(grid)}")
-    return TrainRequest(
-        tuple(grid),
-        _chosen(given.get("rules") or "none,sqrt_d_k,d_k"),
-        optimiser,
-        _number(given, "lr", _RATES[optimiser], 1e-6, 1e4),
-        int(_number(given, "steps", 200, 1, 100_000, whole=True)),
-        int(_number(given, "seeds", 10, 1, 1000, whole=True)),
-        int(_number(given, "warm_up", 0, 0, 100_000, whole=True)),
-        int(_number(given, "seed", 0, 0, 2**32 - 1, whole=True)),
-    )
+    if max(grid) > RACE_FIELD["d_k"].high:
+        raise UsageError(f"--d-k: must be at most {RACE_FIELD['d_k'].high:.0f} here, not {max(grid)}")
+    values: dict[str, Any] = {
+        field.name: value_of(field, given[field.name], option_of(field))
+        for field in RACE_FIELDS[1:]
+        if field.name in given
+    }
+    values.setdefault("rate", RATES[values.get("optimiser", Race.optimiser)])
+    rules = _rules(given.get("rules") or _RULES)
+    races = tuple(Race(d_k, rules, **values) for d_k in grid)
+    for race in races:
+        if fault := fault_of(race):
+            raise UsageError(f"--rules: {fault}")
+    return TrainRequest(races)
 
 
-def _chosen(text: str) -> tuple[ScaleName, ...]:
-    found: list[ScaleName] = []
-    for word in text.split(","):
-        name = next((name for name in _rules() if name == word.strip()), None)
-        if name is None:
-            raise UsageError(f"--rules: {word.strip()!r} is no scale rule{did_you_mean(word.strip(), _rules())}")
-        if name not in found:
-            found.append(name)
-    return tuple(found)
-
-
-def _number(given: Given, name: str, default: float, low: float, high: float, whole: bool = False) -> float:
-    text: Any = given.get(name)
-    if text is None:
-        return default
+def _rules(text: str) -> tuple[ScaleName, ...]:
     try:
-        number = int(text) if whole else float(text)
-    except ValueError:
-        number = low - 1
-    if not low <= number <= high:
-        kind = "a whole number" if whole else "a number"
-        option = f"--{name.replace('_', '-')}"
-        raise UsageError(f"{option}: must be {kind} from {low:g} to {high:g}, not {text!r}")
-    return number
+        return parse_rules(text)
+    except FormulaError:
+        raise
+    except InputError as error:
+        words = [part.strip() for part in text.split(",")]
+        wrong = next((word for word in words if repr(word) in str(error)), "")
+        hint = did_you_mean(wrong, [*SCALE_RULES]) if wrong else ""
+        raise UsageError(f"--rules: {str(error).removeprefix('rules: ')}{hint}; must be {ACCEPTED}") from None
 
 
 def run(request: TrainRequest, output: Output) -> int:
@@ -114,8 +93,8 @@ def run(request: TrainRequest, output: Output) -> int:
     from ....core.training.race import run as race_run
 
     output.check()
-    found: list[tuple[Curves, Sequence[Result]]] = []
-    races = request.races()
+    found: list[Ended] = []
+    races = request.races
     with one_blas_thread():
         for number, race in enumerate(races):
             with ProgressLine(f"training at d_k {race.d_k}, {number + 1} of {len(races)}") as progress:
@@ -123,19 +102,20 @@ def run(request: TrainRequest, output: Output) -> int:
                 for curves in race_run(race):
                     progress.show(curves.done / race.steps)
             assert curves is not None
-            found.append((curves, results(curves)))
+            used = None if curves.used is None else curves.used.tolist()
+            found.append((race, results(curves), used))
     output.emit(
         {
             "json": lambda: training_json(found),
             "csv": lambda: training_csv(found),
             "markdown": lambda: training_markdown(found, output.glyphs.say),
-            "table": lambda: _table(request, found, output),
+            "table": lambda: _table(found, output),
         }
     )
     return 0
 
 
-def _table(request: TrainRequest, found: Sequence[tuple[Curves, Sequence[Result]]], output: Output) -> str:
+def _table(found: Sequence[Ended], output: Output) -> str:
     """Return a table of the races, and what weights recall if they are used under another rule."""
     from rich.text import Text
 
@@ -143,22 +123,22 @@ def _table(request: TrainRequest, found: Sequence[tuple[Curves, Sequence[Result]
     from ...views.lines import as_text
     from ..printing import printed, title_lines
 
-    glyphs = output.glyphs
+    glyphs, race = output.glyphs, found[0][0]
     words = [
         "associative recall, 16 pairs, 8 labels",
-        f"{request.optimiser}, learning rate {request.rate:g}",
-        f"{request.steps} steps",
-        f"{request.seeds} seeds",
+        f"{race.optimiser}, learning rate {race.rate:g}",
+        f"{race.steps} steps",
+        f"{race.seeds} seeds",
     ]
     lines = _aligned([list(HEADER), *training_rows(found)], glyphs.say)
     parts = [title_lines(words, output.text_width, glyphs), Text(), as_text(((line, "text"),) for line in lines)]
-    if len(request.rules) > 1:
+    if len(race.rules) > 1:
         parts += [Text(), Text(glyphs.say("Recalled if weights trained under a rule are used under another:"))]
-        rows = [["d_k", "trained with", *request.rules]]
-        for curves, _ in found:
-            assert curves.used is not None
-            for rule, shares in zip(request.rules, curves.used, strict=True):
-                rows.append([str(curves.race.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
+        rows = [["d_k", "trained with", *race.rules]]
+        for each, _, used in found:
+            assert used is not None, "the race has ended"
+            for rule, shares in zip(each.rules, used, strict=True):
+                rows.append([str(each.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
         parts.append(as_text(((line, "text"),) for line in _aligned(rows, glyphs.say)))
     return printed(parts, output)
 
@@ -190,6 +170,7 @@ examples:
   attn-tui train                                  without a scale, and with two
   attn-tui train --rules none,sqrt_d_k --lr 5 --d-k 64
   attn-tui train --optimizer adam --rules sqrt_d_k,rms_sqrt_d_k --format json
+  attn-tui train --rules '0.05,sqrt_d_k,log(n)/sqrt(d)'   numbers and formulas
 """,
     add_options=_add_options,
     request=_request,

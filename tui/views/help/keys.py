@@ -15,14 +15,16 @@ _WORDS = {
     "end": "End", "left": "←", "right": "→", "up": "↑", "down": "↓", "tab": "Tab", "backspace": "Backspace",
     "delete": "Del", "insert": "Ins",
 }  # fmt: skip
-# Alt+1 to Alt+9 of terminals that send Alt as an Esc before the key, which Textual reads as on the keyboard of a Mac.
+# Alt+1 to Alt+9, then Alt+0, of terminals that send Alt as an Esc before the key, which Textual reads as on the
+# keyboard of a Mac.
 ALT = dict(
-    enumerate(
+    zip(
+        (1, 2, 3, 4, 5, 6, 7, 8, 9, 0),
         (
             "inverted_exclamation_mark", "trade_mark_sign", "pound_sign", "cent_sign", "infinity", "section_sign",
-            "pilcrow_sign", "bullet", "ª",
+            "pilcrow_sign", "bullet", "ª", "º",
         ),
-        start=1,
+        strict=True,
     )
 )  # fmt: skip
 _NAMES = {word.lower(): name for name, word in _WORDS.items()}

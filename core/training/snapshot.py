@@ -1,0 +1,91 @@
+"""The course of a race as plain values, so that it can be sent to a process without NumPy and drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from .settings import Race, Result
+
+if TYPE_CHECKING:
+    from .race import Curves
+
+_MOST = 240  # points of a curve
+_BARS = 6  # of these, the points with a standard error
+
+
+class Quantity(NamedTuple):
+    """What a curve shows."""
+
+    name: str
+    label: str
+    help: str
+
+
+QUANTITIES: tuple[Quantity, ...] = (
+    Quantity("loss", "loss, nats", "The cross-entropy of the output; guessing has ln 8 = 2.08."),
+    Quantity("recalled", "recalled", "The share of queries whose likeliest label is theirs."),
+    Quantity("entropy", "entropy / ln n", "Of the attention: 1 if it is uniform, 0 if it is one-hot."),
+    Quantity("gradient", "‖∂L/∂(W_q, W_k)‖", "The norm of the gradient of the loss for W_q and W_k."),
+)
+
+
+class CurvePoint(NamedTuple):
+    """One step of the runs under one rule."""
+
+    step: float
+    middle: float  # the median over seeds; of the runs that did not diverge if most of them did not
+    stderr: float | None  # of the mean over seeds, at a few points
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A race so far."""
+
+    race: Race
+    done: int  # steps
+    curves: Mapping[str, Sequence[Sequence[CurvePoint]]]  # by quantity, for each rule
+    results: tuple[Result, ...]
+    used: tuple[tuple[float, ...], ...] | None = None  # what rows, trained with, recall if used with columns
+
+    @property
+    def complete(self) -> bool:
+        """Whether all steps are done."""
+        return self.done == self.race.steps
+
+
+def snapshot(curves: Curves) -> Snapshot:
+    """Return a race so far as plain values."""
+    import numpy as np
+
+    from .race import results
+
+    done = curves.done
+    places = np.unique(np.linspace(0, done - 1, min(done, _MOST)).round().astype(int))
+    bars = {int(places[round(at * (len(places) - 1))]) for at in np.linspace(0, 1, _BARS + 1)[1:]}
+    found: dict[str, list[list[CurvePoint]]] = {}
+    for quantity in QUANTITIES:
+        values = getattr(curves, quantity.name)[:, :, places]
+        with np.errstate(invalid="ignore", over="ignore"):  # of runs that diverged
+            middle = np.median(np.where(np.isfinite(values), values, np.inf), axis=1)
+            spread = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]) if values.shape[1] > 1 else None
+        found[quantity.name] = [
+            [
+                CurvePoint(
+                    float(place + 1),
+                    float(middle[rule, at]),
+                    _finite(spread[rule, at]) if spread is not None and place in bars else None,
+                )
+                for at, place in enumerate(places.tolist())
+                if np.isfinite(middle[rule, at])
+            ]
+            for rule in range(len(curves.race.rules))
+        ]
+    used = None if curves.used is None else tuple(tuple(map(float, row)) for row in curves.used)
+    return Snapshot(curves.race, done, found, tuple(results(curves)), used)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,132 @@
+"""The Train pane: a race on screen."""
+
+import json
+import shlex
+from dataclasses import replace
+
+from attn_tui.core.training.settings import Race
+from attn_tui.tui.cli.commands.catalogue import COMMANDS
+from attn_tui.tui.cli.help import parser_of
+from attn_tui.tui.panes.train.pane import TrainPane
+from attn_tui.tui.panes.train.widget import START
+from attn_tui.tui.views.glyphs import UNICODE
+from stage import Stage, played
+
+SHORT = Race(d_k=8, rules=("none", "sqrt_d_k"), rate=2.0, steps=12, seeds=2)
+
+
+async def training(stage: Stage, race: Race = SHORT) -> TrainPane:
+    """Open the pane with a short race, and wait for its end."""
+    stage.app.action_pane("Train")
+    pane = stage.app.panes["Train"]
+    assert isinstance(pane, TrainPane)
+    pane.settings.race = race
+    pane.follow()
+    await stage.until(lambda: pane.is_current, "the end of the race")
+    await stage.still()
+    return pane
+
+
+def text(stage: Stage) -> str:
+    return "\n".join(stage.lines)
+
+
+@played()
+async def test_a_race_shows_its_curves_and_how_each_rule_did(stage: Stage) -> None:
+    await training(stage)
+    assert "loss, nats" in text(stage)
+    assert "step 12 of 12" in text(stage)
+    assert "A unscaled" in text(stage)
+    assert "B 1/√d_k" in text(stage)
+    assert "final loss" in text(stage)
+
+
+@played()
+async def test_arrows_step_d_k_and_train_again(stage: Stage) -> None:
+    pane = await training(stage)
+    before = pane.curves.shown
+    await stage.press("right")
+    assert pane.race.d_k == 16
+    await stage.until(lambda: pane.is_current, "the end of the race")
+    assert pane.curves.shown is not before
+    await stage.press("u")
+    assert pane.race == SHORT
+    await stage.until(lambda: pane.is_current, "the curves that are known")
+    assert pane.curves.shown is before
+
+
+@played()
+async def test_another_optimiser_is_chosen_by_its_row(stage: Stage) -> None:
+    pane = await training(stage)
+    await stage.press("down", "right")
+    assert (pane.race.optimiser, pane.race.rate) == ("adam", 0.01)
+    await stage.press("down", "right")
+    assert pane.race.rate == 0.015625
+
+
+@played()
+async def test_digits_type_into_the_setting_and_a_refused_text_restores_it(stage: Stage) -> None:
+    pane = await training(stage)
+    await stage.press("3", "2")
+    assert pane.race.d_k == 32
+    await stage.press("0", "0")
+    assert pane.race.d_k == SHORT.d_k
+    assert "must be" in text(stage)
+    await stage.press("escape")
+    assert pane.race == SHORT
+    await stage.press("down", "down", "0", ".", "5", "enter")
+    assert pane.race.rate == 0.5
+
+
+@played()
+async def test_a_rule_without_a_multiplier_is_named_and_the_last_curves_are_dimmed(stage: Stage) -> None:
+    pane = await training(stage, Race(d_k=2, rules=("log_d_k",), steps=5, seeds=2))
+    await stage.press("left")
+    assert pane.race.d_k == 1
+    assert pane.is_stale
+    assert "1/ln d_k" in text(stage)
+
+
+@played()
+async def test_quantities_and_axes_turn(stage: Stage) -> None:
+    await training(stage)
+    await stage.press("m")
+    assert "recalled" in text(stage)
+    await stage.press("m")
+    assert "entropy / ln n" in text(stage)
+    await stage.press("m", "z")
+    assert "∂L/∂" in text(stage)
+    assert ", log" not in text(stage)
+
+
+@played()
+async def test_new_seeds_follow_those_on_screen_and_reset_starts_over(stage: Stage) -> None:
+    pane = await training(stage)
+    await stage.press("r")
+    assert pane.race.seed == SHORT.seeds
+    await stage.press("R")
+    assert pane.race == START
+
+
+@played()
+async def test_the_copied_command_runs_the_race_and_the_export_has_its_results(stage: Stage) -> None:
+    pane = await training(stage, replace(SHORT, rules=("none", "log(n)/d"), optimiser="adam", rate=0.03, seed=4))
+    program, command, *words = shlex.split(pane.command())
+    assert (program, command) == ("attn-tui", "train")
+    request = COMMANDS["train"].load().request(parser_of("train", UNICODE).read(words))
+    assert request.races == (pane.race,)
+    found = json.loads(pane.numbers("json"))
+    assert [each["rule"] for each in found["races"][0]["results"]] == ["none", "log(n)/d"]
+    assert pane.curves.shown is not None
+    assert found["races"][0]["results"][1]["loss"] == pane.curves.shown.results[1].loss
+
+
+@played()
+async def test_a_race_that_was_left_goes_on_when_it_is_shown_again(stage: Stage) -> None:
+    pane = await training(stage)
+    await stage.press("right")
+    stage.app.action_pane("Lab")
+    stage.app.action_pane("Train")
+    await stage.until(lambda: pane.is_current, "the end of the race")
+    assert pane.curves.shown is not None
+    assert pane.curves.shown.race.d_k == 16

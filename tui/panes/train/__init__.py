@@ -1,0 +1,1 @@
+"""The Train pane: the training race, on screen."""

@@ -1,0 +1,246 @@
+"""The Train pane: attention learning under several scale rules side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+from textual.binding import Binding, BindingType
+
+from ....core.errors import InputError
+from ....core.parameters import Field
+from ....core.training.settings import Race
+from ....core.training.snapshot import QUANTITIES, Snapshot
+from ...compute.request import Failed, Request
+from ...views.bars import Key, progress_status
+from ...views.lines import Line
+from ...views.reproduce import train_line
+from ...widgets.typing import typing
+from ..in_format import in_format
+from ..lists import choose_rules
+from ..pane import Host
+from ..two_parts import TwoParts
+from .requests import Raced, RunRace
+from .view import MOST_RULES
+from .widget import START, RaceCurves, RaceSettings
+
+if TYPE_CHECKING:
+    from ....core.export.formats import Format
+
+_KEPT = 12  # races whose curves are kept, so that undo shows them at once
+Kept: TypeAlias = tuple[Race, str, frozenset[str]]
+
+
+class TrainPane(TwoParts):
+    """The settings at the left; curves and results at the right."""
+
+    NAME = "Train"
+    LEFT = (24, 34)
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        ("↑↓", "setting"), ("←→", "step"), ("/", "rules"), ("m", "quantity"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("0-9", "type"), ("r", "new seeds"), ("z", "axis"), ("v", "view"), ("R", "reset"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j,tab", "move(1)", "next setting", show=False, id="train.next"),
+        Binding("up,k,shift+tab", "move(-1)", "previous setting", show=False, id="train.previous"),
+        Binding("right,l", "step(1)", "step the setting up", show=False, id="train.step_up"),
+        Binding("left,h", "step(-1)", "step the setting down", show=False, id="train.step_down"),
+        *typing("0123456789", "type into the setting"),
+        Binding("full_stop", "type('.')", "a decimal point", show=False),
+        Binding("backspace", "typed('erase')", "erase a digit", show=False),
+        Binding("enter", "typed('accept')", "accept the typed value", show=False),
+        Binding("escape", "typed('cancel')", "cancel typing", show=False),
+        Binding("slash", "find", "choose the scale rules from a list", show=False, id="train.find"),
+        Binding("m", "quantity(1)", "next quantity", show=False, id="train.next_statistic"),
+        Binding("M", "quantity(-1)", "previous quantity", show=False, id="train.previous_statistic"),
+        Binding("z", "axis", "logarithmic or linear axis", show=False, id="train.axis"),
+        Binding("r", "again", "train with new seeds", show=False, id="train.again"),
+        Binding("R", "reset", "reset the race", show=False, id="train.reset"),
+        Binding("v", "view", "switch between settings and curves (narrow screens)", show=False, id="train.view"),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.settings = self.left = RaceSettings()
+        self.curves = self.right = self.in_front = RaceCurves()
+        self._known: dict[Race, Snapshot] = {}  # complete races
+
+    @property
+    def race(self) -> Race:
+        """The race on screen."""
+        return self.settings.race
+
+    # Results
+
+    def follow(self) -> None:
+        self._show()
+
+    def leave(self) -> None:
+        self.settings.finish()
+        self.host.engine.withdraw(RunRace)
+
+    def _show(self) -> None:
+        """Show the race, and run it unless its curves are known."""
+        self.settings.redraw()
+        objection = self.settings.objection
+        self.curves.dim(bool(objection) or not self._is_shown)
+        if objection:
+            self.host.engine.withdraw(RunRace)
+            self.curves.waiting = f"{objection}."
+        elif self.race in self._known:
+            self.host.engine.withdraw(RunRace)
+            self._take(self._known[self.race])
+        else:
+            self.curves.waiting = "Training."
+            self.ask(RunRace(self.race))
+        self.curves.redraw()
+        self.host.show_status()
+
+    @property
+    def _is_shown(self) -> bool:
+        return self.curves.shown is not None and self.curves.shown.race == self.race
+
+    def _take(self, shown: Snapshot) -> None:
+        self.curves.shown = shown
+        self.curves.dim(False)
+        if shown.complete:
+            self._known[shown.race] = shown
+            while len(self._known) > _KEPT:
+                del self._known[next(iter(self._known))]
+        self.show_progress(None if shown.complete else shown.done / shown.race.steps)
+        self.curves.redraw()
+
+    def show_answer(self, request: Request, answer: object) -> None:
+        match answer:
+            case Raced(shown) if shown.race == self.race and not self.is_current:
+                self._take(shown)
+            case Failed(reason):
+                self.curves.waiting = f"{reason}."
+                self.curves.redraw()
+            case _:
+                pass
+
+    @property
+    def is_current(self) -> bool:
+        shown = self.curves.shown
+        return bool(self.settings.objection) or (self._is_shown and shown is not None and shown.complete)
+
+    @property
+    def is_stale(self) -> bool:
+        return bool(self.settings.objection) or not self._is_shown
+
+    def statuses(self) -> Sequence[Line]:
+        if self.progress is not None:
+            return progress_status(self.progress, self.glyphs, f"d_k {self.race.d_k}")
+        texts = [f"d_k {self.race.d_k} · {self.race.optimiser} · lr {self.race.rate:g}", f"d_k {self.race.d_k}"]
+        return [((self.glyphs.say(text), "text"),) for text in texts]
+
+    @property
+    def topic(self) -> Field:
+        return self.settings.field
+
+    # Export and undo
+
+    def numbers(self, kind: Format) -> str:
+        from ....core.export.training import training_csv, training_json, training_markdown
+
+        shown = self.curves.shown
+        if self.settings.objection:
+            raise InputError(f"{self.settings.objection}.")
+        if shown is None or not self.is_current:
+            done = shown.done if shown is not None and self._is_shown else 0
+            raise InputError(f"{done} of {self.race.steps} steps trained so far.")
+        found = [(shown.race, shown.results, shown.used)]
+        return in_format(kind, found, training_json, training_csv, training_markdown, self.glyphs)
+
+    def command(self) -> str:
+        return train_line(self.race, self.glyphs.ascii)
+
+    @property
+    def file_name(self) -> str:
+        return f"train-d{self.race.d_k}"
+
+    @property
+    def kept(self) -> Kept:
+        return self.race, self.curves.quantity.name, self.curves.other_axis
+
+    def put_back(self, kept: Kept) -> None:
+        self.settings.race, name, self.curves.other_axis = kept
+        self.curves.quantity = next(each for each in QUANTITIES if each.name == name)
+
+    # Keys
+
+    def action_move(self, step: int) -> None:
+        self.settings.move(step)
+        self._show()
+
+    def action_step(self, direction: Literal[-1, 1]) -> None:
+        self.settings.step(direction)
+        self._show()
+
+    def on_race_settings_stepped(self, event: RaceSettings.Stepped) -> None:
+        event.stop()
+        self._show()
+
+    def action_type(self, character: str) -> None:
+        self.settings.type(character)
+        self._show()
+
+    def action_typed(self, end: Literal["erase", "accept", "cancel"]) -> None:
+        """Erase a digit, accept or cancel, if something is being typed."""
+        if end == "erase":
+            self.settings.erase()
+        elif end == "cancel":
+            self.settings.cancel()
+        elif not self.settings.refusal:
+            self.settings.finish()
+        self._show()
+
+    @property
+    def is_typing(self) -> bool:
+        return self.settings.text is not None
+
+    def end_typing(self) -> None:
+        self.settings.finish()
+        self._show()
+
+    def action_find(self) -> None:
+        """Choose the scale rules from a list."""
+        choose_rules(self.host, self.race.rules, self._take_rules, "scale rules to train with")
+
+    def _take_rules(self, names: Sequence[str]) -> None:
+        """Train with these rules, as far as they can be raced."""
+        rules = tuple(name for name in names if name != "custom")
+        if len(rules) < len(names):
+            self.host.say("custom has no multiplier here; type the number itself in the list.")
+        if len(rules) > MOST_RULES:
+            self.host.say(f"At most {MOST_RULES} rules are trained at once; the first ones are.")
+        if rules:
+            self.settings.finish()
+            self.settings.race = replace(self.race, rules=rules[:MOST_RULES])
+            self._show()
+
+    def action_quantity(self, direction: int) -> None:
+        at = QUANTITIES.index(self.curves.quantity)
+        self.curves.quantity = QUANTITIES[(at + direction) % len(QUANTITIES)]
+        self.curves.redraw()
+
+    def action_axis(self) -> None:
+        self.curves.other_axis ^= {self.curves.quantity.name}
+        self.curves.redraw()
+
+    def action_again(self) -> None:
+        """Train with seeds that follow those on screen."""
+        self.settings.finish()
+        seed = (self.race.seed + self.race.seeds) % 2**32
+        self.settings.race = replace(self.race, seed=seed)
+        self._show()
+
+    def action_reset(self) -> None:
+        self.settings.finish()
+        self.settings.race = START
+        self._show()
+
+    def action_view(self) -> None:
+        self.bring(self.settings if self.in_front is self.curves else self.curves)

@@ -1,0 +1,145 @@
+"""The Train pane as lines: settings, curves, and how each rule did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ....core.parameters import Field, Value
+from ....core.scales import scale_rule
+from ....core.training.settings import RACE_FIELDS, Race, Result
+from ....core.training.snapshot import CurvePoint, Quantity, Snapshot
+from ...views.fields.panel import field_line
+from ...views.glyphs import Glyphs
+from ...views.lines import Line, Role, Span, fitted, wrapped
+from ...views.plots.axes import Axis
+from ...views.plots.plot import Plot, Point, Series, draw
+
+MOST_RULES = 6
+_ROLES: tuple[tuple[Role, Role], ...] = (
+    ("unscaled", "thin_unscaled"), ("scaled", "thin_scaled"), ("third", "thin_third"), ("fourth", "thin_fourth"),
+    ("fifth", "thin_fifth"), ("text", "dim"),
+)  # fmt: skip
+_HIGHEST = 3.0  # nats: a loss above is drawn at the top
+_NAME = 15  # cells of a rule's name
+_COLUMNS = (  # title, width
+    ("final loss", 15), ("recalled", 9), ("to 90 %", 8), ("diverged", 9), ("entropy", 13), ("1st gradient", 13),
+)  # fmt: skip
+
+
+def rule_name(rule: str) -> str:
+    """Return a name of at most 15 characters."""
+    return "unscaled" if rule == "none" else scale_rule(rule).label
+
+
+def letter(rule: int) -> str:
+    """Return the letter of a rule's curve."""
+    return "ABCDEF"[rule]
+
+
+def setting_lines(
+    race: Race, cursor: str, objection: str, typed: str | None, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return exactly `height` lines: a line for each field, the rules, and help on the field with the cursor."""
+    lines: list[Line] = []
+    for field in RACE_FIELDS:
+        role: Role = "text"
+        text = glyphs.say(field.format(_value(race, field)))
+        if typed is not None and field.name == cursor:
+            text, role = typed + "_", "alert" if objection else "accent"
+        lines.append(field_line(field, text, role, field.name == cursor, width, glyphs))
+    head: Line = (("rules", "label"), ("  / to choose", "dim"))
+    lines.extend(((), head))
+    for number, name in enumerate(race.rules):
+        lines.append(((f" {letter(number)} ", _ROLES[number][0]), (glyphs.say(rule_name(name)), "text")))
+    if objection:
+        notes = wrapped(glyphs.say(f"{objection}."), width - 1, "alert")
+    else:
+        help_ = next(field.help for field in RACE_FIELDS if field.name == cursor)
+        notes = wrapped(glyphs.say(help_), width - 1, "dim")
+    room = max(height - len(lines) - 1, 0)
+    lines += [(), *notes[:room]]
+    return [fitted(line, width) for line in (*lines, *[()] * (height - len(lines)))][:height]
+
+
+def _value(race: Race, field: Field) -> Value:
+    return getattr(race, field.name)
+
+
+def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
+    """Return a table with a line for each rule, and what weights recall if they are used under another rule."""
+    room, kept = width - 2 - _NAME, 0
+    while kept < len(_COLUMNS) and room >= _COLUMNS[kept][1]:
+        room -= _COLUMNS[kept][1]
+        kept += 1
+    head = "".join(title.rjust(wide) for title, wide in _COLUMNS[:kept])
+    lines: list[Line] = [((" " * (2 + _NAME), "text"), (head, "dim"))]
+    for number, result in enumerate(shown.results):
+        cells = "".join(
+            text.rjust(wide) for text, (_, wide) in zip(_cells(result, glyphs)[:kept], _COLUMNS, strict=False)
+        )
+        lines.append((*_named(number, result.rule, glyphs), (cells, "text")))
+    if shown.used is not None and len(shown.race.rules) > 1:
+        wide = 9
+        titles = "".join(f"with {letter(number)}".rjust(wide) for number in range(len(shown.race.rules)))
+        head_of_used: Line = (("recalled, used".ljust(2 + _NAME), "dim"), (titles, "dim"))
+        lines.extend(((), head_of_used))
+        for number, (rule, shares) in enumerate(zip(shown.race.rules, shown.used, strict=True)):
+            cells = "".join(f"{100 * share:.0f} %".rjust(wide) for share in shares)
+            lines.append((*_named(number, rule, glyphs), (cells, "text")))
+    return [fitted(line, width) for line in lines]
+
+
+def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
+    name = glyphs.say(rule_name(rule))[: _NAME - 1].ljust(_NAME)
+    return (f"{letter(number)} ", _ROLES[number][0]), (name, "label")
+
+
+def _cells(result: Result, glyphs: Glyphs) -> list[str]:
+    """Return the cells of a rule's line."""
+    none = glyphs.say("—")
+    error = "" if result.loss_error is None else f" ±{result.loss_error:.2g}"
+    cells = [
+        none if math.isnan(result.loss) else f"{result.loss:.3g}{error}",
+        none if math.isnan(result.recalled) else f"{100 * result.recalled:.0f} %",
+        "never" if result.steps_to_learn is None else f"{result.steps_to_learn:.0f}",
+        f"{100 * result.diverged:.0f} %" if result.diverged else "none",
+        f"{100 * result.entropy_before:.0f} → {100 * result.entropy_after:.0f} %",
+        f"{result.gradient_before:.2g}",
+    ]
+    return [glyphs.say(cell) for cell in cells]
+
+
+def curve_lines(
+    shown: Snapshot, quantity: Quantity, logarithmic: bool, width: int, height: int, glyphs: Glyphs
+) -> list[Line]:
+    """Return the curves of all rules as exactly `height` lines."""
+    curves = shown.curves[quantity.name]
+    x = Axis(1, max(shown.race.steps, 2))
+    y = _axis(quantity, curves, logarithmic)
+    series = [_series(number, points, y) for number, points in enumerate(curves)]
+    return [*draw(Plot(x, y, series), width, height, glyphs).lines][:height]
+
+
+def _axis(quantity: Quantity, curves: Sequence[Sequence[CurvePoint]], logarithmic: bool) -> Axis:
+    values = [point.middle for points in curves for point in points if point.middle > 0]
+    if quantity.name in ("recalled", "entropy") and not logarithmic:
+        return Axis(0, 1)
+    high = max(values, default=1.0)
+    if quantity.name == "loss":
+        high = min(max(high, 0.1), _HIGHEST)
+    if logarithmic:
+        low = min(values, default=high / 10)
+        return Axis(max(min(low, high / 2), high * 1e-6), high, 10)
+    return Axis(0, high)
+
+
+def _series(number: int, points: Sequence[CurvePoint], y: Axis) -> Series:
+    role, thin = _ROLES[number]
+    inside = [(point.step, min(max(point.middle, y.low), y.high), point.stderr) for point in points]
+    if y.base:
+        inside = [each for each in inside if each[1] > 0]
+    bars = [Point(step, value, stderr) for step, value, stderr in inside if stderr is not None]
+    if not bars and inside:
+        bars = [Point(*inside[-1][:2])]
+    return Series(role, thin, letter(number), bars, [(step, value) for step, value, _ in inside])
