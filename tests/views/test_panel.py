@@ -50,6 +50,18 @@ def test_only_fields_that_have_an_effect_are_shown() -> None:
         assert FIELD[name] in applicable(replace(LONGEST, scale=scale))
 
 
+@pytest.mark.parametrize("height", [22, 36, 58])
+def test_no_field_moves_when_a_choice_adds_one(height: int) -> None:
+    usual = field_rows(DEFAULT, height)
+    adding = [(field, choice) for field, choice in WORDS if field.name != "model"]
+    added = set[str]()
+    for field, choice in adding:
+        rows = field_rows(with_choice(field, choice), height)
+        assert rows[: len(usual)] == usual
+        added |= {row.name for row in rows[len(usual) :] if row}
+    assert {"multiplier", "layer", "context_factor", "sink_logit", "arithmetic", "degrees_of_freedom"} <= added
+
+
 def test_each_field_is_on_the_line_that_a_click_selects() -> None:
     for parameters in (DEFAULT, LONGEST):
         for height in (14, 18, 22, 36):

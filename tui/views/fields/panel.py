@@ -16,9 +16,17 @@ NAME = 11  # cells of a field's name
 _ROOM_FOR_HELP = 7  # lines
 
 
+_USUAL = tuple(field for field in FIELDS if field.applies(Parameters()))
+
+
 def applicable(parameters: Parameters) -> tuple[Field, ...]:
-    """Return the fields that have an effect with these parameters."""
+    """Return the fields that have an effect with these parameters; one that a choice adds comes after the choice."""
     return tuple(field for field in FIELDS if field.applies(parameters))
+
+
+def _group(field: Field) -> str:
+    """Return the group of a field in the panel."""
+    return field.group if field in _USUAL else "added"
 
 
 def value_text(field: Field, parameters: Parameters) -> str:
@@ -36,13 +44,14 @@ def value_text(field: Field, parameters: Parameters) -> str:
 def field_rows(parameters: Parameters, height: int, focus: str | None = None) -> list[Field | None]:
     """Return the field of each line; None separates groups, if that leaves room for a few lines of help.
 
+    Fields that a choice adds are below all others, so that nothing moves when they appear.
     If there are more fields than lines, those around the focus are shown.
     """
-    fields = applicable(parameters)
-    spaced = height >= len(fields) + len({field.group for field in fields}) - 1 + _ROOM_FOR_HELP
+    fields = sorted(applicable(parameters), key=lambda field: field not in _USUAL)
+    spaced = height >= len(_USUAL) + len({field.group for field in _USUAL}) - 1 + _ROOM_FOR_HELP
     rows: list[Field | None] = []
     for before, field in zip((None, *fields), fields, strict=False):
-        if spaced and before is not None and before.group != field.group:
+        if spaced and before is not None and _group(before) != _group(field):
             rows.append(None)
         rows.append(field)
     at = next((y for y, field in enumerate(rows) if field is not None and field.name == focus), 0)

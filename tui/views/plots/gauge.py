@@ -28,7 +28,6 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
     names: list[str] = []
     for letter, column in zip(_LETTERS, columns, strict=False):
         names.append(f" {letter} {column_title(column, glyphs, max(room - 5, 0))}")
-    room = min(room, max(map(len, names), default=0) + 2)
     cells = max(width - room - _RATIO - _WORD, 0)
     lines: list[Line] = []
     for index, column in enumerate(columns):
