@@ -152,9 +152,17 @@ def test_a_snapshot_of_an_earlier_step_knows_nothing_of_later_ones() -> None:
     assert newest is not None
     assert (earlier.step, newest.step) == (300, 500)
     assert earlier.ranked == tuple(offenders(history[:4], 100))
-    assert earlier.trends[0, 0] == (10, 20, 30, 40)
+    assert [*earlier.trends[0, 0]] == [10, 20, 30, 40]
     assert earlier.steps == newest.steps
     assert snapshot((), 100) is None
+
+
+def test_every_head_of_a_large_model_has_a_trend_of_its_first_and_last_step() -> None:
+    history = tuple(parse_line(line(n, [[n + 1.0] * 32] * 32)) for n in range(100))
+    shown = snapshot(history, 100)
+    assert shown is not None
+    assert len(shown.trends) == 32 * 32
+    assert all((trend[0], trend[-1]) == (1, 100) for trend in shown.trends.values())
 
 
 def test_only_whole_lines_are_read_and_each_once(tmp_path: Path) -> None:
