@@ -49,11 +49,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _bytes(size: int) -> str:
+def _bytes(count: int) -> str:
+    size = float(count)
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
-        size = size / 1000  # type: ignore[assignment]
+        size = size / 1000
     return f"{size:.3g} GB"
 
 

@@ -273,6 +273,21 @@ def test_tracing_records_nothing_into_the_trace(tmp_path: Path) -> None:
     assert traced == plain
 
 
+def test_passes_inside_torch_func_are_named_and_compute_the_same(tmp_path: Path) -> None:
+    model = model_of()
+    parameters = dict(model.named_parameters())
+
+    def loss(values: Any) -> Any:
+        return torch.func.functional_call(model, values, (X,)).square().mean()
+
+    expected = torch.func.grad(loss)(parameters)
+    recorder = attn_tui.record(model, tmp_path / "a.safetensors")
+    found = torch.func.grad(loss)(parameters)
+    with pytest.warns(RuntimeWarning, match=r"inside torch\.func"):
+        recorder.close()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
 def test_an_export_is_as_without_a_recorder(tmp_path: Path) -> None:
     model = model_of()
     plain = torch.export.export(model, (X,)).graph_module.code
