@@ -50,7 +50,8 @@ async def test_a_run_is_waited_for_and_followed(stage: Stage, tmp_path: Path) ->
     append(path, 60)
     await stage.until(lambda: "step 60, 3 of 3" in stage.text)
     assert "1 head is over 100" in stage.text
-    assert "Layer 1 head 0 is over 100 at step 60." in " ".join(stage.text.replace("│", " ").split())
+    alert = "Layer 1 head 0 is over 100 at step 60."
+    await stage.until(lambda: alert in " ".join(stage.text.replace("│", " ").split()))
 
 
 @played(size=WIDE)

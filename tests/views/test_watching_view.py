@@ -9,12 +9,13 @@ from attn_tui.core.watching.snapshot import Snapshot, snapshot
 from attn_tui.core.watching.step import parse_line
 from attn_tui.tui.views.glyphs import UNICODE
 from attn_tui.tui.views.results.watching import (
+    chart,
     head_at,
+    head_lines,
     map_lines,
     ranked_lines,
     step_line,
     summary,
-    trend,
 )
 from line_texts import text_of
 
@@ -65,12 +66,25 @@ def test_a_map_that_does_not_fit_says_what_it_is_a_part_of() -> None:
     assert "part of" not in text_of(map_lines(found, "max_logit", (11, 39), (60, 20), UNICODE)[-1])
 
 
-def test_a_constant_growth_is_a_straight_trend() -> None:
-    bars = [UNICODE.bars.index(bar) for bar in trend([2.0**n for n in range(8)], 8, 1, 128, UNICODE)]
+def test_a_constant_growth_is_a_straight_chart() -> None:
+    [row] = chart([2.0**n for n in range(8)], (8, 1), 1, 128, UNICODE)
+    bars = [UNICODE.bars.index(bar) for bar in row]
     assert bars == sorted(bars)
     assert len({*bars}) == 8
-    assert trend([1.0, math.nan, math.inf], 8, 1, 100, UNICODE) == "▁ !"
-    assert trend([1e-9, 1e9], 8, 1, 100, UNICODE) == "▁█"
+    assert chart([1.0, math.nan, math.inf], (8, 1), 1, 100, UNICODE) == ["▁ !"]
+    assert chart([1e-9, 1e9], (8, 1), 1, 100, UNICODE) == ["▁█"]
+
+
+def test_a_higher_chart_has_finer_steps() -> None:
+    rows = chart([1.0, 9.9, 10.1, 100.0, math.inf, math.nan], (8, 2), 1, 100, UNICODE)
+    assert rows == ["  ▁█! ", "▁████ "]
+
+
+@pytest.mark.parametrize(("height", "rows"), [(5, 1), (8, 4), (40, 8)])
+def test_the_trend_of_the_selected_head_fills_the_height(height: int, rows: int) -> None:
+    lines = [text_of(line) for line in head_lines(shown([[1.0]], [[2.0]]), (0, 0), (40, height), UNICODE)]
+    assert len(lines) == 4 + rows
+    assert lines[-1].strip() == "steps 0 to 10: 1 to 2"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 
 from ....core.errors import InputError
 from ....core.watching.limits import LIMIT
@@ -14,6 +15,7 @@ from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import in_shell
+from ...views.results.watching import wanted_width
 from ..pane import Host
 from ..two_parts import TwoParts
 from .requests import LookAtRun, Looked
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ....core.export.formats import Format
     from ....core.watching.snapshot import Snapshot
 
+_VERY_WIDE, _LARGEST_MAP, _BORDER = 150, 0.5, 4  # columns from which the map may have this part of them
 _AGAIN = 1.0  # seconds from one look to the next
 
 
@@ -92,6 +95,13 @@ class WatchPane(TwoParts):
         if self.run is not None:
             self.ask(LookAtRun(self.run, self.limit, self.at, self.baseline, self._known))
 
+    def columns(self, size: Size) -> tuple[int, int]:
+        left, right = super().columns(size)
+        if left and right and self.shown is not None:
+            wanted = min(wanted_width(self.shown) + _BORDER, int(size.width * _LARGEST_MAP))
+            left = max(left, wanted if size.width >= _VERY_WIDE else left)
+        return left, size.width - left if right else right
+
     def statuses(self) -> Sequence[Line]:
         if self.shown is None:
             return ()
@@ -157,7 +167,10 @@ class WatchPane(TwoParts):
     def _show(self, shown: Snapshot) -> None:
         if self.shown is None and shown.ranked:
             self.map.cursor = (shown.ranked[0].layer, shown.ranked[0].head)
+        heads_before = self.shown.heads if self.shown is not None else ()
         self.map.shown = self.ranking.shown = shown
+        if shown.heads != heads_before:
+            self.map.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
         if self.map.statistic not in shown.values:
             self.map.statistic = next(iter(shown.values))
         layer = min(self.map.cursor[0], len(shown.heads) - 1)

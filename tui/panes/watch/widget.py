@@ -49,7 +49,8 @@ class RunMap(LinesWidget):
             fitted(step_line(shown, width), width),
         ]
         lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
-        return [*lines, fitted((), width), *head_lines(shown, self.cursor, width, self.glyphs)]
+        size = width, height - len(lines) - 1
+        return [*lines, fitted((), width), *head_lines(shown, self.cursor, size, self.glyphs)]
 
     def _map_size(self, width: int, height: int) -> tuple[int, int]:
         """Return the cells of the map: what the head below leaves, but at least half of the height."""

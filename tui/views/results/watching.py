@@ -21,11 +21,13 @@ Size: TypeAlias = tuple[int, int]  # width and height in cells
 LOGITS = "max_logit"
 LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {LOGITS: "largest |logit|"}
 
-_TREND, _LEAST_TREND = 24, 8  # cells of a trend
+_TREND, _LEAST_TREND = 48, 8  # cells of a trend
+_HIGHEST = 8  # lines of the selected head's trend
 _SPAN = 100.0  # the limit over the least value that the trends of the list show
 _ROOMY, _ROOMY_BESIDE = 60, 90  # cells that long titles need; beside a baseline
 _NARROW = 48  # cells below which the change since a baseline stands instead of the growth
 _NUMBER, _NUMBERS = 6, 13  # cells for a number, and for its change, too
+_CELL = 3  # cells of a head, if there is space
 _MARGIN = 5  # cells for the name of a layer
 
 
@@ -36,7 +38,8 @@ def step_line(shown: Snapshot, width: int) -> Line:
     if shown.baseline is not None:
         since = f" since {shown.baseline}"
         return ((where if len(where + since) <= width else f"step {shown.step}", "text"), (since, "unscaled"))
-    return ((where, "text"), ("" if place == len(shown.steps) else "   . newest", "dim"))
+    hint = "   End: newest"
+    return ((where, "text"), (hint if place < len(shown.steps) and len(where + hint) <= width else "", "dim"))
 
 
 def summary(shown: Snapshot, brief: bool = False) -> str:
@@ -118,7 +121,7 @@ def ranked_lines(
         role: Role = "cursor" if here == chosen else "alert" if each.over else "text"
         line: Line = ((_joined(row, wide, glyphs), role),)
         if cells and here in shown.trends:
-            bars = trend(shown.trends[here], cells, shown.limit / _SPAN, shown.limit, glyphs)
+            [bars] = chart(shown.trends[here], (cells, 1), shown.limit / _SPAN, shown.limit, glyphs)
             line = (*line, ("  ", "text"), (bars, "scaled"))
         lines.append(fitted(line, width))
     return lines
@@ -135,8 +138,9 @@ def place_of(shown: Snapshot, layer: int, head: int) -> str:
     return f"{shown.layers[layer]}/{head}"
 
 
-def head_lines(shown: Snapshot, chosen: tuple[int, int], width: int, glyphs: Glyphs) -> list[Line]:
-    """Return all statistics of a head, and its largest |logit| over the steps."""
+def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
+    """Return all statistics of a head, and its largest |logit| over the steps: higher if there is space."""
+    width, height = size
     layer, head = chosen
     lines: list[Line] = [((f"layer {shown.layers[layer]} head {head}", "heading"),)]
     labels = {name: f"{glyphs.say(LABELS.get(name, name))}  " for name in shown.values}
@@ -153,9 +157,13 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], width: int, glyphs: Gly
     known = [value for value in shown.trends.get(chosen, ()) if math.isfinite(value) and value > 0]
     if len(known) > 1:
         low, high = min(known), max(known)
-        lines.append(())
-        lines.append(((trend(shown.trends[chosen], width - 1, low, high, glyphs), "scaled"),))
-        lines.append(((f"its steps, from {short(low, glyphs)} to {short(high, glyphs)}", "dim"),))
+        rows = min(max(height - len(lines) - 2, 1), _HIGHEST)
+        bars = chart(shown.trends[chosen], (width - 1, rows), low, high, glyphs)
+        ends = f"{short(low, glyphs)} to {short(high, glyphs)}"
+        words = f"steps {shown.steps[0]} to {shown.step}: {ends}"
+        words = words if len(words) <= width else ends
+        drawn: list[Line] = [((row, "scaled"),) for row in bars]
+        lines = [*lines, (), *drawn, ((words, "dim"),)]
     return [fitted(line, width) for line in lines]
 
 
@@ -164,20 +172,29 @@ def _joined(cells: Sequence[str], wide: Sequence[int], glyphs: Glyphs) -> str:
     return "  ".join(cell.rjust(size) for cell, size in zip(said, wide, strict=True))
 
 
-def trend(values: Sequence[float], cells: int, low: float, high: float, glyphs: Glyphs) -> str:
-    """Return numbers as bars on a logarithmic axis from `low` to `high`; `!` is not finite, a space is no number."""
+def chart(values: Sequence[float], size: Size, low: float, high: float, glyphs: Glyphs) -> list[str]:
+    """Return numbers as bars, from the top row down, on a logarithmic axis from `low` to `high`.
+
+    A number that is not finite is a full bar with `!` on top; one that is missing is blank.
+    """
+    cells, rows = size
     picked = list(values)
     if len(picked) > cells:
         picked = [values[number * (len(values) - 1) // (cells - 1)] for number in range(cells)]
     full = len(glyphs.bars) - 1
 
     def bar(value: float) -> str:
-        if not math.isfinite(value):
-            return " " if math.isnan(value) else "!"
+        """Return a bar, from the bottom up."""
+        if math.isnan(value):
+            return " " * rows
+        if math.isinf(value):
+            return glyphs.bars[-1] * (rows - 1) + "!"
         part = _logarithmic(max(value, low), low, high) if high > low else 0.0
-        return glyphs.bars[1 + min(int(part * full), full - 1)]
+        height = 1 + min(int(part * full * rows), full * rows - 1)
+        return "".join(glyphs.bars[min(max(height - full * row, 0), full)] for row in range(rows))
 
-    return "".join(map(bar, picked))
+    bars = [bar(value) for value in picked]
+    return ["".join(each[row] for each in bars) for row in reversed(range(rows))]
 
 
 def _logarithmic(value: float, low: float, high: float) -> float:
@@ -186,6 +203,11 @@ def _logarithmic(value: float, low: float, high: float) -> float:
 
 def _linear(value: float, low: float, high: float) -> float:
     return (value - low) / (high - low)
+
+
+def wanted_width(shown: Snapshot) -> int:
+    """Return the width of a map with whole cells."""
+    return _MARGIN + _CELL * max(shown.heads)
 
 
 def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
@@ -201,7 +223,7 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
     by_logarithm = statistic == LOGITS and shown.baseline is None and low > 0
     part_of = _logarithmic if by_logarithm else _linear
     most = max(shown.heads)
-    each = min(max((width - _MARGIN) // most, 1), 3)
+    each = min(max((width - _MARGIN) // most, 1), _CELL)
     down, across = height - 2, (width - _MARGIN) // each
     first_layer, first_head = _window(chosen[0], len(table), down), _window(chosen[1], most, across)
     over = {(one.layer, one.head) for one in shown.ranked if one.over}
@@ -241,7 +263,7 @@ def head_at(shown: Snapshot, chosen: tuple[int, int], size: Size, x: int, y: int
     """Return the head at a cell of the lines that `map_lines` returns for the same size, if there is one."""
     width, height = size
     most = max(shown.heads)
-    each = min(max((width - _MARGIN) // most, 1), 3)
+    each = min(max((width - _MARGIN) // most, 1), _CELL)
     layer = _window(chosen[0], len(shown.layers), height - 2) + y
     head = _window(chosen[1], most, (width - _MARGIN) // each) + (x - _MARGIN) // each
     inside = x >= _MARGIN and 0 <= y < height - 2 and layer < len(shown.layers)
