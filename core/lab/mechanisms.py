@@ -37,19 +37,25 @@ def stream(parameters: Parameters) -> Iterator[Step[MechanismRow | None]]:
 
     The d_k, mechanism, scale rule and soft-cap of the parameters are ignored.
     """
-    p = replace(parameters, softcap=0.0)
     draws = Draws()
-    work = [(d_k, *compared) for d_k in D_KS for compared in COMPARED]
-    costs = [d_k * (8 if mechanism == "additive" else 1) for d_k, mechanism, *_ in work]
-    for number, (d_k, mechanism, rule, with_sink) in enumerate(work):
-        sink: SinkName = "logit" if with_sink else p.sink
-        asked = replace(p, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink)
-        for step in experiment.stream(asked, draws, full=False, names=[rule]):
+    work = [(d_k, compared) for d_k in D_KS for compared in COMPARED]
+    costs = [d_k * (8 if compared[0] == "additive" else 1) for d_k, compared in work]
+    for number, (d_k, compared) in enumerate(work):
+        for step in measure(parameters, d_k, compared, draws):
             done = (sum(costs[:number]) + step.fraction * costs[number]) / sum(costs)
-            found = step.measurement() if step.fraction == 1 else None
-            yield Step(
-                1.0 if found and number == len(work) - 1 else done, found and _row(asked, found.columns[0], with_sink)
-            )
+            yield replace(step, fraction=1.0 if step.found and number == len(work) - 1 else done)
+
+
+def measure(
+    parameters: Parameters, d_k: int, compared: tuple[MechanismName, ScaleName, bool], draws: Draws | None = None
+) -> Iterator[Step[MechanismRow | None]]:
+    """Yield the steps of the measurement of one of COMPARED at a d_k, the last with its row."""
+    mechanism, rule, with_sink = compared
+    sink: SinkName = "logit" if with_sink else parameters.sink
+    asked = replace(parameters, d_k=d_k, mechanism=mechanism, scale=rule, sink=sink, softcap=0.0)
+    for step in experiment.stream(asked, draws, full=False, names=[rule]):
+        found = step.measurement() if step.fraction == 1 else None
+        yield Step(step.fraction, found and _row(asked, found.columns[0], with_sink))
 
 
 def _row(p: Parameters, column: Column, with_sink: bool) -> MechanismRow:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attn_tui.core.work import cluster, engines, worker
 from attn_tui.tui.cli.main import main
-from cli_runner import COMMAND, Captured, attn, printed, refusal
+from cli_runner import COMMAND, SAMPLE, Captured, attn, printed, refusal
 
 pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
 pytestmark = pytest.mark.slow
@@ -103,9 +103,10 @@ def begun(words: tuple[str, ...], file: Path) -> "subprocess.Popen[str]":
         (*SMALL, "--d-k", "1:40", "--vary", "scale=sqrt_d_k,d_k", "--format", "csv"),
         (*SMALL, "--d-k", "2,64", "--stderr", "0.01", "--format", "json"),
         (*SMALL, "--d-k", "2,64", "--statistics", "all"),
+        ("inspect", SAMPLE, "--format", "json"),
         ("sweep", "--d-k", "2:64:log4", "--n-keys", "1024", "--n-queries", "1024", "--format", "json"),
     ],
-    ids=" ".join,
+    ids=lambda words: words[0],
 )
 def test_the_bytes_are_those_of_this_machine(words: tuple[str, ...], two_workers: Cluster, capsys: Captured) -> None:
     expected = printed([*words, "--executor", "serial"], capsys)

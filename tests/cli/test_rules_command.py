@@ -104,17 +104,21 @@ def test_options_without_effect_are_noted(words: str, idle: list[str], capsys: C
 
 @pytest.mark.parametrize(
     ("words", "measured"),
-    [([], rules), (["--mechanisms"], mechanisms), (["--weightings"], weightings)],
+    [
+        ([], (rules, "measure")),
+        (["--mechanisms"], (mechanisms, "measure")),
+        (["--weightings"], (weightings, "stream")),
+    ],
     ids=["rules", "mechanisms", "weightings"],
 )
 def test_ctrl_c_ends_it_without_a_file(
-    words: list[str], measured: object, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    words: list[str], measured: tuple[object, str], tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> Iterator[object]:
         yield from ()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measured, "stream", interrupted)
+    monkeypatch.setattr(*measured, interrupted)
     file = tmp_path / "rules.json"
     assert main([*SMALL, *words, "--format", "json", "-o", str(file)]) == 130
     assert not list(tmp_path.iterdir())

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.errors import InputError
 from .output import Output, say, screen_glyphs
-from .progress import ProgressLine
+from .working import readable
 
 if TYPE_CHECKING:
-    from ...core.captures.capture import Layer, Told
     from ...core.captures.reader import CaptureFile
     from ...core.diagnosis.replay import Replay
-    from .parallel import Steps
 
 
-def print_replay(
-    capture: CaptureFile,
-    chosen: Sequence[tuple[Layer, int]],
-    told: Told,
-    output: Output,
-    formulas: Sequence[str] = (),
-) -> int:
-    """Replay every rule and these formulas on these heads and print the result.
-
-    Return the exit code, 2 if some heads cannot be read.
-    """
-    from ...core.diagnosis.replay import replay
+def print_replay(capture: CaptureFile, asked: int, results: Iterable[Replay | InputError], output: Output) -> int:
+    """Print the replays of `asked` heads; return the exit code, 2 if some heads cannot be read."""
     from ...core.export.diagnosing.replay import replay_csv, replay_json, replay_markdown
-    from .parallel import of_each
 
-    def work(files: Sequence[CaptureFile], place: tuple[Layer, int]) -> Steps[Replay]:
-        yield 1.0, replay(files[0], *place, told, formulas=formulas)
-
-    heads: list[Replay] = []
-    refusal: InputError | None = None
-    with ProgressLine(f"replaying {len(chosen)} heads") as progress:
-        for found in of_each([capture], chosen, work, progress):
-            if isinstance(found, InputError):
-                refusal = refusal or found
-            else:
-                heads.append(found)
-    if refusal is not None and not heads:
-        raise refusal
+    heads, refusal = readable(results)
     output.emit(
         {
             "json": lambda: replay_json(capture, heads),
@@ -54,8 +29,7 @@ def print_replay(
     )
     if refusal is None:
         return 0
-    left_out = len(chosen) - len(heads)
-    say(f"{refusal} ({left_out} of {len(chosen)} heads are left out)", screen_glyphs(output.ascii_only))
+    say(f"{refusal} ({asked - len(heads)} of {asked} heads are left out)", screen_glyphs(output.ascii_only))
     return 2
 
 

@@ -8,23 +8,20 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ....core.captures.capture import Layer, Meaning
-from ....core.errors import InputError
+from ....core.captures.capture import Meaning
+from ....core.engine_names import DEFAULT_ENGINE
 from ...settings.parse import UsageError
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads
 from ..command import Command, Given
 from ..output import Output, OutputFormat, say, screen_glyphs
-from ..parser import Parser
-from ..progress import ProgressLine
+from ..parser import Parser, executor_of
+from ..working import complete, on_heads
 from .compare import compare_captures
 from .diagnose import add_config, read_configuration
 
 if TYPE_CHECKING:
-    from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.check import Figures
-    from ....core.diagnosis.configuration import Configuration
     from ....core.export.diagnosing.check import Checked
-    from ..parallel import Steps
 
 _FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown", "junit", "github")
 _FOUND = 1  # the exit code if there are findings
@@ -54,6 +51,7 @@ class CheckRequest:
     axes: str | None = None
     mask_true: Meaning | None = None
     remarks: tuple[str, ...] = ()
+    executor: str = DEFAULT_ENGINE
 
 
 def _add_options(parser: Parser) -> None:
@@ -72,6 +70,7 @@ def _add_options(parser: Parser) -> None:
         help="accept findings whose place and rule match, such as 'layers.0.*:max-logit' or '*:scale-other'; may be "
         "repeated",
     )
+    parser.add_executor()
     parser.add_output(_FORMATS)
 
 
@@ -89,6 +88,7 @@ def _request(given: Given) -> CheckRequest:
         Path(given["baseline"]) if "baseline" in given else None,
         given.get("axes"),
         given.get("mask_true"),
+        executor=executor_of(given),
     )
 
 
@@ -141,6 +141,7 @@ def run(request: CheckRequest, output: Output) -> int:
         check_junit,
         check_markdown,
     )
+    from ....core.work import heads as work
 
     given = read_configuration(request.config)
     capture = open_capture(request.file, request.axes, request.mask_true)
@@ -149,12 +150,19 @@ def run(request: CheckRequest, output: Output) -> int:
     messages = screen_glyphs(output.ascii_only)
     for note in capture.notes:
         say(f"note: {note}", messages)
-    heads = _measured(capture, given)
+    chosen = chosen_heads(capture, None, None)
+    what = f"checking {len(chosen)} heads"
+    heads: list[Figures] = complete(on_heads(work.check_figures, capture, chosen, (given,), what, request, output))
     known = {each.name for each in fields(Limits)}
     limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
     found = findings(heads, limits)
-    if old is not None:
-        comparison = compare_captures(old, capture)
+    if old is not None and request.baseline is not None:
+        paths = (request.baseline, request.file)
+        sources = [
+            work.source_of(each, path, request.axes, request.mask_true)
+            for each, path in zip((old, capture), paths, strict=True)
+        ]
+        comparison = compare_captures(old, capture, sources, request.executor, output)
         for note in comparison.notes:
             say(f"note: baseline: {note}", messages)
         found += changes(comparison)
@@ -171,25 +179,6 @@ def run(request: CheckRequest, output: Output) -> int:
         }
     )
     return _FOUND if checked.findings else 0
-
-
-def _measured(capture: CaptureFile, given: Configuration | None) -> list[Figures]:
-    from ....core.diagnosis.check import measure
-    from ....core.diagnosis.reading import file_configuration
-    from ..parallel import of_each
-
-    chosen, own = chosen_heads(capture, None, None), file_configuration(capture)
-
-    def work(files: Sequence[CaptureFile], place: tuple[Layer, int]) -> Steps[Figures]:
-        yield 1.0, measure(files[0], *place, own, given)
-
-    heads: list[Figures] = []
-    with ProgressLine(f"checking {len(chosen)} heads") as progress:
-        for found in of_each([capture], chosen, work, progress):
-            if isinstance(found, InputError):
-                raise found
-            heads.append(found)
-    return heads
 
 
 def _table(checked: Checked) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ....core.engine_names import DEFAULT_ENGINE
 from ..command import Command, Given
 from ..output import Output
-from ..parser import Parser
-from ..progress import ProgressLine
+from ..parser import Parser, executor_of
+from ..working import complete, results_of
 
 
 @dataclass(frozen=True)
@@ -15,29 +16,33 @@ class ClaimsRequest:
     """All claims."""
 
     remarks: tuple[str, ...] = ()
+    executor: str = DEFAULT_ENGINE
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_executor()
+    parser.add_output()
 
 
 def _request(given: Given) -> ClaimsRequest:
-    return ClaimsRequest()
+    return ClaimsRequest(executor=executor_of(given))
 
 
 def run(request: ClaimsRequest, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
-    from ....core.claims.catalogue import CLAIMS, check_all
-    from ....core.claims.claim import Outcome
+    from ....core.claims.catalogue import CLAIMS
     from ....core.export.claims import claims_csv, claims_json, claims_markdown
+    from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report
     from ...views.lines import as_text
     from ..printing import printed
 
     output.check()
-    found: dict[str, Outcome] = {}
-    with ProgressLine(f"testing {len(CLAIMS)} claims") as progress:
-        for outcome in check_all():
-            if outcome is not None:
-                found[outcome.claim.id] = outcome
-            progress.show(len(found) / len(CLAIMS))
-    outcomes, glyphs = [found[claim.id] for claim in CLAIMS], output.glyphs
+    what = f"testing {len(CLAIMS)} claims"
+    found = [*complete(results_of(claim_parts(timed=False), request.executor, what, output))]
+    found += complete(results_of(claim_parts(timed=True), "serial", what, output))
+    by_id = {outcome.claim.id: outcome for outcome in found}
+    outcomes, glyphs = [replace(by_id[claim.id], claim=claim) for claim in CLAIMS], output.glyphs
     output.emit(
         {
             "json": lambda: claims_json(outcomes),
@@ -50,7 +55,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
 
 
 COMMAND = Command(
-    usage="attn-tui claims [--format FORMAT] [-o FILE]",
+    usage="attn-tui claims [--executor NAME] [--format FORMAT] [-o FILE]",
     description="""\
 Test what widely copied study notes say about √d_k. Each claimed figure stands
 beside the one measured now, with its standard error, and the exact value if
@@ -63,7 +68,7 @@ examples:
   attn-tui claims --format markdown      one line per claim
   attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
 """,
-    add_options=Parser.add_output,
+    add_options=_add_options,
     request=_request,
     run=run,
 )

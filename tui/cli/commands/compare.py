@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
-from ....core.errors import InputError
+from ....core.engine_names import DEFAULT_ENGINE
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
-from ..parser import Parser
-from ..progress import ProgressLine
+from ..parser import Parser, executor_of
+from ..working import complete, results_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
     from ....core.captures.reader import CaptureFile
-    from ....core.diagnosis.comparing.results import Comparison, HeadComparison, Pair
-    from ..parallel import Steps
+    from ....core.diagnosis.comparing.results import Comparison, HeadComparison
+    from ....core.work.heads import Source
 
 _DIFFERENT = 1  # the exit code
 
@@ -36,6 +36,7 @@ class CompareRequest:
     axes: str | None = None
     mask_true: Meaning | None = None
     remarks: tuple[str, ...] = ()
+    executor: str = DEFAULT_ENGINE
 
 
 def _add_options(parser: Parser) -> None:
@@ -46,6 +47,7 @@ def _add_options(parser: Parser) -> None:
     add_mask_true(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer of the reference, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head of the reference; the first is 0")
+    parser.add_executor()
     parser.add_output()
 
 
@@ -57,6 +59,7 @@ def _request(given: Given) -> CompareRequest:
         head_number(given["head"]) if "head" in given else None,
         given.get("axes"),
         given.get("mask_true"),
+        executor=executor_of(given),
     )
 
 
@@ -64,6 +67,7 @@ def run(request: CompareRequest, output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     from ....core.captures.reader import open_capture
     from ....core.export.diagnosing.compare import compare_csv, compare_json, compare_markdown
+    from ....core.work.heads import source_of
 
     reference = open_capture(request.reference, request.axes, request.mask_true)
     test = open_capture(request.test, request.axes, request.mask_true)
@@ -72,7 +76,12 @@ def run(request: CompareRequest, output: Output) -> int:
     for capture in (reference, test):
         for note in capture.notes:
             say(f"note: {capture.path.name}: {note}", messages)
-    found = compare_captures(reference, test, request.layer, request.head)
+    paths = (request.reference, request.test)
+    sources = [
+        source_of(each, path, request.axes, request.mask_true)
+        for each, path in zip((reference, test), paths, strict=True)
+    ]
+    found = compare_captures(reference, test, sources, request.executor, output, request.layer, request.head)
     for note in found.notes:
         say(f"note: {note}", messages)
     output.emit(
@@ -87,29 +96,31 @@ def run(request: CompareRequest, output: Output) -> int:
 
 
 def compare_captures(
-    reference: CaptureFile, test: CaptureFile, layer: str | None = None, head: int | None = None
+    reference: CaptureFile,
+    test: CaptureFile,
+    sources: Sequence[Source],
+    executor: str,
+    output: Output,
+    layer: str | None = None,
+    head: int | None = None,
 ) -> Comparison:
-    """Compare heads of two captures; raise InputError if one cannot be read or nothing can be compared."""
-    from ....core.captures.files import CaptureError, plain
-    from ....core.diagnosis.comparing.compare import compare_heads, plan
-    from ....core.diagnosis.comparing.results import Comparison
-    from ..captured import chosen_heads
-    from ..parallel import of_each
+    """Compare heads of two captures; raise InputError if one cannot be read or nothing can be compared.
 
-    def work(files: Sequence[CaptureFile], pair: Pair) -> Steps[HeadComparison]:
-        yield 1.0, compare_heads(files[0], files[1], pair)
+    `sources` tell workers how to open them.
+    """
+    from ....core.captures.files import CaptureError, plain
+    from ....core.diagnosis.comparing.compare import plan
+    from ....core.diagnosis.comparing.results import Comparison
+    from ....core.work import heads as work
+    from ..captured import chosen_heads
 
     chosen = {(each.position, number) for each, number in chosen_heads(reference, layer, head)}
-    heads: list[HeadComparison] = []
-    with ProgressLine("comparing") as progress:
-        whole = plan(reference, test)
-        pairs = [each for each in whole.pairs if (each.layer.position, each.head) in chosen]
-        if not pairs:
-            raise CaptureError(f"{plain(reference.path)} and {plain(test.path)}: no head is in both")
-        for each in of_each([reference, test], pairs, work, progress):
-            if isinstance(each, InputError):
-                raise each
-            heads.append(each)
+    whole = plan(reference, test)
+    pairs = [each for each in whole.pairs if (each.layer.position, each.head) in chosen]
+    if not pairs:
+        raise CaptureError(f"{plain(reference.path)} and {plain(test.path)}: no head is in both")
+    parts = work.parts(work.compare_pair, sources, ((pair, pair.layer) for pair in pairs))
+    heads: list[HeadComparison] = complete(results_of(parts, executor, "comparing", output))
     found = Comparison(tuple(heads), whole.missing, whole.notes)
     return found if layer is None and head is None else replace(found, missing=())
 

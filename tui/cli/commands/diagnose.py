@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
+from ....core.engine_names import DEFAULT_ENGINE
 from ....core.errors import InputError
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
-from ..parser import Parser
-from ..progress import ProgressLine
+from ..parser import Parser, executor_of
+from ..working import on_heads, readable
 
 if TYPE_CHECKING:
-    from ....core.captures.capture import Capture, Layer
+    from ....core.captures.capture import Capture
     from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.configuration import Configuration
     from ....core.export.diagnosing.diagnosis import Diagnosed
-    from ..parallel import Steps
 
 
 _LARGEST = 1 << 23  # bytes of a configuration
@@ -38,6 +38,7 @@ class DiagnoseRequest:
     axes: str | None = None
     mask_true: Meaning | None = None
     remarks: tuple[str, ...] = ()
+    executor: str = DEFAULT_ENGINE
 
 
 def _add_options(parser: Parser) -> None:
@@ -48,6 +49,7 @@ def _add_options(parser: Parser) -> None:
     add_config(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
+    parser.add_executor()
     parser.add_output()
 
 
@@ -69,6 +71,7 @@ def _request(given: Given) -> DiagnoseRequest:
         Path(given["config"]) if "config" in given else None,
         given.get("axes"),
         given.get("mask_true"),
+        executor=executor_of(given),
     )
 
 
@@ -97,7 +100,7 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     messages = screen_glyphs(output.ascii_only)
     for note in capture.notes:
         say(f"note: {note}", messages)
-    heads, refusal, left_out = diagnose_heads(capture, request, given)
+    heads, refusal, left_out = diagnose_heads(capture, request, given, output)
     output.emit(
         {
             "json": lambda: diagnosis_json(capture, heads),
@@ -113,38 +116,16 @@ def run(request: DiagnoseRequest, output: Output) -> int:
 
 
 def diagnose_heads(
-    capture: CaptureFile, request: DiagnoseRequest, given: Configuration | None
+    capture: CaptureFile, request: DiagnoseRequest, given: Configuration | None, output: Output
 ) -> tuple[list[Diagnosed], InputError | None, int]:
     """Return the verdicts, the first error, and how many heads cannot be read; raise that error if all cannot."""
-    from ....core.captures.files import NotFiniteError
-    from ....core.diagnosis.reading import file_configuration, read_subject
-    from ....core.diagnosis.subject import Facts
-    from ....core.diagnosis.verdict import diagnose, not_finite
     from ....core.export.diagnosing.diagnosis import Diagnosed
-    from ..parallel import of_each
+    from ....core.work import heads as work
 
     chosen = chosen_heads(capture, request.layer, request.head)
-    own = file_configuration(capture)
-
-    def work(files: Sequence[CaptureFile], place: tuple[Layer, int]) -> Steps[Diagnosed]:
-        layer, head = place
-        try:
-            verdict = diagnose(read_subject(files[0], layer, head, own, given), given)
-        except NotFiniteError as error:
-            verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
-        yield 1.0, Diagnosed(layer, head, verdict)
-
-    heads: list[Diagnosed] = []
-    refusal: InputError | None = None
-    with ProgressLine(f"diagnosing {len(chosen)} heads") as progress:
-        for found in of_each([capture], chosen, work, progress):
-            if isinstance(found, InputError):
-                refusal = refusal or found
-            else:
-                heads.append(found)
-    if refusal is not None and not heads:
-        raise refusal
-    return heads, refusal, len(chosen) - len(heads)
+    what = f"diagnosing {len(chosen)} heads"
+    found, refusal = readable(on_heads(work.diagnose, capture, chosen, (given,), what, request, output))
+    return [Diagnosed(*each) for each in found], refusal, len(chosen) - len(found)
 
 
 def _table(capture: Capture, heads: Sequence[Diagnosed], output: Output) -> str:

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Capture, HeadSubject, Layer, Meaning, Told
-from ....core.errors import InputError
+from ....core.engine_names import DEFAULT_ENGINE
 from ....core.parameters import FIELD, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, with_scale
 from ...views.glyphs import Glyphs
-from ..captured import Head, add_axes, add_file, add_mask_true, chosen_heads, head_number, ranges
+from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number, ranges
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
-from ..parser import Parser
+from ..parser import Parser, executor_of
 from ..progress import ProgressLine
+from ..working import on_heads, readable
 
 if TYPE_CHECKING:
     from ....core.captures.reader import CaptureFile
-    from ..parallel import Steps
 
 _SCALE = replace(FIELD["scale"], choices=("file", *SCALE_RULES))
 
@@ -47,6 +47,7 @@ class InspectRequest:
     every_rule: bool = False  # replay every scale rule instead
     worst: int | None = None  # only this many heads, worst first, with reasons
     remarks: tuple[str, ...] = ()
+    executor: str = DEFAULT_ENGINE
 
 
 # Options for what a file may not say, and the fields of Told.
@@ -123,6 +124,7 @@ def _add_options(parser: Parser) -> None:
         metavar="X",
         help=f"the factor of cosines that the head learned; used by {_users('temperature')}",
     )
+    parser.add_executor()
     parser.add_output()
     parser.add_rules(SCALE_RULES)
 
@@ -166,6 +168,7 @@ def _request(given: Given) -> InspectRequest:
         "rules" in given,
         _count(given["worst"]) if "worst" in given else None,
         tuple(remarks),
+        executor_of(given),
     )
 
 
@@ -185,6 +188,7 @@ def run(request: InspectRequest, output: Output) -> int:
     """Measure and print heads of a capture; return the exit code, 2 if some heads cannot be read."""
     from ....core.captures.reader import open_capture
     from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
+    from ....core.work import heads as work
     from ...panes.capture.ranking.printed import SHOWN
     from ...views.results.table import Contents
     from ..printing import whole_table
@@ -198,14 +202,18 @@ def run(request: InspectRequest, output: Output) -> int:
     if request.every_rule:
         from ..replaying import print_replay
 
-        formulas = () if request.scale is None else (request.scale,)
-        return print_replay(capture, chosen, request.told, output, formulas)
+        arguments = (request.told, () if request.scale is None else (request.scale,))
+        what = f"replaying {len(chosen)} heads"
+        results = on_heads(work.replay_rules, capture, chosen, arguments, what, request, output)
+        return print_replay(capture, len(chosen), results, output)
     one = len(chosen) == 1 and request.worst is None
     other = request.scale or "file"
     if request.against is not None and not one:
         raise UsageError("--against: only with a single head; give --layer and --head")
     names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
-    heads, refusal = _measure_heads(capture, chosen, names, request.multiplier, request.told)
+    arguments = (names, request.multiplier, request.told)
+    what = f"measuring {len(chosen)} heads"
+    heads, refusal = readable(on_heads(work.measure, capture, chosen, arguments, what, request, output))
     left_out = len(chosen) - len(heads)
     because: list[tuple[str, ...]] | None = None
     if request.worst is not None:
@@ -231,30 +239,6 @@ def run(request: InspectRequest, output: Output) -> int:
         return 0
     say(f"{refusal} ({left_out} of {len(chosen)} heads are left out)", messages)
     return 2
-
-
-def _measure_heads(
-    capture: CaptureFile, chosen: Sequence[Head], rules: Sequence[str], multiplier: float, told: Told
-) -> tuple[list[Measurement[HeadSubject]], InputError | None]:
-    """Measure the readable heads; return them and the first error, or raise that error if no head is readable."""
-    from ....core.captures.heads import named_rule, stream_head
-    from ..parallel import of_each
-
-    def work(own: Sequence[CaptureFile], place: Head) -> Steps[Measurement[HeadSubject]]:
-        layer, head = place
-        return stream_head(own[0], layer, head, [named_rule(rule, layer, multiplier, told) for rule in rules])
-
-    heads: list[Measurement[HeadSubject]] = []
-    refusal: InputError | None = None
-    with ProgressLine(f"measuring {len(chosen)} heads") as progress:
-        for found in of_each([capture], chosen, work, progress):
-            if isinstance(found, InputError):
-                refusal = refusal or found
-            else:
-                heads.append(found)
-    if refusal is not None and not heads:
-        raise refusal
-    return heads, refusal
 
 
 def _worst(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ....core.engine_names import DEFAULT_ENGINE
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS, WeightingRow
 from ....core.model_choice import parameters_from
@@ -14,14 +15,13 @@ from ...settings.parse import UsageError, no_effect, parameter_values
 from ...views.reproduce import rules_line
 from ..command import Command, Given
 from ..output import FORMATS, WITH_CODE, Output
-from ..parser import Parser
-from ..progress import ProgressLine
+from ..parser import Parser, executor_of
+from ..working import complete, results_of
 
 if TYPE_CHECKING:
     from ....core.export.rules import MechanismsResult, RulesResult, WeightingsResult
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
-_CURVES = 0.6  # the curves' share of the work, roughly
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class RulesRequest:
     mechanisms: bool = False  # compare mechanisms over d_k instead of scale rules
     remarks: tuple[str, ...] = ()
     weightings: bool = False  # compare weightings instead
+    executor: str = DEFAULT_ENGINE
 
 
 def _add_options(parser: Parser) -> None:
@@ -59,6 +60,7 @@ def _add_options(parser: Parser) -> None:
         help="compare what makes weights of the same logits instead: softmax, with a sink, sigmoid, entmax, "
         "sparsemax, differential and forgetting attention, QK-Clip",
     )
+    parser.add_executor()
     parser.add_output(WITH_CODE)
     parser.add_fields(FIELDS)
     parser.add_rules()
@@ -66,6 +68,10 @@ def _add_options(parser: Parser) -> None:
 
 
 def _request(given: Given) -> RulesRequest:
+    return replace(_compared(given), executor=executor_of(given))
+
+
+def _compared(given: Given) -> RulesRequest:
     values = parameter_values(given)
     parameters = parameters_from(values)
     column = given.get("sort", "rule").strip().replace("-", "_")
@@ -102,9 +108,9 @@ def run(request: RulesRequest, output: Output) -> int:
     say, ascii_only = output.glyphs.say, output.ascii_only
     command = rules_line(request.parameters, request.order, request.mechanisms, output.format, ascii_only)
     if request.weightings:
-        _print_weightings(request.parameters, output)
+        _print_weightings(request, output)
     elif request.mechanisms:
-        compared = export.MechanismsResult(request.parameters, _measured_mechanisms(request.parameters), command)
+        compared = export.MechanismsResult(request.parameters, _measured_mechanisms(request, output), command)
         output.emit(
             {
                 "json": lambda: export.mechanisms_json(compared),
@@ -114,7 +120,7 @@ def run(request: RulesRequest, output: Output) -> int:
             }
         )
     else:
-        found = _measured_rules(request, command)
+        found = _measured_rules(request, command, output)
         output.emit(
             {
                 "json": lambda: export.rules_json(found),
@@ -128,12 +134,13 @@ def run(request: RulesRequest, output: Output) -> int:
     return 0
 
 
-def _print_weightings(p: Parameters, output: Output) -> None:
+def _print_weightings(request: RulesRequest, output: Output) -> None:
     from ....core.export import rules as export
 
     say, ascii_only = output.glyphs.say, output.ascii_only
+    p = request.parameters
     command = rules_line(p, Order(), False, output.format, ascii_only, weightings=True)
-    compared = export.WeightingsResult(p, _measured_weightings(p), command)
+    compared = export.WeightingsResult(p, _measured_weightings(request, output), command)
     output.emit(
         {
             "json": lambda: export.weightings_json(compared),
@@ -144,47 +151,32 @@ def _print_weightings(p: Parameters, output: Output) -> None:
     )
 
 
-def _measured_rules(request: RulesRequest, command: str) -> RulesResult:
-    from ....core.blas import one_blas_thread
+def _measured_rules(request: RulesRequest, command: str, output: Output) -> RulesResult:
     from ....core.export.rules import RulesResult
-    from ....core.lab import rule_curves, rules
+    from ....core.lab.rules import faults
     from ....core.theory.freezing import freezing_of
+    from ....core.work.rules import rule_parts
 
-    p, rows, curves = request.parameters, list[RuleRow](), None
-    with ProgressLine("measuring scale rules") as progress, one_blas_thread():
-        for step in rules.stream(p):
-            rows += step.found
-            progress.show((1 - _CURVES) * step.fraction)
-        for step in rule_curves.stream(p):
-            curves = step.found
-            progress.show(1 - _CURVES + _CURVES * step.fraction)
-    assert curves is not None, "the last step has the curves"
+    p = request.parameters
+    found = complete(results_of(rule_parts(p), request.executor, "measuring scale rules", output))
+    rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
+    [curves] = [each for each in found if not isinstance(each, RuleRow)]
     freezing = freezing_of(p, [row.rule for row in rows])
     return RulesResult(p, request.order, rows, curves, freezing, command)
 
 
-def _measured_mechanisms(p: Parameters) -> list[MechanismRow]:
-    from ....core.blas import one_blas_thread
-    from ....core.lab.mechanisms import stream
+def _measured_mechanisms(request: RulesRequest, output: Output) -> list[MechanismRow]:
+    from ....core.work.rules import mechanism_parts
 
-    rows: list[MechanismRow] = []
-    with ProgressLine("comparing mechanisms") as progress, one_blas_thread():
-        for step in stream(p):
-            rows += [step.found] if step.found else []
-            progress.show(step.fraction)
-    return rows
+    parts = mechanism_parts(request.parameters)
+    return complete(results_of(parts, request.executor, "comparing mechanisms", output))
 
 
-def _measured_weightings(p: Parameters) -> list[WeightingRow]:
-    from ....core.blas import one_blas_thread
-    from ....core.lab.weighting.comparison import stream
+def _measured_weightings(request: RulesRequest, output: Output) -> list[WeightingRow]:
+    from ....core.work.rules import weighting_parts
 
-    rows: list[WeightingRow] = []
-    with ProgressLine("comparing weightings") as progress, one_blas_thread():
-        for step in stream(p):
-            rows += step.found or []
-            progress.show(step.fraction)
-    return rows
+    parts = weighting_parts(request.parameters)
+    return complete(results_of(parts, request.executor, "comparing weightings", output))
 
 
 def _rules_table(found: RulesResult, output: Output) -> str:

@@ -1,0 +1,161 @@
+"""Heads of captures: cut into parts, which a worker reads from the file itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
+from ..captures.files import NotFiniteError, plain
+from ..captures.head import CaptureFile
+from ..captures.heads import named_rule, stream_head
+from ..captures.reader import open_capture
+from ..diagnosis import check, replay, verdict
+from ..diagnosis.comparing import compare
+from ..diagnosis.comparing.results import HeadComparison, Pair
+from ..diagnosis.configuration import Configuration
+from ..diagnosis.reading import file_configuration, read_subject
+from ..diagnosis.subject import Facts
+from ..engine_names import EngineError
+from ..errors import InputError
+from ..statistics.measurement import Measurement
+from .part import Part, Steps
+
+T = TypeVar("T")
+Place: TypeAlias = tuple[int, int]  # the position of a layer in its file, and a head
+
+_LEAST = 0.25  # seconds of a part
+_SCORE, _HEAD = 30e-9, 3e-3  # seconds for a score, and for a head
+_SEEN = 1 << 16  # bytes at each end of a file by which it is recognised
+_KEPT = 4  # captures that a thread keeps open
+
+
+@dataclass(frozen=True)
+class Source:
+    """A capture as every worker opens it; `identity` tells whether it is the same there."""
+
+    path: str
+    axes: str | None
+    mask_true: Meaning | None
+    identity: str
+
+
+def source_of(capture: Capture, path: Path, axes: str | None = None, mask_true: Meaning | None = None) -> Source:
+    """Return how to open a capture again that `open_capture` opened with these arguments."""
+    return Source(os.path.abspath(path), axes, mask_true, _identity(capture))
+
+
+def _identity(capture: Capture) -> str:
+    """Return a digest of the names, sizes and ends of the files of a capture."""
+    found = hashlib.sha256()
+    for path in capture.files:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            found.update(f"{path.name} {size}\n".encode())
+            found.update(file.read(_SEEN))
+            file.seek(max(size - _SEEN, 0))
+            found.update(file.read())
+    return found.hexdigest()
+
+
+_own = threading.local()  # what a capture has decompressed is not shared between threads
+
+
+def _opened(source: Source) -> CaptureFile:
+    """Return the capture, opened once in each thread; raise EngineError if another file has its name here."""
+    kept: dict[Source, CaptureFile] = _own.__dict__.setdefault("captures", {})
+    if source not in kept:
+        try:
+            capture = open_capture(source.path, source.axes, source.mask_true)
+            same = _identity(capture) == source.identity
+        except (InputError, OSError) as error:
+            raise EngineError(f"{plain(source.path)}: not readable on worker {platform.node()}: {error}") from None
+        if not same:
+            raise EngineError(f"{plain(source.path)}: worker {platform.node()} sees another file of this name")
+        if len(kept) == _KEPT:
+            kept.pop(next(iter(kept)))
+        kept[source] = capture
+    return kept[source]
+
+
+def parts(
+    work: Callable[..., Iterator[tuple[float, Any]]],
+    sources: Sequence[Source],
+    items: Iterable[tuple[T, Layer]],
+    arguments: tuple[Any, ...] = (),
+) -> Iterator[Part[Any]]:
+    """Yield parts of `work`, which is called with the captures, an item and the arguments; items come with a layer.
+
+    Several items whose scores are few make one part. The result of an item that cannot be read is an InputError.
+    """
+    some: list[T] = []
+    seconds = 0.0
+    for item, layer in items:
+        some.append(item)
+        seconds += _HEAD + _SCORE * layer.batch * layer.queries * layer.keys
+        if seconds >= _LEAST:
+            yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds)
+            some, seconds = [], 0.0
+    if some:
+        yield Part(each_of, (work, tuple(sources), tuple(some), arguments), seconds)
+
+
+def each_of(
+    work: Callable[..., Iterator[tuple[float, T | None]]],
+    sources: Sequence[Source],
+    items: Sequence[Any],
+    arguments: tuple[Any, ...],
+) -> Steps[T | InputError]:
+    """Do the work on each item; its result comes with its last step."""
+    captures = [_opened(source) for source in sources]
+    for number, item in enumerate(items):
+        try:
+            for fraction, result in work(*captures, item, *arguments):
+                yield (number + fraction) / len(items), () if result is None else (result,)
+        except InputError as error:
+            yield (number + 1) / len(items), (error,)
+
+
+def measure(
+    capture: CaptureFile, place: Place, rules: Sequence[str], multiplier: float, told: Told
+) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
+    """Measure a head under each rule."""
+    layer = capture.layers[place[0]]
+    return stream_head(capture, layer, place[1], [named_rule(rule, layer, multiplier, told) for rule in rules])
+
+
+def check_figures(
+    capture: CaptureFile, place: Place, given: Configuration | None
+) -> Iterator[tuple[float, check.Figures]]:
+    """Return what a check says of a head."""
+    yield 1.0, check.measure(capture, capture.layers[place[0]], place[1], file_configuration(capture), given)
+
+
+def replay_rules(
+    capture: CaptureFile, place: Place, told: Told, formulas: Sequence[str]
+) -> Iterator[tuple[float, replay.Replay]]:
+    """Replay every rule and these formulas on a head."""
+    yield 1.0, replay.replay(capture, capture.layers[place[0]], place[1], told, formulas=formulas)
+
+
+def diagnose(
+    capture: CaptureFile, place: Place, given: Configuration | None
+) -> Iterator[tuple[float, tuple[Layer, int, verdict.Verdict]]]:
+    """Return the verdict on a head."""
+    layer, head = capture.layers[place[0]], place[1]
+    try:
+        found = verdict.diagnose(read_subject(capture, layer, head, file_configuration(capture), given), given)
+    except NotFiniteError as error:
+        found = verdict.not_finite(Facts(layer.d_k, layer.scale), str(error))
+    yield 1.0, (layer, head, found)
+
+
+def compare_pair(reference: CaptureFile, test: CaptureFile, pair: Pair) -> Iterator[tuple[float, HeadComparison]]:
+    """Compare two heads."""
+    yield 1.0, compare.compare_heads(reference, test, pair)
