@@ -71,6 +71,6 @@ def _card(card: Card, say: Say) -> str:
             (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit, told.digits))
             for told in card.figures
         ]
-        cells = [tuple(escaped(cell, say) for cell in line) for line in (("", "measured", "exact"), *lines)]
+        cells = [tuple(escaped(cell, say) for cell in line) for line in (("", *card.columns), *lines)]
         parts.append(marked_table(cells[0], cells[1:]))
     return "\n".join(parts)

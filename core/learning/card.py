@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..claims.claim import Reading
+from .bugs.bug import CAUSES, SYMPTOMS, Bug, BugExamined, facts
 from .figures import Figure, Unit
 from .question import Question
 from .step import Shown, Step
 from .wording import filled
 
-Kind = Literal["step", "question"]
+Kind = Literal["step", "question", "bug"]
 
 USUAL = "The usual answer: “{usual}” {verdict}"
+CHOICES = "Causes to choose from: {causes}."
+DIAGNOSIS = "The diagnosis: {cause}. It says “{says}”."
+ALIKE = "The weights alone do not tell it from: {also}."
+WRONG = "What is wrong, if anything?"
+BUG_SHOWN = "The capture, with its verdict; v replays every rule on the head."
+MEASURED = ("measured", "exact")
+RETURNED = ("returned", "as the file says")
 
 
 @dataclass(frozen=True)
@@ -42,11 +50,12 @@ class Card:
     figures: tuple[Told, ...]
     asked: Told | None  # the figure that answers the question, if it asks for a number
     shown: Shown
+    columns: tuple[str, str] = MEASURED  # what the two values of each figure are
 
     @property
     def place(self) -> str:
-        """What the command line calls it: 3, or q3."""
-        return f"q{self.number}" if self.kind == "question" else str(self.number)
+        """What the command line calls it: 3, q3 or b3."""
+        return f"{'' if self.kind == 'step' else self.kind[0]}{self.number}"
 
 
 def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
@@ -91,6 +100,37 @@ def question_card(number: int, question: Question, readings: Mapping[str, Readin
         None,
         question.shown,
     )
+
+
+def bug_card(number: int, bug: Bug, found: BugExamined) -> Card:
+    """Return the card of a bug whose capture has been examined."""
+    causes = "; ".join(f"{place} {CAUSES[cause]}" for place, cause in enumerate(bug.choices, 1))
+    return Card(
+        "bug",
+        number,
+        bug.id,
+        bug.title,
+        "",
+        (bug.story, facts(bug), CHOICES.format(causes=causes)),
+        WRONG,
+        (*diagnosis(found), bug.lesson),
+        symptoms(found),
+        None,
+        Shown("Capture", BUG_SHOWN, head=(0, bug.head)),
+        RETURNED,
+    )
+
+
+def diagnosis(found: BugExamined) -> tuple[str, ...]:
+    """Return what the diagnosis says, and which causes would look the same."""
+    cause = CAUSES.get(found.cause, found.cause)
+    also = ", ".join(CAUSES.get(name, name) for name in found.also)
+    return (DIAGNOSIS.format(cause=cause, says=found.says), *([ALIKE.format(also=also)] if also else []))
+
+
+def symptoms(found: BugExamined) -> tuple[Told, ...]:
+    """Return the symptoms of a bug."""
+    return tuple(Told(SYMPTOMS[name].label, SYMPTOMS[name].unit, reading) for name, reading in found.symptoms.items())
 
 
 def told_of(figure: Figure, given: Mapping[str, float | str], reading: Reading) -> Told:

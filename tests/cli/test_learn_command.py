@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from attn_tui.core.learning.bugs.catalogue import BUGS
 from attn_tui.core.learning.questions.catalogue import QUESTIONS
 from attn_tui.core.learning.tour.steps import STEPS
 from attn_tui.tui.cli.main import main
@@ -12,6 +13,7 @@ from cli_runner import Captured, assert_refused, printed
 def test_without_a_step_the_list_is_printed_and_nothing_is_measured(capsys: Captured) -> None:
     lines = printed(["learn"], capsys).splitlines()
     assert [line[5:] for line in lines if line[:3].strip().isdigit()] == [step.title for step in STEPS]
+    assert [line[5:] for line in lines if line.startswith(" b")] == [bug.title for bug in BUGS]
     assert [line.split()[0] for line in lines if "?" in line] == [f"q{n}" for n in range(1, 21)]
 
 
@@ -33,11 +35,18 @@ def test_a_question_has_a_short_answer_the_usual_one_and_figures(capsys: Capture
     assert "measured exact e^z infinite" in text
 
 
+def test_a_bug_has_symptoms_causes_to_choose_from_and_the_diagnosis(capsys: Captured) -> None:
+    text = " ".join(printed(["learn", "b2"], capsys).split())
+    assert "2 the scale was applied twice" in text
+    assert "returned as the file says" in text
+    assert "The diagnosis: the scale was applied twice." in text
+
+
 @pytest.mark.slow
 def test_flash_cards_have_a_front_and_a_back(capsys: Captured) -> None:
     assert main(["learn", "--format", "markdown"]) == 0
     cards = ("\n" + capsys.readouterr().out).split("\n## ")[1:]
-    titles = [step.title for step in STEPS] + [question.question for question in QUESTIONS]
+    titles = [*(s.title for s in STEPS), *(q.question for q in QUESTIONS), *(bug.title for bug in BUGS)]
     for card, title in zip(cards, titles, strict=True):
         front, back = card.split("\n---\n")
         assert "{" in title or title in front
@@ -56,7 +65,7 @@ def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:
         (["11"], "STEP … 1 to 10 … q1 to q20 … '11'"),
         (["one"], "STEP … '1' … 'one'"),
         (["--guess", "3"], "--guess … needs a step"),
-        (["q1", "--guess", "3"], "--guess … q1 asks for no number"),
+        (["q1", "--guess", "3"], "--guess … q1 does not"),
         (["q21"], "STEP … q1 to q20 … 'q21'"),
         (["1", "--guess", "many"], "--guess … a number such as … 'many'"),
     ],

@@ -1,13 +1,16 @@
 """The Learn pane: steps with a guess before each answer."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from attn_tui.core.learning.bugs.bug import Bug
+from attn_tui.core.learning.bugs.examine import examine_bug
 from attn_tui.core.learning.compute import readings
 from attn_tui.core.learning.tour.steps import STEPS
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.claims.requests import CheckClaims
-from attn_tui.tui.panes.learn.items import ITEMS, Attempt, Item, remembered
+from attn_tui.tui.panes.learn.items import ITEMS, Attempt, Found, Item, remembered
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.learn.screen import item_lines
 from attn_tui.tui.settings.declared import Settings
@@ -66,19 +69,63 @@ async def test_what_is_not_a_number_is_refused_and_can_be_mended(stage: Stage) -
     assert "Your guess, 8, is exact." in stage.text
 
 
+def found_of(item: Item, folder: Path) -> Found:
+    """What the engine finds out about an item."""
+    if isinstance(item.content, Bug):
+        return examine_bug(item.content, folder / "bug.safetensors")
+    return readings(item.content.figures)
+
+
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.id)
-def test_each_item_fits_80_by_24_at_every_stage(item: Item) -> None:
-    found = readings(item.figures)
+def test_each_item_fits_80_by_24_at_every_stage(item: Item, tmp_path: Path) -> None:
+    found = found_of(item, tmp_path)
     for stage in range(item.stages + 1):
-        attempt = Attempt("7", 7.0, stage)
-        for readings_so_far in (None, found):
-            lines = item_lines(item, attempt, readings_so_far, 78, 21, UNICODE)
+        attempt = Attempt("3", 3.0, stage)
+        for so_far in (None, found):
+            lines = item_lines(item, attempt, so_far, 78, 21, UNICODE)
             assert len(lines) <= 21
             assert all(line_width(line) <= 78 for line in lines)
-            in_ascii = item_lines(item, attempt, readings_so_far, 78, 99, ASCII)
-            in_full = item_lines(item, attempt, readings_so_far, 78, 99, UNICODE)
+            in_ascii, in_full = (item_lines(item, attempt, so_far, 78, 99, glyphs) for glyphs in (ASCII, UNICODE))
+            assert all(text.isascii() for line in in_ascii for text, _ in line)
             marks = [sum(text.count("?") for line in each for text, _ in line) for each in (in_ascii, in_full)]
             assert marks[0] == marks[1], "a character has no ASCII form"
+
+
+@played(size=(80, 24))
+async def test_a_bug_is_named_by_number_and_the_diagnosis_grades_it(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.press("M", "down", "down")
+    assert pane.item.word == "b3"
+    await stage.until(lambda: pane.is_current, "the capture")
+    await stage.still()
+    words = stage.words(pane.text)
+    assert "2 the causal mask was lost" in words
+    assert "diagnosis" not in words
+    await stage.press("9", "1", "2")  # there is no cause 9, and 2 replaces 1
+    await stage.still()
+    assert "Your answer: 2_" in stage.text
+    await stage.press("enter")
+    await stage.still()
+    words = stage.words(pane.text)
+    assert "Right: the causal mask was lost." in words
+    assert "The diagnosis: the causal mask was lost." in words
+    await stage.press("r", "4", "enter")
+    await stage.still()
+    assert "You said: query heads read the wrong key heads." in stage.words(pane.text)
+
+
+@played()
+async def test_e_opens_the_capture_of_a_bug(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.press("M")
+    await stage.until(lambda: pane.is_current, "the capture")
+    await stage.press("E")
+    assert stage.app.active == "Capture"
+    capture: Any = stage.app.pane
+    await stage.until(lambda: capture.measurement or capture.results.why_stale, "the head")
+    assert capture.map.capture.model == f"find the bug: {pane.item.title}"
+    assert capture.map.cursor == (0, 0)
+    await stage.until(lambda: "not scaled" in stage.text or "scale-missing" in stage.text, "the verdict")
 
 
 @played(size=(80, 24))
@@ -186,7 +233,7 @@ async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(
     assert stage.app.active == "Claims"
     await stage.until(lambda: claims.claims.chosen is not None, "the claims")
     assert claims.claims.chosen.id == "float-overflow"
-    await stage.press("alt+9", "m")
+    await stage.press("alt+9", "M")
     assert pane.at == 0
 
 

@@ -1,16 +1,21 @@
-"""attn-tui learn: the tour and the interview questions, printed."""
+"""attn-tui learn: the tour, the interview questions and the bugs to find, printed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ....core.learning.bugs.bug import Bug
+from ....core.learning.bugs.catalogue import BUGS
 from ....core.learning.grading import Grade, GuessError, grade, parse_guess
 from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Step
 from ....core.learning.tour.steps import STEPS
 from ....core.learning.wording import best
-from ...panes.learn.items import ITEMS, SECTIONS, Item
+from ...panes.learn.items import ITEMS, SECTIONS, Found, Item
+from ...panes.learn.requests import capture_of
 from ...settings.parse import UsageError
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
     from ....core.learning.card import Card
 
 _FORMATS = ("table", "json", "markdown")
-_ACCEPTED = f"a step, 1 to {len(STEPS)}, or a question, q1 to q{len(QUESTIONS)}"
+_ACCEPTED = f"a step, 1 to {len(STEPS)}, a question, q1 to q{len(QUESTIONS)}, or a bug, b1 to b{len(BUGS)}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def _request(given: Given) -> LearnRequest:
     if "guess" not in given:
         return LearnRequest(item)
     if not isinstance(step, Step):
-        raise UsageError(f"--guess: {item.word} asks for no number; the steps 1 to {len(STEPS)} do")
+        raise UsageError(f"--guess: only steps, 1 to {len(STEPS)}, ask for a number; {item.word} does not")
     try:
         return LearnRequest(item, parse_guess(given["guess"], step.figures[step.guess.figure].unit))
     except GuessError as error:
@@ -112,15 +117,24 @@ def _graded(request: LearnRequest, card: Card) -> Grade | None:
 
 def _cards(request: LearnRequest) -> list[Card]:
     """Measure the figures of the requested items."""
-    from ....core.learning.compute import readings
-
     items = ITEMS if request.item is None else (request.item,)
     cards: list[Card] = []
     with ProgressLine("measuring") as progress:
         for item in items:
             progress.show(len(cards) / len(items))
-            cards.append(item.card(readings(item.figures)))
+            cards.append(item.card(_found(item)))
     return cards
+
+
+def _found(item: Item) -> Found:
+    """Measure the figures of an item, or make and examine the capture of a bug."""
+    from ....core.learning.bugs.examine import examine_bug
+    from ....core.learning.compute import readings
+
+    if not isinstance(item.content, Bug):
+        return readings(item.content.figures)
+    with TemporaryDirectory(prefix="attn-tui-") as folder:
+        return examine_bug(item.content, capture_of(Path(folder), item.id))
 
 
 COMMAND = Command(
@@ -131,13 +145,15 @@ softmax and gradients make of it, and what trained models do. Every step asks
 for a guess; its figures are measured now and stand beside the exact values.
 Then twenty interview questions with their answers, and what is wrong with the
 usual ones. Without an argument, the list; as JSON or Markdown (flash cards),
-all of them in full. The Learn pane of the app has the same.""",
+all of them in full. The Learn pane of the app has the same. b1 to b8 are
+captures made on the spot, each with one defect or none, and their diagnosis.""",
     examples="""\
 examples:
   attn-tui learn                               the list of steps and questions
   attn-tui learn 3                             one step, with its answer
   attn-tui learn 3 --guess 20                  how far off the guess is
   attn-tui learn q4                            one question, with its answers
+  attn-tui learn b3                            a bug, its symptoms and its cause
   attn-tui learn --format markdown             flash cards of all of them
 """,
     add_options=_add_options,

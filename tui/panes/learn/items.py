@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ....core.learning.card import Card, question_card, step_card
-from ....core.learning.figures import Figure
+from ....core.learning.bugs.bug import Bug, BugExamined
+from ....core.learning.bugs.catalogue import BUGS
+from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
 from ....core.learning.question import Question
 from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Shown, Step
@@ -17,9 +18,10 @@ from ....core.learning.wording import filled
 if TYPE_CHECKING:
     from ....core.claims.claim import Reading
 
-Kind: TypeAlias = Literal["step", "question"]
+Kind: TypeAlias = Literal["step", "question", "bug"]
+Found: TypeAlias = "Mapping[str, Reading] | BugExamined"  # what the engine found out about an item
 
-SECTIONS: dict[Kind, str] = {"step": "the tour", "question": "interview questions"}
+SECTIONS: dict[Kind, str] = {"step": "the tour", "question": "interview questions", "bug": "find the bug"}
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,13 @@ class Item:
     """A row of the list."""
 
     number: int  # within its section, from 1
-    content: Step | Question
+    content: Step | Question | Bug
 
     @property
     def kind(self) -> Kind:
         """The section that it is in."""
+        if isinstance(self.content, Bug):
+            return "bug"
         return "step" if isinstance(self.content, Step) else "question"
 
     @property
@@ -42,38 +46,41 @@ class Item:
     @property
     def word(self) -> str:
         """What the command line calls it."""
-        return f"q{self.number}" if self.kind == "question" else str(self.number)
+        return f"{'' if self.kind == 'step' else self.kind[0]}{self.number}"
 
     @property
     def title(self) -> str:
         """Its title in the list."""
         content = self.content
-        return content.title if isinstance(content, Step) else filled(content.question, content.given)
-
-    @property
-    def figures(self) -> Mapping[str, Figure]:
-        """The figures of its texts."""
-        return self.content.figures
+        return filled(content.question, content.given) if isinstance(content, Question) else content.title
 
     @property
     def shown(self) -> Shown:
         """The pane that shows what it says."""
+        if isinstance(self.content, Bug):
+            return Shown("Capture", BUG_SHOWN, head=(0, self.content.head))
         return self.content.shown
 
     @property
     def stages(self) -> int:
         """How many times Enter shows more of it."""
-        return 1 if self.kind == "step" else 2
+        return 2 if self.kind == "question" else 1
 
-    def card(self, readings: Mapping[str, Reading]) -> Card:
+    def card(self, found: Found) -> Card:
         """Return it with its numbers filled in."""
-        if isinstance(self.content, Step):
-            return step_card(self.number, self.content, readings)
-        return question_card(self.number, self.content, readings)
+        match self.content, found:
+            case Bug() as bug, BugExamined():
+                return bug_card(self.number, bug, found)
+            case Step() as step, Mapping():
+                return step_card(self.number, step, found)
+            case Question() as question, Mapping():
+                return question_card(self.number, question, found)
+            case _:
+                raise TypeError("these are not the figures of this item")
 
 
 ITEMS: tuple[Item, ...] = tuple(
-    Item(number, content) for section in (STEPS, QUESTIONS) for number, content in enumerate(section, 1)
+    Item(number, content) for section in (STEPS, QUESTIONS, BUGS) for number, content in enumerate(section, 1)
 )
 AT = {item.id: index for index, item in enumerate(ITEMS)}
 

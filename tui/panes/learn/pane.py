@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.actions import SkipAction
@@ -13,6 +15,7 @@ from textual.geometry import Size
 from ....core.captures.capture import sample_path
 from ....core.errors import InputError
 from ....core.learning.grading import LONGEST, GuessError, parse_guess
+from ....core.learning.question import Question
 from ....core.learning.step import Step
 from ...compute.request import Failed, Request
 from ...views.bars import Key
@@ -22,12 +25,11 @@ from ...widgets.typing import typing
 from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
-from .items import AT, ITEMS, Attempt, Item, remembered, section_from, to_remember
-from .requests import FiguresRead, ReadFigures
+from .items import AT, ITEMS, Attempt, Found, Item, remembered, section_from, to_remember
+from .requests import ItemRead, ReadItem, capture_of
 from .widget import ItemList, ItemText
 
 if TYPE_CHECKING:
-    from ....core.claims.claim import Reading
     from ....core.export.formats import Format
     from ....core.learning.card import Card
 
@@ -56,10 +58,10 @@ class LearnPane(TwoParts):
         Binding("end", "move(1000)", "last item", show=False, id="learn.last"),
         Binding("n", "of_note(1)", "next item not yet done", show=False, id="learn.next_of_note"),
         Binding("N", "of_note(-1)", "previous item not yet done", show=False, id="learn.previous_of_note"),
-        Binding("m", "section(1)", "the questions, or the tour", show=False, id="learn.next_section"),
+        Binding("m", "section(1)", "the next section: questions, bugs, tour", show=False, id="learn.next_section"),
         Binding("M", "section(-1)", "the section before", show=False, id="learn.previous_section"),
         Binding("E", "evidence", "show it in the pane it speaks of", show=False, id="learn.evidence"),
-        Binding("slash", "find", "find a step or question by words", show=False, id="learn.find"),
+        Binding("slash", "find", "find an item by words", show=False, id="learn.find"),
         Binding("v", "view", "switch between list and text (narrow screens)", show=False, id="learn.view"),
         Binding("r", "again", "hide the answer and ask again", show=False, id="learn.again"),
         Binding("pagedown,space", "read(8)", "scroll down", show=False, id="learn.read_on"),
@@ -72,7 +74,8 @@ class LearnPane(TwoParts):
         self.list = self.left = ItemList()
         self.text = self.right = self.in_front = ItemText()
         self.attempts: dict[str, Attempt] = {}
-        self.readings: dict[str, Mapping[str, Reading]] = {}
+        self.found: dict[str, Found] = {}
+        self._captures: TemporaryDirectory[str] | None = None  # of bugs
 
     @property
     def item(self) -> Item:
@@ -106,7 +109,7 @@ class LearnPane(TwoParts):
 
     @property
     def is_current(self) -> bool:
-        return self.item.id in self.readings
+        return self.item.id in self.found
 
     @property
     def is_typing(self) -> bool:
@@ -114,8 +117,8 @@ class LearnPane(TwoParts):
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
-            case FiguresRead(item, readings):
-                self.readings[item] = readings
+            case ItemRead(item, found):
+                self.found[item] = found
                 self._show()
             case Failed(reason):
                 self.host.say(f"{reason}.")
@@ -143,7 +146,7 @@ class LearnPane(TwoParts):
         """Return the selected item with its numbers; raise InputError if these are still being measured."""
         if not self.is_current:
             raise InputError("The figures are still being measured.")
-        return self.item.card(self.readings[self.item.id])
+        return self.item.card(self.found[self.item.id])
 
     # Going through the items
 
@@ -169,17 +172,19 @@ class LearnPane(TwoParts):
         if attempt.stage:
             self._set(replace(attempt, stage=attempt.stage - 1))
         elif attempt.text:
-            self._type(attempt.text[:-1])
+            self._erase()
         elif self.at:
             self._go(self.at - 1)
 
     def action_type(self, character: str) -> None:
-        attempt = self.attempt
-        if (
-            attempt.stage or self.item.kind != "step" or (not attempt.text and character == "e")
-        ):  # no number starts with e; it exports
+        attempt, content = self.attempt, self.item.content
+        starts_with_e = not attempt.text and character == "e"  # no number does; it exports, as in other panes
+        if attempt.stage or isinstance(content, Question) or starts_with_e:
             raise SkipAction
-        self._type(attempt.text + character)
+        if isinstance(content, Step):
+            self._type(attempt.text + character)
+        elif character.isdecimal() and 1 <= int(character) <= len(content.choices):
+            self._set(Attempt(character, float(character)))
 
     def action_cancel(self) -> None:
         if not self.attempt.stage:
@@ -200,7 +205,7 @@ class LearnPane(TwoParts):
             self._go(at)
 
     def action_section(self, direction: int) -> None:
-        """Go to the next section: the tour or the questions."""
+        """Go to the next section: the tour, the questions or the bugs."""
         self._go(section_from(self.at, direction))
 
     def action_find(self) -> None:
@@ -210,7 +215,7 @@ class LearnPane(TwoParts):
         rows = [
             Choice(item.id, f"{item.word}. {item.title}", help=item.shown.what, words=(item.title,)) for item in ITEMS
         ]
-        choose_one(self.host, "step or question", rows, self.item.id, lambda name: self._go(AT[name]))
+        choose_one(self.host, "item", rows, self.item.id, lambda name: self._go(AT[name]))
 
     def action_again(self) -> None:
         self._set(Attempt())
@@ -230,11 +235,34 @@ class LearnPane(TwoParts):
             case "Softmax":
                 host.to_softmax(shown.scores)
             case "Capture":
-                host.to_capture(sample_path(), shown.head or (0, 0), None, self.NAME)
+                of_bug = self.item.kind == "bug"
+                if of_bug and not self.is_current:
+                    return  # its capture is being made
+                file = capture_of(self._folder, self.item.id) if of_bug else sample_path()
+                host.to_capture(file, shown.head or (0, 0), None, self.NAME)
             case _:
                 host.change(shown.parameters)
                 host.to_pane(shown.pane, shown.claim)
         host.say(f"{shown.what} Alt+9 returns to the tour; u restores what stood before.")
+
+    def _erase(self) -> None:
+        """Erase the last character of the guess."""
+        text = self.attempt.text[:-1]
+        if text:
+            self._type(text)
+        else:
+            self._set(Attempt())
+
+    def on_unmount(self) -> None:
+        if self._captures is not None:
+            self._captures.cleanup()
+
+    @property
+    def _folder(self) -> Path:
+        """The folder for the captures of bugs; it is deleted when the app ends."""
+        if self._captures is None:
+            self._captures = TemporaryDirectory(prefix="attn-tui-", ignore_cleanup_errors=True)
+        return Path(self._captures.name)
 
     def _type(self, text: str) -> None:
         """Take a text as the guess; one that is not a number is refused with the reason, but stays to be edited."""
@@ -260,8 +288,8 @@ class LearnPane(TwoParts):
 
     def _show(self) -> None:
         """Show the selected item, and request its figures."""
-        found = self.readings.get(self.item.id)
+        found = self.found.get(self.item.id)
         if found is None:
-            self.ask(ReadFigures(self.item.id))
+            self.ask(ReadItem(self.item.id, self._folder if self.item.kind == "bug" else Path()))
         self.list.show(self.at, self.done)
         self.text.show(self.at, self.attempt, found)

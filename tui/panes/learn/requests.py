@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....core.learning.bugs.bug import Bug
 from ...compute.request import Cache, Request, Work
+from .items import AT, ITEMS, Found
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Reading
 
 
 @dataclass(frozen=True)
-class ReadFigures(Request):
-    """Measure the figures of an item. Answered by FiguresRead."""
+class ReadItem(Request):
+    """Measure the figures of an item, or make and examine the capture of a bug. Answered by ItemRead."""
 
     item: str  # its id
+    folder: Path  # for captures
 
     def work(self, cache: Cache) -> Work:
+        from ....core.learning.bugs.examine import examine_bug
         from ....core.learning.compute import stream
-        from .items import AT, ITEMS
 
+        content = ITEMS[AT[self.item]].content
+        if isinstance(content, Bug):
+            yield ItemRead(self.item, examine_bug(content, capture_of(self.folder, self.item)))
+            return
         found: dict[str, Reading] = {}
-        for name, reading in stream(ITEMS[AT[self.item]].figures):
+        for name, reading in stream(content.figures):
             found[name] = reading
             yield None
-        yield FiguresRead(self.item, found)
+        yield ItemRead(self.item, found)
 
 
 @dataclass(frozen=True, eq=False)
-class FiguresRead:
-    """The readings of an item's figures, by name."""
+class ItemRead:
+    """What was found out about an item."""
 
     item: str
-    readings: Mapping[str, Reading]
+    found: Found
+
+
+def capture_of(folder: Path, item: str) -> Path:
+    """Return the path of a bug's capture."""
+    return folder / f"{item}.safetensors"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.learning.card import step_card
+from ....core.learning.bugs.bug import CAUSES, Bug, BugExamined, facts
+from ....core.learning.card import RETURNED, WRONG, Card, diagnosis, symptoms
 from ....core.learning.grading import Grade, accepted, grade
 from ....core.learning.question import Question
 from ....core.learning.step import Shown, Step
 from ....core.learning.wording import best, filled
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, wrapped
-from .items import Attempt, Item
+from .items import Attempt, Found, Item
 from .view import figure_lines, paragraphs
 
 if TYPE_CHECKING:
@@ -22,13 +24,15 @@ if TYPE_CHECKING:
 Block: TypeAlias = Sequence[Line]
 
 CURSOR = "_"
+RIGHT = "Right: {chosen}."
+NOT_RIGHT = "You said: {chosen}."
 WIDEST = 100  # cells of a line of prose
 
 
 def item_lines(
     item: Item,
     attempt: Attempt,
-    readings: Mapping[str, Reading] | None,
+    found: Found | None,
     width: int,
     height: int,
     glyphs: Glyphs,
@@ -37,8 +41,14 @@ def item_lines(
     width, content = min(width, WIDEST), item.content
     lines: list[Line] = []
     for whole, apart, gaps in ((True, True, True), (True, False, True), (False, False, True), (False, False, False)):
-        page = _Page(attempt, readings, width, glyphs, whole, apart)
-        blocks = _of_step(content, item.number, page) if isinstance(content, Step) else _of_question(item, page)
+        page = _Page(attempt, found, width, glyphs, whole, apart)
+        match content:
+            case Step():
+                blocks = _of_step(content, item, page)
+            case Question():
+                blocks = _of_question(content, item, page)
+            case Bug():
+                blocks = _of_bug(content, item, page)
         lines = _joined(blocks, gaps)
         if len(lines) <= height:
             return lines
@@ -50,7 +60,7 @@ class _Page:
     """What is shown of an item, and in which setting."""
 
     attempt: Attempt
-    readings: Mapping[str, Reading] | None
+    found: Found | None
     width: int
     glyphs: Glyphs
     whole: bool  # otherwise, an answered item leaves out what stood before the question, or the short answer
@@ -74,46 +84,82 @@ def _joined(blocks: Iterable[Block], gaps: bool) -> list[Line]:
     return lines
 
 
-def _of_step(step: Step, number: int, page: _Page) -> list[Block]:
+def _of_step(step: Step, item: Item, page: _Page) -> list[Block]:
     """Return the parts of a step."""
-    attempt, readings = page.attempt, page.readings
+    attempt, found = page.attempt, page.found
     blocks: list[Block] = []
     if page.whole or not attempt.stage:
         blocks.append(page.paragraphs(*(filled(text, step.given) for text in step.introduction)))
     blocks.append(page.words(filled(step.guess.question, step.given), "accent"))
     if not attempt.stage:
         return [*blocks, _field(step, page)]
-    if readings is None:
+    if not isinstance(found, Mapping):
         return [*blocks, page.words("Measuring…", "dim")]
-    card = step_card(number, step, readings)
-    found = graded(step, attempt, readings)
-    if found is not None:
-        blocks.append(page.words(found.sentence, "scaled" if found.close else "unscaled"))
-    blocks.append(figure_lines(card.figures, card.asked, page.width, page.glyphs))
-    return [*blocks, page.paragraphs(*card.answer), _pointer(card.shown, page)]
+    how_far = graded(step, attempt, found)
+    if how_far is not None:
+        blocks.append(page.words(how_far.sentence, "scaled" if how_far.close else "unscaled"))
+    return [*blocks, *_answer(item.card(found), page)]
 
 
-def _of_question(item: Item, page: _Page) -> list[Block]:
+def _answer(card: Card, page: _Page) -> list[Block]:
+    """Return the figures, what they mean, and where to see it."""
+    table = figure_lines(card.figures, card.asked, page.width, page.glyphs, card.columns)
+    return [table, page.paragraphs(*card.answer), _pointer(card.shown, page)]
+
+
+def _of_question(question: Question, item: Item, page: _Page) -> list[Block]:
     """Return the parts of a question."""
-    stage, readings = page.attempt.stage, page.readings
+    stage, found = page.attempt.stage, page.found
     blocks: list[Block] = [page.words(item.title, "accent")]
     if not stage:
         return [*blocks, page.words("Answer aloud, in half a minute. Then press Enter.", "dim")]
-    if readings is None:
+    if found is None:
         return [*blocks, page.words("Measuring…", "dim")]
-    card = item.card(readings)
+    card = item.card(found)
     short, *others = card.answer
-    usual, long = (others[:1], others[1:]) if len(others) > len(_long(item)) else ([], others)
+    usual, long = others[: len(others) - len(question.long)], others[len(others) - len(question.long) :]
     if page.whole or stage < item.stages:
         blocks += [page.paragraphs(short), *(page.words(text, "unscaled") for text in usual)]
     if stage < item.stages:
         return [*blocks, page.words("Enter shows the long answer.", "dim"), _pointer(card.shown, page)]
-    blocks.append(figure_lines(card.figures, None, page.width, page.glyphs))
-    return [*blocks, page.paragraphs(*long), _pointer(card.shown, page)]
+    return [*blocks, *_answer(replace(card, answer=tuple(long)), page)]
 
 
-def _long(item: Item) -> tuple[str, ...]:
-    return item.content.long if isinstance(item.content, Question) else ()
+def _of_bug(bug: Bug, item: Item, page: _Page) -> list[Block]:
+    """Return the parts of a bug to be found."""
+    attempt, found = page.attempt, page.found
+    blocks: list[Block] = []
+    if page.whole or not attempt.stage:
+        blocks.append(page.paragraphs(bug.story, facts(bug)))
+    if not isinstance(found, BugExamined):
+        return [*blocks, page.words("Making the capture…", "dim")]
+    table = figure_lines(symptoms(found), None, page.width, page.glyphs, RETURNED)
+    if not attempt.stage:
+        return [*blocks, table, page.words(WRONG, "accent"), _choices(bug, page), _choice_field(bug, page)]
+    chosen = "" if attempt.guess is None else bug.choices[int(attempt.guess) - 1]
+    right = chosen == found.cause
+    if chosen:
+        text = RIGHT if right else NOT_RIGHT
+        blocks.append(page.words(text.format(chosen=CAUSES[chosen]), "scaled" if right else "unscaled"))
+    return [*blocks, table, page.paragraphs(*diagnosis(found), bug.lesson), _pointer(item.shown, page)]
+
+
+def _choices(bug: Bug, page: _Page) -> Block:
+    """Return the causes to choose from, in two columns if they fit."""
+    texts = [page.glyphs.say(f"{place} {CAUSES[cause]}") for place, cause in enumerate(bug.choices, 1)]
+    half = -(-len(texts) // 2)
+    column = max(len(text) for text in texts) + 3
+    if 2 * column > page.width:
+        return [((text, "text"),) for text in texts]
+    pairs = zip_longest(texts[:half], texts[half:], fillvalue="")
+    return [((one.ljust(column), "text"), (other, "text")) for one, other in pairs]
+
+
+def _choice_field(bug: Bug, page: _Page) -> Block:
+    """Return the field for the number of a cause."""
+    chosen = page.attempt.text + CURSOR
+    hint = f"Type its number, 1 to {len(bug.choices)}; Enter has the capture diagnosed."
+    return [(("Your answer: ", "label"), (chosen, "accent")), *page.words(hint, "dim")]
 
 
 def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ....core.learning.card import MEASURED
 from ....core.learning.wording import exact_text, measured_text
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, middle_cut, wrapped
@@ -28,9 +29,15 @@ def paragraphs(
     return lines
 
 
-def figure_lines(figures: Sequence[Told], asked: Told | None, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a table of figures, measured and exact; the one that was asked for is marked."""
-    rows = [("", "measured", "exact")] + [
+def figure_lines(
+    figures: Sequence[Told],
+    asked: Told | None,
+    width: int,
+    glyphs: Glyphs,
+    columns: tuple[str, str] = MEASURED,
+) -> list[Line]:
+    """Return a table of figures, each with two values; the one that was asked for is marked."""
+    rows = [("", *columns)] + [
         (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit, told.digits))
         for told in figures
     ]
@@ -59,8 +66,8 @@ def answer_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs, ap
     lines: list[Line] = []
     if grade is not None:
         lines += [*wrapped(glyphs.say(grade.sentence), width, "scaled" if grade.close else "unscaled"), *gap]
-    parts = [figure_lines(card.figures, card.asked, width, glyphs)] if card.figures else []
-    parts.insert(0 if card.asked is None else 1, paragraphs(card.answer, width, glyphs, apart=apart))
+    parts = [figure_lines(card.figures, card.asked, width, glyphs, card.columns)] if card.figures else []
+    parts.insert(0 if card.kind == "question" else 1, paragraphs(card.answer, width, glyphs, apart=apart))
     return lines + [line for number, part in enumerate(parts) for line in ([*gap, *part] if number else part)]
 
 

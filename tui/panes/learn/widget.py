@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -13,11 +13,11 @@ from ...views.border import Thumb
 from ...views.lines import Line, ends, fitted
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
-from .items import ITEMS, SECTIONS, Attempt, count
+from .items import ITEMS, SECTIONS, Attempt, Found, count
 from .screen import item_lines
 
 if TYPE_CHECKING:
-    from ....core.claims.claim import Reading
+    pass
 
 # The rows of the list: titles of sections, and the indices of items.
 _ROWS: tuple[str | int, ...] = tuple(
@@ -106,19 +106,19 @@ class ItemText(ScrolledLines):
         super().__init__()
         self.at = 0
         self.attempt = Attempt()
-        self.readings: Mapping[str, Reading] | None = None
+        self.found: Found | None = None
 
-    def show(self, at: int, attempt: Attempt, readings: Mapping[str, Reading] | None) -> None:
+    def show(self, at: int, attempt: Attempt, found: Found | None) -> None:
         """Show an item; scroll to the top if it is another one, or shows more."""
         if (at, attempt.stage) != (self.at, self.attempt.stage):
             self.top = 0
-        self.at, self.attempt, self.readings = at, attempt, readings
+        self.at, self.attempt, self.found = at, attempt, found
         self.redraw()
 
     def heading(self, width: int) -> Line:
         item = ITEMS[self.at]
-        title = f": {item.title}" if item.kind == "step" else ""
+        title = f": {item.title}" if item.kind != "question" else ""
         return ((self.glyphs.say(f"{item.kind} {item.number} of {count(item.kind)}{title}"), "heading"),)
 
     def write(self, width: int, height: int) -> Sequence[Line]:
-        return item_lines(ITEMS[self.at], self.attempt, self.readings, width - 1, height, self.glyphs)
+        return item_lines(ITEMS[self.at], self.attempt, self.found, width - 1, height, self.glyphs)

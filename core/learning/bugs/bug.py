@@ -1,0 +1,116 @@
+"""What a bug to be found consists of. This module does not need NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ...claims.claim import Reading
+from ..figures import Unit
+from ..wording import number_text
+
+Multiplier: TypeAlias = Literal["1", "1/√d_k", "1/d_k", "1/√d_model"]
+
+D_K, D_MODEL = 32, 384  # of the sample, whose queries and keys the captures have
+ROOT = D_K**-0.5
+
+MULTIPLIERS: dict[Multiplier, float] = {"1": 1.0, "1/√d_k": ROOT, "1/d_k": 1 / D_K, "1/√d_model": D_MODEL**-0.5}
+
+# Causes in words, by their names in a diagnosis.
+CAUSES: dict[str, str] = {
+    "healthy": "nothing is wrong",
+    "scale-missing": "the scale is missing",
+    "scale-twice": "the scale was applied twice",
+    "scale-d-model": "√d_model was used instead of √d_k",
+    "scale-inverted": "scores were multiplied by √d_k",
+    "causal-lost": "the causal mask was lost",
+    "future-key": "the causal mask is one key off",
+    "gqa-tiled": "query heads read the wrong key heads",
+    "softcap-missing": "the soft-cap was dropped",
+    "rope-missing": "the rotary embedding is missing",
+    "qk-swapped": "queries and keys changed places",
+    "softmax-axis": "softmax ran over queries instead of keys",
+    "scale-1-over-d": "1/d_k on purpose, as under muP",
+    "scale-fixed": "a constant of another width",
+    "bias-extra": "a bias that the file does not mention",
+    "padding-attended": "padding that was attended to",
+}
+
+
+@dataclass(frozen=True)
+class Computation:
+    """How attention is computed from q and k."""
+
+    multiplier: Multiplier = "1/√d_k"
+    sees: int | None = None  # how many keys after its own a query sees; None: all keys, without a mask
+    softcap: float | None = None
+    tiled: bool = False  # query head h reads key head h mod kv_heads, instead of h // (heads / kv_heads)
+    swapped: bool = False  # q and k changed places
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """A figure of weights, by which what was returned is compared with what the file says."""
+
+    label: str
+    unit: Unit = "number"
+
+
+SYMPTOMS: dict[str, Symptom] = {
+    "entropy": Symptom("entropy / ln n", "share"),
+    "largest": Symptom("largest weight", "share"),
+    "later": Symptom("weight on keys after the query's own", "share"),
+    "beyond": Symptom("weight on keys after the next one", "share"),
+    "slope": Symptom("slope of ln p over q·k"),
+    "top": Symptom("slope among the largest scores"),
+    "explained": Symptom("variance of ln p explained by q·k", "share"),
+}
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A capture whose metadata say one computation and whose weights come from another."""
+
+    id: str  # does not give the defect away
+    title: str
+    story: str  # how it was noticed
+    said: Computation
+    done: Computation
+    choices: tuple[str, ...]  # names of CAUSES, in the order in which they are listed
+    lesson: str  # what gives it away
+    layer: int = 3  # of the sample, whose queries and keys it has
+    head: int = 0  # the one to look at
+    heads: int = 4
+    kv_heads: int = 4
+
+
+@dataclass(frozen=True, eq=False)
+class BugExamined:
+    """The symptoms of a bug, each as returned (measured) and as the file says (exact), and the diagnosis."""
+
+    symptoms: Mapping[str, Reading]
+    cause: str  # a name of CAUSES
+    also: tuple[str, ...]  # causes that explain the weights as well
+    says: str  # the diagnosis in words
+
+
+def facts(bug: Bug) -> str:
+    """Return what the file says, in one sentence, with the numbers to compare a slope with."""
+    said = bug.said
+    words = [
+        "{heads} query and {kv_heads} key heads" if bug.kv_heads < bug.heads else "{heads} heads",
+        "d_k {d_k}", "multiplier 1/√d_k = {root}",
+        "no mask" if said.sees is None else "a causal mask",
+        "no soft-cap" if said.softcap is None else "a soft-cap of {softcap}",
+    ]  # fmt: skip
+    text = f"The file says: {', '.join(words)}. (1/d_k = {{inverse}}, 1/√d_model = {{by_model}}.)"
+    return text.format(
+        heads=bug.heads,
+        kv_heads=bug.kv_heads,
+        d_k=D_K,
+        root=number_text(ROOT, digits=4),
+        inverse=number_text(1 / D_K, digits=4),
+        by_model=number_text(D_MODEL**-0.5, digits=4),
+        softcap=number_text(said.softcap),
+    )
