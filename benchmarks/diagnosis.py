@@ -23,6 +23,7 @@ import numpy as np
 from attn_tui.core.arrays import FloatArray
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import CaptureFile, open_capture
+from attn_tui.core.diagnosis.heads.rough import ROWS, rough_statistics
 from attn_tui.core.diagnosis.reading import read_subject
 from attn_tui.core.diagnosis.replay import replay
 from attn_tui.core.diagnosis.verdict import diagnose
@@ -31,7 +32,6 @@ threadpoolctl = import_module("threadpoolctl")  # without type stubs
 
 TOKENS, D_K, HEADS = 512, 128, 16
 LONG, LONG_D_K = 32_768, 64
-ROUGH_ROWS = 16
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
         works: dict[str, Callable[[], object]] = {
             "floor of inspect: a product and an exp": each(lambda h: floor(arrays[0][h], arrays[1][h], 1)),
             "inspect": each(lambda h: measure_head(capture, layer, h, [rule])),
-            f"inspect, {ROUGH_ROWS} rows": each(lambda h: measure_head(capture, layer, h, [rule], ROUGH_ROWS)),
+            f"first look, {ROWS} rows": each(lambda h: rough_statistics(capture, layer, h)),
             "diagnose a healthy head": each(lambda h: diagnose(read_subject(capture, layer, h, None, None))),
             "floor of replay: a product and 29 exps": each(lambda h: floor(wide[0][h], wide[1][h], 29)),
             "replay every rule": each(lambda h: replay(capture, layer, h, rows=TOKENS)),
@@ -79,8 +79,8 @@ def main() -> None:
             if over in found:
                 target = "" if math.isnan(most) else f"  (target {most:g})"
                 print(f"{found[name] / found[over]:6.2f} × {over}: {name}{target}")
-        rough = 1024 * found[f"inspect, {ROUGH_ROWS} rows"] / HEADS
-        print(f"{rough:6.2f} s of processor time for a rough map of 1,024 heads")
+        rough = 1024 * found[f"first look, {ROWS} rows"] / HEADS
+        print(f"{rough:6.2f} s for the first map of 1,024 heads, which is drawn as they arrive  (target 1)")
         print(f"{1024 * found['replay every rule, 64 rows'] / HEADS:6.2f} s for replaying 64 rows of 1,024 heads")
     if given.long:
         print_long()

@@ -18,9 +18,9 @@ from ..captures.capture import NOTHING, Layer, Told
 from ..captures.head import CaptureFile, read_head
 from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
-from ..scales import SCALE_RULES, ScaleName
+from ..scales import SCALE_RULES, Normalise, ScaleName
 from .heads.row_replay import Made, under_rules
-from .heads.rows import factors, strips_of
+from .heads.rows import Rows, factors, strips_of
 from .subject import Indices
 
 ROWS = 64  # of a head that are replayed
@@ -80,10 +80,11 @@ def replay(
     known: dict[bytes, tuple[Made, ...]] = {}
     found: dict[tuple[float, ...], Replayed] = {}
     for rule in rules:
-        by = [factors(strip, rule) for strip in strips]
-        same = b"".join([rule.normalise.encode(), *(_rounded(each) for each in by)])
+        how, by = _with_unit_vectors(rule, layer.d_k, strips)
+        same = b"".join([how.encode(), *(_rounded(each) for each in by)])
         if same not in known:
-            known[same] = tuple(under(rule, each) for under, each in zip(every, by, strict=True))
+            by = by * len(strips) if len(by) == 1 else by
+            known[same] = tuple(under(how, each) for under, each in zip(every, by, strict=True))
         parts = known[same]
         divergence = _mean(each.divergence for each in parts)
         key = (round(divergence, 12), *(float(f"{number:.10g}") for number in parts[0].lse[:3]))
@@ -102,6 +103,16 @@ def replay(
             freezing_ratio=_freezing(np.concatenate([each.deviation for each in parts]), counts),
         )
     return Replay(layer, head, tuple(found.values()), left_out)
+
+
+def _with_unit_vectors(rule: Rule, d_k: int, strips: Sequence[Rows]) -> tuple[Normalise, list[FloatArray]]:
+    """Return how a rule normalises, and its multipliers of each strip, or one number for all.
+
+    Vectors of root mean square 1 have length √d_k: they are taken for vectors of length 1 with other multipliers.
+    """
+    first = factors(strips[0], rule)
+    by = [first, *(factors(each, rule) for each in strips[1:])] if first.size > 1 else [first]
+    return ("l2", [each * d_k for each in by]) if rule.normalise == "rms" else (rule.normalise, by)
 
 
 def _rounded(multipliers: FloatArray) -> bytes:

@@ -53,6 +53,31 @@ def test_the_original_comes_first_and_equal_rules_are_merged() -> None:
     assert ("mup", "sqrt_half_d_k") in [each.rules for each in found.replayed]  # 8/32 = 1/√16
 
 
+def test_rms_and_unit_vectors_with_the_same_logits_are_merged_at_any_width(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    q, k = (rng.normal(size=(1, 1, 30, 48)).astype(np.float16) for _ in "qk")
+    np.savez(tmp_path / "48.npz", q=q, k=k)
+    capture = open_capture(tmp_path / "48.npz")
+    found = replay(capture, capture.layers[0], 0)
+    assert ("rms_sqrt_d_k", "cosine_sqrt_d_k") in [each.rules for each in found.replayed]
+
+
+def test_a_vector_that_all_keys_share_changes_nothing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    q, k = (rng.integers(-8, 9, size=(1, 1, 30, 16)) / 4 for _ in "qk")
+    found: list[list[float]] = []
+    for name, shared in (("plain", 0.0), ("moved", 64.0)):  # exact in float16, too
+        file = tmp_path / f"{name}.npz"
+        np.savez(file, q=q.astype(np.float16), k=(k + shared).astype(np.float16))
+        capture = open_capture(file)
+        every = replay(capture, capture.layers[0], 0).replayed
+        of = {rule: each for each in every for rule in each.rules}
+        found.append(
+            [number for name in ("sqrt_d_k", "none", "d_k") for number in (of[name].entropy, of[name].divergence)]
+        )
+    assert found[0] == pytest.approx(found[1], rel=1e-5, abs=1e-6)
+
+
 def test_a_frozen_head_is_thawed_by_the_nearest_rule() -> None:
     capture = open_capture(sample_path())
     frozen, healthy = replay(capture, capture.layers[0], 2), replay(capture, capture.layers[0], 0)

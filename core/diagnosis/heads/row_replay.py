@@ -15,7 +15,9 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...attention.formats import FORMATS
+from ...attention.normalise import normalised
 from ...captures.rules import Rule
+from ...captures.scores.blocks import fits_float32
 from ...scales import Normalise
 from ..fitting.model import dot, softmax
 from .rows import Rows, bent, factors, scores, variance
@@ -35,8 +37,8 @@ class Made:
     divergence: FloatArray  # of the original weights from these, nats
 
 
-# Return what a rule makes of rows with these multipliers, which broadcast to [texts, rows, 1].
-Under: TypeAlias = Callable[[Rule, FloatArray], Made]
+# Return what becomes of rows with q and k normalised and these multipliers, which broadcast to [texts, rows, 1].
+Under: TypeAlias = Callable[[Normalise, FloatArray], Made]
 
 
 def under_rules(part: Rows, original: Rule) -> Under:
@@ -56,6 +58,14 @@ class _Scores:
     original: FloatArray  # Σ p₀·below, [rows]
 
 
+def _centred_scores(part: Rows, how: Normalise, number: type[np.floating]) -> tuple[FloatArray, FloatArray]:
+    """Return scores of keys less their mean, in this format, and what softmax ignores of each row: q·(the mean)."""
+    q, k = normalised(part.q, how), normalised(part.k, how)
+    common = k.mean(axis=1, keepdims=True)
+    scores: FloatArray = q.astype(number) @ (k - common).astype(number).mT
+    return scores, (q @ common.mT)[..., 0]
+
+
 @dataclass(frozen=True, eq=False)
 class _Sums:
     c: FloatArray  # multiplier, [rows]
@@ -67,23 +77,28 @@ class _Sums:
 
 def _multiplied(part: Rows, original: Rule) -> Under:
     sink, used = part.data.sink, part.used
+    whole, counts = bool(used.all()), part.counts[used]
     known: dict[Normalise, _Scores] = {}
-    short = np.float32 if part.layer.dtype in _FEW_BITS else np.float64
+    short = np.float32 if part.layer.dtype in _FEW_BITS and fits_float32(part.data) else np.float64
+    seen = None if part.seen is None else part.seen[used]
     buffer = np.empty((int(used.sum()), part.k.shape[1]), short)
     ones = np.ones(part.k.shape[1], short)
 
     def prepared(how: Normalise, weights: FloatArray | None) -> _Scores:
-        found = scores(part, how)
-        deviation = np.sqrt(variance(found, part)[used])
-        if part.seen is not None:
-            found = np.where(part.seen, found, _HIDDEN)
-        below: FloatArray = found[used]
-        largest = below.max(axis=-1)
-        below = np.subtract(below, largest[:, np.newaxis]).astype(short)
-        return _Scores(below, largest, deviation, largest if weights is None else dot(weights, below))
+        found, offsets = _centred_scores(part, how, short)
+        found = found.reshape(-1, found.shape[-1]) if whole else found[used]
+        shown = found if seen is None else np.where(seen, found, 0)
+        mean = (shown @ ones).astype(np.float64) / counts
+        deviation = np.sqrt(np.maximum(dot(shown, shown).astype(np.float64) / counts - mean * mean, 0))
+        if seen is not None:
+            np.copyto(found, _HIDDEN, where=~seen)
+        largest = found.max(axis=-1)
+        found -= largest[:, np.newaxis]
+        largest = largest + offsets[used]
+        return _Scores(found, largest, deviation, largest if weights is None else dot(weights, found))
 
     def sums(of: _Scores, by: FloatArray) -> _Sums:
-        c = np.broadcast_to(by, (*used.shape, 1))[used][:, 0].astype(np.float64)
+        c = by.reshape(1) if by.size == 1 else np.broadcast_to(by, (*used.shape, 1))[used][:, 0]
         np.exp(np.multiply(of.below, c[:, np.newaxis].astype(short), out=buffer), out=buffer)
         count = (buffer @ ones).astype(np.float64)
         over = np.log(count)
@@ -98,10 +113,9 @@ def _multiplied(part: Rows, original: Rule) -> Under:
     first = replace(first, original=base.heat)
     known[original.normalise] = first
 
-    def under(rule: Rule, by: FloatArray) -> Made:
+    def under(how: Normalise, by: FloatArray) -> Made:
         if not (by > 0).all():  # the largest score is not the largest logit
-            return _bent(part, original)(rule, by)
-        how = rule.normalise
+            return _bent(part, original)(how, by)
         if how not in known:
             known[how] = prepared(how, p)
         of = known[how]
@@ -124,17 +138,17 @@ def _bent(part: Rows, original: Rule) -> Under:
     used, seen = part.used, part.visible
     known: dict[Normalise, FloatArray] = {}
 
-    def replayed(rule: Rule, by: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        if rule.normalise not in known:
-            known[rule.normalise] = scores(part, rule.normalise)
-        z = bent(part, np.multiply(known[rule.normalise], by))
+    def replayed(how: Normalise, by: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if how not in known:
+            known[how] = scores(part, how)
+        z = bent(part, np.multiply(known[how], by))
         soft = softmax(z, part.seen, part.data.sink)
         return soft.p, np.where(seen, z, 0), soft.lse[..., 0]
 
-    p, before, lse = replayed(original, factors(part, original))
+    p, before, lse = replayed(original.normalise, factors(part, original))
 
-    def under(rule: Rule, by: FloatArray) -> Made:
-        r, z, now = replayed(rule, by)
+    def under(how: Normalise, by: FloatArray) -> Made:
+        r, z, now = replayed(how, by)
         entropies = -dot(r, np.log(np.where(r > 0, r, 1)))
         return Made(
             lse=now[used],
