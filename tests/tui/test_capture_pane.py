@@ -123,14 +123,26 @@ async def test_s_and_a_go_through_every_rule_of_b_and_a(
             )
 
 
-@played()
-async def test_i_chooses_the_statistic_of_the_map_from_a_list(stage: Stage) -> None:
+@played(size=(80, 24))
+async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_a_list(stage: Stage) -> None:
     pane = await stage.head()
-    await stage.press("i", *"one-hot", "enter")
+    await stage.press("i", "home")
+    await stage.still()
+    assert "statistic of the map" in stage.text
+    await stage.press(*"one-hot", "enter")
     assert pane.map.statistic.name == "one_hot_rows"
-    await stage.until(lambda: f"{pane.map.statistic.label}, by head" in stage.text)
-    await stage.press("u")
-    assert pane.map.statistic.name == "freezing_ratio"
+    await stage.press("i", *"a: d_k", "enter")
+    assert (pane.against, pane.rule) == ("d_k", "file")
+    await stage.press("i", *"log(n)/sqrt(d)")
+    await stage.still()
+    assert "B: use this formula" in stage.text
+    assert "A: use this formula" in stage.text
+    await stage.press("enter")
+    assert (pane.against, pane.rule) == ("d_k", "log(n)/sqrt(d)")
+    await stage.until(lambda: pane.is_current)
+    assert "--scale 'log(n)/sqrt(d)' --against d_k" in pane.command()
+    await stage.press("u", "u", "u")
+    assert (pane.against, pane.rule, pane.map.statistic.name) == ("none", "file", "freezing_ratio")
 
 
 @played()

@@ -77,6 +77,6 @@ def choose_statistic(
 
 
 def _formulas(host: Host) -> Beyond:
-    from ..views.fields.formula_row import formula_row
+    from ..views.fields.formula_row import formula_rows
 
-    return lambda text: formula_row(text, host.parameters)
+    return lambda text: formula_rows(text, host.parameters)

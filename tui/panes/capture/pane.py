@@ -67,7 +67,7 @@ class CapturePane(RankedHeads):
         Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="capture.previous_statistic"),
         Binding("o", "order(1)", "next order of the list", show=False, id="capture.sort_next"),
         Binding("O", "order(-1)", "previous order of the list", show=False, id="capture.sort_previous"),
-        Binding("i", "statistics", "choose the map's statistic from a list", show=False, id="capture.statistics"),
+        Binding("i", "options", "choose statistic or scale rules from a list", show=False, id="capture.options"),
         Binding("s", "rule(1)", "B: next scale rule", show=False, id="capture.next_scale"),
         Binding("S", "rule(-1)", "B: previous scale rule", show=False, id="capture.previous_scale"),
         Binding("a", "against(1)", "A: next scale rule", show=False, id="capture.next_against"),
@@ -264,6 +264,23 @@ class CapturePane(RankedHeads):
     def action_against(self, direction: int) -> None:
         """Choose A's next scale rule."""
         self.against = _next_rule(self.against, direction)
+        self._measure()
+
+    def action_options(self) -> None:
+        """Choose the statistic of the map, or the scale rule of A or B, from a list."""
+        from .options import options
+
+        self.host.choose(options(self.map.choices, self.map.statistic, self.against, self.rule), self._take_option)
+
+    def _take_option(self, values: Sequence[str]) -> None:
+        what, _, value = values[0].partition(" ")
+        if what == "map":
+            self.show_statistic(value)
+            return
+        if what == "A":
+            self.against = value
+        else:
+            self.rule = value
         self._measure()
 
     def action_zoom(self, factor: float) -> None:

@@ -172,7 +172,7 @@ class HeadMapWidget(LinesWidget):
         if self.capture is None:
             return
         if self.place_of(event).y == 0:  # on the name of the statistic
-            await self.app.run_action("statistics", self.parent)  # pyright: ignore[reportUnknownMemberType]
+            await self.app.run_action("options", self.parent)  # pyright: ignore[reportUnknownMemberType]
             return
         layers = self.capture.layers
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], {}, {})

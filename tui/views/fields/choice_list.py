@@ -24,8 +24,8 @@ _EXPLAINED = ((30, 4), (20, 3), (14, 2), (0, 1))  # lines of help, from a height
 
 _RULED = 18  # lines from which a line separates the rows from the help
 
-# Returns what the words of a filter mean that are not a row, such as a formula; raises ParameterError.
-Beyond: TypeAlias = Callable[[str], "Choice | None"]
+# Returns rows for what the words of a filter mean besides, such as a formula; raises ParameterError.
+Beyond: TypeAlias = Callable[[str], Sequence[Choice]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class ChoiceList:
     title: str
     choices: Sequence[Choice]
     current: str = ""  # the value that is chosen now
+    also: tuple[str, ...] = ()  # other values that are, of a list of several things
     words: str = ""  # the filter
     cursor: int = 0  # among the rows that match
     beyond: Beyond | None = None  # what a filter means that is not a row
@@ -51,7 +52,7 @@ class ChoiceList:
         marked: tuple[str, ...] | None = None,
     ) -> ChoiceList:
         """Return a list with the cursor on the current value, or on the first one that is marked."""
-        own = [row for value in (current, *(marked or ())) if (row := _own(choices, value, beyond))]
+        own = [row for value in (current, *(marked or ())) for row in _own(choices, value, beyond)]
         found = ChoiceList(title, (*choices, *own), current, beyond=beyond, marked=marked, before=marked or ())
         values, first = [choice.value for choice in found.rows], marked[0] if marked else current
         return replace(found, cursor=values.index(first)) if first in values else found
@@ -60,18 +61,17 @@ class ChoiceList:
     def rows(self) -> list[Choice]:
         """The rows that match the filter; that of a typed formula before those whose help contains its signs."""
         rows = matching(self.choices, self.words)
-        typed, _ = self.typed
-        if typed is None or typed.value in [row.value for row in rows]:
-            return rows
-        return [typed, *rows] if is_like_formula(self.words) else [*rows, typed]
+        known = [row.value for row in rows]
+        typed = [row for row in self.typed[0] if row.value not in known]
+        return [*typed, *rows] if is_like_formula(self.words) else [*rows, *typed]
 
     @property
-    def typed(self) -> tuple[Choice | None, ParameterError | None]:
-        """The row that the filter itself means, or why it means none."""
+    def typed(self) -> tuple[Sequence[Choice], ParameterError | None]:
+        """The rows that the filter itself means, or why it means none."""
         try:
-            return (self.beyond(self.words) if self.beyond else None), None
+            return (self.beyond(self.words) if self.beyond else ()), None
         except ParameterError as error:
-            return None, error if is_like_formula(self.words) else None
+            return (), error if is_like_formula(self.words) else None
 
     @property
     def chosen(self) -> Choice | None:
@@ -106,12 +106,11 @@ class ChoiceList:
         return replace(self, cursor=min(max(self.cursor + step, 0), max(len(self.rows) - 1, 0)))
 
 
-def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> Choice | None:
+def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> list[Choice]:
     """Return the row of a value that is not among the choices, such as a formula."""
     if beyond is None or not value or value in [choice.value for choice in choices]:
-        return None
-    row = beyond(value)
-    return replace(row, name="your formula", family=choices[-1].family) if row else None
+        return []
+    return [replace(row, name="your formula", family=choices[-1].family) for row in beyond(value)]
 
 
 def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -216,7 +215,7 @@ def _line(found: ChoiceList, row: Choice | str, names: int, width: int, glyphs: 
         return ((glyphs.say(row), "dim"),)
     here = row is found.chosen
     name, formula = _cut(glyphs.say(row.name), names, glyphs), glyphs.say(row.formula)
-    now = " (now)" if row.value == found.current else ""
+    now = " (now)" if row.value in (found.current, *found.also) else ""
     role: Role = "accent" if here else "label"
     mark: Line = ((glyphs.cursor if here else " ", "accent"), (" ", "text"))
     if found.marked is not None:

@@ -16,13 +16,17 @@ def is_like_formula(text: str) -> bool:
     return bool(_SIGNS & {*text}) or (text.strip().replace(".", "", 1).isdecimal() and "." in text)
 
 
-def formula_row(text: str, parameters: Parameters) -> Choice | None:
-    """Return the row of a formula; None if the text is a word; raise ParameterError if the formula is faulty."""
-    formula = text.strip()
+def formula_rows(text: str, parameters: Parameters | None = None) -> list[Choice]:
+    """Return the row of a formula, with its multiplier under parameters; none if the text is a word.
+
+    Raise ParameterError if the formula is faulty.
+    """
+    formula, here = text.strip(), ""
     if not formula or not is_formula(formula):
-        return None
-    try:
-        here = f"× {multiplier(formula, parameters.setting):.4g} with the present parameters."
-    except ParameterError as error:
-        here = f"{error}."
-    return Choice(formula, USE, formula, f"Your own rule: {here} It may contain {FORMULA_ACCEPTED}.", "you")
+        return []
+    if parameters is not None:
+        try:
+            here = f" It is × {multiplier(formula, parameters.setting):.4g} with the present parameters."
+        except ParameterError as error:
+            here = f" {error}."
+    return [Choice(formula, USE, formula, f"Your own rule.{here} It may contain {FORMULA_ACCEPTED}.", "you")]

@@ -8,7 +8,6 @@ from pathlib import Path
 from .....core.diagnosis.comparing.results import Comparison
 from .....core.diagnosis.heads.summary import file_summary
 from .....core.statistics.catalogue import STATISTIC
-from ...lists import choose_statistic
 from ...pane import Host
 from ..parts import HeadList
 from ..requests import ComparedHeads, CompareHeads, OpenCapture
@@ -153,10 +152,6 @@ class RankedHeads(ShownParts):
         self.map.statistic = choices[at % len(choices)]
         self.map.redraw()
         self.rank()
-
-    def action_statistics(self) -> None:
-        """Choose the statistic of the map from a list."""
-        choose_statistic(self.host, self.map.statistic.name, self.show_statistic, self.map.choices)
 
     def show_statistic(self, name: str) -> None:
         """Show the statistic with this name on the map."""
