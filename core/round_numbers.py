@@ -12,7 +12,9 @@ def format_bound(bound: float) -> str:
 
 
 def next_power_of_two(number: float, direction: Literal[-1, 1]) -> float:
-    """Return the nearest power of two strictly above or below a positive number."""
+    """Return the nearest power of two strictly above or below a number; above 0 it is 1, and below 0."""
+    if number <= 0:
+        return 1.0 if direction > 0 else 0.0
     if direction > 0:
         return 2.0 ** (math.floor(math.log2(number)) + 1)
     return 2.0 ** (math.ceil(math.log2(number)) - 1)

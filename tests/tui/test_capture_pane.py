@@ -128,7 +128,7 @@ async def test_i_chooses_the_statistic_of_the_map_and_the_rules_of_a_and_b_from_
     pane = await stage.head()
     await stage.press("i", "home")
     await stage.still()
-    assert "statistic of the map" in stage.text
+    assert "what the pane shows" in stage.text
     await stage.press(*"one-hot", "enter")
     assert pane.map.statistic.name == "one_hot_rows"
     await stage.press("i", *"a: d_k", "enter")

@@ -149,6 +149,12 @@ async def test_lists_of_statistics_models_and_rules_in_other_panes(stage: Stage)
     assert sweep.plot.statistic.name == "one_hot_rows"
     await stage.press("u")
     assert sweep.plot.statistic.name == "entropy"
+    await stage.press("/", *"b: mup", "enter", "/", *"a: d_k", "enter")
+    assert (stage.asked.scale, stage.asked.against) == ("mup", "d_k")
+    await stage.press("/", *"1/sqrt(3*d)", "enter")
+    assert stage.asked == replace(SMALL, scale="1/sqrt(3*d)", against="d_k")
+    await stage.press("u", "u", "u")
+    assert stage.asked == SMALL
     heads = await stage.opened(HeadsPane)
     await stage.press("/", *"llama 2 70b", "enter")
     assert heads.preset is PRESETS["llama-2-70b"]

@@ -196,6 +196,18 @@ async def test_a_field_that_follows_from_others_is_dim(stage: Stage) -> None:
     assert "dim" not in roles("d_k")
 
 
+@pytest.mark.parametrize("name", ["kv_latent", "q_latent", "rotary"])
+@played()
+async def test_a_width_that_may_be_0_is_stepped_down_to_it_and_up_from_it(stage: Stage, name: str) -> None:
+    pane = await opened(stage)
+    await at(stage, pane, name)
+    values: list[object] = []
+    for key in ("left", "right", "right", "left", "left", "left"):
+        await stage.press(key)
+        values.append(pane.shape.values[name])
+    assert values == [0, 1, 2, 1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("name", "word", "value"),
     [("bias", "qwen2", "qkv"), ("cache_format", "fp8", "float8_e4m3fn"), ("mask", "encoder", "none")],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ...core.parameters import FIELD, FIELDS, changes
 from ...core.setting_text import text_of, with_rule
-from ...core.statistics.catalogue import ALWAYS, Statistic
 from .pane import Host
 
 if TYPE_CHECKING:
@@ -65,15 +64,6 @@ def choose_rules(
 
     choices, current = choices_of(FIELD["scale"]), host.parameters.scale
     host.choose(ChoiceList.at(title, choices, current, _formulas(host), tuple(marked)), take)
-
-
-def choose_statistic(
-    host: Host, current: str, take: Callable[[str], object], among: Sequence[Statistic] = ALWAYS
-) -> None:
-    """Show the list of statistics; `take` is called with the name of the chosen one."""
-    from ..views.fields.choices import statistic_choices
-
-    choose_one(host, "statistic", statistic_choices(among), current, take)
 
 
 def _formulas(host: Host) -> Beyond:

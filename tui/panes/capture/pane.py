@@ -268,13 +268,13 @@ class CapturePane(RankedHeads):
 
     def action_options(self) -> None:
         """Choose the statistic of the map, or the scale rule of A or B, from a list."""
-        from .options import options
+        from ..options import choose_option
 
-        self.host.choose(options(self.map.choices, self.map.statistic, self.against, self.rule), self._take_option)
+        rules = self.against, self.rule
+        choose_option(self.host, self.map.choices, self.map.statistic, rules, self._take_option, of_file=True)
 
-    def _take_option(self, values: Sequence[str]) -> None:
-        what, _, value = values[0].partition(" ")
-        if what == "map":
+    def _take_option(self, what: str, value: str) -> None:
+        if what == "statistic":
             self.show_statistic(value)
             return
         if what == "A":

@@ -2,7 +2,8 @@
 
 ABOUT = (
     "One statistic over d_k, or over the number of keys, under A, by default unscaled, and B; a and A change A's "
-    "rule. g goes through the ranges, first of d_k, then of keys. i chooses more scale rules from a list: Tab marks "
+    "rule. g goes through the ranges, first of d_k, then of keys. / chooses the statistic or the rules "
+    "of A and B from a list, and takes a formula such as log(n)/sqrt(d). i chooses more scale rules: Tab marks "
     "a row, Enter shows the curves of all that are marked, as the letters C to H. "
     "Line: exact expectation. Points: measurements, with ±1 standard error where it is "
     "visible; a point more than four standard errors from the line is marked !. All points share "

@@ -10,14 +10,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
-from ....core.parameters import FIELD
+from ....core.parameters import FIELD, FIELDS, changes
+from ....core.setting_text import text_of, with_rule
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
 from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
-from ..lists import choose_rules, choose_statistic
+from ..lists import choose_rules
 from ..pane import Host
 from ..stepping import PAGES, TypingPane, stepping_keys
 from .curves.part import CurvePart
@@ -45,7 +46,7 @@ _MOVES: dict[str, tuple[Key, ...]] = {
     "n_keys": (("←→", "keys ±1"), ("↑↓", "×2 ÷2")),
     "map": (("←→", "d_k ×2 ÷2"), ("↑↓", "keys ×2 ÷2")),
 }
-_SHOWN: tuple[Key, ...] = (("m", "statistic"), ("/", "list"))
+_SHOWN: tuple[Key, ...] = (("m /", "statistic"),)
 _CURVES: tuple[Key, ...] = (("g", "range"), ("i", "rules"))
 _REST: tuple[Key, ...] = (
     ("Enter", "Lab"), ("?", "help"), ("q", "quit"), (">", "next pane"), ("0-9", "type"), ("s", "scale"), ("a", "A"),
@@ -68,7 +69,7 @@ class SweepPane(TypingPane):
         Binding("down,j", "jump(-1)", "d_k or keys to the previous power of two", show=False, id="sweep.halve"),
         Binding("m", "statistic(1)", "next statistic", show=False, id="sweep.next_statistic"),
         Binding("M", "statistic(-1)", "previous statistic", show=False, id="sweep.previous_statistic"),
-        Binding("slash", "find", "choose the statistic from a list", show=False, id="sweep.find"),
+        Binding("slash", "find", "choose the statistic or a scale rule", show=False, id="sweep.find"),
         Binding("g", "grid(1)", "next range: of d_k, then of keys", show=False, id="sweep.next_grid"),
         Binding("G", "grid(-1)", "previous range of d_k or keys", show=False, id="sweep.previous_grid"),
         Binding("i", "rules", "choose scale rules to show beside A and B", show=False, id="sweep.rules"),
@@ -275,7 +276,20 @@ class SweepPane(TypingPane):
         self.show_statistic(ALWAYS[at % len(ALWAYS)].name)
 
     def action_find(self) -> None:
-        choose_statistic(self.host, self.plot.statistic.name, self.show_statistic)
+        """Choose the statistic, or the scale rule of B or A, from a list."""
+        from ..options import choose_option
+
+        p = self.parameters
+        rules = str(changes(p.against).get("scale", p.scale)), p.scale
+        choose_option(self.host, ALWAYS, self.plot.statistic, rules, self._take_option)
+
+    def _take_option(self, what: str, value: str) -> None:
+        if what == "statistic":
+            self.show_statistic(value)
+        elif what == "B":
+            self.set_value("scale", value)
+        else:
+            self.set_value("against", text_of(with_rule(changes(self.parameters.against), value), FIELDS))
 
     def show_statistic(self, name: str) -> None:  # as the palette does
         self.plot.statistic = STATISTIC[name]
