@@ -9,6 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ...views.lines import Line, fitted, wrapped
+from ...views.results.watch_chart import chart_lines
 from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
 from ...widgets.lines import LinesWidget
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
 
 _ABOVE = 2  # lines above the map
+_HIGH = 34  # lines of a list from which a third of them are a chart of the selected head
 _LOW = 14  # lines below which little is said over the list
 
 
@@ -49,7 +51,7 @@ class RunMap(LinesWidget):
             fitted(step_line(shown, width), width),
         ]
         lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
-        size = width, height - len(lines) - 1
+        size = width, 0 if height >= _HIGH else height - len(lines) - 1  # the list has a chart of the head
         return [*lines, fitted((), width), *head_lines(shown, self.cursor, size, self.glyphs)]
 
     def _map_size(self, width: int, height: int) -> tuple[int, int]:
@@ -76,6 +78,7 @@ class Ranking(LinesWidget):
     cursor: tuple[int, int] = (0, 0)
     waiting = ""
     top = 0
+    _listed = 0  # lines for heads
 
     def heading(self, width: int) -> Line:
         changed = self.shown is not None and self.shown.changes is not None
@@ -85,11 +88,13 @@ class Ranking(LinesWidget):
         above = self._above(width, height)
         if self.shown is None:
             return [fitted(line, width) for line in above]
-        room = max(height - len(above) - 1, 1)
+        chart = chart_lines(self.shown, self.cursor, width, height // 3 if height >= _HIGH else 0, self.glyphs)
+        room = self._listed = max(height - len(above) - 1 - len(chart), 1)
         at = next((n for n, each in enumerate(self.shown.ranked) if (each.layer, each.head) == self.cursor), 0)
         self.top = min(max(self.top, at - room + 1), at)
         lines = ranked_lines(self.shown, width, self.glyphs, self.top, room, self.cursor)
-        return [*(fitted(line, width) for line in above), *lines]
+        lines += [fitted((), width)] * (room + 1 - len(lines))
+        return [*(fitted(line, width) for line in above), *lines, *chart]
 
     def _above(self, width: int, height: int) -> list[Line]:
         if self.shown is None:
@@ -101,5 +106,5 @@ class Ranking(LinesWidget):
     def on_click(self, event: events.Click) -> None:
         if self.shown is not None:
             at = self.top + self.place_of(event).y - len(self._above(*self.size)) - 1
-            if self.top <= at < len(self.shown.ranked):
+            if self.top <= at < min(self.top + self._listed, len(self.shown.ranked)):
                 self.post_message(Chosen(self.shown.ranked[at].layer, self.shown.ranked[at].head))
