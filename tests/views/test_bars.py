@@ -27,6 +27,12 @@ def test_bars_have_exactly_the_width(width: int) -> None:
             assert line_width(key_line(keys, width, glyphs)) == width
 
 
+def test_a_screen_of_80_columns_shows_all_panes() -> None:
+    line = text_of(top_line(tuple(PANE_ROWS), "Lab", parameters_status(replace(BERT, d_k=16384), UNICODE), 80))
+    assert line.split()[: len(PANE_ROWS)] == [*PANE_ROWS]
+    assert line.endswith(" d_k 16384 ")
+
+
 def test_the_active_pane_is_highlighted() -> None:
     for active in PANES:
         line = top_line(PANES, active, [], 80)

@@ -22,8 +22,8 @@ _STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells reserved for a status; ev
 def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
     """Return the program's name, its panes with the active one highlighted, and the longest status that fits.
 
-    If space is short, the program's name is dropped, then the names of the other panes: `< Lab > 1 of 7`, then
-    `< Lab >`. That depends on the width alone, so a status never moves the tabs.
+    If space is short, the program's name is dropped, then a blank between tabs, then the names of the other panes:
+    `< Lab > 1 of 7`, then `< Lab >`. That depends on the width alone, so a status never moves the tabs.
     """
     tabs = tab_line(panes, active, width)
     room = width - line_width(tabs) - 2
@@ -37,7 +37,8 @@ def tab_line(panes: Sequence[str], active: str, width: int) -> Line:
     named = tuple[Span, ...]((f" {pane} ", "accent" if pane == active else "dim") for pane in panes)
     alone: Line = ((" <", "key"), (f" {active} ", "accent"), (">", "key"))
     count: Span = (f" {panes.index(active) + 1} of {len(panes)}", "dim")
-    forms: list[Line] = [(_NAME, *named), named, (*alone, count), alone]
+    tight = tuple[Span, ...]((f" {pane}", role) for pane, (_, role) in zip(panes, named, strict=True))
+    forms: list[Line] = [(_NAME, *named), named, tight, (*alone, count), alone]
     return next((form for form in forms if line_width(form) + needed <= width), forms[-1])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import status
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Span, wrapped
+from ...views.lines import Line, Span, middle_cut, wrapped
 from ...views.numbers import short
 
 if TYPE_CHECKING:
@@ -33,9 +33,10 @@ def capture_lines(
     lines: list[Line] = [tuple(title)]
     lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
     lines += [(), *wrapped(glyphs.say(head_counts(heads)), width), ()]
-    lines += wrapped(glyphs.say(capture.model or capture.path.name), width, "label")
+    sign = glyphs.say("…")
+    lines.append(((middle_cut(glyphs.say(capture.model or capture.path.name), width, sign), "label"),))
     if capture.model:
-        lines += wrapped(glyphs.say(capture.path.name), width, "dim")
+        lines.append(((middle_cut(glyphs.say(capture.path.name), width, sign), "dim"),))
     for note in capture.notes:
         lines += wrapped(glyphs.say(note), width, "dim")
     return lines
