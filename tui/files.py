@@ -48,6 +48,16 @@ def write_texts(texts: Iterable[str], path: Path, ascii_only: bool = False, repl
         raise FileError(f"{path}: cannot be written: {error.strerror}") from error
 
 
+def write_bytes(data: bytes, path: Path) -> None:
+    """Write a result that is no text; raise as `write_text` does."""
+    try:
+        write_file(data, path)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror}") from error
+
+
 def write_file(data: bytes, path: Path, replace: bool = True, private: bool = False) -> None:
     """Write a file as `write_pieces` does."""
     write_pieces([data], path, replace, private)

@@ -12,6 +12,7 @@ from ..engine_names import LostEngineError
 from ..errors import InputError
 from .engines import SERIAL, Engine
 from .part import Done, Part
+from .spool import Spool
 
 R = TypeVar("R")
 
@@ -22,31 +23,85 @@ _HELD = 32
 _PATIENCE = 0.1  # seconds between reports, so that the caller can stop
 
 
-def run(parts: Iterable[Part[R]], engine: Engine = SERIAL) -> Generator[Done[R], None, None]:
+def run(
+    parts: Iterable[Part[R]], engine: Engine = SERIAL, spool: Spool | None = None
+) -> Generator[Done[R], None, None]:
     """Yield the results of each part in order, and in between, at least every tenth of a second, the progress.
 
-    The results depend on the parts alone. An InputError that a part raises is its last result. To stop the work,
-    close the generator: waiting parts are cancelled. A serial engine yields results after each short step, others
-    after each part.
+    The results depend on the parts alone. An InputError that a part raises is its last result. Parts in `spool` are
+    not performed again; others are added to it as soon as they are finished. To stop the work, close the generator:
+    waiting parts are cancelled. A serial engine yields results after each short step, others after each part. Raise
+    LostEngineError if the workers are gone.
     """
     if engine.executor is None:
         with one_blas_thread():
-            yield from _serial(parts)
+            yield from _serial(parts, spool)
     else:
-        yield from _pooled(iter(parts), engine)
+        yield from _pooled(iter(parts), engine, spool)
 
 
-def _serial(parts: Iterable[Part[R]]) -> Iterator[Done[R]]:
+def _serial(parts: Iterable[Part[R]], spool: Spool | None) -> Iterator[Done[R]]:
     before = 0.0
     for part in parts:
-        refused: tuple[InputError, ...] = ()
-        try:
-            for fraction, results in part.steps():
-                yield Done(before + fraction * part.seconds, results, part)
-        except InputError as error:
-            refused = (error,)
+        known = None if spool is None else spool.get(part)
+        if known is None:
+            found: list[R | InputError] = []
+            try:
+                for fraction, results in part.steps():
+                    if spool is not None:
+                        found += results
+                    yield Done(before + fraction * part.seconds, results, part)
+                known = ()
+            except InputError as error:
+                known = (error,)
+            if spool is not None:
+                spool.add(part, (*found, *known))
         before += part.seconds
-        yield Done(before, refused, part, complete=True)
+        yield Done(before, known, part, complete=True)
+
+
+def _pooled(parts: Iterator[Part[R]], engine: Engine, spool: Spool | None) -> Iterator[Done[R]]:
+    assert engine.executor is not None
+    waiting: deque[tuple[Part[R], Future[tuple[R | InputError, ...]]]] = deque()
+    unfinished: dict[Future[tuple[R | InputError, ...]], Part[R]] = {}
+    seconds, ended = 0.0, False
+    try:
+        while waiting or not ended:
+            for future in [future for future in unfinished if future.done()]:
+                part = unfinished.pop(future)
+                seconds += part.seconds
+                _keep(spool, part, future)
+            while not ended and len(unfinished) < _WINDOW * engine.workers and len(waiting) < _HELD * engine.workers:
+                part = next(parts, None)
+                ended = part is None
+                if part is not None:
+                    known = None if spool is None else spool.get(part)
+                    if known is None:
+                        future = engine.executor.submit(engine.perform, part)
+                        unfinished[future] = part
+                    else:
+                        future = Future[tuple[R | InputError, ...]]()
+                        future.set_result(known)
+                        seconds += part.seconds
+                    waiting.append((part, future))
+            while waiting and waiting[0][1] not in unfinished:
+                part, future = waiting.popleft()
+                yield Done(seconds, _results(future, engine), part, complete=True)
+            if unfinished and (len(unfinished) >= _WINDOW * engine.workers or ended):
+                wait(unfinished, _PATIENCE, FIRST_COMPLETED)
+            yield Done(seconds)
+    finally:
+        for future, part in unfinished.items():
+            if future.done():
+                _keep(spool, part, future)
+            else:
+                future.cancel()
+
+
+def _keep(spool: Spool | None, part: Part[R], future: Future[tuple[R | InputError, ...]]) -> None:
+    """Add the results of a finished part, if there are any."""
+    if spool is not None and not future.cancelled() and future.exception() is None:
+        spool.add(part, future.result())
 
 
 def _results(future: Future[tuple[R | InputError, ...]], engine: Engine) -> tuple[R | InputError, ...]:
@@ -59,30 +114,3 @@ def _results(future: Future[tuple[R | InputError, ...]], engine: Engine) -> tupl
         if not type(error).__module__.startswith("distributed"):
             raise
         raise LostEngineError(f"executor {engine.name}: {' '.join(str(error).split())}") from None
-
-
-def _pooled(parts: Iterator[Part[R]], engine: Engine) -> Iterator[Done[R]]:
-    assert engine.executor is not None
-    waiting: deque[tuple[Part[R], Future[tuple[R | InputError, ...]]]] = deque()
-    unfinished: dict[Future[tuple[R | InputError, ...]], Part[R]] = {}
-    seconds, ended = 0.0, False
-    try:
-        while waiting or not ended:
-            for future in [future for future in unfinished if future.done()]:
-                seconds += unfinished.pop(future).seconds
-            while not ended and len(unfinished) < _WINDOW * engine.workers and len(waiting) < _HELD * engine.workers:
-                part = next(parts, None)
-                ended = part is None
-                if part is not None:
-                    future = engine.executor.submit(engine.perform, part)
-                    waiting.append((part, future))
-                    unfinished[future] = part
-            while waiting and waiting[0][1] not in unfinished:
-                part, future = waiting.popleft()
-                yield Done(seconds, _results(future, engine), part, complete=True)
-            if unfinished and (len(unfinished) >= _WINDOW * engine.workers or ended):
-                wait(unfinished, _PATIENCE, FIRST_COMPLETED)
-            yield Done(seconds)
-    finally:
-        for _, future in waiting:
-            future.cancel()

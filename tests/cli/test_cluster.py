@@ -137,7 +137,8 @@ def test_a_scheduler_that_is_killed_ends_the_work_in_one_line_and_keeps_the_poin
 ) -> None:
     own.add_worker("--no-nanny")
     file = tmp_path / "found.json"
-    process = begun((*LONG, *own.executor), file)
+    words = (*LONG, "--resume", str(tmp_path / "parts"))
+    process = begun((*words, *own.executor), file)
     own.scheduler.kill()
     out, err = process.communicate(timeout=PATIENCE)
     found = json.loads(file.read_text())
@@ -146,6 +147,9 @@ def test_a_scheduler_that_is_killed_ends_the_work_in_one_line_and_keeps_the_poin
     assert err.startswith(
         f"attn-tui: executor dask:{own.address}: its workers are gone: kept {len(found['points'])} of"
     )
+    assert main([*words, "--format", "json", "-o", str(file)]) == 0
+    assert main([*LONG, "--format", "json", "-o", str(tmp_path / "expected.json")]) == 0
+    assert file.read_bytes() == (tmp_path / "expected.json").read_bytes()
 
 
 def test_ctrl_c_ends_the_work_at_once_and_keeps_the_points(two_workers: Cluster, tmp_path: Path) -> None:

@@ -127,21 +127,22 @@ def test_ctrl_c_keeps_the_points_that_are_done(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*asked: Any, **options: Any) -> Iterator[Step[Any]]:
-        for number, step in enumerate(stream(asked[0])):
+        for number, step in enumerate(fold(*asked)):
             yield step
             if number == 2:
                 raise KeyboardInterrupt
 
-    stream = sweeps.stream
-    monkeypatch.setattr(sweeps, "stream", interrupted)
+    fold = sweeps.fold
+    monkeypatch.setattr(sweeps, "fold", interrupted)
     file = tmp_path / "sweep.json"
-    assert main([*SMALL, "--d-k", "1:9", "--format", "json", "-o", str(file)]) == 130
+    words = [*SMALL, "--d-k", "1:9", "--executor", "serial"]
+    assert main([*words, "--format", "json", "-o", str(file)]) == 130
     found = json.loads(file.read_text())
     assert (found["complete"], [point["d_k"] for point in found["points"]]) == (False, [1, 2, 3])
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"attn-tui: interrupted: kept 3 of 9 points in {file}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["sweep.json"]
-    assert main([*SMALL, "--d-k", "1:9"]) == 130
+    assert main(words) == 130
     assert "3 of 9 points" in capsys.readouterr().out
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 from . import interrupts
+
+if TYPE_CHECKING:
+    from .output import Output
 
 _FAULT = 1
 _REFUSED = 2
@@ -99,8 +103,6 @@ def _run(words: list[str], ascii_only: bool) -> int:
 
 
 def _run_command(name: str, words: list[str], ascii_only: bool) -> int:
-    from pathlib import Path
-
     from . import output
     from .commands.catalogue import COMMANDS
     from .help import parser_of
@@ -111,6 +113,21 @@ def _run_command(name: str, words: list[str], ascii_only: bool) -> int:
     request = command.request(given)
     for remark in request.remarks:
         output.say(f"note: {remark}", glyphs)
-    path = given.get("output")
-    result = output.Output(given.get("format", "table"), None if path in (None, "-") else Path(path), ascii_only)
-    return command.run(request, result)
+    return command.run(request, _output(given, ascii_only))
+
+
+def _output(given: dict[str, Any], ascii_only: bool) -> Output:
+    """Return where the result goes, and in which format."""
+    from pathlib import Path
+
+    from ..settings.parse import UsageError
+    from .output import PARQUET, Output
+
+    path, format = given.get("output"), given.get("format")
+    if path in (None, "-"):
+        return Output(format or "table", None, ascii_only)
+    if str(path).endswith(PARQUET):
+        if format not in (None, "csv"):
+            raise UsageError(f"-o {path}: a {PARQUET} file has the rows of CSV; leave out --format {format}")
+        format = "csv"
+    return Output(format or "table", Path(path), ascii_only)

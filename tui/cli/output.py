@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO, TypeAlias
 
-from ..files import FileError, check_file, write_texts
+from ..files import FileError, check_file, write_bytes, write_texts
 from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
 OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown", "python", "torch", "junit", "github"]
 FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown")  # of most commands
 WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, "python", "torch")  # and the code that prints the numbers
+
+PARQUET = ".parquet"  # the ending of a file that is written so, instead of as CSV
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
 _WIDEST_SCREEN = 1000  # cells; nothing that is printed needs more
@@ -39,6 +41,11 @@ class Output:
         return ASCII if self.ascii_only else UNICODE
 
     @property
+    def is_parquet(self) -> bool:
+        """Whether the file is a table in Parquet, with the rows of CSV."""
+        return self.path is not None and self.path.suffix == PARQUET and self.format == "csv"
+
+    @property
     def on_screen(self) -> bool:
         """Whether the result is printed on a terminal."""
         return self.path is None and is_terminal()
@@ -57,6 +64,10 @@ class Output:
         """Raise FileError if the result cannot be written, before it is computed; `read` are the input files."""
         if self.path is not None:
             check_file(self.path, read)
+            if self.is_parquet:
+                from ...core.export.formats import require_parquet
+
+                require_parquet(str(self.path))
         elif _stdout() is None:
             raise FileError("stdout is closed; -o FILE writes to a file")
 
@@ -68,6 +79,11 @@ class Output:
 
     def write(self, texts: Iterable[str]) -> None:
         """Write the pieces of a result as they come; raise FileError or BrokenPipeError as `emit` does."""
+        if self.path is not None and self.is_parquet:
+            from ...core.export.formats import parquet
+
+            write_bytes(parquet("".join(texts)), self.path)
+            return
         if self.path is not None:
             write_texts(texts, self.path, self.ascii_only)
             return

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from ...core.engine_names import DEFAULT_ENGINE, ENGINES, engine_name
 from ...core.models import MODELS
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
@@ -75,18 +74,14 @@ class Parser(argparse.ArgumentParser):
         first, *others, last = formats
         words = f"{first} (default), {', '.join(others)} or {last}"
         self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
-        self.add("output", "-o", "--output", metavar="FILE", help="write to this file (UTF-8) instead of stdout")
-        self.add_common("output")
-
-    def add_executor(self) -> None:
-        """Add the option of every command that may take long."""
         self.add(
-            "work",
-            "--executor",
-            metavar="NAME",
-            help=f"where parts of the work are done: {ENGINES}; without N, as many as there are cores. The "
-            f"result is the same, byte for byte; default {DEFAULT_ENGINE}",
+            "output",
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet",
         )
+        self.add_common("output")
 
     def add_common(self, title: str) -> None:
         """Add --ascii and --help."""
@@ -132,13 +127,6 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         return self._glyphs.say(super().format_help())
-
-
-def executor_of(given: Mapping[str, Any]) -> str:
-    """Return the engine that the options name; raise EngineError if there is none of this name."""
-    text = given.get("executor", DEFAULT_ENGINE)
-    engine_name(text, "--executor")
-    return text
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:

@@ -1,22 +1,70 @@
-"""Work that a command cuts into parts: where it is done, and its progress."""
+"""Work that a command cuts into parts: its options, where it is done, and its progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+import pickle
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ...core.engine_names import EngineError
+from ...core.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
 from ...core.errors import InputError
+from .command import Given
 from .output import Output, say, screen_glyphs
+from .parser import Parser
 from .progress import ProgressLine
 
 if TYPE_CHECKING:
     from ...core.captures.capture import Capture, Layer, Meaning
-    from ...core.work.part import Part
+    from ...core.work.part import Done, Part
 
 R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where the parts of some work are done, and what is kept of them."""
+
+    executor: str = DEFAULT_ENGINE
+    resume: Path | None = None  # the file of finished parts
+    dry_run: bool = False  # only say how much it would be
+
+
+USUAL = Work()
+
+
+def add_work(parser: Parser) -> None:
+    """Add the options of every command that may take long."""
+    title = "work"
+    parser.add(
+        title,
+        "--executor",
+        metavar="NAME",
+        help=f"where parts of the work are done: {ENGINES}; without N, as many as there are cores. The "
+        f"result is the same, byte for byte; default {DEFAULT_ENGINE}",
+    )
+    parser.add(
+        title,
+        "--resume",
+        metavar="FILE",
+        help="write parts to this file as they are finished; if it exists, do only those that are missing",
+    )
+    parser.add(
+        title,
+        "--dry-run",
+        action="store_true",
+        help="do nothing, but say how many parts there are, how long they take one core, and how many bytes are sent",
+    )
+
+
+def work_of(given: Given) -> Work:
+    """Return what the options of `add_work` say; raise EngineError if there is no engine of this name."""
+    executor = given.get("executor", DEFAULT_ENGINE)
+    engine_name(executor, "--executor")
+    resume = given.get("resume")
+    return Work(executor, None if resume is None else Path(resume), given["dry_run"])
 
 
 class HeadsRequest(Protocol):
@@ -29,7 +77,7 @@ class HeadsRequest(Protocol):
     @property
     def mask_true(self) -> Meaning | None: ...
     @property
-    def executor(self) -> str: ...
+    def work(self) -> Work: ...
 
 
 def on_heads(
@@ -46,7 +94,7 @@ def on_heads(
 
     sources = [source_of(capture, request.file, request.axes, request.mask_true)]
     places = (((layer.position, head), layer) for layer, head in chosen)
-    return results_of(parts(work, sources, places, arguments), request.executor, what, output)
+    return results_of(parts(work, sources, places, arguments), request.work, what, output)
 
 
 def readable(results: Iterable[R | InputError]) -> tuple[list[R], InputError | None]:
@@ -73,24 +121,59 @@ def complete(results: Iterable[R | InputError]) -> list[R]:
     return found
 
 
-def results_of(parts: Iterable[Part[Any]], executor: str, what: str, output: Output) -> Iterator[Any | InputError]:
+def results_of(parts: Iterable[Part[Any]], work: Work, what: str, output: Output) -> Iterator[Any | InputError]:
     """Yield the results of parts in order; show `what` is done, and how much of it.
 
     Raise EngineError if the engine cannot start, or is lost. Other InputErrors are results.
     """
+    plan = [*parts]
+    if work.dry_run:
+        raise Estimated(plan, output)
+    total = sum(part.seconds for part in plan) or 1.0
+    # A single part has news of its progress in this thread only.
+    alone = replace(work, executor="serial") if len(plan) == 1 and work.executor.startswith("threads") else work
+    with ProgressLine(what) as progress, performed(lambda: plan, alone, output) as steps:
+        for done in steps:
+            for result in done.results:
+                if isinstance(result, EngineError):
+                    raise result
+                yield result
+            progress.show(done.seconds / total)
+
+
+@contextmanager
+def performed(
+    parts: Callable[[], Iterable[Part[R]]], work: Work, output: Output
+) -> Generator[Generator[Done[R], None, None], None, None]:
+    """Open the engine and the file of finished parts; the value is what `core.work.run` yields of `parts()`."""
     from ...core.work.opening import open_engine
     from ...core.work.run import run
+    from ...core.work.spool import open_spool
 
-    plan = [*parts]
-    total = sum(part.seconds for part in plan) or 1.0
-    alone = executor.startswith("threads") and len(plan) == 1  # which has news of its progress in this thread only
-    with ProgressLine(what) as progress, open_engine("serial" if alone else executor) as engine:
+    with (
+        nullcontext() if work.resume is None else open_spool(work.resume) as spool,
+        open_engine(work.executor) as engine,
+    ):
+        glyphs = screen_glyphs(output.ascii_only)
         if engine.remark:
-            say(f"note: {engine.remark}", screen_glyphs(output.ascii_only))
-        with closing(run(plan, engine)) as work:
-            for done in work:
-                for result in done.results:
-                    if isinstance(result, EngineError):
-                        raise result
-                    yield result
-                progress.show(done.seconds / total)
+            say(f"note: {engine.remark}", glyphs)
+        if known := 0 if spool is None else spool.count(parts()):
+            say(f"note: {known} finished {'parts are' if known > 1 else 'part is'} in {work.resume} already", glyphs)
+        with closing(run(parts(), engine, spool)) as steps:
+            yield steps
+
+
+class Estimated(SystemExit):
+    """The end of a dry run, which has said how much the work would be; `least` if it may be more."""
+
+    def __init__(self, parts: Iterable[Part[Any]], output: Output, least: bool = False) -> None:
+        super().__init__(0)
+        count, seconds, size = 0, 0.0, 0
+        for part in parts:
+            size = size or len(pickle.dumps(part))
+            count += 1
+            seconds += part.seconds
+        time = f"{seconds / 3600:.3g} core-hours" if seconds >= 360 else f"{seconds:.2g} seconds of one core"
+        said = f"{count} parts" if count != 1 else "1 part"
+        sent = f"{count * size / 1000:.3g} kB to be sent"
+        output.write([f"{said}, {'at least' if least else 'about'} {time}, {sent}\n"])

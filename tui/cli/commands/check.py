@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ....core.captures.capture import Meaning
-from ....core.engine_names import DEFAULT_ENGINE
 from ...settings.parse import UsageError
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads
 from ..command import Command, Given
 from ..output import Output, OutputFormat, say, screen_glyphs
-from ..parser import Parser, executor_of
-from ..working import complete, on_heads
+from ..parser import Parser
+from ..working import USUAL, Work, add_work, complete, on_heads, work_of
 from .compare import compare_captures
 from .diagnose import add_config, read_configuration
 
@@ -51,7 +50,7 @@ class CheckRequest:
     axes: str | None = None
     mask_true: Meaning | None = None
     remarks: tuple[str, ...] = ()
-    executor: str = DEFAULT_ENGINE
+    work: Work = USUAL
 
 
 def _add_options(parser: Parser) -> None:
@@ -70,7 +69,7 @@ def _add_options(parser: Parser) -> None:
         help="accept findings whose place and rule match, such as 'layers.0.*:max-logit' or '*:scale-other'; may be "
         "repeated",
     )
-    parser.add_executor()
+    add_work(parser)
     parser.add_output(_FORMATS)
 
 
@@ -88,7 +87,7 @@ def _request(given: Given) -> CheckRequest:
         Path(given["baseline"]) if "baseline" in given else None,
         given.get("axes"),
         given.get("mask_true"),
-        executor=executor_of(given),
+        work=work_of(given),
     )
 
 
@@ -141,7 +140,7 @@ def run(request: CheckRequest, output: Output) -> int:
         check_junit,
         check_markdown,
     )
-    from ....core.work import heads as work
+    from ....core.work import heads as working
 
     given = read_configuration(request.config)
     capture = open_capture(request.file, request.axes, request.mask_true)
@@ -152,17 +151,17 @@ def run(request: CheckRequest, output: Output) -> int:
         say(f"note: {note}", messages)
     chosen = chosen_heads(capture, None, None)
     what = f"checking {len(chosen)} heads"
-    heads: list[Figures] = complete(on_heads(work.check_figures, capture, chosen, (given,), what, request, output))
+    heads: list[Figures] = complete(on_heads(working.check_figures, capture, chosen, (given,), what, request, output))
     known = {each.name for each in fields(Limits)}
     limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
     found = findings(heads, limits)
     if old is not None and request.baseline is not None:
         paths = (request.baseline, request.file)
         sources = [
-            work.source_of(each, path, request.axes, request.mask_true)
+            working.source_of(each, path, request.axes, request.mask_true)
             for each, path in zip((old, capture), paths, strict=True)
         ]
-        comparison = compare_captures(old, capture, sources, request.executor, output)
+        comparison = compare_captures(old, capture, sources, request.work, output)
         for note in comparison.notes:
             say(f"note: baseline: {note}", messages)
         found += changes(comparison)

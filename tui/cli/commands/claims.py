@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ....core.engine_names import DEFAULT_ENGINE
 from ..command import Command, Given
 from ..output import Output
-from ..parser import Parser, executor_of
-from ..working import complete, results_of
+from ..parser import Parser
+from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 
 @dataclass(frozen=True)
@@ -16,16 +15,16 @@ class ClaimsRequest:
     """All claims."""
 
     remarks: tuple[str, ...] = ()
-    executor: str = DEFAULT_ENGINE
+    work: Work = USUAL
 
 
 def _add_options(parser: Parser) -> None:
-    parser.add_executor()
+    add_work(parser)
     parser.add_output()
 
 
 def _request(given: Given) -> ClaimsRequest:
-    return ClaimsRequest(executor=executor_of(given))
+    return ClaimsRequest(work=work_of(given))
 
 
 def run(request: ClaimsRequest, output: Output) -> int:
@@ -39,8 +38,8 @@ def run(request: ClaimsRequest, output: Output) -> int:
 
     output.check()
     what = f"testing {len(CLAIMS)} claims"
-    found = [*complete(results_of(claim_parts(timed=False), request.executor, what, output))]
-    found += complete(results_of(claim_parts(timed=True), "serial", what, output))
+    found = [*complete(results_of(claim_parts(timed=False), request.work, what, output))]
+    found += complete(results_of(claim_parts(timed=True), Work("serial"), what, output))
     by_id = {outcome.claim.id: outcome for outcome in found}
     outcomes, glyphs = [replace(by_id[claim.id], claim=claim) for claim in CLAIMS], output.glyphs
     output.emit(

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
-from ....core.engine_names import DEFAULT_ENGINE
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
-from ..parser import Parser, executor_of
-from ..working import complete, results_of
+from ..parser import Parser
+from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
@@ -36,7 +35,7 @@ class CompareRequest:
     axes: str | None = None
     mask_true: Meaning | None = None
     remarks: tuple[str, ...] = ()
-    executor: str = DEFAULT_ENGINE
+    work: Work = USUAL
 
 
 def _add_options(parser: Parser) -> None:
@@ -47,7 +46,7 @@ def _add_options(parser: Parser) -> None:
     add_mask_true(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer of the reference, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head of the reference; the first is 0")
-    parser.add_executor()
+    add_work(parser)
     parser.add_output()
 
 
@@ -59,7 +58,7 @@ def _request(given: Given) -> CompareRequest:
         head_number(given["head"]) if "head" in given else None,
         given.get("axes"),
         given.get("mask_true"),
-        executor=executor_of(given),
+        work=work_of(given),
     )
 
 
@@ -81,7 +80,7 @@ def run(request: CompareRequest, output: Output) -> int:
         source_of(each, path, request.axes, request.mask_true)
         for each, path in zip((reference, test), paths, strict=True)
     ]
-    found = compare_captures(reference, test, sources, request.executor, output, request.layer, request.head)
+    found = compare_captures(reference, test, sources, request.work, output, request.layer, request.head)
     for note in found.notes:
         say(f"note: {note}", messages)
     output.emit(
@@ -99,7 +98,7 @@ def compare_captures(
     reference: CaptureFile,
     test: CaptureFile,
     sources: Sequence[Source],
-    executor: str,
+    work: Work,
     output: Output,
     layer: str | None = None,
     head: int | None = None,
@@ -111,7 +110,7 @@ def compare_captures(
     from ....core.captures.files import CaptureError, plain
     from ....core.diagnosis.comparing.compare import plan
     from ....core.diagnosis.comparing.results import Comparison
-    from ....core.work import heads as work
+    from ....core.work import heads as working
     from ..captured import chosen_heads
 
     chosen = {(each.position, number) for each, number in chosen_heads(reference, layer, head)}
@@ -119,8 +118,8 @@ def compare_captures(
     pairs = [each for each in whole.pairs if (each.layer.position, each.head) in chosen]
     if not pairs:
         raise CaptureError(f"{plain(reference.path)} and {plain(test.path)}: no head is in both")
-    parts = work.parts(work.compare_pair, sources, ((pair, pair.layer) for pair in pairs))
-    heads: list[HeadComparison] = complete(results_of(parts, executor, "comparing", output))
+    parts = working.parts(working.compare_pair, sources, ((pair, pair.layer) for pair in pairs))
+    heads: list[HeadComparison] = complete(results_of(parts, work, "comparing", output))
     found = Comparison(tuple(heads), whole.missing, whole.notes)
     return found if layer is None and head is None else replace(found, missing=())
 

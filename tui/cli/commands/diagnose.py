@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
-from ....core.engine_names import DEFAULT_ENGINE
 from ....core.errors import InputError
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
-from ..parser import Parser, executor_of
-from ..working import on_heads, readable
+from ..parser import Parser
+from ..working import USUAL, Work, add_work, on_heads, readable, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
@@ -38,7 +37,7 @@ class DiagnoseRequest:
     axes: str | None = None
     mask_true: Meaning | None = None
     remarks: tuple[str, ...] = ()
-    executor: str = DEFAULT_ENGINE
+    work: Work = USUAL
 
 
 def _add_options(parser: Parser) -> None:
@@ -49,7 +48,7 @@ def _add_options(parser: Parser) -> None:
     add_config(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
-    parser.add_executor()
+    add_work(parser)
     parser.add_output()
 
 
@@ -71,7 +70,7 @@ def _request(given: Given) -> DiagnoseRequest:
         Path(given["config"]) if "config" in given else None,
         given.get("axes"),
         given.get("mask_true"),
-        executor=executor_of(given),
+        work=work_of(given),
     )
 
 
@@ -120,11 +119,11 @@ def diagnose_heads(
 ) -> tuple[list[Diagnosed], InputError | None, int]:
     """Return the verdicts, the first error, and how many heads cannot be read; raise that error if all cannot."""
     from ....core.export.diagnosing.diagnosis import Diagnosed
-    from ....core.work import heads as work
+    from ....core.work import heads as working
 
     chosen = chosen_heads(capture, request.layer, request.head)
     what = f"diagnosing {len(chosen)} heads"
-    found, refusal = readable(on_heads(work.diagnose, capture, chosen, (given,), what, request, output))
+    found, refusal = readable(on_heads(working.diagnose, capture, chosen, (given,), what, request, output))
     return [Diagnosed(*each) for each in found], refusal, len(chosen) - len(found)
 
 

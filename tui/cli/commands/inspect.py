@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Capture, HeadSubject, Layer, Meaning, Told
-from ....core.engine_names import DEFAULT_ENGINE
 from ....core.parameters import FIELD, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.measurement import Measurement
@@ -19,9 +18,9 @@ from ...views.glyphs import Glyphs
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number, ranges
 from ..command import Command, Given
 from ..output import Output, say, screen_glyphs
-from ..parser import Parser, executor_of
+from ..parser import Parser
 from ..progress import ProgressLine
-from ..working import on_heads, readable
+from ..working import USUAL, Work, add_work, on_heads, readable, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.reader import CaptureFile
@@ -47,7 +46,7 @@ class InspectRequest:
     every_rule: bool = False  # replay every scale rule instead
     worst: int | None = None  # only this many heads, worst first, with reasons
     remarks: tuple[str, ...] = ()
-    executor: str = DEFAULT_ENGINE
+    work: Work = USUAL
 
 
 # Options for what a file may not say, and the fields of Told.
@@ -124,7 +123,7 @@ def _add_options(parser: Parser) -> None:
         metavar="X",
         help=f"the factor of cosines that the head learned; used by {_users('temperature')}",
     )
-    parser.add_executor()
+    add_work(parser)
     parser.add_output()
     parser.add_rules(SCALE_RULES)
 
@@ -168,7 +167,7 @@ def _request(given: Given) -> InspectRequest:
         "rules" in given,
         _count(given["worst"]) if "worst" in given else None,
         tuple(remarks),
-        executor_of(given),
+        work_of(given),
     )
 
 
@@ -188,7 +187,7 @@ def run(request: InspectRequest, output: Output) -> int:
     """Measure and print heads of a capture; return the exit code, 2 if some heads cannot be read."""
     from ....core.captures.reader import open_capture
     from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
-    from ....core.work import heads as work
+    from ....core.work import heads as working
     from ...panes.capture.ranking.printed import SHOWN
     from ...views.results.table import Contents
     from ..printing import whole_table
@@ -204,7 +203,7 @@ def run(request: InspectRequest, output: Output) -> int:
 
         arguments = (request.told, () if request.scale is None else (request.scale,))
         what = f"replaying {len(chosen)} heads"
-        results = on_heads(work.replay_rules, capture, chosen, arguments, what, request, output)
+        results = on_heads(working.replay_rules, capture, chosen, arguments, what, request, output)
         return print_replay(capture, len(chosen), results, output)
     one = len(chosen) == 1 and request.worst is None
     other = request.scale or "file"
@@ -213,7 +212,7 @@ def run(request: InspectRequest, output: Output) -> int:
     names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
     arguments = (names, request.multiplier, request.told)
     what = f"measuring {len(chosen)} heads"
-    heads, refusal = readable(on_heads(work.measure, capture, chosen, arguments, what, request, output))
+    heads, refusal = readable(on_heads(working.measure, capture, chosen, arguments, what, request, output))
     left_out = len(chosen) - len(heads)
     because: list[tuple[str, ...]] | None = None
     if request.worst is not None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ....core.engine_names import DEFAULT_ENGINE
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS, WeightingRow
 from ....core.model_choice import parameters_from
@@ -15,8 +14,8 @@ from ...settings.parse import UsageError, no_effect, parameter_values
 from ...views.reproduce import rules_line
 from ..command import Command, Given
 from ..output import FORMATS, WITH_CODE, Output
-from ..parser import Parser, executor_of
-from ..working import complete, results_of
+from ..parser import Parser
+from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 if TYPE_CHECKING:
     from ....core.export.rules import MechanismsResult, RulesResult, WeightingsResult
@@ -33,7 +32,7 @@ class RulesRequest:
     mechanisms: bool = False  # compare mechanisms over d_k instead of scale rules
     remarks: tuple[str, ...] = ()
     weightings: bool = False  # compare weightings instead
-    executor: str = DEFAULT_ENGINE
+    work: Work = USUAL
 
 
 def _add_options(parser: Parser) -> None:
@@ -60,7 +59,7 @@ def _add_options(parser: Parser) -> None:
         help="compare what makes weights of the same logits instead: softmax, with a sink, sigmoid, entmax, "
         "sparsemax, differential and forgetting attention, QK-Clip",
     )
-    parser.add_executor()
+    add_work(parser)
     parser.add_output(WITH_CODE)
     parser.add_fields(FIELDS)
     parser.add_rules()
@@ -68,7 +67,7 @@ def _add_options(parser: Parser) -> None:
 
 
 def _request(given: Given) -> RulesRequest:
-    return replace(_compared(given), executor=executor_of(given))
+    return replace(_compared(given), work=work_of(given))
 
 
 def _compared(given: Given) -> RulesRequest:
@@ -158,7 +157,7 @@ def _measured_rules(request: RulesRequest, command: str, output: Output) -> Rule
     from ....core.work.rules import rule_parts
 
     p = request.parameters
-    found = complete(results_of(rule_parts(p), request.executor, "measuring scale rules", output))
+    found = complete(results_of(rule_parts(p), request.work, "measuring scale rules", output))
     rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
     [curves] = [each for each in found if not isinstance(each, RuleRow)]
     freezing = freezing_of(p, [row.rule for row in rows])
@@ -169,14 +168,14 @@ def _measured_mechanisms(request: RulesRequest, output: Output) -> list[Mechanis
     from ....core.work.rules import mechanism_parts
 
     parts = mechanism_parts(request.parameters)
-    return complete(results_of(parts, request.executor, "comparing mechanisms", output))
+    return complete(results_of(parts, request.work, "comparing mechanisms", output))
 
 
 def _measured_weightings(request: RulesRequest, output: Output) -> list[WeightingRow]:
     from ....core.work.rules import weighting_parts
 
     parts = weighting_parts(request.parameters)
-    return complete(results_of(parts, request.executor, "comparing weightings", output))
+    return complete(results_of(parts, request.work, "comparing weightings", output))
 
 
 def _rules_table(found: RulesResult, output: Output) -> str:

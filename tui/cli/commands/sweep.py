@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ....core.engine_names import DEFAULT_ENGINE, LostEngineError
+from ....core.engine_names import LostEngineError
 from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Step, Target
@@ -22,8 +22,9 @@ from ...views.reproduce import SweepQuestion, sweep_line
 from ..command import Command, Given
 from ..interrupts import INTERRUPTED
 from ..output import WITH_CODE, Output, say, screen_glyphs
-from ..parser import Parser, executor_of
+from ..parser import Parser
 from ..progress import ProgressLine
+from ..working import USUAL, Estimated, Work, add_work, performed, work_of
 
 if TYPE_CHECKING:
     from ....core.export.sweep import SweepResult
@@ -40,7 +41,7 @@ class SweepRequest:
 
     question: SweepQuestion
     remarks: tuple[str, ...] = ()
-    executor: str = DEFAULT_ENGINE
+    work: Work = USUAL
 
     @property
     def d_ks(self) -> tuple[int, ...]:
@@ -111,7 +112,7 @@ def _add_options(parser: Parser) -> None:
         metavar="N",
         help="the most draws at a point, even if X is not reached; default 4096",
     )
-    parser.add_executor()
+    add_work(parser)
     parser.add_output(WITH_CODE)
     swept = " A grid, written as that of --d-k, sweeps it."
     parser.add_fields(
@@ -148,7 +149,7 @@ def _request(given: Given) -> SweepRequest:
         idle += [option for option in ("--of", "--most-draws") if option[2:].replace("-", "_") in given]
     elif target.most_draws < largest:
         raise UsageError(f"--most-draws: {target.most_draws} is less than one batch of {largest} draws")
-    return replace(request, remarks=tuple(map(no_effect, idle)), executor=executor_of(given))
+    return replace(request, remarks=tuple(map(no_effect, idle)), work=work_of(given))
 
 
 def _second_axis(given: dict[str, Any]) -> tuple[str, str] | None:
@@ -214,8 +215,7 @@ def run(request: SweepRequest, output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
     from ....core.export.code.sweep import sweep_code
     from ....core.export.sweep import SweepResult, sweep_markdown, sweep_pieces
-    from ....core.work.opening import open_engine
-    from ....core.work.sweeps import stream
+    from ....core.work import sweeps
 
     output.check()
     question, found = request.question, list["Predicted"]()
@@ -231,6 +231,8 @@ def run(request: SweepRequest, output: Output) -> int:
         request.n_keys,
     )
     plan, count, ended = _plan(request, result, output), 0, ""
+    if request.work.dry_run:
+        raise Estimated(sweeps.parts(plan), output, least=plan.target is not None)
 
     def counted(points: Iterable[Predicted]) -> Iterator[Predicted]:
         nonlocal count, ended
@@ -245,10 +247,9 @@ def run(request: SweepRequest, output: Output) -> int:
 
     written = False
     try:
-        with ProgressLine(f"sweeping {result.asked} points") as progress, open_engine(request.executor) as engine:
-            if engine.remark:
-                say(f"note: {engine.remark}", screen_glyphs(output.ascii_only))
-            points = counted(_shown(stream(plan, engine), progress, output))
+        progress = ProgressLine(f"sweeping {result.asked} points")
+        with progress, performed(lambda: sweeps.parts(plan), request.work, output) as steps:
+            points = counted(_shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output))
             if output.format in ("json", "csv"):
                 first = next(points, None)
                 if first is not None:
@@ -292,15 +293,14 @@ def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPl
 
 
 def _shown(
-    steps: Generator[Step[tuple[Predicted, ...]], None, None], progress: ProgressLine, output: Output
+    steps: Iterator[Step[tuple[Predicted, ...]]], progress: ProgressLine, output: Output
 ) -> Iterator[Predicted]:
     """Yield the points and show the progress in between."""
-    with closing(steps):
-        for step in steps:
-            if step.found and output.on_screen:
-                progress.hide()
-            yield from step.found
-            progress.show(step.fraction)
+    for step in steps:
+        if step.found and output.on_screen:
+            progress.hide()
+        yield from step.found
+        progress.show(step.fraction)
 
 
 def _table(found: SweepResult, output: Output) -> str:

@@ -1,0 +1,151 @@
+"""Finished parts in a file, so that work that was cut off goes on where it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import struct
+import time
+import zlib
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import InputError
+from .part import Part
+from .worker import differences, traits
+
+_SCHEMA = "attn-tui/parts-1"
+_RECORD = struct.Struct("<32sQI")  # the key of a part, the length of its results and their checksum
+_PAUSE = 1.0  # seconds between flushes to the disk
+# What results consist of, besides classes of our own.
+_NUMPY = ("dtype", "ndarray", "_reconstruct", "_frombuffer", "scalar")
+
+
+class SpoolError(InputError):
+    """A file of finished parts that cannot be used; the message is one line."""
+
+
+class Spool:
+    """The finished parts in a file: `get` reads results, `add` appends them."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._places: dict[bytes, tuple[int, int]] = {}  # offset and length of the results, by key
+        self._flushed = time.monotonic()
+
+    def count(self, parts: Iterable[Part[Any]]) -> int:
+        """Return how many of these parts are finished."""
+        return sum(_key(part) in self._places for part in parts) if self._places else 0
+
+    def read(self) -> None:
+        """Find the parts in the file, from where it stands; a part that was not written in full is cut off."""
+        end = self._file.tell()
+        while len(head := self._file.read(_RECORD.size)) == _RECORD.size:
+            key, length, checksum = _RECORD.unpack(head)
+            data = self._file.read(length)
+            if len(data) < length or zlib.crc32(data) != checksum:
+                break
+            self._places[key] = end + _RECORD.size, length
+            end += _RECORD.size + length
+        self._file.truncate(end)
+
+    def get(self, part: Part[Any]) -> tuple[Any, ...] | None:
+        """Return the results of a part, or None if it is not finished."""
+        place = self._places.get(_key(part))
+        if place is None:
+            return None
+        self._file.seek(place[0])
+        return _Unpickler(BytesIO(self._file.read(place[1]))).load()
+
+    def add(self, part: Part[Any], results: tuple[Any, ...]) -> None:
+        """Append the results of a part."""
+        data, key = pickle.dumps(results, 5), _key(part)
+        start = self._file.seek(0, os.SEEK_END)
+        self._file.write(_RECORD.pack(key, len(data), zlib.crc32(data)) + data)
+        self._file.flush()
+        self._places[key] = start + _RECORD.size, len(data)
+        if time.monotonic() - self._flushed > _PAUSE:
+            os.fsync(self._file.fileno())
+            self._flushed = time.monotonic()
+
+
+@contextmanager
+def open_spool(path: Path) -> Generator[Spool, None, None]:
+    """Open a file of finished parts, or begin one; raise SpoolError if it is another file, or of other versions."""
+    try:
+        file = path.open("r+b" if path.exists() else "w+b")
+    except OSError as error:
+        raise SpoolError(f"{path}: {error.strerror}") from None
+    with file:
+        _lock(file, path)
+        own = traits()
+        if line := file.readline(1 << 16):
+            _check(line, path)
+        else:
+            file.write(json.dumps({"schema": _SCHEMA, "traits": own}).encode() + b"\n")
+            file.flush()
+        spool = Spool(file)
+        spool.read()
+        yield spool
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _check(line: bytes, path: Path) -> None:
+    try:
+        head = json.loads(line)
+        known = head["schema"] == _SCHEMA
+        refused, _ = differences(traits(), [head["traits"]])
+    except (ValueError, KeyError, TypeError):
+        known, refused = False, ""
+    if not known:
+        raise SpoolError(f"{path}: is not a file of finished parts; --resume takes a new name or such a file")
+    if refused:
+        raise SpoolError(f"{path}: was begun with other versions: {refused.replace('a worker has', 'it has')}")
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Raise SpoolError if another process writes to the file; where files cannot be locked, do nothing."""
+    with suppress(ImportError):
+        fcntl: Any = import_module("fcntl")
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SpoolError(f"{path}: another attn-tui writes to it") from None
+        except OSError:  # a file system without locks
+            return
+
+
+def _key(part: Part[Any]) -> bytes:
+    """Return a digest of what a part does."""
+    return hashlib.sha256(f"{_text(part.work)} {_text(part.arguments)}".encode()).digest()
+
+
+def _text(value: Any) -> str:
+    """Return a value as text that is the same in every process."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))})"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    name = getattr(value, "__qualname__", None)
+    return repr(value) if name is None else f"{value.__module__}.{name}"
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads results: only classes of our own, and NumPy's arrays."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        if module_name.startswith("attn_tui.core."):
+            found = getattr(import_module(module_name), global_name)
+            if isinstance(found, type):
+                return found
+        elif (module_name.split(".")[0] == "numpy" and global_name in _NUMPY) or (module_name, global_name) == (
+            "builtins",
+            "slice",
+        ):
+            return super().find_class(module_name, global_name)
+        raise pickle.UnpicklingError(f"{module_name}.{global_name}")

@@ -1,0 +1,171 @@
+"""--resume: finished parts are kept in a file; --dry-run: how much the work would be; Parquet."""
+
+import csv
+import io
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attn_tui.core.work import sweeps
+from attn_tui.core.work.part import Part
+from attn_tui.core.work.spool import SpoolError, open_spool
+from attn_tui.tui.cli.main import main
+from cli_runner import SAMPLE, Captured, assert_refused, printed
+
+SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
+SWEEP = ("sweep", "--n-keys", "4:40:log9", "--n-queries", "4", "--batch", "2", "--d-k", "2,30", "--format", "json")
+COMMANDS = (
+    SWEEP,
+    ("sweep", "--d-k", "2,30", "--n-keys", "1024", "--n-queries", "1024", "--batch", "8", "--format", "csv"),
+    ("sweep", *SMALL, "--statistics", "all"),
+    ("inspect", SAMPLE, "--format", "json"),
+    ("inspect", SAMPLE, "--rules", "all", "--layer", "0", "--format", "csv"),
+    ("diagnose", SAMPLE, "--format", "json"),
+    ("check", SAMPLE, "--baseline", SAMPLE, "--format", "json"),
+    ("rules", *SMALL, "--format", "json"),
+    ("rules", *SMALL[2:], "--mechanisms", "--format", "json"),
+    ("rules", *SMALL, "--weightings", "--format", "json"),
+)
+
+
+@pytest.fixture
+def none_is_performed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function after which any part that is performed fails the test."""
+
+    def failed(self: Part[Any]) -> Any:
+        raise AssertionError(f"performed again: {self}")
+
+    return lambda: monkeypatch.setattr(Part, "steps", failed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(Path(word).name for word in words))
+def test_a_second_run_takes_every_part_from_the_file(
+    words: tuple[str, ...], tmp_path: Path, capsys: Captured, none_is_performed: Any
+) -> None:
+    file = str(tmp_path / "parts")
+    first = printed([*words, "--resume", file], capsys)
+    assert first == printed(words, capsys)
+    none_is_performed()
+    code, (out, err) = main([*words, "--resume", file]), capsys.readouterr()
+    assert (out, code) == (first, 0)
+    assert err.startswith("attn-tui: note: ")
+    assert err.endswith(f" in {file} already\n")
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.7, 0.99])
+def test_work_goes_on_after_a_file_that_was_cut_off_anywhere(kept: float, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "parts"
+    expected = printed([*SWEEP, "--resume", str(file)], capsys)
+    data = file.read_bytes()
+    start = data.index(b"\n") + 1
+    file.write_bytes(data[: start + round(kept * (len(data) - start))])
+    for _ in range(2):
+        assert main([*SWEEP, "--resume", str(file), "--executor", "serial"]) == 0
+        assert capsys.readouterr().out == expected
+
+
+def test_what_was_done_before_ctrl_c_is_not_done_again(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, begun = sweeps.measure_nested, list[int]()
+
+    def interrupted(*arguments: Any) -> Any:
+        begun.append(1)
+        if len(begun) == 5:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    interrupted.__module__, interrupted.__qualname__ = real.__module__, real.__qualname__
+    monkeypatch.setattr(sweeps, "measure_nested", interrupted)
+    words = [*SWEEP, "--executor", "serial", "--resume", str(tmp_path / "parts")]
+    assert main(words) == 130
+    assert not json.loads(capsys.readouterr().out)["complete"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["complete"], len(begun)) == (True, 5 + 9 - 4)
+
+
+def test_other_files_are_refused(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "parts"
+    assert main([*SWEEP, "--resume", str(file)]) == 0
+    capsys.readouterr()
+    words = [*SWEEP, "--resume", str(file)]
+    file.write_bytes(file.read_bytes().replace(b'"NumPy": "', b'"NumPy": "0.', 1))
+    assert_refused(words, "was begun with other versions: it has NumPy 0.", capsys)
+    for data in (b"{}\n", b"text", b"\xff\xff\n", b"[1]\n"):
+        file.write_bytes(data)
+        assert_refused(words, f"{file}: is not a file of finished parts", capsys)
+        assert file.read_bytes() == data
+    assert_refused([*SWEEP, "--resume", str(tmp_path)], f"{tmp_path}: ", capsys)
+
+
+def test_a_file_is_written_by_one_process_at_a_time(tmp_path: Path) -> None:
+    file, refusal = tmp_path / "parts", "another attn-tui writes to it"
+    with open_spool(file), pytest.raises(SpoolError, match=refusal), open_spool(file):
+        pass
+
+
+def test_a_file_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            import os
+
+            return os.getcwd, ()
+
+    with open_spool(tmp_path / "parts") as kept:
+        part = Part[Any](sweeps.measure_nested, ())
+        kept.add(part, (Evil(),))
+        with pytest.raises(pickle.UnpicklingError, match="getcwd"):
+            kept.get(part)
+        assert kept.get(Part[Any](sweeps.tally_cut, ())) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (SWEEP, "9 parts, about "),
+        ((*SWEEP, "--stderr", "0.1"), "9 parts, at least "),
+        (("sweep", "--d-k", "1:4096", "--n-keys", "8192", "--n-queries", "8192"), " core-hours, "),
+        (("inspect", SAMPLE), "1 part, about "),
+        (("rules", *SMALL[2:], "--mechanisms"), "42 parts, about "),
+        (("claims",), " parts, about "),
+    ],
+    ids=["sweep", "target", "long", "inspect", "rules", "claims"],
+)
+def test_a_dry_run_says_how_much_the_work_would_be(
+    words: tuple[str, ...], says: str, capsys: Captured, none_is_performed: Any
+) -> None:
+    none_is_performed()
+    said = printed([*words, "--dry-run"], capsys)
+    assert says in said
+    assert said.endswith(" kB to be sent\n")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("sweep", *SMALL), ("inspect", SAMPLE), ("report", *SMALL), ("rules", *SMALL)],
+    ids=lambda words: words[0],
+)
+def test_parquet_has_the_rows_of_csv(words: tuple[str, ...], tmp_path: Path, capsys: Captured) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet", reason="needs pip install 'attn-tui[table]'")
+    assert printed([*words, "-o", str(tmp_path / "x.parquet")], capsys) == ""
+    rows = parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    expected = [*csv.DictReader(io.StringIO(printed([*words, "--format", "csv"], capsys)))]
+    assert len(rows) == len(expected) > 0
+    for row, line in zip(rows, expected, strict=True):
+        assert [*row] == [*line]
+        for name, cell in line.items():
+            value = row[name]
+            assert (value is None) == (cell == ""), name
+            if isinstance(value, float):
+                assert value == float(cell)
+    assert {type(row["value"]) for row in rows if "value" in row} <= {float, type(None)}
+
+
+def test_parquet_is_no_other_format(tmp_path: Path, capsys: Captured) -> None:
+    words = ["sweep", *SMALL, "-o", str(tmp_path / "x.parquet"), "--format", "json"]
+    assert_refused(words, "x.parquet: a .parquet file has the rows of CSV; leave out --format json", capsys)
