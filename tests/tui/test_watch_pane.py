@@ -169,6 +169,20 @@ async def test_enter_opens_a_head_in_capture_beside_the_baseline_and_esc_comes_b
 
 
 @played(size=WIDE)
+async def test_a_head_that_passes_the_limit_is_named_in_other_panes(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    append(path, 0, 1)
+    pane = await watching(stage, path)
+    await stage.until(lambda: pane.shown is not None)
+    await stage.press("less_than_sign")
+    assert stage.app.pane is not pane
+    append(path, 60)
+    alert = "Layer 1 head 0 is over 100 at step 60."
+    await stage.until(lambda: alert in " ".join(stage.text.replace("│", " ").split()))
+    assert stage.app.pane is not pane
+
+
+@played(size=WIDE)
 async def test_a_file_that_is_gone_is_not_opened(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "step-000001.npz"
     np.savez(path, q=np.ones((1, 1, 4, 4)), k=np.ones((1, 1, 4, 4)))

@@ -10,6 +10,6 @@ ABOUT = (
     "and Enter opens a head beside that of the baseline. `b` on the baseline ends this.",
     "Trends have a logarithmic axis, from a hundredth of the limit up to it; below the map, the selected head's own.",
     "`attn-tui watch RUN` opens a folder of captures, one a step, or a file of attn-tui/watch-1 lines. A head that "
-    "passes the limit rings the bell once. The line at the top says whether the scale is inside the logits: a limit "
-    "of 100 means little for scores without it.",
+    "passes the limit rings the bell once, whatever pane is shown. The line at the top says whether the "
+    "scale is inside the logits: a limit of 100 means little for scores without it.",
 )

@@ -84,12 +84,7 @@ class WatchPane(TwoParts):
             return
         self._look()
         if self._timer is None:
-            self._timer = self.set_interval(_AGAIN, self._look)
-        self._timer.resume()
-
-    def leave(self) -> None:
-        if self._timer is not None:
-            self._timer.pause()
+            self._timer = self.set_interval(_AGAIN, self._look)  # other panes on screen do not stop it
 
     def _look(self) -> None:
         if self.run is not None:
@@ -145,8 +140,9 @@ class WatchPane(TwoParts):
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
             case Looked(shown, changes, notes, waiting):
-                for note in notes[-1:]:
-                    self.host.say(f"{note}.")
+                if self.display:
+                    for note in notes[-1:]:
+                        self.host.say(f"{note}.")
                 if waiting and self.shown is None:
                     self._wait(f"Waiting: {waiting}.")
                 if shown is not None and isinstance(request, LookAtRun):
