@@ -4,8 +4,11 @@ from dataclasses import replace
 
 from attn_tui.core.captures.capture import Layer
 from attn_tui.core.captures.reader import open_capture, sample_path
-from attn_tui.tui.panes.capture.view import layer_facts
+from attn_tui.core.statistics.measurement import Estimate
+from attn_tui.tui.panes.capture.view import capture_lines, layer_facts, statistic_lines
 from attn_tui.tui.views.glyphs import UNICODE
+from attn_tui.tui.views.lines import line_width
+from line_texts import texts_of
 
 LAYER: Layer = open_capture(sample_path()).layers[0]
 
@@ -32,3 +35,25 @@ def test_everything_that_enters_softmax_is_named() -> None:
 def test_a_layer_of_several_files_is_named_after_its_file() -> None:
     assert layer_facts(LAYER, UNICODE).startswith("d_k 32, ")
     assert layer_facts(replace(LAYER, file="step-20.npz"), UNICODE).startswith("step-20.npz, d_k 32, ")
+
+
+def test_the_statistics_of_a_head_are_all_that_have_a_value_or_the_leading_ones() -> None:
+    names = ("logit_mean", "logit_std", "entropy", "max_weight", "dead_rows")
+    measured = {name: Estimate(0.5, None) for name in names} | {"dead_rows": Estimate(0.0, None)}
+    measured["entropy"] = Estimate(None, None)
+    lines = [" ".join(line.split()) for line in texts_of(statistic_lines(measured, 30, 9, UNICODE))]
+    assert lines == ["mean 0.5", "std deviation 0.5", "max weight 50 %", "dead rows none"]
+    fewer = statistic_lines(measured, 30, 3, UNICODE)
+    assert [" ".join(line.split()) for line in texts_of(fewer)] == lines[1:]
+    assert {line_width(line) for line in fewer} == {30}
+
+
+def test_long_names_are_cut_in_the_middle_and_a_long_title_is_shortened() -> None:
+    capture = open_capture(sample_path())
+    for width, title in ((40, "layer 0 · head 3"), (14, "0/3")):
+        lines = texts_of(capture_lines(capture, capture.layers[0], 3, {}, (0, 3), width, UNICODE))
+        assert lines[0] == title
+        assert max(map(len, lines)) <= width
+        named = next(line for line in lines if line.startswith("sent"))
+        assert named.endswith("L6-v2")
+        assert ("…" in named) == (width < 38)

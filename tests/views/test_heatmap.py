@@ -3,7 +3,7 @@
 import pytest
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.statistics.status import Status
-from attn_tui.tui.panes.capture.heatmap import MARGIN, HeadMap, map_lines
+from attn_tui.tui.panes.capture.heatmap import MARGIN, HeadMap, map_lines, mark_lines
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from hypothesis import given
@@ -148,12 +148,13 @@ def test_heads_that_are_not_healthy_are_marked() -> None:
     head_map = HeadMap([0], [4], heads, statuses)
     wide = map_lines(head_map, ENTROPY, (0, 3), 40, 10, UNICODE)
     assert text_of(wide[2])[MARGIN:].rstrip() == "░0F▓5 █9s█9"
-    assert [text_of(line).strip() for line in wide[-2:]] == ["░ 1  to  █ 3", "F frozen  s sink"]
+    assert text_of(wide[-1]).strip() == "░ 1  to  █ 3"
+    assert [text_of(line).rstrip() for line in mark_lines(head_map, 40)] == ["F frozen  s sink"]
     cramped = map_lines(head_map, ENTROPY, (0, 3), 8, 10, UNICODE)
     assert text_of(cramped[2])[MARGIN:] == "F▓s9"
-    assert text_of(cramped[-1]) == "F frozen"
+    assert [text_of(line) for line in mark_lines(head_map, 8)] == ["F frozen", "s sink  "]
     healthy = HeadMap([0], [1], {(0, 0): 1.0}, {(0, 0): "healthy"})
-    assert text_of(map_lines(healthy, ENTROPY, (0, 0), 40, 10, UNICODE)[-1]).startswith("░")
+    assert mark_lines(healthy, 40) == []
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -164,5 +165,4 @@ def test_a_map_with_one_cell_per_head_says_statuses_in_letters_and_explains_them
     cells = lines[2][MARGIN:]
     assert (cells[3], cells[7]) == ("F", "s")
     assert cells[9] in glyphs.shades[1:]
-    assert "F frozen" in lines[-1]
-    assert "s sink" in lines[-1]
+    assert "F frozen  s sink" in text_of(mark_lines(head_map, 40)[0])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.status import Status
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted
+from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import percent, short
 
 MARGIN = 4  # cells for the number of a layer
@@ -36,10 +36,10 @@ def wanted_width(heads: int, boxed: bool) -> int:
 def map_lines(
     head_map: HeadMap, statistic: Statistic, cursor: tuple[int, int], width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
-    """Return a title, a line per layer and the legends; of a map that does not fit, the part around the cursor."""
+    """Return a title, a line per layer and the legend; of a map that does not fit, the part around the cursor."""
     most = max(head_map.heads)
     each = min(max((width - MARGIN) // most, 1), _WIDEST)
-    across, down = (width - MARGIN) // each, max(height - 4, 1)
+    across, down = (width - MARGIN) // each, max(height - 3, 1)
     first_head = _window(cursor[1], most, across)
     first_layer = _window(cursor[0], len(head_map.layers), down)
     found = [value for value in head_map.values.values() if value is not None]
@@ -57,7 +57,6 @@ def map_lines(
             line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
     lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
-    lines += [fitted(line, width) for line in _marks(head_map)]
     return lines[:height]
 
 
@@ -67,7 +66,7 @@ def head_at(
     """Return the head at a cell of the lines that `map_lines` returns for the same size, if there is one."""
     most = max(head_map.heads)
     each = min(max((width - MARGIN) // most, 1), _WIDEST)
-    across, down = (width - MARGIN) // each, max(height - 4, 1)
+    across, down = (width - MARGIN) // each, max(height - 3, 1)
     if x < MARGIN or not 2 <= y < 2 + min(down, len(head_map.layers)) or (x - MARGIN) // each >= across:
         return None
     layer = _window(cursor[0], len(head_map.layers), down) + y - 2
@@ -118,15 +117,19 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, g
     return text.ljust(each), role
 
 
-def _marks(head_map: HeadMap) -> Iterator[Line]:
-    """Yield a line that explains the marks on the map, if there are any."""
+def mark_lines(head_map: HeadMap, width: int) -> list[Line]:
+    """Return what the marks on the map mean, in as many lines as that takes; empty if there are none."""
     there = {*head_map.statuses.values()}
-    spans: list[Span] = []
+    lines: list[list[Span]] = []
     for status, mark in MARKS.items():
-        if status in there:
-            spans.extend([(mark, "scaled"), (f" {status}  ", "dim")])
-    if spans:
-        yield tuple(spans)
+        if status not in there:
+            continue
+        words = f" {status}  "
+        if not lines or line_width(tuple(lines[-1])) + len(mark + words.rstrip()) > width:
+            lines.append([])
+        lines[-1].append((mark, "scaled"))
+        lines[-1].append((words, "dim"))
+    return [fitted(tuple(line), width) for line in lines]
 
 
 def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: Glyphs) -> Line:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from ....core.statistics.catalogue import STATISTICS
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import status
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Span, middle_cut, wrapped
-from ...views.numbers import short
+from ...views.lines import Line, Span, line_width, middle_cut, wrapped
+from ...views.numbers import percent, short
+from ...views.results.leading import LEADING
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
@@ -27,6 +29,8 @@ def capture_lines(
     word = (status(chosen) if chosen else None) or ""
     dot = glyphs.say(" · ")
     title: list[Span] = [(f"layer {layer.index}", "accent"), (dot, "dim"), (f"head {head}", "accent")]
+    if line_width(tuple(title)) + len(dot + word) > width:
+        title = [(f"{layer.index}/{head}", "accent")]
     if word:
         title.append((dot, "dim"))
         title.append((word, "heading" if word == "healthy" else "alert"))
@@ -39,6 +43,20 @@ def capture_lines(
         lines.append(((middle_cut(glyphs.say(capture.path.name), width, sign), "dim"),))
     for note in capture.notes:
         lines += wrapped(glyphs.say(note), width, "dim")
+    return lines
+
+
+def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Return the statistics of a head that have a value, at most `height` lines: all, or the leading ones."""
+    known = [each for each in STATISTICS if each.name in measured and measured[each.name].value is not None]
+    if len(known) > height:
+        known = [each for each in known if each.name in LEADING]
+    lines: list[Line] = []
+    for each in known[:height]:
+        value = measured[each.name].value or 0.0
+        text = short(value, glyphs) if each.unit != "share" else percent(value) if value else "none"
+        label = middle_cut(glyphs.say(each.short_label), width - len(text) - 1, glyphs.say("…"))
+        lines.append(((label.ljust(width - len(text)), "label"), (text, "text")))
     return lines
 
 

@@ -15,9 +15,9 @@ from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import Status, status
 from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
-from .heatmap import HeadMap, head_at, map_lines
+from .heatmap import HeadMap, head_at, map_lines, mark_lines
 from .ranking.ranked import RankedHead
-from .view import capture_lines
+from .view import capture_lines, statistic_lines
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
@@ -36,6 +36,7 @@ CHANGE = Statistic(
     "How far the weights are from those of the baseline; of different texts, the change of entropy / ln n.",
     "docs/diagnose.md", "change",
 )  # fmt: skip
+_LEAST_STATISTICS = 8  # lines below the facts from which statistics of the head are shown there
 _FACTS = 7  # lines reserved for the facts
 
 
@@ -140,16 +141,25 @@ class HeadMapWidget(LinesWidget):
             where: status(found) for where, found in self.measured.items() if found is not None
         }
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, statuses)
-        room = min(len(layers) + 3, max(height - _FACTS, 6))
-        lines = [*map_lines(head_map, self.statistic, self.cursor, width, room + 1, self.glyphs), fitted((), width)]
+        room = self._map_height(height)
+        lines = [*map_lines(head_map, self.statistic, self.cursor, width, room, self.glyphs)]
+        lines += [*mark_lines(head_map, width), fitted((), width)]
         layer, head = self.cursor
         facts = capture_lines(self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs)
         room = height - len(lines)
+        measured = self.measured.get(self.cursor)
+        if measured and room - len(facts) > _LEAST_STATISTICS:
+            facts += [(), *statistic_lines(measured, width - 1, room - len(facts) - 1, self.glyphs)]
         self._top = min(self._top, max(len(facts) - room, 0))
         shown = facts[self._top : self._top + room]
         if shown and self._top + room < len(facts):
             shown[-1] = ((f"{len(facts) - self._top - room + 1} more lines (PgDn)", "dim"),)
         return [*lines, *(fitted(line, width) for line in shown)]
+
+    def _map_height(self, height: int) -> int:
+        """Return the lines of the map and its legend."""
+        layers = len(self.capture.layers) if self.capture is not None else 0
+        return min(layers + 3, max(height - _FACTS, 6))
 
     def read(self, lines: int) -> None:
         """Scroll the facts down by `lines`; up if negative."""
@@ -177,7 +187,7 @@ class HeadMapWidget(LinesWidget):
         layers = self.capture.layers
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], {}, {})
         width, height = self.size
-        room = min(len(layers) + 3, max(height - _FACTS, 6)) + 1
+        room = self._map_height(height)
         found = head_at(head_map, self.cursor, width, room, *self.place_of(event))
         if found is not None:
             self.move(found[0] - self.cursor[0], found[1] - self.cursor[1])
