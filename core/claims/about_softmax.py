@@ -17,18 +17,19 @@ from .trials import (
 
 _UNSCALED = (-24.0, -10.0, 0.0, 10.0, 24.0)
 _SCALED = (-3.0, -1.0, 0.0, 1.0, 3.0)
+_INTERVIEWS = "widely copied interview answers"
 _TEN = Parameters(n_keys=10, n_queries=10, batch=512)
 
 
 def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: int) -> tuple[Figure, ...]:
-    """Return a figure for each weight of a row, claimed to this number of decimals."""
+    """Return a figure for each of a row's first weights, claimed to this number of decimals."""
     return tuple(
         Figure(
-            f"weight of {logit:g}".replace("-", "−"),
+            f"weight of {logits[place]:g}".replace("-", "−"),
             value(weight, within=0.5 * 10**-decimals),
             trial_part(str(place), softmax_example, *logits),
         )
-        for place, (logit, weight) in enumerate(zip(logits, claimed, strict=True))
+        for place, weight in enumerate(claimed)
     )
 
 
@@ -68,6 +69,40 @@ SOFTMAX: tuple[Claim, ...] = (
         ),
         title="softmax of five scaled scores",
         scores=_SCALED,
+    ),
+    Claim(
+        "softmax-of-20",
+        "softmax(20, 10, 10) is about (0.99, 0.005, 0.005).",
+        _INTERVIEWS,
+        "The first logit is 10 larger, so its weight is e¹⁰ times each of the others, over twenty thousand. They "
+        "are less than five hundred-thousandths, not five thousandths. The claimed weights belong to a difference of "
+        "ln 198 = 5.3.",
+        Parameters(n_keys=3),
+        _weights((20.0, 10.0, 10.0), (0.99, 0.005), 3),
+        title="softmax of 20, 10 and 10",
+        scores=(20.0, 10.0, 10.0),
+    ),
+    Claim(
+        "softmax-of-8-8",
+        "softmax(8.8, 4.4, 4.4) begins with 0.90.",
+        _INTERVIEWS,
+        "The first weight is e^4.4, about 81, times each of the others, so it is 81/83 = 0.976. A weight of 0.90 "
+        "beside two of 0.05 belongs to a difference of ln 18 = 2.9.",
+        Parameters(n_keys=3),
+        _weights((8.8, 4.4, 4.4), (0.90,), 2),
+        title="softmax of 8.8, 4.4 and 4.4",
+        scores=(8.8, 4.4, 4.4),
+    ),
+    Claim(
+        "softmax-of-101",
+        "Of the logits 100 and 101, the larger one gets 0.99999 of the weight.",
+        _INTERVIEWS,
+        "Softmax depends on differences only: 100 and 101 have the weights of 0 and 1, and the larger one gets "
+        "e/(1 + e) = 0.731. Large logits alone do not saturate it.",
+        Parameters(n_keys=2),
+        _weights((101.0, 100.0), (0.99999,), 5),
+        title="softmax of 100 and 101",
+        scores=(101.0, 100.0),
     ),
     Claim(
         "scaled-derivative",

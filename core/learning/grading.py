@@ -34,7 +34,7 @@ class Grade:
 
 
 _ACCEPTED: dict[Unit, str] = {
-    "number": "a number such as 8, 0.25, 1/3 or 1e-3",
+    "number": "a number such as 8, 0.25 or 1/3",
     "share": "a percentage such as 12 or 12 %",
     "count": "a number such as 8 or 1000000",
 }
@@ -69,7 +69,7 @@ def grade(guess: float, answer: float, compare: Compare, unit: Unit = "number") 
         factor = max(guess / answer, answer / guess)
         if factor == 1:
             return Grade(True, "Your guess, {guess}, is exact.", values)
-        values["factor"] = number_text(factor, digits=3 if factor < 100 else 2)
+        values["factor"] = number_text(factor)
         values["percent"] = number_text(factor - 1, "share", 2)
         if factor <= 1 + CLOSE:
             return Grade(True, "Your guess, {guess}, is within {percent} of the answer.", values)

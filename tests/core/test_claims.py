@@ -24,7 +24,7 @@ BY_VERDICT = {
     FALSE: """
         variance-dim-sigma2 softmax-scaled-example scaled-derivative entropy-table gradient-inverse-dk
         max-weight-example first-last-token like-cosine half-scale sqrt-optimal float-overflow additive-bounded
-        three-matrices
+        three-matrices softmax-of-20 softmax-of-8-8 softmax-of-101
     """,
     UNTESTABLE: "train-equals-inference bleu-table",
 }
@@ -40,6 +40,9 @@ GUIDE: dict[str, list[str | None]] = {
     "three-sigma-range": ["0.9967", "0.9972", "0.968", "0.689", "0.166"],
     "softmax-unscaled-example": ["0.0", "0.0", "0.0", "0.000001", "0.9999992"],
     "softmax-scaled-example": ["0.00206", "0.01519", "0.04129", "0.11223", "0.82925", "1.0"],
+    "softmax-of-20": ["0.99991", "0.0000454"],
+    "softmax-of-8-8": ["0.976"],
+    "softmax-of-101": ["0.731"],
     "scaled-derivative": ["0.00205", "0.965", "0.0023", "0.180", "0.0044"],
     "entropy-table": ["0.746", "0.348", "0.166", "1.931", "1.925", "1.924"],
     "gradient-inverse-dk": [None, "0.3", None, None, "0.0", "0.0", "0.0"],

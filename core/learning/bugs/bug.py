@@ -62,9 +62,9 @@ SYMPTOMS: dict[str, Symptom] = {
     "largest": Symptom("largest weight", "share"),
     "later": Symptom("weight on keys after the query's own", "share"),
     "beyond": Symptom("weight on keys after the next one", "share"),
-    "slope": Symptom("slope of ln p over q·k"),
-    "top": Symptom("slope among the largest scores"),
-    "explained": Symptom("variance of ln p explained by q·k", "share"),
+    "slope": Symptom("slope of ln(weight) over q·k"),
+    "top": Symptom("that slope, largest scores only"),
+    "explained": Symptom("share of ln(weight) explained by q·k", "share"),
 }
 
 

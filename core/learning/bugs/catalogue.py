@@ -17,8 +17,8 @@ BUGS: tuple[Bug, ...] = (
         _PLAIN,
         Computation("1"),
         _SCALES,
-        "The weights are far sharper than they should be, and ln p rises by 1 for each unit of q·k. That slope is "
-        "the multiplier.",
+        "The weights are far sharper than they should be, and ln(weight) rises by 1 for each unit of q·k. That "
+        "slope is the multiplier.",
     ),
     Bug(
         "fused",
@@ -27,8 +27,8 @@ BUGS: tuple[Bug, ...] = (
         _PLAIN,
         Computation("1/d_k"),
         _SCALES,
-        "The slope of ln p is 1/d_k, the square of 1/√d_k: the queries were scaled, and the kernel scaled again. A "
-        "model that follows muP has the same number, and is right.",
+        "The slope of ln(weight) is 1/d_k, the square of 1/√d_k: the queries were scaled, and the kernel scaled "
+        "again. A model that follows muP has the same number, and is right.",
         layer=2,
         head=1,
     ),
@@ -50,8 +50,8 @@ BUGS: tuple[Bug, ...] = (
         _PLAIN,
         Computation("1/√d_model"),
         _SCALES,
-        "The slope of ln p is 1/√d_model. The weights are flatter than expected, not sharper: that tells it from a "
-        "scale that is missing.",
+        "The slope of ln(weight) is 1/√d_model. The weights are flatter than expected, not sharper: that tells it "
+        "from a scale that is missing.",
         layer=1,
         head=3,
     ),
@@ -75,8 +75,8 @@ BUGS: tuple[Bug, ...] = (
         _PLAIN,
         Computation(tiled=True),
         _MIXED,
-        "ln p has next to nothing to do with q·k as stored, whatever the multiplier: the weights were made from "
-        "other keys. Each key head must be repeated for the query heads of its group, not tiled.",
+        "ln(weight) has next to nothing to do with q·k as stored, whatever the multiplier: the weights were made "
+        "from other keys. Each key head must be repeated for the query heads of its group, not tiled.",
         head=1,
         kv_heads=2,
     ),
@@ -100,8 +100,8 @@ BUGS: tuple[Bug, ...] = (
         Computation(softcap=4.0),
         _PLAIN,
         _MIXED,
-        "The slope of ln p is the same among the largest scores as among all. Under a soft-cap it would be smaller "
-        "there: c·tanh(z/c) bends large logits.",
+        "The slope of ln(weight) is the same among the largest scores as among all. Under a soft-cap it would be "
+        "smaller there: c·tanh(z/c) bends large logits.",
         layer=1,
     ),
 )

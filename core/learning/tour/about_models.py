@@ -43,9 +43,9 @@ MODELS = (
         ),
         Guess("With Kaiming weights, what is the variance of the logits q·k/√d_k?", "kaiming"),
         (
-            "Only Xavier on a square matrix gives 1; PyTorch's defaults start flatter. T5 has no scale: it draws "
-            "W_Q smaller, by √d_k. Attention starts the same and can express the same, but it learns differently: a "
-            "step changes such a W_Q more, relative to its size.",
+            "Of these, only Xavier on a square matrix gives 1 under the scale; PyTorch's defaults start flatter. T5 "
+            "has no scale: it draws W_Q smaller, by √d_k. Attention starts the same and can express the same, but "
+            "it learns differently: a step changes such a W_Q more, relative to its size.",
             "All of this holds at initialisation only, and needs LayerNorm: inputs with standard deviation s "
             "multiply the variance by s⁴.",
         ),
@@ -80,19 +80,19 @@ MODELS = (
         ),
         (
             "The wrong divisor is √h times too large: it makes attention flatter, not more peaked. The number of "
-            "heads changes no count of weights, but it does change d_k.",
+            "heads changes no count of parameters, but it does change d_k.",
             "In a trained model, the sample all-MiniLM-L6-v2, two heads of a layer differ in where {apart} of their "
             "weight goes, and half of all heads get by with {dimensions} of {width} dimensions or fewer.",
         ),
         {
-            "one": trial("weights of a layer, 1 head", "weights_of_attention", _D_MODEL, _D_MODEL, 1, unit="count"),
+            "one": trial("parameters, 1 head", "weights_of_attention", _D_MODEL, _D_MODEL, 1, unit="count"),
             "eight": trial(
-                "weights of a layer, {heads} heads", "weights_of_attention", _D_MODEL, _D_K, _HEADS, unit="count"
+                "parameters, {heads} heads", "weights_of_attention", _D_MODEL, _D_K, _HEADS, unit="count"
             ),
-            "right": lab("logit σ, divided by √d_k", "logit_std", enough(_D_K), True),
-            "wrong": lab("logit σ, divided by √d_model", "logit_std", _BY_D_MODEL, True),
+            "right": lab("spread of logits, divided by √d_k", "logit_std", enough(_D_K), True),
+            "wrong": lab("spread of logits, by √d_model", "logit_std", _BY_D_MODEL, True),
             "entropy": lab("entropy / ln n, divided by √d_k", "entropy_fraction", enough(_D_K), True, "share"),
-            "flat": lab("entropy / ln n, divided by √d_model", "entropy_fraction", _BY_D_MODEL, True, "share"),
+            "flat": lab("entropy / ln n, by √d_model", "entropy_fraction", _BY_D_MODEL, True, "share"),
             "apart": trial("weight two heads of the sample differ in", "heads_apart", 2, unit="share"),
             "dimensions": trial("dimensions with {held} of a head's scores", "all_heads", part="dimensions"),
         },
@@ -137,7 +137,8 @@ MODELS = (
         (
             "It is often said that the scale prevents overflow. float32 and bfloat16 hold e^z up to z of about "
             "{bound32}. float16 ends at {largest}, so e^z is infinite above z = {bound}.",
-            "But softmax first subtracts the largest logit of the row, and e to a number below 0 never overflows.",
+            "But softmax first subtracts the largest logit of the row, and e to a number of at most 0 never "
+            "overflows.",
         ),
         Guess(
             "Without that subtraction, in float16 and unscaled, d_k = {d_k}: for how many per cent of scores would "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...parameters import Parameters
 from ..figures import Figure, FromLab, Quotient, lab, trial
 from ..step import Guess, Shown, Step
@@ -19,6 +21,7 @@ _TEN = Parameters(256, 10, 64, 128)
 _HALF = enough(64, mean_q=0.5, mean_k=0.5)
 _TWICE = enough(64, std_q=2.0, std_k=2.0)
 _ALIGNED = Parameters(64, 32, 16, 512, correlation=0.5)
+_RMS = FromLab("grad_q_rms", _TEN, scaled=True)
 _HALVED = enough(64, scale="two_sqrt_d_k")
 _ABOVE = 0.01
 
@@ -32,8 +35,7 @@ SCORES = (
             "Attention compares a query q with every key k. Each comparison is one number, the score: the dot "
             "product q·k = q₁k₁ + q₂k₂ + …, a sum of d_k products.",
             "Before training, q and k are close to random. Take their components as independent, with mean 0 and "
-            "variance 1. A score is then as often negative as positive, and its mean is 0. How far from 0 it "
-            "typically is, its standard deviation, depends on d_k.",
+            "variance 1. Its mean is then 0. How far from 0 it typically is, its standard deviation, depends on d_k.",
         ),
         Guess("With d_k = {d_k}, what is the standard deviation of a score?", "deviation"),
         (
@@ -93,9 +95,10 @@ SCORES = (
         "What softmax does to the spread",
         "study notes 000, 001, 003",
         (
-            "Softmax turns the scores of a row, now called logits, into weights that sum to 1: each is e^z over the "
-            "sum of all e^z. The ratio of two weights is e to the difference of their logits, so the spread decides "
-            "everything.",
+            "One query's scores with all n keys are a row. Softmax turns a row into weights that sum to 1: each is "
+            "e^z over the sum of all e^z, where z, the logit, is the score itself (unscaled) or the score/√d_k "
+            "(scaled).",
+            "The ratio of two weights is e to the difference of their logits, so the spread decides everything.",
             "If all logits were equal, each of {n} weights would be 1/{n}.",
         ),
         Guess("Unscaled, with d_k = {d_k}: of {n} weights, how many exceed {limit}?", "above", "difference"),
@@ -126,7 +129,8 @@ SCORES = (
         (
             "Training reaches q and k only through the derivative of softmax, which is 0 for a row that puts all "
             "its weight on one key. Unscaled rows do. So everyone says that without the scale, gradients vanish.",
-            "Take {n} keys and d_k = {d_k}, as in the notes, and the gradient ∂L/∂q of each row.",
+            "Take {n} keys and d_k = {d_k}, as in the notes, and the gradient ∂L/∂q of each row: how much the loss "
+            "L changes with its query.",
         ),
         Guess(
             "Unscaled over scaled: the ratio of the root-mean-square gradients? (Below 1: smaller unscaled.)",
@@ -143,9 +147,7 @@ SCORES = (
             "median_scaled": lab("median ‖∂L/∂q‖, scaled", "grad_q_median", _TEN, True),
             "rms": lab("root mean square, unscaled", "grad_q_rms", _TEN),
             "rms_scaled": lab("root mean square, scaled", "grad_q_rms", _TEN, True),
-            "ratio": Figure(
-                "its ratio", Quotient(FromLab("grad_q_rms", _TEN), FromLab("grad_q_rms", _TEN, scaled=True))
-            ),
+            "ratio": Figure("root mean square, ratio", Quotient(replace(_RMS, scaled=False), _RMS)),
             "top": lab("held by the top {few} of rows, unscaled", "grad_q_top1_share", _TEN, unit="share"),
         },
         ("median", "median_scaled", "rms", "rms_scaled", "ratio", "top"),
@@ -165,8 +167,8 @@ SCORES = (
               "by_d_k", "difference"),
         (
             "Divided by d_k, weights are nearly uniform, until training aligns q and k. muP divides by d_k for that "
-            "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2. ln d_k is too "
-            "small, and ever more so as d_k grows.",
+            "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2. ln d_k is too small "
+            "a divisor, and ever more so as d_k grows.",
             "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}. But it makes every "
             "width start alike, which no constant does.",
         ),
@@ -175,8 +177,8 @@ SCORES = (
             "by_d_k": lab("entropy / ln n, 1/d_k", "entropy_fraction", enough(64, scale="d_k"), True, "share"),
             "log": lab("entropy / ln n, 1/ln d_k", "entropy_fraction", enough(64, scale="log_d_k"), True, "share"),
             "two": lab("entropy / ln n, 1/(2√d_k)", "entropy_fraction", _HALVED, True, "share"),
-            "log_spread": lab("logit σ, 1/ln d_k", "logit_std", enough(64, scale="log_d_k"), True),
-            "peak": trial("logit σ at which ‖J‖² peaks", "most_responsive", 64, 128),
+            "log_spread": lab("spread of logits, 1/ln d_k", "logit_std", enough(64, scale="log_d_k"), True),
+            "peak": trial("spread at which weights respond most", "most_responsive", 64, 128),
         },
         ("root", "by_d_k", "log", "two", "log_spread", "peak"),
         Shown("Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)),

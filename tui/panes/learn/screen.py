@@ -148,7 +148,7 @@ def _choices(bug: Bug, page: _Page) -> Block:
     """Return the causes to choose from, in two columns if they fit."""
     texts = [page.glyphs.say(f"{place} {CAUSES[cause]}") for place, cause in enumerate(bug.choices, 1)]
     half = -(-len(texts) // 2)
-    column = max(len(text) for text in texts) + 3
+    column = max(len(text) for text in texts) + 2
     if 2 * column > page.width:
         return [((text, "text"),) for text in texts]
     pairs = zip_longest(texts[:half], texts[half:], fillvalue="")
@@ -177,7 +177,7 @@ def _field(step: Step, page: _Page) -> Block:
     field: Line = (("Your guess: ", "label"), (attempt.text + CURSOR, "accent"))
     if attempt.objection:
         return [field, *page.words(f"{attempt.objection}.", "alert")]
-    return [field, *page.words(f"Type {accepted(unit)}. Enter shows the answer, also without a guess.", "dim")]
+    return [field, *page.words(f"Type {accepted(unit)}. Enter shows the answer, guess or not.", "dim")]
 
 
 def _pointer(shown: Shown, page: _Page) -> Block:
