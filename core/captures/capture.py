@@ -17,6 +17,17 @@ def sample_path() -> Path:
 
 
 @dataclass(frozen=True)
+class Tensor:
+    """Where queries or keys are stored."""
+
+    path: Path
+    name: str
+    axes: tuple[str, ...]  # batch, head, token, d_k, in the order of the file
+    shape: tuple[int, ...]  # by these axes
+    as_stored: bool = True  # whether this is the tensor's own shape: a projection has heads and d_k in one axis
+
+
+@dataclass(frozen=True)
 class Layer:
     """One layer's queries and keys, and their metadata."""
 
@@ -50,6 +61,8 @@ class Layer:
     numbered: bool = True  # whether the file tells the layer's number
     refusal: str = ""  # why its heads cannot be measured
     file: str = ""  # the name of its file, if the capture is a folder of several
+    q: tuple[Tensor, ...] = ()  # whose components follow each other
+    k: tuple[Tensor, ...] = ()
 
     @property
     def place(self) -> str:

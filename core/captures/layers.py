@@ -141,6 +141,8 @@ def build_layer(
         scores=metadata.scores,
         numbered=pair.numbered or metadata.index is not None,
         refusal=metadata.refusal or found.refusal or refusal or unaligned,
+        q=tuple(each.described() for each in located_q),
+        k=tuple(each.described() for each in located_k),
     )
     used = {*pair.names, *mask_names, *(array.name for array in roles.values())}
     used |= {located.array.name for located in evidence.values()}

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from .capture import Tensor
 from .files import CaptureError, quoted
 from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
 from .stored import AnyArray, AtHand, Stored
@@ -35,6 +36,12 @@ class Located:
     def size(self, axis: str) -> int:
         """Return the length of an axis; 1 if the array does not have it."""
         return self.shape[self.axes.index(axis)] if axis in self.axes else 1
+
+    def described(self) -> Tensor:
+        """Return where it is, as plain values; axes are in the order that readers of the file show."""
+        order = slice(None, None, -1) if self.array.fortran else slice(None)
+        axes, shape = self.axes[order], self.shape[order]
+        return Tensor(self.array.path, self.array.name, axes, shape, shape == self.array.shape)
 
     def read_head(self, stream: BinaryIO, head: int, at_hand: AtHand) -> AnyArray:
         """Return one head, [batch, token, d_k], in the stored type."""

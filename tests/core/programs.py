@@ -6,7 +6,7 @@ import io
 import re
 import warnings
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from attn_tui.core.export.code.program import DIALECTS
@@ -30,7 +30,10 @@ def printed_by(program: str) -> list[str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of infinities and NaN in float16
-        exec(compile(program, "program", "exec"), {"__name__": "program"})
+        namespace: dict[str, Any] = {"__name__": "program"}
+        exec(compile(program, "program", "exec"), namespace)
+        if hasattr(namespace.get("file"), "close"):  # an archive of NumPy
+            namespace["file"].close()
     return out.getvalue().splitlines()
 
 

@@ -54,9 +54,11 @@ def _imports(body: str, dialect: Dialect | None) -> list[str]:
     """Return the groups of imports that a program needs; without a dialect, it needs no library."""
     functions = [name for name in ("log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)]
     groups = [f"from math import {', '.join(functions)}"] if functions else []
-    words = [word for word in ("ml_dtypes", "numpy as np", "torch") if f"{word.split()[-1]}." in body]
-    if dialect is not None and words:
-        groups.append("\n".join(f"import {word}" for word in words))
+    imports = [f"import {word}" for word in ("ml_dtypes", "numpy as np", "torch") if f"{word.split()[-1]}." in body]
+    if "load_file(" in body:
+        imports.append(f"from safetensors.{'torch' if dialect == 'torch' else 'numpy'} import load_file")
+    if dialect is not None and imports:
+        groups.append("\n".join(imports))
     return groups
 
 

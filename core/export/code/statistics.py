@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from ...parameters import Parameters
 from ...statistics.catalogue import DEAD, ONE_HOT, STATISTIC
-from ...statistics.measurement import Column
+from ...statistics.measurement import Column, Estimate
 from .attention import norm_of
 from .program import Dialect, Piece
 from .rounding import is_rounded, store_function
 
+_MISSING = Estimate(None, None)
 _MANY = 8  # draws that tell the standard error of a standard deviation
 _MOST_ROWS = 256  # of a draw whose gradients are measured (core/statistics/tally.py)
 
@@ -89,7 +90,7 @@ def _may_overflow(column: Column) -> bool:
 
 def has_gradients(columns: Sequence[Column], p: Parameters, dialect: Dialect) -> bool:
     """Return whether a program computes gradients: in NumPy, of plain dot products only."""
-    if any("grad_q_median" not in column.measured for column in columns):
+    if any(column.measured.get("grad_q_median", _MISSING).value is None for column in columns):
         return False
     plain = p.mechanism == "dot_product" and all(
         norm_of(p.with_value("scale", column.rule)) == "none" for column in columns
@@ -128,9 +129,11 @@ def std(x):
 
 def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
     """Return whether the bias of a sample's standard deviation shows in four digits."""
+    found = [column.measured["logit_std"] for column in columns]
+    if all(each.stderr is None for each in found):  # a capture, of which no bias is removed
+        return False
     if p.batch < _MANY:
         return True
-    found = [column.measured["logit_std"] for column in columns]
     return any((each.stderr or math.inf) > 0.01 * abs(each.value or 0) for each in found)
 
 

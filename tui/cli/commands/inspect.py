@@ -15,9 +15,10 @@ from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, with_scale
 from ...views.glyphs import Glyphs
+from ...views.reproduce import in_shell
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number, ranges
 from ..command import Command, Given
-from ..output import Output, say, screen_glyphs
+from ..output import WITH_CODE, Output, say, screen_glyphs
 from ..parser import Parser
 from ..progress import ProgressLine
 from ..working import USUAL, Work, add_work, on_heads, readable, work_of
@@ -124,7 +125,7 @@ def _add_options(parser: Parser) -> None:
         help=f"the factor of cosines that the head learned; used by {_users('temperature')}",
     )
     add_work(parser)
-    parser.add_output()
+    parser.add_output(WITH_CODE)
     parser.add_rules(SCALE_RULES)
 
 
@@ -186,6 +187,7 @@ def _count(text: str) -> int:
 def run(request: InspectRequest, output: Output) -> int:
     """Measure and print heads of a capture; return the exit code, 2 if some heads cannot be read."""
     from ....core.captures.reader import open_capture
+    from ....core.export.code.captured import head_code
     from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
     from ....core.work import heads as working
     from ...panes.capture.ranking.printed import SHOWN
@@ -198,6 +200,11 @@ def run(request: InspectRequest, output: Output) -> int:
     for note in capture.notes:
         say(f"note: {note}", messages)
     chosen = chosen_heads(capture, request.layer, request.head)
+    coded = output.format in ("python", "torch")
+    if coded and (request.every_rule or request.worst is not None or len(chosen) > 1):
+        raise UsageError(
+            f"--format: {output.format} prints one head; give --layer and --head, and neither --rules nor --worst"
+        )
     if request.every_rule:
         from ..replaying import print_replay
 
@@ -222,6 +229,8 @@ def run(request: InspectRequest, output: Output) -> int:
         {
             "json": lambda: inspect_json(capture, heads, because),
             "csv": lambda: inspect_csv(heads),
+            "python": lambda: spell(head_code(capture.described(), heads[0], "python", _command(request))),
+            "torch": lambda: spell(head_code(capture.described(), heads[0], "torch", _command(request))),
             "markdown": lambda: (
                 head_markdown(capture, heads[0], spell)
                 if one
@@ -238,6 +247,20 @@ def run(request: InspectRequest, output: Output) -> int:
         return 0
     say(f"{refusal} ({left_out} of {len(chosen)} heads are left out)", messages)
     return 2
+
+
+def _command(request: InspectRequest) -> str:
+    """Return the command that prints this head."""
+    options: dict[str, object] = {
+        "layer": request.layer,
+        "head": request.head,
+        "scale": request.scale,
+        "axes": request.axes,
+    }
+    if request.scale == "custom":
+        options["scale"] = request.multiplier
+    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    return in_shell(["attn-tui", "inspect", str(request.file), *words])
 
 
 def _worst(

@@ -39,6 +39,7 @@ from .requests import (
 from .widget import HeadMapWidget
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
 
 _RULES = ("file", *(name for name in SCALE_RULES if name != "custom"))
@@ -137,6 +138,16 @@ class CapturePane(RankedHeads):
         if kind == "markdown":
             return head_markdown(capture, measurement, self.glyphs.say)
         return inspect_json(capture, [measurement]) if kind == "json" else inspect_csv([measurement])
+
+    def code(self, dialect: Dialect) -> str:
+        from ....core.export.code.captured import head_code
+
+        capture, measurement = self.map.capture, self.measurement
+        if self.results.why_stale:
+            raise InputError(self.results.why_stale)
+        if capture is None or measurement is None or not self._is_selected(capture, measurement):
+            raise InputError("This head is still being measured.")
+        return head_code(capture, measurement, dialect, self.command())
 
     def command(self) -> str:
         if self.map.capture is None:

@@ -1,0 +1,64 @@
+"""--format python and torch: a program, or one line that says which formats there are."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from attn_tui.tui.cli.main import main
+from cli_runner import SAMPLE, Captured, assert_refused, printed
+
+SMALL = ("--n-keys", "16", "--n-queries", "4", "--batch", "4")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "--d-k", "8", *SMALL),
+        ("sweep", "--d-k", "4,8", *SMALL),
+        ("rules", "--d-k", "8", *SMALL),
+        ("softmax", "--scores", "1,2"),
+        ("cost", "--heads", "4"),
+        ("inspect", SAMPLE, "--layer", "1", "--head", "2"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_printed_program_runs_in_a_process_of_its_own(words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "numbers.py"
+    assert main([*words, "--format", "python", "-o", str(path)]) == 0
+    text = path.read_text("utf-8")
+    assert text.startswith(f"# attn-tui {words[0]}")
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-I", str(path)], capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    names = [line[2:].split("  ")[0] for line in text.partition("# expected")[2].splitlines()[1:]]
+    assert names
+    assert [line[: len(name)] for line, name in zip(done.stdout.splitlines(), names, strict=True)] == names
+
+
+def test_a_program_for_pytorch_is_another_one(capsys: Captured) -> None:
+    numpy, torch = (printed(["softmax", "--format", each], capsys) for each in ("python", "torch"))
+    assert "import torch" in torch
+    assert "import torch" not in numpy
+
+
+def test_a_program_can_be_plain_ascii(capsys: Captured) -> None:
+    assert printed(["report", "--d-k", "8", *SMALL, "--format", "python", "--ascii"], capsys).isascii()
+
+
+@pytest.mark.parametrize(
+    ("words", "pieces"),
+    [
+        (("claims",), "--format: … table, json, csv, markdown … 'python'"),
+        (("train", "--steps", "1"), "--format: … table, json, csv, markdown … 'python'"),
+        (("diagnose", SAMPLE), "--format: … 'python'"),
+        (("inspect", SAMPLE), "--format: … one head … --layer and --head"),
+        (("inspect", SAMPLE, "--layer", "1", "--head", "2", "--rules", "all"), "--format: … one head … --rules"),
+        (("rules", "--mechanisms"), "--format: … table, json, csv, markdown … 'python'"),
+        (("sweep", "--d-k", "4", "--stderr", "0.5", *SMALL), "No code … --stderr"),
+    ],
+    ids=str,
+)
+def test_where_there_is_no_program_one_line_says_so(words: tuple[str, ...], pieces: str, capsys: Captured) -> None:
+    assert_refused([*words, "--format", "python"], pieces, capsys)
