@@ -12,7 +12,7 @@ from attn_tui.core.captures.reader import open_capture, sample_path
 from attn_tui.core.export.code.captured import head_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from programs import INSTALLED, compared
-from safetensors.numpy import save_file
+from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 SHAPE = (2, 4, 6, 8)  # batch, heads, tokens, d_k
 

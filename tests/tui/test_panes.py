@@ -56,7 +56,7 @@ async def test_panes_are_switched_with_angle_brackets_and_alt(stage: Stage, monk
         await stage.press("<")
         assert app.active == pane
     for number, pane in enumerate(panes, start=1):
-        await stage.press(f"alt+{number}")
+        await stage.press(f"alt+{number % 10}")
         assert app.active == pane
     await stage.press("inverted_exclamation_mark")  # as terminals that send Alt as Esc are read
     assert app.active == "Lab"

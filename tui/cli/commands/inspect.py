@@ -255,6 +255,7 @@ def _command(request: InspectRequest) -> str:
         "layer": request.layer,
         "head": request.head,
         "scale": request.scale,
+        "against": request.against,
         "axes": request.axes,
     }
     if request.scale == "custom":
