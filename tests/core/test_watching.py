@@ -165,6 +165,13 @@ def test_every_head_of_a_large_model_has_a_trend_of_its_first_and_last_step() ->
     assert all((trend[0], trend[-1]) == (1, 100) for trend in shown.trends.values())
 
 
+def test_a_trend_has_a_place_for_every_step() -> None:
+    lines = [line(0, [[1.0]]), line(1, [[1.0, 2.0]]), '{"step": 2, "entropy": [[1]]}', line(3, [[3.0]])]
+    shown = snapshot([parse_line(text) for text in lines], 100)
+    assert shown is not None
+    assert np.array_equal(shown.trends[0, 0], [1, math.nan, math.nan, 3], equal_nan=True)
+
+
 def test_only_whole_lines_are_read_and_each_once(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text(line(0, [[1.0]]) + "\n" + line(1, [[2.0]])[:20])
