@@ -125,10 +125,15 @@ def statistic_name(statistic: Statistic) -> str:
 
 
 def cell(estimate: Estimate, statistic: Statistic) -> str:
-    """Return a value as `4.371 ± 0.002`, or `± ≥ 0.002` if its error may be larger; shares in per cent."""
+    """Return a value as `4.371 ± 0.002`, or `± ≥ 0.002` if its error may be larger; shares in per cent.
+
+    A share of nothing is `none`: draws without an event say nothing of the standard error.
+    """
     value, stderr = existing(estimate.value), existing(estimate.stderr)
     if value is None:
         return NONE
+    if statistic.unit == "share" and value == 0 and not stderr:
+        return "none"
     factor, unit = (100, " %") if statistic.unit == "share" else (1, "")
     deviation = "" if stderr is None else f" ±{' ≥' if estimate.is_rough else ''} {factor * stderr:.2g}"
     return f"{digits(factor * value)}{deviation}{unit}"

@@ -194,7 +194,9 @@ def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Pa
             values += [column.measured[statistic.name].value, exact.values[statistic.name]]
         for cell, value in zip(by_label[statistic.label], values, strict=True):
             assert (cell == "—") == (value is None)
-            if value is not None:
+            if value == 0 and statistic.unit == "share":
+                assert cell == "none"
+            elif value is not None:
                 shown = float(cell.split()[0]) / (100 if cell.endswith(" %") else 1)
                 assert shown == pytest.approx(value, rel=1e-3)
                 assert cell.endswith("%") == (statistic.unit == "share")

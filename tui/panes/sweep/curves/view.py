@@ -234,7 +234,7 @@ def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: in
     line.extend([(title.ljust(_TITLE), role), (value, role), (rest, "dim")])
     if here.theory:
         sign, exact = theory_text(here, index, statistic, glyphs)
-        line.extend([("exact", "dim"), (sign, "alert"), (exact, "theory")])
+        line.extend([("exact", "dim"), (sign, "alert"), (f"{exact} ", "theory")])
     room = width - line_width(tuple(line))
     return fitted((*line, *_state(here, index, room, glyphs)), width)
 
