@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attn_tui.core.learning.bugs import examine
 from attn_tui.core.learning.bugs.bug import Bug
 from attn_tui.core.learning.bugs.examine import examine_bug
 from attn_tui.core.learning.compute import readings
@@ -12,6 +13,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.learn.items import ITEMS, Attempt, Found, Item, remembered
 from attn_tui.tui.panes.learn.pane import LearnPane
+from attn_tui.tui.panes.learn.requests import ReadItem
 from attn_tui.tui.panes.learn.screen import item_lines
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
@@ -112,6 +114,26 @@ async def test_a_bug_is_named_by_number_and_the_diagnosis_grades_it(stage: Stage
     await stage.press("r", "4", "enter")
     await stage.still()
     assert "You said: query heads read the wrong key heads." in stage.words(pane.text)
+
+
+@played(size=(80, 24))
+async def test_a_folder_that_cannot_be_written_is_explained(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(examine, "write_capture", full)
+    await learn(stage)
+    await stage.press("M")
+    await stage.until(lambda: "cannot be written: No space left on device." in " ".join(stage.text.split()))
+
+
+@played(hold=True)
+async def test_typing_does_not_start_the_measurement_again(stage: Stage) -> None:
+    await stage.opened(LearnPane)
+    await stage.press("1", "6", "backspace")
+    assert [asked.kind for asked in stage.engine.asked].count(ReadItem) == 1
+    await stage.press("down", "up")
+    assert [asked.kind for asked in stage.engine.asked].count(ReadItem) == 3
 
 
 @played()

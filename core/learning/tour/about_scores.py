@@ -35,7 +35,8 @@ SCORES = (
             "Attention compares a query q with every key k. Each comparison is one number, the score: the dot "
             "product q·k = q₁k₁ + q₂k₂ + …, a sum of d_k products.",
             "Before training, q and k are close to random. Take their components as independent, with mean 0 and "
-            "variance 1. Its mean is then 0. How far from 0 it typically is, its standard deviation, depends on d_k.",
+            "variance 1. The mean of a score is then 0. How far from 0 a score typically is, its standard "
+            "deviation, depends on d_k.",
         ),
         Guess("With d_k = {d_k}, what is the standard deviation of a score?", "deviation"),
         (

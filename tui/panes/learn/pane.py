@@ -75,6 +75,7 @@ class LearnPane(TwoParts):
         self.text = self.right = self.in_front = ItemText()
         self.attempts: dict[str, Attempt] = {}
         self.found: dict[str, Found] = {}
+        self._asked = ""  # the item of the last request
         self._captures: TemporaryDirectory[str] | None = None  # of bugs
 
     @property
@@ -121,6 +122,7 @@ class LearnPane(TwoParts):
                 self.found[item] = found
                 self._show()
             case Failed(reason):
+                self._asked = ""  # so that coming back to it tries again
                 self.host.say(f"{reason}.")
             case _:
                 pass
@@ -245,6 +247,15 @@ class LearnPane(TwoParts):
                 host.to_pane(shown.pane, shown.claim)
         host.say(f"{shown.what} Alt+9 returns to the tour; u restores what stood before.")
 
+    def _ask_for_item(self) -> None:
+        """Request the figures of the item, or the capture of a bug."""
+        try:
+            folder = self._folder if self.item.kind == "bug" else Path()
+        except OSError as error:
+            self.host.say(f"No folder for captures can be made: {error.strerror}.")
+        else:
+            self.ask(ReadItem(self.item.id, folder))
+
     def _erase(self) -> None:
         """Erase the last character of the guess."""
         text = self.attempt.text[:-1]
@@ -289,7 +300,8 @@ class LearnPane(TwoParts):
     def _show(self) -> None:
         """Show the selected item, and request its figures."""
         found = self.found.get(self.item.id)
-        if found is None:
-            self.ask(ReadItem(self.item.id, self._folder if self.item.kind == "bug" else Path()))
+        if found is None and self.item.id != self._asked:
+            self._asked = self.item.id
+            self._ask_for_item()
         self.list.show(self.at, self.done)
         self.text.show(self.at, self.attempt, found)

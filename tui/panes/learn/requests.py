@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....core.errors import InputError
 from ....core.learning.bugs.bug import Bug
 from ...compute.request import Cache, Request, Work
 from .items import AT, ITEMS, Found
@@ -27,7 +28,11 @@ class ReadItem(Request):
 
         content = ITEMS[AT[self.item]].content
         if isinstance(content, Bug):
-            yield ItemRead(self.item, examine_bug(content, capture_of(self.folder, self.item)))
+            try:
+                found_bug = examine_bug(content, capture_of(self.folder, self.item))
+            except OSError as error:
+                raise InputError(f"{self.folder}: the capture cannot be written: {error.strerror}") from error
+            yield ItemRead(self.item, found_bug)
             return
         found: dict[str, Reading] = {}
         for name, reading in stream(content.figures):
