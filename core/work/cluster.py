@@ -78,13 +78,12 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
 @contextmanager
 def open_mpi(name: str) -> Generator[Engine, None, None]:
     """Open the processes that `mpiexec -n N python -m mpi4py.futures` started."""
-    futures = _load("mpi4py.futures", name, "mpi")
+    mpi, futures = (_load(module, name, "mpi") for module in ("mpi4py.MPI", "mpi4py.futures"))
+    if mpi.COMM_WORLD.Get_size() < 2:
+        how = "mpiexec -n N python -m mpi4py.futures -m attn_tui …, with N of at least 2"
+        raise EngineError(f"executor {name}: no workers; start it as {how}")
     with futures.MPIPoolExecutor() as pool:
-        workers: int = pool.num_workers
-        if not workers:
-            how = "mpiexec -n N python -m mpi4py.futures -m attn_tui …"
-            raise EngineError(f"executor {name}: no workers; start it as {how}")
-        yield checked(Engine(name, workers, pool, perform_prepared))
+        yield checked(Engine(name, pool.num_workers, pool, perform_prepared))
 
 
 def _load(module: str, name: str, extra: str) -> Any:
@@ -92,6 +91,8 @@ def _load(module: str, name: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise EngineError(f"executor {name}: needs pip install 'attn-tui[{extra}]' ({_line(error)})") from None
+    except RuntimeError as error:  # mpi4py finds no MPI
+        raise EngineError(f"executor {name}: {_line(error)}") from None
 
 
 def _line(error: BaseException) -> str:

@@ -64,9 +64,10 @@ class Cut:
 # A result: the number of a question and a point of it; or, of a cut, a d_k and its tally.
 Found: TypeAlias = "tuple[int, Predicted | Tally]"
 
-# Parts are worth a second or less: more if there would be more than _PARTS, less if a sweep is short.
-_PARTS = 1024
-_LEAST, _MOST = 0.25, 2.0  # seconds
+# Parts take _LEAST seconds if a sweep is short, and up to _MOST if there would be more than _PARTS of them: an engine
+# passes on a hundred parts a second or more.
+_PARTS = 4096
+_LEAST, _MOST = 0.25, 10.0  # seconds
 _GAIN = 8  # times as much as growing the scores again costs, a group measures
 
 

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,21 @@ def test_a_cluster_on_this_machine_is_started_and_ended(capsys: Captured) -> Non
     found = attn(*words, "--executor", "dask")
     assert (found.returncode, found.stderr) == (0, b"")
     assert found.stdout.decode() == printed([*words, "--executor", "serial"], capsys)
+
+
+def test_mpi_gives_the_bytes_of_this_machine(capsys: Captured) -> None:
+    try:
+        import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError):
+        pytest.skip("needs pip install 'attn-tui[mpi]' and MPI")
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if mpiexec is None:
+        pytest.skip("needs mpiexec")
+    words = [*SMALL, "--d-k", "2,64", "--format", "json"]
+    command = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", "-m", "attn_tui", *words]
+    found = subprocess.run([*command, "--executor", "mpi"], capture_output=True, timeout=PATIENCE, check=True)
+    assert found.stdout.decode() == printed([*words, "--executor", "serial"], capsys)
+    assert "no workers; start it as mpiexec" in refusal([*words, "--executor", "mpi"], capsys)
 
 
 def test_a_worker_that_is_killed_changes_no_byte(own: Cluster, tmp_path: Path) -> None:
