@@ -49,7 +49,7 @@ class Widths:
     places: tuple[int, ...]  # the numbers of the questions
     parameters: Parameters  # of the first
     rules: tuple[ScaleName, ...]  # of each
-    d_ks: tuple[int, ...]
+    d_ks: Sequence[int]  # rising; a range if evenly spaced, which takes fewer bytes
 
 
 @dataclass(frozen=True)
@@ -225,11 +225,16 @@ def _groups(plan: SweepPlan) -> Iterator[Widths]:
             again = column * (d_ks[at] - step)
             start = column * d_ks[first - 1] if first else 0.0
             if spent >= max(least, _GAIN * start) and rest >= max(least / 2, _GAIN * again):
-                yield replace(family, d_ks=d_ks[first:at])
+                yield replace(family, d_ks=_compact(d_ks[first:at]))
                 first, spent = at, 0.0
             spent += cost + column * step
             rest -= cost + column * step
-        yield replace(family, d_ks=d_ks[first:])
+        yield replace(family, d_ks=_compact(d_ks[first:]))
+
+
+def _compact(d_ks: Sequence[int]) -> Sequence[int]:
+    even = range(d_ks[0], d_ks[-1] + 1, d_ks[1] - d_ks[0] if len(d_ks) > 1 else 1)
+    return even if tuple(even) == tuple(d_ks) else d_ks
 
 
 def _point_seconds(plan: SweepPlan, widths: Widths, d_k: int) -> float:

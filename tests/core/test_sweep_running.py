@@ -91,8 +91,8 @@ def test_parts_have_every_width_once_and_take_no_more_than_a_few_seconds(change:
     assert [d_k for part in whole for d_k in part.arguments[0].d_ks] == [*plan.d_ks]
     assert sum(part.seconds for part in found) == pytest.approx(plan_seconds(plan))
     assert len(found) > 4
-    assert max(part.seconds for part in found) < 10
-    assert max(len(pickle.dumps(part)) for part in found) < 3000
+    assert max(part.seconds for part in found) < 15
+    assert max(len(pickle.dumps(part)) for part in found) < 1000
 
 
 def test_a_tally_is_as_large_for_late_draws_as_for_the_first() -> None:
