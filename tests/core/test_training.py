@@ -191,3 +191,14 @@ def test_runs_that_diverge_leave_the_curves() -> None:
     found = snapshot(raced("none", d_k=16, steps=40, seeds=3, rate=1e4, task=TASK))
     assert found.results[0].diverged == 1
     assert all(math.isfinite(point.middle) for points in found.curves["loss"] for point in points)
+
+
+@pytest.mark.slow
+def test_adam_at_a_large_rate_learns_better_with_a_scale() -> None:
+    unscaled, sqrt, full = results(
+        raced("none", "sqrt_d_k", "d_k", d_k=64, seeds=3, steps=120, rate=0.1, optimiser="adam")
+    )
+    assert unscaled.recalled < 0.95
+    assert sqrt.recalled > 0.95
+    assert full.recalled > 0.97
+    assert full.loss < sqrt.loss < unscaled.loss
