@@ -13,7 +13,7 @@ LAYERS: tuple[Claim, ...] = (
     Claim(
         "division-is-free",
         "Dividing scores by √d_k costs almost nothing compared with the product of queries and keys.",
-        "study note 002",
+        "widely copied study notes",
         "In arithmetic it is almost nothing: for each score the product takes 2·d_k operations, the division one. "
         "But a separate division reads and writes all n² scores again, and at d_k 64 that is more than the product "
         "itself moves; processors do arithmetic many times faster than they pass over memory. It is negligible if "
@@ -58,7 +58,7 @@ LAYERS: tuple[Claim, ...] = (
     Claim(
         "dot-faster",
         "Dot-product attention is much faster than additive attention.",
-        "study note 000; Vaswani et al. 2017, section 3.2.1",
+        "widely copied study notes; Vaswani et al. 2017, section 3.2.1",
         "In operations they are alike: both take n²·d_k of them, additive scores twice as many. But dot products "
         "are a single matrix product, which processors are built for. Additive scores need a tanh for every pair "
         "and component, and write n²·d_k numbers to memory and read them again to sum them. The time, which changes "
@@ -78,7 +78,7 @@ LAYERS: tuple[Claim, ...] = (
     Claim(
         "additive-bounded",
         "The score of additive attention, vᵀ tanh(W₁q + W₂k), lies in [−1, 1], so it needs no scale.",
-        "study note 000",
+        "widely copied study notes",
         "Each tanh lies in [−1, 1], but the score is their sum weighted by v, bounded only by ‖v‖₁. With v ~ N(0, 1) "
         "it grows like √d, exactly as a dot product does. Only v of variance 1/d keeps it at a constant size, which "
         "is a scale by another name, and even then it is not always within [−1, 1].",
@@ -106,7 +106,7 @@ LAYERS: tuple[Claim, ...] = (
         "three-matrices",
         "W_Q, W_K and W_V have 3·d_model·d_k parameters each; with h heads and W_O there are 3·h·d_model·d_k + "
         "d_model².",
-        "study note 004",
+        "widely copied study notes",
         "Each of the three has d_model rows and d_k columns, so 3·d_model·d_k is the count of all three together, "
         "which the note also says. Every head has its own three, and W_O maps the h·d_k = d_model outputs of all "
         "heads to d_model, so the total is right. Biases are not counted, and values are as wide as keys.",
@@ -120,7 +120,7 @@ LAYERS: tuple[Claim, ...] = (
     Claim(
         "heads-are-free",
         "With d_k = d_model/h, the number of heads h does not change the number of parameters.",
-        "study note 004",
+        "widely copied study notes",
         "h heads of width d_model/h have 3·h·d_model·(d_model/h) = 3·d_model² weights, and W_O has d_model². Heads "
         "only split the columns of the same matrices. They do change the number of scores, and the √d_k that divides "
         "them.",
@@ -133,7 +133,7 @@ LAYERS: tuple[Claim, ...] = (
     Claim(
         "bleu-table",
         "The Transformer paper's Table 3 (B) shows BLEU rising without the scale as d_k goes from 64 to 32.",
-        "study note 000",
+        "widely copied study notes",
         "The table has no unscaled row: every model in it divides by √d_k. And BLEU falls with d_k, from 25.8 at 64 "
         "to 25.4 at 32 and 25.1 at 16. The paper cites other work, Britz et al. 2017, for the finding that unscaled "
         "dot products do worse at large d_k.",

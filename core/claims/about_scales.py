@@ -22,7 +22,7 @@ SCALES: tuple[Claim, ...] = (
     Claim(
         "like-cosine",
         "Dividing by √d_k has the same effect as cosine similarity, which divides by the lengths of the vectors.",
-        "study note 001",
+        "widely copied study notes",
         "A vector of d_k unit-variance components is about √d_k long, and there are two of them: the cosine divides "
         "by |q||k| ≈ d_k. Cosines of random vectors have standard deviation 1/√d_k and their softmax is almost "
         "uniform, which is why cosine attention multiplies them by a temperature.",
@@ -42,7 +42,7 @@ SCALES: tuple[Claim, ...] = (
     Claim(
         "dk-overscales",
         "Dividing by d_k scales too much: weights become nearly uniform.",
-        "study notes 002, 003",
+        "widely copied study notes",
         "The logits have standard deviation 1/√d_k, so each weight e^z/Σe^z differs from 1/n by about that fraction "
         "of it. The entropy falls short of ln n by half the logits' variance, 1/(2·d_k): at d_k 16 that is less "
         "than 1 % of ln 128, but more than 1 % of ln 10, the notes' own number of keys. muP uses 1/d_k on purpose: "
@@ -71,7 +71,7 @@ SCALES: tuple[Claim, ...] = (
     Claim(
         "log-underscales",
         "Dividing by log d_k scales too little: scores stay too large, and softmax saturates.",
-        "study note 002",
+        "widely copied study notes",
         "The remaining standard deviation, √d_k/log d_k, grows without bound and eventually freezes softmax, but it "
         "grows slowly. The base-2 logarithm equals the square root at d_k 4 and 16 and is larger between them; at 64 "
         "it leaves a standard deviation of 1.33.",
@@ -101,7 +101,7 @@ SCALES: tuple[Claim, ...] = (
     Claim(
         "half-scale",
         "Dividing by 2√d_k gives variance ¼, which makes attention ineffective.",
-        "study note 003",
+        "widely copied study notes",
         "The variance is ¼: half the standard deviation. But with logits of standard deviation ½, a weight is still "
         "e times another whose logit is two standard deviations lower, and the entropy is only an eighth of a nat "
         "below ln n. This is a temperature of 2, not the nearly uniform weights of 1/d_k.",
@@ -126,7 +126,7 @@ SCALES: tuple[Claim, ...] = (
     Claim(
         "sqrt-optimal",
         "1/√d_k is the theoretical optimum, since it makes the variance exactly 1.",
-        "study note 002",
+        "widely copied study notes",
         "It does make the variance 1, but 1 is not optimal. Softmax responds most to its logits, measured by "
         "E‖J‖_F², at a larger standard deviation, which increases with the number of keys: in long rows it has "
         "already begun to freeze there. What 1/√d_k provides is the same starting point for every width, from which "
@@ -151,7 +151,7 @@ SCALES: tuple[Claim, ...] = (
     Claim(
         "train-equals-inference",
         "The scale must be the same in training and at inference.",
-        "study note 002",
+        "widely copied study notes",
         "The model was trained with its scale: a different one at inference multiplies every learned logit. How much "
         "harm that does, and whether a slightly different scale helps at other lengths, can only be seen in a "
         "trained model.",

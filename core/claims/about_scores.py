@@ -15,7 +15,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "variance-equals-dk",
         "The dot product of two vectors of d_k independent components with mean 0 and variance 1 has variance d_k.",
-        "study notes 000 to 004; Vaswani et al. 2017, footnote 4",
+        "widely copied study notes; Vaswani et al. 2017, footnote 4",
         "Each of the d_k products q_i·k_i has mean 0 and variance E q_i²·E k_i² = 1; the products are uncorrelated, "
         "and variances of uncorrelated terms add. Nothing else about the law of the components matters. The claim is "
         "about random vectors: queries and keys of trained models are aligned, and their scores can have a variance "
@@ -29,7 +29,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "variance-dim-sigma2",
         "If each component of q and k has variance σ², the dot product has variance d_k·σ².",
-        "study note 001",
+        "widely copied study notes",
         "One product has variance E q_i²·E k_i² = σ²·σ² = σ⁴, so the sum has d_k·σ⁴. The formula is right only if "
         "σ² = σ⁴, that is at σ = 1: the case in which it is usually checked.",
         precise(64, std_q=2, std_k=2),
@@ -44,7 +44,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "product-variance",
         "A product of independent q and k has variance σ_q²σ_k² + μ_q²σ_k² + μ_k²σ_q².",
-        "study note 003",
+        "widely copied study notes",
         "Var(qk) = E q²·E k² − (E q·E k)², and E q² = σ_q² + μ_q². Multiplied out, μ_q²μ_k² cancels and these three "
         "terms remain. With means of 0 only the first remains. A score is the sum of d_k such products.",
         _PRODUCT,
@@ -61,7 +61,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "small-init",
         "Components from N(0, 1/√d_k) give dot products of variance 1 without any scale.",
-        "study note 001",
+        "widely copied study notes",
         "With components of variance σ² the score has variance d_k·σ⁴. That is 1 when σ² = 1/√d_k: the second "
         "argument of N is a variance. Code that passes 1/√d_k as the standard deviation gets 1/d_k instead.",
         _SMALL,
@@ -78,7 +78,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "scaled-is-normal",
         "The scaled score q·k/√d_k follows the standard normal law N(0, 1).",
-        "study notes 000, 003",
+        "widely copied study notes",
         "Its mean and variance are those of N(0, 1); its shape is not. Given the query, scores of normal keys are "
         "normal with standard deviation |q|, which differs from query to query; over all queries they follow a "
         "variance-gamma law, whose excess kurtosis is 6/d_k and whose distribution function differs from the normal "
@@ -110,7 +110,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "three-sigma-range",
         "99.7 % of scores lie within three standard deviations: ±24 at d_k 64, and ±3 after scaling.",
-        "study notes 000, 001",
+        "widely copied study notes",
         "It is true of single scores: a normal law has 99.73 % there, and the heavier tails of a dot product change "
         "that little. But softmax takes whole rows and is dominated by their largest score, and one of many scores "
         "is likely to be outside: about every third row of 128 keys has one, and most rows of 1024 do.",
@@ -132,7 +132,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "std-at-512",
         "The 18 scores of a small example (2 × 3 × 3, d_k 512) have standard deviation 22.6, or 1.0 scaled.",
-        "study note 001",
+        "widely copied study notes",
         "√512 = 22.6 is the standard deviation on average over many runs. One run has 18 scores of only 12 vectors, "
         "which is far too few: its figure varies by about 4, and is within 1 of 22.6 in a fifth of runs.",
         Parameters(d_k=512, n_keys=3, n_queries=3, batch=2),
@@ -157,7 +157,7 @@ SCORES: tuple[Claim, ...] = (
     Claim(
         "float-overflow",
         "With a standard deviation of 8 (d_k 64, unscaled), scores can overflow the floating-point range in softmax.",
-        "study note 003",
+        "widely copied study notes",
         "In float32 and bfloat16, exp overflows above 88.7, eleven standard deviations away: never. In float16 it "
         "overflows above 11.1, which one score in twelve exceeds. But implementations subtract the row's largest "
         "score first, and exp of a number that is at most 0 cannot overflow in any format. The scores themselves are "

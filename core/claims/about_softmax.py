@@ -47,7 +47,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "softmax-unscaled-example",
         "softmax(−24, −10, 0, 10, 24) is about (0, 0, 0, 0, 1).",
-        "study note 000",
+        "widely copied study notes",
         "The ratio of two weights is e to the difference of their logits, and the largest two differ by 14: the "
         "second weight is e⁻¹⁴ of the first, less than a millionth. Such differences are common among scores with a "
         "standard deviation of 8.",
@@ -59,7 +59,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "softmax-scaled-example",
         "softmax(−3, −1, 0, 1, 3) = (0.012, 0.089, 0.243, 0.661, 0.995).",
-        "study note 000",
+        "widely copied study notes",
         "These five add up to 2, but attention weights add up to 1: they are not the softmax of any scores. The "
         "largest weight is e³ over the sum of all five exponentials, 20.09/24.22 = 0.829.",
         Parameters(n_keys=5),
@@ -107,7 +107,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "scaled-derivative",
         "Scaled, the derivative p(1 − p) of every weight stays above 0.01.",
-        "study note 000",
+        "widely copied study notes",
         "p(1 − p) is less than p, and weights add up to 1: whatever the scale, fewer than 100 of a row's derivatives "
         "can be above 0.01. With 10 keys nearly all are. With 1024 a typical weight is a thousandth, and even fewer "
         "are above 0.01 scaled than unscaled, where a row has at least a few larger weights.",
@@ -134,7 +134,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "entropy-table",
         "At d_k 16, 64 and 256 the entropy of a row is 2.1, 0.8 and 0.2 unscaled, and always 2.3 scaled.",
-        "study note 000",
+        "widely copied study notes",
         "The direction is right, the figures are not. The note's code has 10 keys, so 2.3 = ln 10 is the entropy of "
         "equal weights, and weights under 1/√d_k are not equal. Unscaled, the entropy at d_k 16 is far lower than "
         "claimed, and then falls only like 1/√d_k: four times the width halves it.",
@@ -153,7 +153,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "gradient-inverse-dk",
         "Unscaled, the norm of ∂L/∂Q falls like 1/d_k; scaled, it is constant.",
-        "study note 000",
+        "widely copied study notes",
         "Unscaled, the norm does not follow a single power of d_k. The typical row becomes one-hot and its gradient "
         "vanishes, eventually like an exponential of −√d_k. But a few rows are near ties between two keys: their "
         "gradients grow with the keys and dominate the norm of the whole matrix, which grows, eventually like d_k^¼. "
@@ -174,7 +174,7 @@ SOFTMAX: tuple[Claim, ...] = (
         "max-weight-example",
         "The largest weight of a 10 × 10 matrix at d_k 16, 64 and 256 is 0.342, 0.891 and 0.998 unscaled, "
         "and 0.289, 0.276 and 0.301 scaled.",
-        "study note 000",
+        "widely copied study notes",
         "The code printed beside these figures does not produce them. It takes the largest of all hundred weights; "
         "already at d_k 16 one of the ten rows is almost one-hot, and even scaled, one of them usually puts half of "
         "its weight on one key.",
@@ -193,7 +193,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "unscaled-one-hot",
         "Unscaled, rows become one-hot as d_k grows; scaled, they do not change.",
-        "study notes 000, 001",
+        "widely copied study notes",
         "The gap between the largest two scores of a row is proportional to their standard deviation √d_k: "
         "eventually it is so large that one key holds nearly all the weight. Scaled, the standard deviation is 1 at "
         "any width, and d_k changes only how close to normal the scores are.",
@@ -228,7 +228,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "first-last-token",
         "Unscaled, attention concentrates on the first or the last token.",
-        "study note 001",
+        "widely copied study notes",
         "It concentrates, but on a random key: nothing in independent queries and keys distinguishes one position. "
         "In trained models the first token often does attract weight (an attention sink), but that is learned, and "
         "also happens with the scale.",
@@ -247,7 +247,7 @@ SOFTMAX: tuple[Claim, ...] = (
     Claim(
         "long-sequences",
         "Without the scale, long sequences suffer more.",
-        "study note 002",
+        "widely copied study notes",
         "It depends on what is measured. By the largest weight the opposite is true: with more keys the largest "
         "scores lie closer together, so at the same d_k a longer row is less saturated, and the standard deviation "
         "that freezes softmax, √(2 ln n), grows with the length. But the entropy grows more slowly than ln n: a "
