@@ -50,6 +50,10 @@ def test_b_compares_with_a_file_and_an_empty_answer_ends_it(tmp_path: Path) -> N
         assert pane.places[0] == (0, 2)
         assert pane.list.heads[0].because[0].startswith("q·kᵀ differs: ")
         assert "against old.npz: q·kᵀ differs first, layer 0, head 2" in stage.lines[1]
+        assert [place for place in pane.places if pane.map.is_of_note(place)] == [(0, 2)]
+        await stage.press("n")
+        await stage.at_rest()
+        assert pane.map.cursor == (0, 2)
         assert "change from the baseline" in stage.text
         assert old in pane.files_read
         await stage.press("b", *["backspace"] * len(str(old)), "enter")

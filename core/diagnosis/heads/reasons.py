@@ -150,8 +150,8 @@ def reasons(
 def _of_verdict(verdict: Judged) -> str:
     ratio = verdict.ratio
     if ratio is not None and abs(ratio - 1) > _OFF:
-        name = "" if verdict.cause is None else f" ({verdict.cause})"
-        return f"multiplier is {ratio:.3g} × expected{name}"
+        name = "" if verdict.cause is None else f"{verdict.cause}: "
+        return f"{name}multiplier is {ratio:.3g} × expected"
     return verdict.says if verdict.cause is None else f"{verdict.cause}: {verdict.says.rpartition(': ')[2]}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.statistics.catalogue import STATISTICS
@@ -22,9 +22,16 @@ Heads: TypeAlias = Mapping[tuple[int, int], "Mapping[str, Estimate] | None"]  # 
 
 
 def capture_lines(
-    capture: Capture, layer: Layer, head: int, heads: Heads, cursor: tuple[int, int], width: int, glyphs: Glyphs
+    capture: Capture,
+    layer: Layer,
+    head: int,
+    heads: Heads,
+    cursor: tuple[int, int],
+    width: int,
+    glyphs: Glyphs,
+    because: Sequence[str] = (),
 ) -> list[Line]:
-    """Return the selected head, a count of all heads, the file, and the assumptions made."""
+    """Return the selected head and its reasons, a count of all heads, the file, and the assumptions made."""
     chosen = heads.get(cursor)
     word = (status(chosen) if chosen else None) or ""
     dot = glyphs.say(" · ")
@@ -35,6 +42,10 @@ def capture_lines(
         title.append((dot, "dim"))
         title.append((word, "heading" if word == "healthy" else "alert"))
     lines: list[Line] = [tuple(title)]
+    for reason in because:
+        lines += wrapped(glyphs.say(reason), width)
+    if because:
+        lines.append(())
     lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
     lines += [(), *wrapped(glyphs.say(head_counts(heads)), width), ()]
     sign = glyphs.say("…")

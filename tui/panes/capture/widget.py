@@ -114,7 +114,9 @@ class HeadMapWidget(LinesWidget):
         return None if measured is None else measured[self.statistic.name].value
 
     def is_of_note(self, place: Place) -> bool:
-        """Return whether a head is not healthy, or its evidence contradicts the file."""
+        """Return whether a head differs from the baseline; without one, whether it is not healthy or is wrong."""
+        if self.compared:
+            return place in self.compared and self.compared[place].first is not None
         measured, found = self.measured[place], self.explained.get(place)
         wrong = found is not None and found.verdict is not None and found.verdict.is_wrong
         return wrong or measured is None or status(measured) not in ("healthy", None)
@@ -145,7 +147,10 @@ class HeadMapWidget(LinesWidget):
         lines = [*map_lines(head_map, self.statistic, self.cursor, width, room, self.glyphs)]
         lines += [*mark_lines(head_map, width), fitted((), width)]
         layer, head = self.cursor
-        facts = capture_lines(self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs)
+        because = self.ranked_head(self.cursor).because if self.cursor in self.measured else ()
+        facts = capture_lines(
+            self.capture, layers[layer], head, self.measured, self.cursor, width - 1, self.glyphs, because
+        )
         room = height - len(lines)
         measured = self.measured.get(self.cursor)
         if measured and room - len(facts) > _LEAST_STATISTICS:

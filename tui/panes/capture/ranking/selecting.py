@@ -128,7 +128,8 @@ class RankedHeads(ShownParts):
         """Go to the next head of the list that is not healthy."""
         noted = [place for place in self.places if self.map.is_of_note(place)]
         if not noted:
-            self.host.say("Every head measured so far is healthy.")
+            differs = "No head compared so far differs from the baseline."
+            self.host.say(differs if self.map.compared else "Every head measured so far is healthy.")
             return
         after = [self.places.index(place) for place in noted]
         at = self.places.index(self.map.cursor) if self.map.cursor in self.places else -1
