@@ -125,7 +125,7 @@ def _finalists(only: Subject, subject: Subject, observed: Observed, stored: Foun
     everything = observe(only, only.evidence[0], expected)
     before = fit(glimpse, as_stored(quick), stored.fit.theta, _STEPS).distance
     found: list[Found] = []
-    for stage in hypotheses(only, only.evidence[0], stored.multiplier):
+    for stage in hypotheses(only, only.evidence[0], stored.multiplier, expected):
         ranked: list[tuple[float, Hypothesis, FloatArray]] = []
         for each in stage:
             place, seen = (only, everything) if each.whole else (quick, glimpse)

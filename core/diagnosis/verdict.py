@@ -192,4 +192,6 @@ def _is_noise(observed: Observed, found: Found) -> bool:
     """Return whether rounding the logits to 16 bits would explain what is left."""
     if observed.subject.facts.scores is not None:
         return False
+    if not is_short(observed.subject.format) and not is_short(observed.evidence.format):
+        return False
     return misfit(observed, found.model, found.fit.theta, "bfloat16") <= EXPLAINED

@@ -130,6 +130,11 @@ def _window(case: Case) -> None:
     case.seen = (away <= 0) & (away > -window)
 
 
+def _other_window(case: Case) -> None:
+    _window(case)
+    case.used_seen = case.used_seen & (np.arange(len(case.k)) > case.positions[:, np.newaxis] - len(case.k) // 3)
+
+
 def _tiled(case: Case) -> None:
     rng = np.random.default_rng(5)
     k, v = (rounded(rng.permutation(side), "bfloat16") for side in (case.k, case.v))
@@ -219,6 +224,8 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "own key hidden": ("own-key-hidden", _mask(lambda away: away < 0)),
     "future key": ("future-key", _mask(lambda away: away <= 1)),
     "padding": ("padding-attended", _padded),
+    "window of another length": ("window-ignored", _other_window),
+    "window extra": ("window-extra", _mask(lambda away: (away <= 0) & (away > -11))),
     "window": ("window-ignored", _window),
     "tiled": ("gqa-tiled", _tiled),
     "not rotated": ("rope-missing", _changed(lambda side: turned(side, -1))),

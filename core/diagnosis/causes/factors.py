@@ -13,8 +13,10 @@ from ..fitting.evidence import Observed
 from ..fitting.model import Model, dot, softmax
 from ..subject import spread_rows
 
-_MOST_KEYS = 256
-_STEPS = 60
+_MOST_KEYS = 512
+_SOME_KEYS = 256  # of weights
+_STEPS, _TRIAL = 60, 15
+_HOPEFUL = 0.05  # of the first squares: what is left after _TRIAL steps if factors explain anything
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +55,11 @@ def left_with_factors(
     b: FloatArray = np.zeros(keys, np.float64)
     w: FloatArray = np.ones_like(head.q[0])
     factors, z, (r, change) = _response(head, a, b, w)
-    cost, damping = float(np.vdot(r, r)), 1e-3
-    for _ in range(_STEPS):
+    first = cost = float(np.vdot(r, r))
+    damping = 1e-3
+    for number in range(_STEPS):
+        if number == _TRIAL and cost > _HOPEFUL * first:
+            break
         by_key = change * z[:, np.newaxis]  # with ln b; its sum over keys is how r changes with ln a
         slopes = [by_key] if of_keys else []
         if of_components:
@@ -80,7 +85,7 @@ def left_with_factors(
 
 def _head(observed: Observed, model: Model) -> _Head:
     subject, v = observed.subject, observed.evidence.v
-    keys = slice(None) if v is not None else spread_rows(subject.k.shape[1], _MOST_KEYS)
+    keys = slice(None) if v is not None else spread_rows(subject.k.shape[1], _SOME_KEYS)
     weight = observed.weight[0]
     seen = None if model.seen is None else model.seen[0][:, keys]
     if v is not None:

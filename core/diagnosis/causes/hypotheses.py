@@ -16,6 +16,7 @@ from .hypothesis import Hypothesis, as_stored, in_rows
 from .transforms import normalisations, rotations
 from .uneven import uneven, uneven_blocks
 from .visibility import variants
+from .windows import windows
 
 _BUCKETS, _FARTHEST = 32, 128  # of T5's relative positions
 
@@ -47,15 +48,17 @@ def declared(subject: Subject) -> list[Hypothesis]:
     return found
 
 
-def hypotheses(subject: Subject, evidence: Evidence, multiplier: float) -> Iterator[list[Hypothesis]]:
+def hypotheses(
+    subject: Subject, evidence: Evidence, multiplier: float, expected: float
+) -> Iterator[list[Hypothesis]]:
     """Yield the hypotheses that apply to this head and evidence in stages, simple ones first.
 
-    `multiplier` is a guess from which free coefficients start. If a stage has an explanation, later ones are not
-    needed.
+    `multiplier` is a guess from which free coefficients start, `expected` the one that is expected. If a stage has an
+    explanation, later ones are not needed.
     """
     stages = (
         (declared(subject), _masks(subject), _mixed_up(subject), _normalised(), _bends(subject, multiplier)),
-        (_biases(subject), uneven(subject)),
+        (_biases(subject), uneven(subject), windows(subject, evidence, expected)),
         (_rotated(subject),),
         (_free_biases(subject), uneven_blocks(subject)),
     )

@@ -1,0 +1,59 @@
+"""A sliding window that the file does not say: its length is searched in the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ...arrays import BoolArray
+from ..fitting.evidence import observe, residual
+from ..fitting.model import Model
+from ..subject import Evidence, Subject, places, some_rows, spread_rows
+from .hypothesis import Hypothesis, as_stored
+
+_ROWS = 16
+_EVERY = 512  # keys up to which every length is tried; of longer texts, those near powers of two
+
+
+def windows(subject: Subject, evidence: Evidence, expected: float) -> Iterator[Hypothesis]:
+    """Yield the window that fits the evidence best at the expected multiplier, if attention is causal."""
+    quick = some_rows(subject, spread_rows(subject.q.shape[1], _ROWS))
+    observed = observe(quick, next(each for each in quick.evidence if each.kind == evidence.kind), expected)
+    own = int(subject.positions.max()) + 1  # keys that the last query may see
+    if subject.seen is None or bool((subject.seen & _future(subject)).any()) or own < 3:
+        return
+    lengths = list(range(1, own)) if own <= _EVERY else _usual(own)
+    theta = np.array([expected])
+    left = {each: residual(observed, _within(each, quick), theta, slopes=False).distance for each in lengths}
+    length = min(left, key=left.__getitem__)
+    said = subject.facts.window
+    if length == said:
+        return
+    if said is None:
+        words = f"queries see a window of {length} keys, which the file does not have"
+        yield Hypothesis("window-extra", words, partial(_within, length), also=("window-ignored",))
+    else:
+        yield Hypothesis("window-ignored", f"the window has {length} keys, not {said}", partial(_within, length))
+
+
+def _usual(most: int) -> list[int]:
+    powers = [1 << power for power in range(most.bit_length())]
+    near = {power + more for power in powers for more in (-1, 0, 1)}
+    return sorted(each for each in near if 1 <= each < most)
+
+
+def _future(subject: Subject) -> BoolArray:
+    return places(subject.k.shape[1]) > subject.positions[:, np.newaxis]
+
+
+def _within(length: int, subject: Subject) -> Model:
+    """Return the model with a causal window of this many keys instead of the file's mask of positions."""
+    place, own = places(subject.k.shape[1]), subject.positions[:, np.newaxis]
+    near = (place <= own) & (place > own - length)
+    seen = np.broadcast_to(near, subject.scores.shape)
+    if subject.present is not None:
+        seen = seen & subject.present[:, np.newaxis]
+    return replace(as_stored(subject), seen=seen & subject.used[..., np.newaxis])
