@@ -130,3 +130,11 @@ async def test_a_race_that_was_left_goes_on_when_it_is_shown_again(stage: Stage)
     await stage.until(lambda: pane.is_current, "the end of the race")
     assert pane.curves.shown is not None
     assert pane.curves.shown.race.d_k == 16
+
+
+@played(size=(40, 12))
+async def test_on_the_smallest_screen_every_rule_has_its_line(stage: Stage) -> None:
+    await training(stage, replace(SHORT, rules=("none", "sqrt_d_k", "d_k")))
+    assert all(
+        f"{letter} {name}" in text(stage) for letter, name in (("A", "unscaled"), ("B", "1/√d_k"), ("C", "1/d_k"))
+    )

@@ -158,7 +158,7 @@ class RaceCurves(LinesWidget):
         rules = len(shown.race.rules)
         room = height - len(table) - 1
         if room < _LOW:
-            table = table[: max(height - _LOW - 1, min(rules + 1, height // 3))]
+            table = table[: max(height - _LOW - 1, min(rules + 1, height // 2))]
             room = height - len(table) - 1
         other = QUANTITIES[(QUANTITIES.index(self.quantity) + 1) % len(QUANTITIES)]
         if room < _TWO:
