@@ -103,6 +103,7 @@ def run(seed: int, count: int, size: tuple[int, int], pane: str) -> Counter[str]
             await stage.press("escape")
         stage.app.action_pane("Lab")
         stage.app.change(SMALL)
+        await stage.answered()  # by then the Lab has the focus
         await stage.press("right")
         assert stage.asked.d_k == SMALL.d_k + 1, "the app takes keys"
         done.update(monkey.done)

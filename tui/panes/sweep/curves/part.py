@@ -82,10 +82,11 @@ class CurvePart:
 
     @property
     def others(self) -> list[Other]:
-        """The curves of other scale rules."""
+        """The curves of other scale rules that are shown."""
         found: list[tuple[Swept, Contents | None]] = []
-        for swept in self.wanted[1:]:
-            point, answer = swept.points.get(self.at), self._here.get(self._at_cursor(swept))
+        for swept in self.shown[1:]:
+            at = int(getattr(self.pane.parameters, swept.over))
+            point, answer = swept.points.get(at), self._here.get(self._at_cursor(swept))
             measured = answer and with_theory(answer.measurement, answer.theory)
             found.append((swept, contents_of(point) if point is not None else measured))
         return others(found)
@@ -106,12 +107,8 @@ class CurvePart:
         """Return the sweeps that are measured together for these parameters; new if they are not known."""
         key = questions, values, over
         if key not in self._known:
-            known = {
-                each.parameters: each.exact
-                for swept in self._known.values()
-                for each in swept
-                if each.values == values
-            }
+            every = [each for swept in self._known.values() for each in swept]
+            known = {each.parameters: each.exact for each in every if (each.values, each.over) == (values, over)}
             self._known[key] = [Swept(p, values, known.get(p, {}), over=over) for p in questions]
         return self._known[key]
 
