@@ -135,7 +135,7 @@ def nested(
     kept: dict[int, tally.Tally] = {}
     known: dict[tuple[int, int], Point] = {}
     waiting = [[*reversed(d_ks)] for _ in rules]
-    missing: dict[int, set[int]] = {d_k: {*range(len(rules))} for d_k in d_ks}
+    missing = dict.fromkeys(d_ks, frozenset(range(len(rules))))
     draws = slice(0, p.batch)
     while missing:
         cut = cuts(p, draws)
@@ -148,14 +148,14 @@ def nested(
                         for place, point in enumerate(points(p, d_k, rules, kept[d_k], target)):
                             if place in missing[d_k] and (point.reached or draws.stop == most_draws):
                                 known[place, d_k] = point
-                                missing[d_k].remove(place)
+                                missing[d_k] -= {place}
+                        if not missing[d_k]:
+                            del kept[d_k], missing[d_k]
                 complete: list[Placed] = []
                 for place, rest in enumerate(waiting):
                     while rest and (place, rest[-1]) in known:
                         complete.append((place, known.pop((place, rest.pop()))))
                 yield Step(1.0 if draws.start else (number + step.fraction) / len(cut), tuple(complete))
-        missing = {d_k: places for d_k, places in missing.items() if places}
-        kept = {d_k: kept[d_k] for d_k in missing}
         draws = slice(draws.stop, min(draws.stop + p.batch, most_draws))
 
 

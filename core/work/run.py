@@ -20,13 +20,13 @@ R = TypeVar("R")
 _WINDOW = 4
 # Finished results held at most for each worker while an earlier part is not finished.
 _HELD = 32
-_PATIENCE = 0.1  # seconds between reports, so that the caller can stop
+_PATIENCE = 0.05  # seconds between reports, so that the caller can stop
 
 
 def run(
     parts: Iterable[Part[R]], engine: Engine = SERIAL, spool: Spool | None = None
 ) -> Generator[Done[R], None, None]:
-    """Yield the results of each part in order, and in between, at least every tenth of a second, the progress.
+    """Yield the results of each part in order, and in between, at least twenty times a second, the progress.
 
     The results depend on the parts alone. An InputError that a part raises is its last result. Parts in `spool` are
     not performed again; others are added to it as soon as they are finished. To stop the work, close the generator:
