@@ -13,7 +13,7 @@ from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import measure_head
 from ..captures.rules import file_rule
-from .comparing.results import STAGES, Comparison
+from .comparing.results import STAGES, Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.traits import variety
 from .reading import read_subject
@@ -146,7 +146,7 @@ def changes(comparison: Comparison) -> list[Finding]:
     for each in comparison.heads:
         first = each.first
         if first is not None:
-            message = _of_baseline(f"{STAGES[first.name]} is not that of the baseline: {first.says}")
+            message = in_words_of_baseline(f"{STAGES[first.name]} is not that of the baseline: {first.says}")
             place = (each.test_layer, each.test_head)
             found.append(Finding(*place, f"baseline-{first.name}", message, first.change, None))
         elif each.divergence is None and each.reference is not None and each.test is not None:
@@ -156,10 +156,8 @@ def changes(comparison: Comparison) -> list[Finding]:
                 found.append(Finding(each.test_layer, each.test_head, "baseline-spread", message, now, _SPREAD))
     return [
         *found,
-        *(Finding(None, None, "baseline-missing", _of_baseline(each), None, None) for each in comparison.missing),
+        *(
+            Finding(None, None, "baseline-missing", in_words_of_baseline(each), None, None)
+            for each in comparison.missing
+        ),
     ]
-
-
-def _of_baseline(sentence: str) -> str:
-    """Return a sentence of a comparison in the words of a check."""
-    return sentence.replace("the reference", "the baseline").replace("the other capture", "the file")

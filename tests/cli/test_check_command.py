@@ -159,7 +159,7 @@ def test_a_layer_of_one_file_only_is_a_finding_of_the_file(tmp_path: Path, capsy
         more |= dict(arrays)
     np.savez(new, **more)
     assert rules([new, "--baseline", old], capsys) == [(None, None, "baseline-missing")]
-    assert "file: only the file has layer 4" in checked([new, "--baseline", old], capsys)[1]
+    assert "file: only this file has layer 4" in checked([new, "--baseline", old], capsys)[1]
     assert "file: only the baseline has layer 4" in checked([old, "--baseline", new], capsys)[1]
 
 

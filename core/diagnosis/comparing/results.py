@@ -163,3 +163,8 @@ def heads_in_words(heads: Sequence[int]) -> str:
     if found[-1] - found[0] == len(found) - 1 and len(found) > 2:
         return f"heads {found[0]} to {found[-1]}"
     return "heads " + ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
+
+
+def in_words_of_baseline(sentence: str) -> str:
+    """Return a sentence of a comparison for a file and its baseline, which is the reference."""
+    return sentence.replace("the reference", "the baseline").replace("the other capture", "this file")

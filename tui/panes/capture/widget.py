@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from textual import events
 from textual.message import Message
 
-from ....core.diagnosis.comparing.results import STAGES
+from ....core.diagnosis.comparing.results import STAGES, in_words_of_baseline
 from ....core.diagnosis.heads.reasons import has_evidence
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
@@ -130,7 +130,7 @@ class HeadMapWidget(LinesWidget):
         because = found.because if found is not None else ()
         first = self.compared[place].first if place in self.compared else None
         if first is not None:
-            because = (f"{STAGES[first.name]} differs: {first.says}", *because)
+            because = (in_words_of_baseline(f"{STAGES[first.name]} differs: {first.says}"), *because)
         index = self.capture.layers[place[0]].index
         return RankedHead(index, place[1], measured, because, place in self.rough)
 

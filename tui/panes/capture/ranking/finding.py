@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from .....core.diagnosis.comparing.results import STAGES, Comparison, heads_in_words
+from .....core.diagnosis.comparing.results import STAGES, Comparison, heads_in_words, in_words_of_baseline
 from .....core.diagnosis.heads.reasons import severity
 from .....core.errors import InputError
 from ..head.tokens import token
@@ -78,9 +78,9 @@ def change_words(comparison: Comparison, name: str) -> str:
     """Return the first stage that differs from a baseline, and where."""
     against = f"against {name}: "
     if comparison.first is None:
-        return against + (comparison.missing[0] if comparison.missing else "nothing differs")
+        return against + in_words_of_baseline(comparison.missing[0] if comparison.missing else "nothing differs")
     stage, heads = comparison.first
     count = sum(each.first is not None for each in comparison.heads)
     place = f"layer {heads[0].test_layer.index}, {heads_in_words([each.test_head for each in heads])}"
-    more = f"; {count} of {len(comparison.heads)} heads differ"
-    return f"{against}{STAGES[stage.name]} differs first, {place}: {stage.says}{more}"
+    share = f"{count} of {len(comparison.heads)} heads differ"
+    return in_words_of_baseline(f"{against}{STAGES[stage.name]} differs first, {place}; {share}: {stage.says}")
