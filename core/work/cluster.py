@@ -14,7 +14,7 @@ from typing import Any
 
 from ..engine_names import EngineError, cores
 from .engines import Engine, checked, same_versions
-from .worker import dask_setup, perform_prepared
+from .worker import dask_setup, perform_on_dask, perform_prepared
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
 _END = 0.3  # seconds to wait for the connection to be closed
@@ -47,7 +47,7 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     try:
         workers, remark = _workers(client, name)
         executor = client.get_executor(pure=False, retries=_RETRIES)
-        yield Engine(name, workers, executor, perform_prepared, remark)
+        yield Engine(name, workers, executor, perform_on_dask, remark)
     finally:
         closing = Thread(target=_close, args=(client, cluster), daemon=True)
         closing.start()

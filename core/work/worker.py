@@ -59,6 +59,26 @@ def perform_prepared(part: Part[R]) -> tuple[R | InputError, ...]:
     return perform(part)
 
 
+def perform_on_dask(part: Part[R]) -> tuple[R | InputError, ...]:
+    """Perform a part on a Dask worker; stop after a step if its client has cancelled it or is gone."""
+    prepare()
+    worker: Any = import_module("distributed").get_worker()
+    key = worker.get_current_task()
+
+    ended: list[bool] = []
+
+    def stopped() -> bool:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":
+            ended.append(True)
+        return bool(ended)
+
+    results = perform(part, stopped)
+    if ended:
+        raise RuntimeError("cancelled")  # never half a result, should the scheduler want the part again
+    return results
+
+
 def traits() -> Mapping[str, str]:
     """Return what the last digits of results depend on: versions, and the kind of processor."""
     import numpy as np

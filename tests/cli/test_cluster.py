@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import cluster, engines, worker
+from attn_tui.core.work.opening import open_engine
+from attn_tui.core.work.run import run
+from attn_tui.core.work.sweeps import parts, sweep_plan
 from attn_tui.tui.cli.main import main
 from cli_runner import COMMAND, SAMPLE, Captured, attn, printed, refusal
 
@@ -179,6 +183,26 @@ def test_ctrl_c_ends_the_work_at_once_and_keeps_the_points(two_workers: Cluster,
     found = json.loads(file.read_text())
     assert (process.returncode, found["complete"]) == (130, False)
     assert err == f"attn-tui: interrupted: kept {len(found['points'])} of 23 points in {file}\n"
+
+
+def test_workers_stop_soon_after_the_work_is_closed(two_workers: Cluster) -> None:
+    def held(dask_worker: Any) -> int:  # parts
+        return len(dask_worker.state.tasks)
+
+    plan = sweep_plan(Parameters(n_keys=1024, n_queries=1024), range(1000, 2400), histograms=())
+    client: Any = import_module("distributed").Client(two_workers.address, set_as_default=False)
+    with open_engine(two_workers.executor[1]) as engine:
+        work = run(parts(plan), engine)
+        limit = time.monotonic() + PATIENCE
+        while not any(client.processing().values()):
+            assert time.monotonic() < limit
+            next(work)
+        work.close()
+    limit = time.monotonic() + 10
+    while any(client.run(held).values()):
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    client.close()
 
 
 def test_a_worker_without_the_program_is_refused_before_work(
