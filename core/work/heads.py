@@ -57,7 +57,7 @@ def _identity(capture: Capture) -> str:
     for path in capture.files:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            found.update(f"{path.name} {size}\n".encode())
+            found.update(os.fsencode(path.name) + f" {size}\n".encode())
             found.update(file.read(_SEEN))
             file.seek(max(size - _SEEN, 0))
             found.update(file.read())
