@@ -23,8 +23,12 @@ from .worker import differences, traits
 _SCHEMA = "attn-tui/parts-1"
 _RECORD = struct.Struct("<32sQI")  # the key of a part, the length of its results and their checksum
 _PAUSE = 1.0  # seconds between flushes to the disk
-# What results consist of, besides classes of our own.
-_NUMPY = ("dtype", "ndarray", "_reconstruct", "_frombuffer", "scalar")
+# What results consist of, besides classes of our own, by package.
+_SAFE = {
+    "numpy": ("dtype", "ndarray", "_reconstruct", "_frombuffer", "scalar"),
+    "builtins": ("slice",),
+    "pathlib": ("Path", "PosixPath", "WindowsPath"),
+}
 
 
 class SpoolError(InputError):
@@ -136,16 +140,13 @@ def _text(value: Any) -> str:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads results: only classes of our own, and NumPy's arrays."""
+    """Reads results: only classes of our own, paths and NumPy's arrays."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if module_name.startswith("attn_tui.core."):
             found = getattr(import_module(module_name), global_name)
             if isinstance(found, type):
                 return found
-        elif (module_name.split(".")[0] == "numpy" and global_name in _NUMPY) or (module_name, global_name) == (
-            "builtins",
-            "slice",
-        ):
+        elif global_name in _SAFE.get(module_name.split(".")[0], ()):
             return super().find_class(module_name, global_name)
         raise pickle.UnpicklingError(f"{module_name}.{global_name}")
