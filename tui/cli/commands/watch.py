@@ -138,7 +138,8 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
 
 
 COMMAND = Command(
-    usage="""attn-tui watch RUN [--max-logit X] [--once] [--step N] [--baseline N] [--format FORMAT] [-o FILE]""",
+    usage="""attn-tui watch RUN [--max-logit X] [--once] [--step N] [--baseline N]
+                      [--format FORMAT] [-o FILE]""",
     description="""\
 Watch the attention of a training run while it goes on: the largest logit of
 every head, how fast it grows, and when it passes the limit at that rate. RUN is
