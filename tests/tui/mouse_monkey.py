@@ -99,6 +99,7 @@ def run(seed: int, count: int, size: tuple[int, int], pane: str) -> Counter[str]
         monkey = MouseMonkey(stage, seed)
         for _ in range(count):
             await monkey.act()
+        await stage.still()  # a list that the last click opens is there
         for _ in range(len(stage.app.screen_stack)):
             await stage.press("escape")
         stage.app.action_pane("Lab")
