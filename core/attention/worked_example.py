@@ -236,11 +236,13 @@ def multiplier_curves(example: Example, multipliers: Sequence[float]) -> Multipl
     over = np.exp2(np.linspace(low, high, _POINTS))
     weights = softmax(np.outer(over, example.scores) / example.temperature)
     rows = weight_statistics(weights, np.full(_POINTS, weights.shape[1]))
+    # Entry by entry: the norm of the Jacobian of a nearly one-hot row is lost in sums of powers of its weights.
+    jacobians = weights[:, :, None] * (np.eye(weights.shape[1]) - weights[:, None, :])
     return MultiplierCurves(
         multipliers=tuple(over.tolist()),
         weights=tuple(tuple(row) for row in weights.T.tolist()),
         entropy_fraction=tuple((rows.entropy / math.log(weights.shape[1])).tolist()),
-        jacobian_norm=tuple(np.sqrt(rows.jacobian_norm_squared).tolist()),
+        jacobian_norm=tuple(np.linalg.norm(jacobians, axis=(1, 2)).tolist()),
     )
 
 

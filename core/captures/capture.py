@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -61,8 +61,8 @@ class Layer:
     numbered: bool = True  # whether the file tells the layer's number
     refusal: str = ""  # why its heads cannot be measured
     file: str = ""  # the name of its file, if the capture is a folder of several
-    q: tuple[Tensor, ...] = ()  # whose components follow each other
-    k: tuple[Tensor, ...] = ()
+    q: tuple[Tensor, ...] = field(default=(), compare=False)  # whose components follow each other
+    k: tuple[Tensor, ...] = field(default=(), compare=False)
 
     @property
     def place(self) -> str:

@@ -86,6 +86,11 @@ def own(tmp_path: Path) -> Iterator[Cluster]:
     found.end()
 
 
+def _end_on_ctrl_c() -> None:
+    """Let SIGINT end the command, even if this process was started in the background and ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def begun(words: tuple[str, ...], file: Path) -> "subprocess.Popen[str]":
     """Start a command in another process; return when it works."""
     process = subprocess.Popen(
@@ -94,6 +99,7 @@ def begun(words: tuple[str, ...], file: Path) -> "subprocess.Popen[str]":
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_end_on_ctrl_c,
     )
     limit = time.monotonic() + PATIENCE
     while not [*file.parent.glob(".attn-tui-*.tmp")]:  # the first point is written

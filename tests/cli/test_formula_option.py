@@ -62,7 +62,7 @@ def test_rules_have_a_row_for_the_formula(capsys: Captured) -> None:
 
 def test_a_captured_head_is_inspected_under_a_formula(capsys: Captured) -> None:
     ours, rule = (
-        json.loads(printed(["inspect", SAMPLE, *HEAD, "--scale", scale], capsys))["heads"][0]
+        json.loads(printed(["inspect", SAMPLE, *HEAD, "--scale", scale], capsys))["heads"][1]  # beside the file's
         for scale in ("0.43*log(n)/sqrt(d)", "ssmax")
     )
     assert ours["scale"]["formula"] == "0.43*log(n)/sqrt(d)"

@@ -11,7 +11,7 @@ from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture, sample_path
 from attn_tui.core.export.code.captured import head_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
-from programs import INSTALLED, compared
+from printed_code import INSTALLED, compared
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 SHAPE = (2, 4, 6, 8)  # batch, heads, tokens, d_k

@@ -15,7 +15,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTIC
-from programs import INSTALLED, compared, expected_in, printed_by
+from printed_code import INSTALLED, compared, expected_in, printed_by
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=10, batch=3, d_v=8)
 KINDS: dict[str, tuple[Any, ...]] = {

@@ -18,7 +18,7 @@ from attn_tui.core.lab.results import RuleRow, Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.theory.predict import predict
-from programs import INSTALLED, compared, expected_in
+from printed_code import INSTALLED, compared, expected_in
 from sweeps import points
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=10, batch=3, d_v=8)

@@ -29,6 +29,8 @@ def swept() -> SweepResult:
 
 
 def in_words(number: float | None, factor: int) -> str:
+    if number == 0 and factor == 100:
+        return "none"
     return "—" if number is None else f"{factor * number:.4g}"
 
 

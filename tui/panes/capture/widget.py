@@ -157,7 +157,7 @@ class HeadMapWidget(LinesWidget):
             facts += [(), *statistic_lines(measured, width - 1, room - len(facts) - 1, self.glyphs)]
         self._top = min(self._top, max(len(facts) - room, 0))
         shown = facts[self._top : self._top + room]
-        if shown and self._top + room < len(facts):
+        if len(shown) > 1 and self._top + room < len(facts):
             shown[-1] = ((f"{len(facts) - self._top - room + 1} more lines (PgDn)", "dim"),)
         return [*lines, *(fitted(line, width) for line in shown)]
 
