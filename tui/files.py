@@ -49,7 +49,7 @@ def write_texts(texts: Iterable[str], path: Path, ascii_only: bool = False, repl
 
 
 def write_bytes(data: bytes, path: Path) -> None:
-    """Write a result that is no text; raise as `write_text` does."""
+    """Write bytes; raise as `write_text` does."""
     try:
         write_file(data, path)
     except BrokenPipeError:

@@ -124,11 +124,11 @@ class HeadsPane(TwoParts):
         self.shape.step(direction, fine=True)
         self._show()
 
-    def on_shape_panel_stepped(self, event: ShapePanel.Stepped) -> None:
+    def on_field_list_stepped(self, event: ShapePanel.Stepped) -> None:
         event.stop()
         self._show()
 
-    def on_shape_panel_clicked(self, event: ShapePanel.Clicked) -> None:
+    def on_field_list_clicked(self, event: ShapePanel.Clicked) -> None:
         event.stop()
         self._show()
         if event.again and self.shape.field.kind == "choice":

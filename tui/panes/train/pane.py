@@ -179,7 +179,7 @@ class TrainPane(TwoParts):
         self.settings.step(direction)
         self._show()
 
-    def on_race_settings_stepped(self, event: RaceSettings.Stepped) -> None:
+    def on_field_list_stepped(self, event: RaceSettings.Stepped) -> None:
         event.stop()
         self._show()
 

@@ -1,0 +1,124 @@
+"""A list of fields with a cursor, stepped and typed into by keys, and stepped by the wheel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from textual import events
+from textual.message import Message
+
+from ...core.errors import ParameterError
+from ...core.parameters import Field
+from ..views.fields.draft import LONGEST_NUMBER
+from ..views.fields.entry import entered
+from .lines import LinesWidget
+
+
+class FieldList(LinesWidget):
+    """Shows fields, one line each; subclasses hold their values."""
+
+    LEADS = True
+    DEFAULT_CLASSES = "region"
+
+    class Clicked(Message):
+        """A field was clicked; `again` if it had the cursor before."""
+
+        def __init__(self, again: bool) -> None:
+            super().__init__()
+            self.again = again
+
+    class Stepped(Message):
+        """The wheel stepped a field."""
+
+    def __init__(self, rows: Sequence[Field | None]) -> None:
+        super().__init__()
+        self.rows = rows  # the field of each line; None for a blank line
+        self.fields = {field.name: field for field in rows if field is not None}
+        self.cursor = next(iter(self.fields))
+        self.text: str | None = None  # being typed into the field with the cursor
+        self.refusal = ""  # why the text is not accepted
+        self._before: Any = None  # restored if typing is cancelled, or the text refused
+
+    @property
+    @abstractmethod
+    def value(self) -> Any:
+        """The value of the field with the cursor."""
+
+    @value.setter
+    @abstractmethod
+    def value(self, value: Any) -> None: ...
+
+    @property
+    def field(self) -> Field:
+        """The field with the cursor."""
+        return self.fields[self.cursor]
+
+    def move(self, step: int) -> None:
+        """Move the cursor, at most to the first or last field."""
+        self.finish()
+        names = [*self.fields]
+        self.cursor = names[min(max(names.index(self.cursor) + step, 0), len(names) - 1)]
+
+    def step(self, direction: Literal[-1, 1]) -> None:
+        """Step the field with the cursor as its declaration says."""
+        self.finish()
+        self.value = self.field.stepped(self.value, direction)
+
+    def type(self, character: str) -> None:
+        """Type a character into the field with the cursor; the first one replaces its value."""
+        if self.field.kind != "choice":
+            self._try((self.text or "") + character)
+
+    def erase(self) -> None:
+        """Erase a typed character."""
+        if self.text is not None:
+            self._try(self.text[:-1])
+
+    def finish(self) -> None:
+        """Stop typing; an accepted value stays."""
+        self.text, self.refusal = None, ""
+
+    def cancel(self) -> None:
+        """Restore the value before typing."""
+        if self.text is not None:
+            self.value = self._before
+            self.finish()
+
+    def _try(self, text: str) -> None:
+        """Apply the text typed so far; a refused one restores the value before typing."""
+        if self.text is None:
+            self._before = self.value
+        self.text, self.refusal = text[:LONGEST_NUMBER], ""
+        try:
+            self.value = entered(self.field, text)
+        except ParameterError as error:
+            self.value, self.refusal = self._before, str(error)
+
+    def on_click(self, event: events.Click) -> None:
+        before = self.cursor
+        if self._go_to(event):
+            self.redraw()
+            self.post_message(self.Clicked(self.cursor == before))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, -1)
+
+    def _wheel(self, event: events.MouseEvent, direction: Literal[-1, 1]) -> None:
+        if self._go_to(event):
+            self.step(direction)
+            self.post_message(self.Stepped())
+
+    def _go_to(self, event: events.MouseEvent) -> bool:
+        """Move the cursor to the field under the mouse; return whether there is one."""
+        y = self.place_of(event).y
+        field = self.rows[y] if 0 <= y < len(self.rows) else None
+        if field is None:
+            return False
+        self.finish()
+        self.cursor = field.name
+        return True
