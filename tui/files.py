@@ -40,18 +40,17 @@ def write_text(text: str, path: Path, ascii_only: bool = False, replace: bool = 
 def write_texts(texts: Iterable[str], path: Path, ascii_only: bool = False, replace: bool = True) -> None:
     """Write the pieces of a result as they come, as `write_text` writes it."""
     encoding = "ascii" if ascii_only else "utf-8"
-    try:
-        write_pieces((text.encode(encoding, "backslashreplace") for text in texts), path, replace)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror}") from error
+    _write((text.encode(encoding, "backslashreplace") for text in texts), path, replace)
 
 
 def write_bytes(data: bytes, path: Path) -> None:
     """Write bytes; raise as `write_text` does."""
+    _write([data], path, replace=True)
+
+
+def _write(pieces: Iterable[bytes], path: Path, replace: bool) -> None:
     try:
-        write_file(data, path)
+        write_pieces(pieces, path, replace)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -1,24 +1,10 @@
 """The key that shows and copies the code of what a pane shows."""
 
-import base64
-import re
-
 import pytest
 from attn_tui.core.export.code.report import report_code
 from attn_tui.tui.widgets.code_screen import CodeScreen
-from stage import Stage, driver_of, played
-
-
-def copies(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that receives everything copied to the clipboard from now on."""
-    found: list[str] = []
-
-    def write(data: str) -> None:
-        parts = re.findall("\x1b\\]52;c;(.*?)\a", data)
-        found.extend(base64.b64decode(part, validate=True).decode() for part in parts)
-
-    monkeypatch.setattr(driver_of(stage.app), "write", write)
-    return found
+from clipboard import copies
+from stage import Stage, played
 
 
 @played(settled=True)

@@ -1,26 +1,13 @@
 """The key that copies the command for what a pane shows."""
 
-import base64
-import re
 from pathlib import Path
 
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.tui.keymap import OUTPUT_KEYS
 from attn_tui.tui.panes.catalogue import PANES
-from stage import SMALL, Stage, capture_file, driver_of, play, played, some_heads
-
-
-def copies(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that receives everything copied to the clipboard from now on."""
-    found: list[str] = []
-
-    def write(data: str) -> None:
-        parts = re.findall("\x1b\\]52;c;(.*?)\a", data)
-        found.extend(base64.b64decode(part, validate=True).decode() for part in parts)
-
-    monkeypatch.setattr(driver_of(stage.app), "write", write)
-    return found
+from clipboard import copies
+from stage import SMALL, Stage, capture_file, play, played, some_heads
 
 
 async def notice(stage: Stage) -> str:

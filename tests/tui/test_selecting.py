@@ -1,6 +1,5 @@
 """Text that the mouse selects: it is marked, copied and reported, and nothing under it is clicked."""
 
-import base64
 import re
 
 import pytest
@@ -9,23 +8,12 @@ from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.widgets.help_screen import HelpScreen, HelpText
 from attn_tui.tui.widgets.notice import Notice
-from stage import Stage, driver_of, play, played, untested_claims
+from clipboard import copies
+from stage import Stage, play, played, untested_claims
 from textual import events
 from textual.geometry import Offset
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
-
-
-def copies(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that receives everything copied to the clipboard from now on."""
-    found: list[str] = []
-
-    def write(data: str) -> None:
-        parts = re.findall("\x1b\\]52;c;(.*?)\a", data)
-        found.extend(base64.b64decode(part, validate=True).decode() for part in parts)
-
-    monkeypatch.setattr(driver_of(stage.app), "write", write)
-    return found
 
 
 async def mouse(stage: Stage, kind: type[events.MouseEvent], place: tuple[int, int]) -> None:

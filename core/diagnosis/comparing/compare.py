@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -31,17 +31,6 @@ def compare(reference: CaptureFile, test: CaptureFile) -> Comparison:
     whole = plan(reference, test)
     heads = tuple(compare_heads(reference, test, pair) for pair in whole.pairs)
     return Comparison(heads, whole.missing, whole.notes)
-
-
-def stream_comparison(reference: CaptureFile, test: CaptureFile) -> Iterator[tuple[float, Comparison]]:
-    """Yield the finished fraction, 0 to 1, and the comparison of the heads so far."""
-    whole = plan(reference, test)
-    heads: list[HeadComparison] = []
-    for number, pair in enumerate(whole.pairs, start=1):
-        heads.append(compare_heads(reference, test, pair))
-        yield number / len(whole.pairs), Comparison(tuple(heads), whole.missing, whole.notes)
-    if not whole.pairs:
-        yield 1.0, Comparison((), whole.missing, whole.notes)
 
 
 def compare_heads(reference: CaptureFile, test: CaptureFile, pair: Pair) -> HeadComparison:
