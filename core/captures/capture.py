@@ -8,6 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ..scales import Setting
+from .beside.understood import NOTHING_ELSE, Understood
+
 Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask
 
 
@@ -100,6 +103,9 @@ class HeadSubject:
 
     layer: Layer
     head: int
+    understood: Understood = field(default=NOTHING_ELSE, compare=False)
+    # Of each rule whose multipliers differ between rows: what they depend on, and the position of the first query.
+    by_row: Mapping[str, tuple[Setting, int]] = field(default_factory=dict[str, "tuple[Setting, int]"], compare=False)
 
 
 @dataclass(frozen=True)

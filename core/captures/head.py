@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from .beside.tensors import Masking, scales_shape
+from .beside.understood import NOTHING_ELSE, Understood, UsedMask
 from .capture import Capture, Layer, Meaning
 from .files import CaptureError, Identity, NotFiniteError, opened, plain
 from .layers import StoredLayer
 from .layout import Located
-from .masks import Bias, Slope, Visibility, query_mask, read_mask
+from .masks import Bias, Slope, Visibility, mask_shape, query_mask, read_mask
 from .stored import AnyArray, AtHand, Stored
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ class Head:
     sink: float | None = None  # the logit of no key
     # The file's multiplier of q·k as stored, or those of texts and queries, [batch or 1, queries or 1].
     scale: float | FloatArray | None = None
+    understood: Understood = NOTHING_ELSE  # how the numbers above were found
 
 
 def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
@@ -64,15 +66,26 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     k = _vectors(capture, stored.k, head, layer.heads)
     wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
     positions = _positions(capture, stored)
-    mask, left_out, biases = _mask_and_biases(capture, stored, head, positions)
+    mask, left_out, biases, used = _mask_and_biases(capture, stored, head, positions)
+    visibility = _visibility(layer, positions, mask, left_out)
+    sink, scale = _of_head(capture, stored, "sinks", head), _scale(capture, stored, head)
     return Head(
         _finite(q, wide, stored.q[0].array, layer, head),
         _finite(k, wide, stored.k[0].array, layer, head),
-        _visibility(layer, positions, mask, left_out),
+        visibility,
         positions,
         biases,
-        _of_head(capture, stored, "sinks", head),
-        _scale(capture, stored, head),
+        sink,
+        scale,
+        Understood(
+            used,
+            None if "rows" not in stored.roles else tuple(map(int, positions)),
+            stored.lengths,
+            visibility is not None and visibility.mask is not None and visibility.self_attention,
+            next((each.slope for each in biases if isinstance(each, Slope)), None),
+            sink,
+            _tensor_of_scales(stored) if isinstance(scale, np.ndarray) else None,
+        ),
     )
 
 
@@ -181,6 +194,13 @@ def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | Floa
     return float(own[0, 0]) if own.size == 1 else own
 
 
+def _tensor_of_scales(stored: StoredLayer) -> tuple[Path, str, tuple[int, int, int]] | None:
+    """Return the tensor of multipliers and its shape, (batch or 1, heads or 1, queries or 1)."""
+    array = stored.roles["scales"]
+    shape = scales_shape(array.shape, stored.layer.sizes)
+    return None if shape is None else (array.path, array.name, shape)
+
+
 def _finite(
     values: AnyArray, wide: type[np.float32] | type[np.float64], array: Stored, layer: Layer, head: int
 ) -> FloatArray:
@@ -203,15 +223,18 @@ def _not_finite(array: Stored, layer: Layer, head: int, finite: BoolArray) -> No
 
 def _mask_and_biases(
     capture: CaptureFile, stored: StoredLayer, head: int, positions: npt.NDArray[np.int64]
-) -> tuple[BoolArray | None, BoolArray | None, tuple[Bias | Slope, ...]]:
-    """Return the keys that masks and lengths let queries see, queries that do not count, and what logits gain."""
+) -> tuple[BoolArray | None, BoolArray | None, tuple[Bias | Slope, ...], tuple[UsedMask, ...]]:
+    """Return the keys that masks and lengths let queries see, queries that do not count, and what logits gain; and
+    how the masks were understood."""
     layer = stored.layer
     mask: BoolArray | None = None
     left_out: BoolArray | None = None
+    used: list[UsedMask] = []
     for each in stored.masks:
         if each.of_queries:
-            out = _left_out(capture, each, layer, positions)
+            out, one = _left_out(capture, each, layer, positions)
             left_out = out if left_out is None else left_out | out
+            used.append(one)
     biases: list[Bias | Slope] = []
     arrays: list[tuple[Stored, Meaning | None, bool, bool]] = [
         (each.array, each.meaning, False, each.sure) for each in stored.masks if not each.of_queries
@@ -221,12 +244,19 @@ def _mask_and_biases(
     for array, meaning, is_bias, sure in arrays:
         whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
         sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
-        visible, added = _read(
+        visible, added, form = _read(
             capture,
             array,
             lambda stream, array=array, meaning=meaning, is_bias=is_bias, sizes=sizes, sure=sure: read_mask(
                 stream, array, head, sizes, capture.at_hand, meaning, is_bias, sure
             ),
+        )
+        shape = mask_shape(array, sizes, is_bias)
+        place = head if shape[1] > 1 else 0
+        used.append(
+            UsedMask(
+                array.path, array.name, shape, place, form, added is not None, visible is not None, of_tokens=whole
+            )
         )
         if whole and visible is not None and visible.shape[1] > 1:
             visible = visible[:, positions]
@@ -242,14 +272,16 @@ def _mask_and_biases(
     slope = _of_head(capture, stored, "slopes", head)
     if slope is not None:
         biases.append(Slope(slope, positions, layer.keys))
-    return mask, left_out, tuple(biases)
+    return mask, left_out, tuple(biases), tuple(used)
 
 
-def _left_out(capture: CaptureFile, masking: Masking, layer: Layer, positions: npt.NDArray[np.int64]) -> BoolArray:
-    """Return the queries, [batch or 1, queries], that a mask of queries leaves out."""
+def _left_out(
+    capture: CaptureFile, masking: Masking, layer: Layer, positions: npt.NDArray[np.int64]
+) -> tuple[BoolArray, UsedMask]:
+    """Return the queries, [batch or 1, queries], that a mask of queries leaves out, and how it was understood."""
     array, count = query_mask(masking.array, layer.sizes, layer.rows is not None)
     sizes = (layer.batch, 1, 1, count)
-    visible, added = _read(
+    visible, added, form = _read(
         capture,
         array,
         lambda stream: read_mask(stream, array, 0, sizes, capture.at_hand, masking.meaning, sure=masking.sure),
@@ -257,7 +289,10 @@ def _left_out(capture: CaptureFile, masking: Masking, layer: Layer, positions: n
     if visible is None or added is not None:
         raise CaptureError(f"{array.where} has values that are not a mask's of queries; must be bool or 0 and 1")
     left_out = ~visible[:, 0]
-    return left_out[:, positions] if count != layer.queries else left_out
+    of_tokens = count != layer.queries
+    shape = len(visible), count
+    used = UsedMask(array.path, array.name, shape, 0, form, of_queries=True, of_tokens=of_tokens)
+    return left_out[:, positions] if of_tokens else left_out, used
 
 
 def _visibility(

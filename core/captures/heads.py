@@ -26,7 +26,7 @@ from ..statistics.measurement import Column, Measurement
 from .capture import HeadSubject, Layer
 from .files import CaptureError, plain
 from .head import CaptureFile, Head, read_head, some_rows
-from .rules import OfRows, Rule, file_rule, multipliers, named_rule, shown_multiplier
+from .rules import OfRows, Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
 from .scores.blocks import Block, block_places, fits_float32, score_blocks
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
@@ -85,7 +85,9 @@ def stream_head(
         replace(column, multiplier=shown_multiplier(rule, layer, data), multipliers=_range_of_rows(rule, layer, data))
         for column, rule in zip(columns, rules, strict=True)
     ]
-    yield 1.0, Measurement(HeadSubject(layer, head), layer.batch, layer.batch, tuple(shown))
+    by_row = {rule.name: (rule.setting, first_position(rule, data)) for rule in rules if rule.setting is not None}
+    subject = HeadSubject(layer, head, data.understood, by_row)
+    yield 1.0, Measurement(subject, layer.batch, layer.batch, tuple(shown))
 
 
 def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] | None:

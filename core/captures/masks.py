@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from .beside.understood import Form
 from .capture import Meaning
 from .files import CaptureError, quoted
 from .stored import AnyArray, AtHand, Stored
@@ -111,8 +112,9 @@ def read_mask(
     meaning: Meaning | None = "visible",
     heads_first: bool = False,
     sure: bool = True,
-) -> tuple[BoolArray | None, FloatArray | None]:
-    """Return one head of a mask or bias: visible keys, and numbers to add; [batch or 1, queries or 1, keys] each.
+) -> tuple[BoolArray | None, FloatArray | None, Form]:
+    """Return one head of a mask or bias: visible keys, and numbers to add, [batch or 1, queries or 1, keys] each; and
+    how its values were understood.
 
     `meaning` is what True and 1 mean; None if it has to be found out from the values. Raise CaptureError if it cannot
     be, or if it is not `sure` and would hide every key of a text, or every query's own key.
@@ -129,19 +131,20 @@ def read_mask(
         visible = flags if meaning == "visible" else ~flags
         if not sure and _hides_too_much(visible):
             raise _two_meanings(mask)
-        return visible, None
+        return visible, None, meaning
     if values.dtype.kind in "biu":
         raise CaptureError(
             f"{mask.where} has values that are not a mask's; must be bool or 0/1, or numbers added to the logits"
         )
     with np.errstate(all="ignore"):
         added = values.astype(np.float64 if values.dtype == np.float64 else np.float32)
-    visible = added > _threshold(added, heads_first)
+    threshold = _threshold(added, heads_first)
+    visible = added > threshold
     if np.isnan(added).any() or np.isposinf(added).any():
         raise CaptureError(f"{mask.where} holds NaN or +∞; must be numbers added to the logits, or −∞ to hide a key")
     if heads_first or (added[visible] != 0).any():
-        return None if visible.all() else visible, np.where(visible, added, 0)
-    return visible, None
+        return None if visible.all() else visible, np.where(visible, added, 0), threshold
+    return visible, None, threshold
 
 
 _ALL = slice(None)

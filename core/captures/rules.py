@@ -92,13 +92,18 @@ def multipliers(rule: Rule, layer: Layer, data: Head) -> float | OfRows:
     setting = rule.setting
     if setting is None:
         return rule.multiplier / factor
-    first = 0 if rule.position is None else rule.position - int(data.positions[-1])  # position of the text
+    first = first_position(rule, data)
 
     def of_rows(seen: npt.NDArray[np.intp], _: slice, rows: slice) -> FloatArray:
         both = np.stack(np.broadcast_arrays(seen, first + data.positions[rows])).astype(np.int64)
         return _of_rows(rule.name, setting, both.tobytes(), both.shape) / factor
 
     return of_rows
+
+
+def first_position(rule: Rule, data: Head) -> int:
+    """Return the position of the first key in its text."""
+    return 0 if rule.position is None else rule.position - int(data.positions[-1])
 
 
 def _part(scale: FloatArray, draws: slice, rows: slice) -> FloatArray:

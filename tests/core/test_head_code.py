@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from attn_tui.core.captures.heads import measure_head, named_rule
 from attn_tui.core.captures.reader import open_capture, sample_path
-from attn_tui.core.export.code.captured import head_code
-from attn_tui.core.export.code.program import Dialect, NoCodeError
+from attn_tui.core.export.code.captured.head import head_code
+from attn_tui.core.export.code.program import Dialect
 from printed_code import INSTALLED, compared
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -21,7 +21,7 @@ def program(path: Path, dialect: Dialect = "python", rules: tuple[str, ...] = ("
     found = open_capture(path)
     layer = found.layers[0]
     measured = measure_head(found, layer, head, [named_rule(rule, layer) for rule in rules])
-    return head_code(found.described(), measured, dialect, "attn-tui inspect")
+    return head_code(measured, dialect, "attn-tui inspect")
 
 
 def saved(
@@ -79,18 +79,3 @@ def test_other_names_axes_and_archives_are_read(name: str, dialect: Dialect, tmp
     path = tmp_path / "heads.npz"
     np.savez(path, allow_pickle=False, heads=np.array(4), **arrays)
     assert compared(program(path, dialect)) == ""
-
-
-@pytest.mark.parametrize(
-    ("layer", "reason"),
-    [({"window": [2, 0]}, "window"), ({"chunk": 3, "causal": True}, "chunks")],
-)  # fmt: skip
-def test_what_needs_more_than_a_few_lines_is_named(layer: dict[str, Any], reason: str, tmp_path: Path) -> None:
-    with pytest.raises(NoCodeError, match=reason):
-        program(saved(tmp_path, **layer))
-
-
-def test_a_mask_is_named() -> None:
-    padded = Path(__file__).parents[1] / "data/minilm-sample-padded.safetensors"
-    with pytest.raises(NoCodeError, match="mask"):
-        program(padded)

@@ -69,8 +69,8 @@ def signature(sides: Sequence[Parameters]) -> str:
     return f"def measure(scale{', norm' if differ else ''}):"
 
 
-def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str) -> list[str]:
-    """Return the lines that compute logits z; hidden keys have −∞."""
+def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, biased: bool = False) -> list[str]:
+    """Return the lines that compute logits z, with `bias` if they are biased; hidden keys have −∞."""
     p, eager = sides[0], is_eager(sides[0])
     differ = len({norm_of(each) for each in sides}) > 1
     own = "norm" if differ else _CALLED[norm_of(p)] if norm_of(p) != "none" else ""
@@ -98,6 +98,8 @@ def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str) -> li
         tanh = "np.tanh" if dialect == "python" else "torch.tanh"
         text = f"rounded(rounded({tanh}(rounded(z / {cap}))) * {cap})" if eager else f"{cap} * {tanh}(z / {cap})"
         lines.append(f"z = {text}  # soft-cap")
+    if biased:
+        lines.append("z = z + bias")
     if p.mask != "none":
         hide = {"python": "np.where(hidden, -np.inf, z)", "torch": "z.masked_fill(hidden, -torch.inf)"}
         lines.append(f"z = {hide[dialect]}")

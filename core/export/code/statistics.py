@@ -43,7 +43,7 @@ CODE: dict[str, Code] = {
     "effective_keys": Code("np.exp(entropy).mean()", "entropy.exp().mean()"),
     "max_weight": Code("p.max(-1).mean()", "p.amax(-1).mean()"),
     "one_hot_rows": Code(f"(p{{of}}.max(-1) > {ONE_HOT}).mean()", f"(p{{of}}.amax(-1) > {ONE_HOT}).double().mean()"),
-    "first_key_weight": Code("p[..., 0].mean()", "p[..., 0].mean()"),
+    "first_key_weight": Code("{first}.mean()", "{first}.mean()"),
     "sink_weight": Code("{sunk}.mean()", "{sunk}.mean()"),
     "jacobian_norm": Code("jacobian.mean()", "jacobian.mean()"),
     "dead_rows": Code(f"(jacobian{{of}} < {DEAD}).mean()", f"(jacobian{{of}} < {DEAD}).double().mean()"),
@@ -177,14 +177,36 @@ def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> lis
     return [*lines, f"dq = (scale * dz @ {keys}.double()).norm(dim=-1){rows}{why}"]
 
 
-def statistics_lines(p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect) -> list[str]:
-    """Return the lines that compute the statistics, and return them by label."""
+_FIRST = "z.isfinite().int().argmax(-1, keepdim=True)"
+
+
+def row_lines(names: Sequence[str], dialect: Dialect, some_rows: bool, hides: bool) -> list[str]:
+    """Return the lines that leave out rows that see no key, and count the keys that others see."""
+    finite = "np.isfinite(z)" if dialect == "python" else "z.isfinite()"
+    lines = [f"z = z[{finite}.any(-1)]  # rows that see a key"] if some_rows else []
+    if hides and {"one_hot_rows", "dead_rows"} & {*names}:
+        lines.append(f"seen = {finite}.sum(-1)  # keys")
+    if some_rows and "first_key_weight" in names:
+        first = "np.isfinite(z).argmax(-1, keepdims=True)" if dialect == "python" else _FIRST
+        lines.append(f"first = {first}  # key that a row sees")
+    return lines
+
+
+def statistics_lines(
+    p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect, by_row: Sequence[str] = ()
+) -> list[str]:
+    """Return the lines that compute the statistics, and return them by label; `by_row` are those of `row_lines`."""
     at = 0 if dialect == "python" else 1
     lines = [_ENTROPY[at]] if {"entropy", "effective_keys", "entropy_fraction"} & {*names} else []
     if {"jacobian_norm", "dead_rows"} & {*names}:
         lines += [each[at] for each in _JACOBIAN]
     biased = "logit_std" in names and _is_biased(p, columns)
     fill = _fills(p, biased, dialect)
+    if by_row:
+        finite = "z[np.isfinite(z)]" if dialect == "python" else "z[z.isfinite()]"
+        fill = {**fill, "std": f"{finite}.std({'' if dialect == 'python' else 'correction=0'})", "of": "[seen > 1]"}
+        if any(line.startswith("first = ") for line in by_row):
+            fill["first"] = "np.take_along_axis(p, first, -1)" if dialect == "python" else "p.gather(-1, first)"
     lines.append("return {")
     for name in names:
         text = CODE[name][at].format(**fill)
@@ -212,6 +234,7 @@ def _fills(p: Parameters, biased: bool, dialect: Dialect) -> Mapping[str, str]:
         "sunk": "share" if is_rounded(p) else "(1 - p.sum(-1))",
         "of": "[:, 1:]" if masked else "",
         "share": share,
+        "first": "p[..., 0]",
     }
 
 

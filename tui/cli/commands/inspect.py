@@ -187,7 +187,7 @@ def _count(text: str) -> int:
 def run(request: InspectRequest, output: Output) -> int:
     """Measure and print heads of a capture; return the exit code, 2 if some heads cannot be read."""
     from ....core.captures.reader import open_capture
-    from ....core.export.code.captured import head_code
+    from ....core.export.code.captured.head import head_code
     from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
     from ....core.work import heads as working
     from ...panes.capture.ranking.printed import SHOWN
@@ -229,8 +229,8 @@ def run(request: InspectRequest, output: Output) -> int:
         {
             "json": lambda: inspect_json(capture, heads, because),
             "csv": lambda: inspect_csv(heads),
-            "python": lambda: spell(head_code(capture.described(), heads[0], "python", _command(request))),
-            "torch": lambda: spell(head_code(capture.described(), heads[0], "torch", _command(request))),
+            "python": lambda: spell(head_code(heads[0], "python", _command(request))),
+            "torch": lambda: spell(head_code(heads[0], "torch", _command(request))),
             "markdown": lambda: (
                 head_markdown(capture, heads[0], spell)
                 if one

@@ -96,7 +96,7 @@ def _compared(given: Given) -> RulesRequest:
 def run(request: RulesRequest, output: Output) -> int:
     """Measure and print; return the exit code."""
     from ....core.export import rules as export
-    from ....core.export.code.rules import rules_code
+    from ....core.export.code.compared.rules import rules_code
 
     if output.format in ("python", "torch") and (request.weightings or request.mechanisms):
         others = ", ".join(FORMATS)

@@ -140,14 +140,14 @@ class CapturePane(RankedHeads):
         return inspect_json(capture, [measurement]) if kind == "json" else inspect_csv([measurement])
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.captured import head_code
+        from ....core.export.code.captured.head import head_code
 
         capture, measurement = self.map.capture, self.measurement
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
         if capture is None or measurement is None or not self._is_selected(capture, measurement):
             raise InputError("This head is still being measured.")
-        return head_code(capture, measurement, dialect, self.command())
+        return head_code(measurement, dialect, self.command())
 
     def command(self) -> str:
         if self.map.capture is None:

@@ -31,7 +31,7 @@ def written(found: Result, kind: Format, glyphs: Glyphs) -> str:
 
 def code(found: Result, dialect: Dialect) -> str:
     """Return the program that prints scale rules; raises InputError for mechanisms and weightings."""
-    from ....core.export.code.rules import rules_code
+    from ....core.export.code.compared.rules import rules_code
 
     if not isinstance(found, export.RulesResult):
         raise InputError("No short program prints this view; v shows the scale rules, whose code there is.")

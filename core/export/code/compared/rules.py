@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...lab.results import MEASURED, RuleRow
-from ...parameters import UNSCALED, Parameters
-from ...scales import scale_rule
-from ...statistics.catalogue import STATISTIC
-from ...statistics.measurement import Column
-from .attention import NORMS
-from .program import Dialect, NoCodeError, Piece, assembled, expected, shown
-from .report import printed_names
-from .setting import parts, remarks
+from ....lab.results import MEASURED, RuleRow
+from ....parameters import UNSCALED, Parameters
+from ....scales import scale_rule
+from ....statistics.catalogue import STATISTIC
+from ....statistics.measurement import Column
+from ..attention import NORMS
+from ..program import Dialect, NoCodeError, Piece, assembled, expected, shown
+from ..report import printed_names
+from ..setting import parts, remarks
 
 
 def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command: str) -> str:

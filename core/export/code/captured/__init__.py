@@ -1,0 +1,1 @@
+"""Programs of heads of captures, which load their file."""

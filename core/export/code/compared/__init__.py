@@ -1,0 +1,1 @@
+"""Programs of comparisons: scale rules, mechanisms and weightings."""

@@ -1,0 +1,164 @@
+"""The code of captured heads with masks, biases, windows, sampled queries, and scales of heads, texts and queries."""
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from attn_tui.core.captures.heads import measure_head, named_rule
+from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.export.code.captured.head import head_code
+from attn_tui.core.export.code.program import Dialect, NoCodeError
+from capture_files import Array, numbers, save
+from printed_code import INSTALLED, compared
+
+FILES = Path(__file__).parents[1] / "data"
+SHOWN = np.arange(6) < np.array([6, 3])[:, np.newaxis]  # (texts, keys)
+LOW = np.float32(np.finfo(np.float32).min)
+BY_ROW = ("ssmax", "llama4_position", "log512_n", "log(n)/sqrt(d)*(1+pos/9)", "1/sqrt(d)/log(n)")
+
+
+def program(path: Path, dialect: Dialect, head: int = 1, rules: tuple[str, str] = ("none", "file")) -> str:
+    capture = open_capture(path)
+    layer = capture.layers[0]
+    measured = measure_head(capture, layer, head, [named_rule(rule, layer) for rule in rules])
+    return head_code(measured, dialect, "attn-tui inspect")
+
+
+def saved(
+    folder: Path, beside: dict[str, Array], queries: int = 6, suffix: str = "safetensors", **about: Any
+) -> Path:
+    """Save one layer of two texts, four heads and six keys, with tensors and metadata beside."""
+    tensors = {"q": numbers(2, 4, queries, 8), "k": numbers(2, 4, 6, 8, seed=1)} | beside
+    if suffix == "npz":
+        np.savez(folder / "x.npz", allow_pickle=False, **tensors)
+        return folder / "x.npz"
+    scale = {} if "scales" in beside or "head_scales" in str(about) else {"scale": 0.3}
+    return save(folder / "x.safetensors", tensors, **scale, **about)
+
+
+def some(*shape: int) -> Array:
+    return np.random.default_rng(2).random(shape) < 0.7
+
+
+MASKS: dict[str, dict[str, Array]] = {
+    "of keys": {"mask": SHOWN},
+    "numbers that hide": {"mask": np.where(SHOWN, 0, LOW)[:, None, None]},
+    "bfloat16": {"mask": np.where(SHOWN, 0, -1e4).astype(ml_dtypes.bfloat16)[:, None, None]},
+    "True hides": {"key_padding_mask": ~SHOWN},
+    "of 0 and 1": {"attention_mask": SHOWN.astype(np.int64)},
+    "of queries and keys": {"mask": np.tri(6, dtype=bool)},
+    "of heads": {"mask": some(2, 4, 6, 6)},
+    "that is added": {"mask": np.where(SHOWN[:, None, None], numbers(2, 1, 6, 6, seed=3), -np.inf)},
+    "two": {"mask": np.tri(6, dtype=bool), "padding_mask": ~SHOWN},
+    "of queries": {"query_mask": SHOWN},
+    "of queries and of keys": {"query_mask": SHOWN, "key_mask": np.ones((2, 6), bool)},
+    "bias": {"bias": numbers(1, 4, 6, 6, seed=3)},
+    "bias that hides": {"bias": np.where(some(2, 4, 6, 6), numbers(2, 4, 6, 6), -1e9).astype(np.float32)},
+    "bias and mask": {"bias": numbers(4, 6, 6, seed=3), "mask": SHOWN},
+    "ALiBi": {"alibi_slopes": np.array([0.5, 0.25, 0.125, 0.0625], np.float32)},
+    "ALiBi and bias": {"alibi_slopes": np.ones(4, np.float32), "bias": numbers(1, 1, 6, 6), "mask": SHOWN},
+    "sinks": {"sinks": np.array([0.5, -1, 0, 2], np.float32), "mask": SHOWN},
+    "scales of heads": {"scales": np.array([0.1, 0.2, 0.4, 0.8], np.float32)},
+    "scales of queries": {"scales": np.linspace(0.1, 1, 24).reshape(4, 6).astype(np.float32), "mask": SHOWN},
+    "scales of texts": {"scales": np.linspace(0.1, 1, 8).reshape(2, 4, 1, 1).astype(np.float32)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", [*MASKS])
+def test_the_code_of_a_head_with_a_tensor_beside_it_prints_its_numbers(
+    name: str, causal: bool, dialect: Dialect, tmp_path: Path
+) -> None:
+    every: tuple[dict[str, Any], ...] = {}, {"softcap": 1.5}
+    for more in every:
+        path = saved(tmp_path, MASKS[name], causal=causal, **more)
+        assert compared(program(path, dialect)) == ""
+        assert compared(program(path, dialect, head=3, rules=("d_k", "rms_sqrt_d_k"))) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("rule", BY_ROW)
+@pytest.mark.parametrize("name", ["of keys", "of heads", "of queries", "ALiBi", "sinks"])
+def test_rules_of_rows_have_a_multiplier_for_each(name: str, rule: str, dialect: Dialect, tmp_path: Path) -> None:
+    path = saved(tmp_path, MASKS[name], causal=True, prescaled=[0.5, 2.0] if name == "sinks" else [0.5, 1.0])
+    assert compared(program(path, dialect, rules=("none", rule))) == ""
+
+
+ABOUT: dict[str, dict[str, Any]] = {
+    "window": {"window": [2, 0], "causal": True},
+    "window of both sides": {"window": [1, 2], "causal": False},
+    "chunks": {"chunk": 3, "causal": True},
+    "window and chunks": {"window": [1, 0], "chunk": 4, "causal": True},
+    "lengths": {"lengths": [6, 4], "causal": True},
+    "head scales": {"layers": [{"head_scales": [0.1, 0.2, 0.3, 0.4]}]},
+    "metadata sinks": {"layers": [{"sinks": [0.1, -0.2, 0.3, 0.4]}]},
+    "metadata slopes": {"layers": [{"alibi_slopes": [0.1, 0.2, 0.3, 0.4]}], "causal": True},
+    "bottom right": {"causal": "bottom_right", "queries": 4},
+    "bottom right window": {"causal": "bottom_right", "queries": 4, "window": [2, 0]},
+    "top left": {"causal": "top_left", "queries": 4},
+    "more queries than keys": {"causal": "top_left", "queries": 9, "window": [2, 0]},
+    "sampled queries": {"layers": [{"rows": [0, 2, 3]}], "queries": 3, "causal": True},
+    "evenly sampled queries": {"layers": [{"rows": [1, 3, 5]}], "queries": 3, "causal": True, "window": [1, 0]},
+}
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("name", [*ABOUT])
+def test_the_code_of_a_head_with_such_metadata_prints_its_numbers(
+    name: str, dialect: Dialect, tmp_path: Path
+) -> None:
+    about = dict(ABOUT[name])
+    path = saved(tmp_path, {}, about.pop("queries", 6), **about)
+    assert compared(program(path, dialect)) == ""
+    for rule in BY_ROW[:2]:
+        assert compared(program(path, dialect, rules=("none", rule))) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_sampled_queries_take_their_rows_of_masks_and_biases_of_all_tokens(dialect: Dialect, tmp_path: Path) -> None:
+    beside = {"rows": np.array([0, 2, 5]), "bias": numbers(1, 4, 6, 6), "query_mask": SHOWN, "mask": SHOWN}
+    path = saved(tmp_path, beside, 3, causal=True)
+    assert "[:, at]" in program(path, dialect)
+    assert compared(program(path, dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_halves_of_latent_attention_are_joined(dialect: Dialect, tmp_path: Path) -> None:
+    prefix = "model.layers.0.self_attn."
+    tensors = {
+        f"{prefix}{name}": numbers(2, heads, 6, width, seed=seed)
+        for seed, (name, heads, width) in enumerate(
+            [("q_nope", 4, 8), ("q_pe", 4, 4), ("k_nope", 4, 8), ("k_pe", 1, 4)]
+        )
+    }
+    path = save(tmp_path / "x.safetensors", tensors, causal=True)
+    assert compared(program(path, dialect, head=3)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("name", ["of keys", "of heads", "of queries", "bias that hides"])
+def test_archives_of_numpy_are_read(name: str, dialect: Dialect, tmp_path: Path) -> None:
+    assert compared(program(saved(tmp_path, MASKS[name], suffix="npz"), dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_a_pair_of_npy_files_is_read(dialect: Dialect, tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", numbers(4, 6, 8))
+    np.save(tmp_path / "k.npy", numbers(4, 6, 8, seed=1))
+    assert compared(program(tmp_path / "q.npy", dialect)) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+def test_padding_of_a_real_batch_is_left_out(dialect: Dialect) -> None:
+    assert compared(program(FILES / "minilm-sample-padded.safetensors", dialect)) == ""
+
+
+def test_a_head_with_too_many_scores_for_a_short_program_is_named(tmp_path: Path) -> None:
+    long = np.zeros((1, 1, 9000, 2), np.float32)
+    long[..., 0] = 1
+    path = save(tmp_path / "x.safetensors", {"q": long, "k": long})
+    with pytest.raises(NoCodeError, match="memory"):
+        program(path, "python", head=0)
