@@ -43,9 +43,9 @@ def write_texts(texts: Iterable[str], path: Path, ascii_only: bool = False, repl
     _write((text.encode(encoding, "backslashreplace") for text in texts), path, replace)
 
 
-def write_bytes(data: bytes, path: Path) -> None:
-    """Write bytes; raise as `write_text` does."""
-    _write([data], path, replace=True)
+def write_bytes(pieces: Iterable[bytes], path: Path) -> None:
+    """Write the pieces of a result that is no text as they come; raise as `write_text` does."""
+    _write(pieces, path, replace=True)
 
 
 def _write(pieces: Iterable[bytes], path: Path, replace: bool) -> None:

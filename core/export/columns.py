@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..against import words
@@ -15,12 +15,18 @@ from .formats import NONE, Say, digits, escaped, existing, marked_table
 
 if TYPE_CHECKING:
     from ..theory.prediction import Freezing, PredictedColumn
+    from .listing.listing import CellType
 
 OF_ALL_COLUMNS = ("scale", "multiplier", "against")  # parameters that are not cells of a CSV line: COLUMN says them
 # CSV headers for one value of a column, whose status is repeated
-COLUMN = ("scale", "multiplier", "status", "statistic", "value", "stderr")
+COLUMN_TYPES: Mapping[str, CellType] = {
+    "scale": "string", "multiplier": "number", "status": "string", "statistic": "string", "value": "number",
+    "stderr": "number",
+}  # fmt: skip
+COLUMN = tuple(COLUMN_TYPES)
 # CSV headers for its exact value, and in JSON, the arithmetic of theory: exact, whatever the number format.
-THEORY = ("theory", "theory_arithmetic")
+THEORY_TYPES: Mapping[str, CellType] = {"theory": "number", "theory_arithmetic": "string"}
+THEORY = tuple(THEORY_TYPES)
 THEORY_ARITHMETIC = "exact"
 
 

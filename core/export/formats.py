@@ -1,4 +1,4 @@
-"""Write JSON, CSV, Markdown and Parquet."""
+"""Write JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Literal, TypeAlias
-
-from ..errors import InputError
 
 Format: TypeAlias = Literal["json", "csv", "markdown"]
 Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII
@@ -53,26 +50,6 @@ def _as_text(cell: object) -> object:
         return cell
     mark = "'" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else ""
     return mark + cell.replace("\r", "\\r")  # Python's csv would not quote it
-
-
-def require_parquet(name: str) -> None:
-    """Raise InputError about the file of this name if PyArrow is missing."""
-    try:
-        import_module("pyarrow.parquet")
-    except ImportError:
-        raise InputError(f"{name}: Parquet needs pip install 'attn-tui[table]'") from None
-
-
-def parquet(csv: str) -> bytes:
-    """Return the rows of some CSV as a Parquet file; numbers and booleans are typed, and empty cells are null."""
-    arrow: Any = import_module("pyarrow")
-    read: Any = import_module("pyarrow.csv")
-    write: Any = import_module("pyarrow.parquet")
-    options = read.ConvertOptions(strings_can_be_null=True, null_values=[""])
-    table = read.read_csv(arrow.BufferReader(csv.encode()), convert_options=options)
-    sink = arrow.BufferOutputStream()
-    write.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]], say: Say) -> str:

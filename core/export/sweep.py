@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from textwrap import indent
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import settings
 from ..parameters import FIELD, FIELDS, Parameters, Value
@@ -14,23 +13,23 @@ from ..statistics.column_names import column_names
 from ..statistics.measurement import Column, Estimate
 from ..theory.prediction import status_given
 from .columns import (
-    COLUMN,
+    COLUMN_TYPES,
     OF_ALL_COLUMNS,
-    THEORY,
     THEORY_ARITHMETIC,
+    THEORY_TYPES,
     cell,
     column_json,
     existing_pair,
     freezing_json,
 )
-from .formats import Say, csv_text, existing, json_text, markdown_page, version
+from .formats import Say, existing, markdown_page, version
+from .listing.listing import Listing, field_types, whole
 from .words import notable_words, parameter_word, theory_title
 
 if TYPE_CHECKING:
     from ..lab.results import Point, Target
     from ..theory.prediction import Prediction
 
-Streamed: TypeAlias = Literal["json", "csv"]
 Axis: TypeAlias = tuple[str, Sequence[Value]]  # a parameter's name and its values
 
 _SWEEP = "attn-tui/sweep-1"
@@ -90,9 +89,22 @@ class SweepResult:
         return {field.name: getattr(self.parameters, field.name) for field in FIELDS if field.name not in swept}
 
 
+def sweep_listing(sweep: SweepResult) -> Listing[tuple[Point, Prediction]]:
+    """Return how the points of a sweep are written as they come; those of `sweep` are ignored."""
+    names = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
+    return Listing(
+        _header(sweep),
+        "points",
+        sweep.asked,
+        lambda each: [_point_json(sweep, *each)],
+        {**field_types(names), **COLUMN_TYPES, **THEORY_TYPES, "reached": "boolean"},
+        lambda each: _point_lines(sweep, names, *each),
+    )
+
+
 def sweep_json(sweep: SweepResult) -> str:
     """Return all points as one JSON object, with everything needed to reproduce them."""
-    return "".join(sweep_pieces(sweep, "json", sweep.points))
+    return whole(sweep_listing(sweep), "json", sweep.points)
 
 
 def sweep_csv(sweep: SweepResult) -> str:
@@ -100,29 +112,7 @@ def sweep_csv(sweep: SweepResult) -> str:
 
     `batch` is the number of draws of the point.
     """
-    return "".join(sweep_pieces(sweep, "csv", sweep.points))
-
-
-def sweep_pieces(sweep: SweepResult, format: Streamed, points: Iterable[tuple[Point, Prediction]]) -> Iterator[str]:
-    """Yield the JSON object or the lines of CSV piece by piece as `points` come; those of the sweep are ignored."""
-    count = 0
-    if format == "json":
-        opening = json_text(_header(sweep)).removesuffix("\n}\n")
-        yield f'{opening},\n  "points": ['
-        for count, (point, prediction) in enumerate(points, 1):
-            piece = json_text(_point_json(sweep, point, prediction)).removesuffix("\n")
-            yield ("," if count > 1 else "") + "\n" + indent(piece, "    ")
-        end = "\n  " if count else ""
-        yield f'{end}],\n  "complete": {"true" if count == sweep.asked else "false"}\n}}\n'
-        return
-    names = [field.name for field in FIELDS if field.name not in OF_ALL_COLUMNS]
-    header = [*names, *COLUMN, *THEORY, "reached"]
-    for point, prediction in points:
-        count += 1
-        lines = csv_text(header, _point_lines(sweep, names, point, prediction))
-        yield lines if count == 1 else lines.partition("\n")[2]
-    if not count:
-        yield csv_text(header, [])
+    return whole(sweep_listing(sweep), "csv", sweep.points)
 
 
 def _header(sweep: SweepResult) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import interrupts
 
 if TYPE_CHECKING:
-    from .output import Output
+    from collections.abc import Sequence
+
+    from .output import Output, OutputFormat
 
 _FAULT = 1
 _REFUSED = 2
@@ -111,25 +113,30 @@ def _run_command(name: str, words: list[str], ascii_only: bool) -> int:
 
     command = COMMANDS[name].load()
     glyphs = output.screen_glyphs(ascii_only)
-    given = parser_of(name, glyphs).read(words)
+    parser = parser_of(name, glyphs)
+    given = parser.read(words)
     request = command.request(given)
     for remark in request.remarks:
         output.say(f"note: {remark}", glyphs)
-    return command.run(request, _output(given, ascii_only))
+    return command.run(request, _output(given, ascii_only, parser.formats))
 
 
-def _output(given: dict[str, Any], ascii_only: bool) -> Output:
-    """Return where the result goes, and in which format."""
+def _output(given: dict[str, Any], ascii_only: bool, formats: Sequence[str]) -> Output:
+    """Return where the result goes, and in which of these formats."""
     from pathlib import Path
 
     from ..settings.parse import UsageError
-    from .output import PARQUET, Output
+    from .output import JSON_LINES, PARQUET, Output
 
-    path, format = given.get("output"), given.get("format")
+    path = given.get("output")
+    format: OutputFormat | None = given.get("format")
     if path in (None, "-"):
         return Output(format or "table", None, ascii_only)
-    if str(path).endswith(PARQUET):
-        if format not in (None, "csv"):
-            raise UsageError(f"-o {path}: a {PARQUET} file has the rows of CSV; leave out --format {format}")
-        format = "csv"
+    for ending, needed, words in ((PARQUET, "csv", "has the rows of CSV"), (JSON_LINES, "jsonl", "is JSON Lines")):
+        if str(path).endswith(ending):
+            if needed not in formats:
+                raise UsageError(f"-o {path}: a {ending} file {words}, and this command prints no {needed}")
+            if ending == PARQUET and format not in (None, needed):
+                raise UsageError(f"-o {path}: a {ending} file {words}; leave out --format {format}")
+            format = format or cast("OutputFormat", needed)
     return Output(format or "table", Path(path), ascii_only)

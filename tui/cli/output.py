@@ -9,17 +9,24 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar, cast
 
 from ..files import FileError, check_file, write_bytes, write_texts
 from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
-OutputFormat: TypeAlias = Literal["table", "json", "csv", "markdown", "python", "torch", "junit", "github"]
+if TYPE_CHECKING:
+    from ...core.export.listing.listing import Listing
+
+T = TypeVar("T")
+OutputFormat: TypeAlias = Literal["table", "json", "jsonl", "csv", "markdown", "python", "torch", "junit", "github"]
 FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown")  # of most commands
-WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, "python", "torch")  # and the code that prints the numbers
+LISTED: tuple[OutputFormat, ...] = ("table", "json", "jsonl", "csv", "markdown")  # of those that list things
+CODE: tuple[OutputFormat, ...] = ("python", "torch")  # that prints the numbers
+WITH_CODE: tuple[OutputFormat, ...] = (*FORMATS, *CODE)
 
 PARQUET = ".parquet"  # the ending of a file that is written so, instead of as CSV
+JSON_LINES = ".jsonl"  # the ending of a file whose format is jsonl unless another is given
 
 WIDEST, _NARROWEST = 100, 60  # cells in a line of prose
 _WIDEST_SCREEN = 1000  # cells; nothing that is printed needs more
@@ -65,7 +72,7 @@ class Output:
         if self.path is not None:
             check_file(self.path, read)
             if self.is_parquet:
-                from ...core.export.formats import require_parquet
+                from ...core.export.listing.parquet import require_parquet
 
                 require_parquet(str(self.path))
         elif _stdout() is None:
@@ -77,12 +84,28 @@ class Output:
         interrupts.raise_exception()  # so that no temporary file is left behind
         self.write([text])
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether a list is written as its things come."""
+        return self.format in ("json", "jsonl", "csv")
+
+    def stream(self, listing: Listing[T], things: Iterable[T]) -> None:
+        """Write a list as its things come; raise as `write` does."""
+        if self.path is not None and self.is_parquet:
+            from ...core.export.listing.parquet import parquet_pieces
+
+            write_bytes(parquet_pieces(listing, things), self.path)
+        else:
+            from ...core.export.listing.listing import Streamed, pieces
+
+            self.write(pieces(listing, cast(Streamed, self.format), things))
+
     def write(self, texts: Iterable[str]) -> None:
         """Write the pieces of a result as they come; raise FileError or BrokenPipeError as `emit` does."""
         if self.path is not None and self.is_parquet:
-            from ...core.export.formats import parquet
+            from ...core.export.listing.parquet import parquet
 
-            write_bytes(parquet("".join(texts)), self.path)
+            write_bytes([parquet("".join(texts))], self.path)
             return
         if self.path is not None:
             write_texts(texts, self.path, self.ascii_only)

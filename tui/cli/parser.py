@@ -40,6 +40,7 @@ class Parser(argparse.ArgumentParser):
         )
         self._glyphs = glyphs
         self._groups: dict[str, Any] = {}
+        self.formats: Sequence[str] = ()  # of the output
         self.arguments: list[tuple[argparse.Action, tuple[str, ...]]] = []  # with the values that shells complete
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
@@ -71,6 +72,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_output(self, formats: Sequence[str] = FORMATS) -> None:
         """Add the options of every command that prints a result."""
+        self.formats = formats
         first, *others, last = formats
         words = f"{first} (default), {', '.join(others)} or {last}"
         self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
@@ -79,7 +81,8 @@ class Parser(argparse.ArgumentParser):
             "-o",
             "--output",
             metavar="FILE",
-            help="write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet",
+            help="write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet"
+            + (", JSON Lines if it ends in .jsonl" if "jsonl" in formats else ""),
         )
         self.add_common("output")
 

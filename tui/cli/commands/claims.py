@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..command import Command, Given
-from ..output import Output
+from ..output import LISTED, Output
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
@@ -20,7 +20,7 @@ class ClaimsRequest:
 
 def _add_options(parser: Parser) -> None:
     add_work(parser)
-    parser.add_output()
+    parser.add_output(LISTED)
 
 
 def _request(given: Given) -> ClaimsRequest:
@@ -31,6 +31,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
     from ....core.export.claims import claims_csv, claims_json, claims_markdown
+    from ....core.export.listing.listing import json_lines
     from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report
     from ...views.lines import as_text
@@ -45,6 +46,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     output.emit(
         {
             "json": lambda: claims_json(outcomes),
+            "jsonl": lambda: json_lines(claims_json(outcomes), "claims"),
             "csv": lambda: claims_csv(outcomes),
             "markdown": lambda: claims_markdown(outcomes, glyphs.say),
             "table": lambda: printed([as_text(claims_report(outcomes, output.text_width, glyphs))], output),

@@ -11,7 +11,7 @@ from ....core.captures.capture import Meaning
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
-from ..output import Output, say, screen_glyphs
+from ..output import LISTED, Output, say, screen_glyphs
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
@@ -47,7 +47,7 @@ def _add_options(parser: Parser) -> None:
     parser.add(title, "--layer", metavar="I", help="only this layer of the reference, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head of the reference; the first is 0")
     add_work(parser)
-    parser.add_output()
+    parser.add_output(LISTED)
 
 
 def _request(given: Given) -> CompareRequest:
@@ -66,6 +66,7 @@ def run(request: CompareRequest, output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     from ....core.captures.reader import open_capture
     from ....core.export.diagnosing.compare import compare_csv, compare_json, compare_markdown
+    from ....core.export.listing.listing import json_lines
     from ....core.work.heads import source_of
 
     reference = open_capture(request.reference, request.axes, request.mask_true)
@@ -86,6 +87,7 @@ def run(request: CompareRequest, output: Output) -> int:
     output.emit(
         {
             "json": lambda: compare_json(reference, test, found),
+            "jsonl": lambda: json_lines(compare_json(reference, test, found), "heads"),
             "csv": lambda: compare_csv(found),
             "markdown": lambda: compare_markdown(found, output.glyphs.say),
             "table": lambda: _table(reference, test, found, output),

@@ -13,7 +13,7 @@ from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import UsageError, no_effect, parameter_values
 from ...views.reproduce import rules_line
 from ..command import Command, Given
-from ..output import FORMATS, WITH_CODE, Output
+from ..output import CODE, LISTED, Output
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
@@ -60,7 +60,7 @@ def _add_options(parser: Parser) -> None:
         "sparsemax, differential and forgetting attention, QK-Clip",
     )
     add_work(parser)
-    parser.add_output(WITH_CODE)
+    parser.add_output((*LISTED, *CODE))
     parser.add_fields(FIELDS)
     parser.add_rules()
     parser.add_models()
@@ -97,9 +97,10 @@ def run(request: RulesRequest, output: Output) -> int:
     """Measure and print; return the exit code."""
     from ....core.export import rules as export
     from ....core.export.code.compared.rules import rules_code
+    from ....core.export.listing.listing import json_lines
 
-    if output.format in ("python", "torch") and (request.weightings or request.mechanisms):
-        others = ", ".join(FORMATS)
+    if output.format in CODE and (request.weightings or request.mechanisms):
+        others = ", ".join(LISTED)
         raise UsageError(
             f"--format: with --mechanisms and --weightings must be one of {others}, not {output.format!r}"
         )
@@ -113,6 +114,7 @@ def run(request: RulesRequest, output: Output) -> int:
         output.emit(
             {
                 "json": lambda: export.mechanisms_json(compared),
+                "jsonl": lambda: json_lines(export.mechanisms_json(compared), "points"),
                 "csv": lambda: export.mechanisms_csv(compared),
                 "markdown": lambda: export.mechanisms_markdown(compared, say),
                 "table": lambda: _mechanisms_table(compared, output),
@@ -123,6 +125,7 @@ def run(request: RulesRequest, output: Output) -> int:
         output.emit(
             {
                 "json": lambda: export.rules_json(found),
+                "jsonl": lambda: json_lines(export.rules_json(found), "rules"),
                 "python": lambda: say(rules_code(request.parameters, found.sorted, "python", command)),
                 "torch": lambda: say(rules_code(request.parameters, found.sorted, "torch", command)),
                 "csv": lambda: export.rules_csv(found),
@@ -135,6 +138,7 @@ def run(request: RulesRequest, output: Output) -> int:
 
 def _print_weightings(request: RulesRequest, output: Output) -> None:
     from ....core.export import rules as export
+    from ....core.export.listing.listing import json_lines
 
     say, ascii_only = output.glyphs.say, output.ascii_only
     p = request.parameters
@@ -143,6 +147,7 @@ def _print_weightings(request: RulesRequest, output: Output) -> None:
     output.emit(
         {
             "json": lambda: export.weightings_json(compared),
+            "jsonl": lambda: json_lines(export.weightings_json(compared), "weightings"),
             "csv": lambda: export.weightings_csv(compared),
             "markdown": lambda: export.weightings_markdown(compared, say),
             "table": lambda: _weightings_table(compared, output),

@@ -21,7 +21,7 @@ from ...settings.parse import UsageError, is_number, no_effect, parameter_values
 from ...views.reproduce import SweepQuestion, sweep_line
 from ..command import Command, Given
 from ..interrupts import INTERRUPTED
-from ..output import WITH_CODE, Output, say, screen_glyphs
+from ..output import CODE, LISTED, Output, say, screen_glyphs
 from ..parser import Parser
 from ..progress import ProgressLine
 from ..working import USUAL, Estimated, Work, add_work, performed, work_of
@@ -113,7 +113,7 @@ def _add_options(parser: Parser) -> None:
         help="the most draws at a point, even if X is not reached; default 4096",
     )
     add_work(parser)
-    parser.add_output(WITH_CODE)
+    parser.add_output((*LISTED, *CODE))
     swept = " A grid, written as that of --d-k, sweeps it."
     parser.add_fields(
         [replace(f, help=f.help + swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"]
@@ -214,7 +214,7 @@ def _called(option: str, label: str) -> Generator[None, None, None]:
 def run(request: SweepRequest, output: Output) -> int:
     """Measure and print every point, or after Ctrl-C those that are done; return the exit code."""
     from ....core.export.code.sweep import sweep_code
-    from ....core.export.sweep import SweepResult, sweep_markdown, sweep_pieces
+    from ....core.export.sweep import SweepResult, sweep_listing, sweep_markdown
     from ....core.work import sweeps
 
     output.check()
@@ -250,10 +250,10 @@ def run(request: SweepRequest, output: Output) -> int:
         progress = ProgressLine(f"sweeping {result.asked} points")
         with progress, performed(lambda: sweeps.parts(plan), request.work, output) as steps:
             points = counted(_shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output))
-            if output.format in ("json", "csv"):
+            if output.is_streamed:
                 first = next(points, None)
                 if first is not None:
-                    output.write(sweep_pieces(result, output.format, chain([first], points)))
+                    output.stream(sweep_listing(result), chain([first], points))
             else:
                 found += points
             written = True
@@ -280,7 +280,7 @@ def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPl
     """Return the plan of a sweep that measures what is printed: only a table has histograms."""
     from ....core.work.sweeps import sweep_plan
 
-    brief, question = output.format not in ("json", "csv"), request.question
+    brief, question = not output.is_streamed, request.question
     return sweep_plan(
         question.parameters,
         request.d_ks,

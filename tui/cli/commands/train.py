@@ -22,7 +22,7 @@ from ....core.training.settings import (
 )
 from ...settings.parse import UsageError, did_you_mean, value_of
 from ..command import Command, Given
-from ..output import Output
+from ..output import LISTED, Output
 from ..parser import METAVARS, Parser
 from ..progress import ProgressLine
 
@@ -52,7 +52,7 @@ def _add_options(parser: Parser) -> None:
         metavar = METAVARS[field.kind]
         text = f"{field.help} {usual[:1].upper() + usual[1:]}."
         parser.add(title, option_of(field), dest=field.name, metavar=metavar, help=text, suggest=field.choices)
-    parser.add_output()
+    parser.add_output(LISTED)
 
 
 def _request(given: Given) -> TrainRequest:
@@ -88,6 +88,7 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
 def run(request: TrainRequest, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     from ....core.blas import one_blas_thread
+    from ....core.export.listing.listing import json_lines
     from ....core.export.training import training_csv, training_json, training_markdown
     from ....core.training.race import results
     from ....core.training.race import run as race_run
@@ -107,6 +108,7 @@ def run(request: TrainRequest, output: Output) -> int:
     output.emit(
         {
             "json": lambda: training_json(found),
+            "jsonl": lambda: json_lines(training_json(found), "races"),
             "csv": lambda: training_csv(found),
             "markdown": lambda: training_markdown(found, output.glyphs.say),
             "table": lambda: _table(found, output),

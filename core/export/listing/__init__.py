@@ -1,0 +1,1 @@
+"""Results that are lists of things, written as these come."""
