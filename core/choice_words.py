@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .message import message
 from .models import MODELS
 from .scales import rules_that_need
 
@@ -19,4 +20,4 @@ def choice_word(value: str) -> str:
 def users_of(name: str) -> str:
     """Name the scale rules that depend on a field: "yarn, deepseek_v2 and longrope"."""
     *others, last = rules_that_need(name)
-    return f"{', '.join(others)} and {last}" if others else last
+    return message("{others} and {last}", others=", ".join(others), last=last) if others else last

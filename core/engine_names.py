@@ -27,10 +27,15 @@ def engine_name(text: str, what: str = "executor") -> tuple[str, str]:
     Raise EngineError about `what`.
     """
     kind, colon, rest = text.strip().partition(":")
-    refused = EngineError(f"{what}: must be {ENGINES}, not {text!r}")
+    refused = EngineError("{what}: must be {engines}, not {text!r}", what=what, engines=ENGINES, text=text)
     if kind in ("threads", "processes"):
         if colon and not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= _MOST):
-            raise EngineError(f"{what}: the number of workers must be from 1 to {_MOST}, not {rest!r}")
+            raise EngineError(
+                "{what}: the number of workers must be from 1 to {most}, not {rest!r}",
+                what=what,
+                most=_MOST,
+                rest=rest,
+            )
     elif kind == "dask":
         if colon and not re.fullmatch(r"(tcp|tls)://\S+:[0-9]+", rest):
             raise refused

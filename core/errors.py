@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from .message import message
+
 
 class InputError(ValueError):
-    """An input cannot be used; the message is one line: what is wrong, where, and what is accepted."""
+    """An input cannot be used; the message is one line: what is wrong, where, and what is accepted.
+
+    Values replace the placeholders of its template: `InputError("{path}: no such file", path=path)`.
+    """
 
     pointer = ""  # two lines that show where in a text: the text, and a caret under the character
+
+    def __init__(self, template: str = "", /, **values: object) -> None:
+        super().__init__(message(template, **values) if values else template)
 
 
 class ParameterError(InputError):

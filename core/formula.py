@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from .errors import ParameterError
+from .message import message
 
 LONGEST = 80  # characters of a formula; also limits how deep parentheses nest
 
@@ -45,7 +46,9 @@ class FormulaError(ParameterError):
     """A formula that cannot be parsed."""
 
     def __init__(self, label: str, reason: str, text: str, at: int) -> None:
-        super().__init__(f"{label}: character {at + 1} of {text!r}: {reason}")
+        super().__init__(
+            message("{label}: character {at} of {text!r}: {reason}", label=label, at=at + 1, text=text, reason=reason)
+        )
         shown = "".join(c if c.isprintable() else "?" for c in text)
         self.pointer = f"{shown}\n{' ' * at}^"
 
@@ -59,13 +62,20 @@ class _Token(NamedTuple):
 def parse(text: str, names: Sequence[str], label: str = "formula") -> Tree:
     """Return the tree of a formula of these names; raise FormulaError, which calls the formula `label`."""
     if len(text) > LONGEST:
-        raise FormulaError(label, f"a formula must have at most {LONGEST} characters", text[: LONGEST + 1], LONGEST)
+        raise FormulaError(
+            label,
+            message("a formula must have at most {longest} characters", longest=LONGEST),
+            text[: LONGEST + 1],
+            LONGEST,
+        )
     return _Parser(text, names, label).whole()
 
 
 def accepted(names: Sequence[str]) -> str:
     """Return what a formula may contain, in words."""
-    return f"{', '.join(names)}, numbers, + - * / ^ ( ), and {', '.join(FUNCTIONS)}"
+    return message(
+        "{names}, numbers, + - * / ^ ( ), and {functions}", names=", ".join(names), functions=", ".join(FUNCTIONS)
+    )
 
 
 def names_in(tree: Tree) -> set[str]:
@@ -191,15 +201,19 @@ class _Parser:
             self.position += 1
             return token.text
         if token.text not in FUNCTIONS:
-            self.refuse(f"unknown name {token.text}; a formula contains {accepted(self.names)}")
+            self.refuse(
+                message(
+                    "unknown name {text}; a formula contains {names}", text=token.text, names=accepted(self.names)
+                )
+            )
         self.position += 1
         if self.took("(") is None:
-            self.refuse(f"expected ( after {token.text}")
+            self.refuse(message("expected ( after {text}", text=token.text))
         arguments = [self.sum()]
         while token.text in _SEVERAL and self.took(",") is not None:
             arguments.append(self.sum())
         if len(arguments) == 1 and token.text in _SEVERAL:
-            self.refuse(f"expected a comma: {token.text} takes two or more numbers")
+            self.refuse(message("expected a comma: {text} takes two or more numbers", text=token.text))
         self.close()
         return Call(token.text, tuple(arguments))
 

@@ -7,6 +7,7 @@ import reprlib
 
 from .errors import InputError
 from .formula import split_outside_parentheses
+from .message import message
 from .parameters import FIELD, Field, Value
 from .round_numbers import format_bound
 
@@ -25,7 +26,7 @@ def parse_grid(text: str, field: Field = FIELD["d_k"]) -> tuple[int, ...]:
     for part in text.split(","):
         values.update(_part(part, field))
         if len(values) > MOST:
-            raise _invalid(text, f"must have at most {MOST} values", field)
+            raise _invalid(text, message("must have at most {most} values", most=MOST), field)
     return tuple(sorted(values))
 
 
@@ -48,18 +49,20 @@ def _part(text: str, field: Field) -> range | list[int]:
     first, last, log, third = match.group(1), match.group(2) or match.group(1), match.group(3), match.group(4)
     low, high = int(first), int(last)
     if low < field.low or high > field.high:
-        raise _invalid(text, f"must be from {field.low:.0f} to {format_bound(field.high)}", field)
+        raise _invalid(
+            text, message("must be from {low:.0f} to {high}", low=field.low, high=format_bound(field.high)), field
+        )
     if high < low:
         raise _invalid(text, "must not end below its start", field)
     count = int(third or 1)
     if log:
         if low < 1 or not 2 <= count <= MOST:
-            raise _invalid(text, f"must start at 1 or more and have log2 to log{MOST}", field)
+            raise _invalid(text, message("must start at 1 or more and have log2 to log{most}", most=MOST), field)
         return [round(low * (high / low) ** (at / (count - 1))) for at in range(count)]
     if count < 1:
         raise _invalid(text, "must have a step of 1 or more", field)
     if (high - low) // count >= MOST:
-        raise _invalid(text, f"must have at most {MOST} values", field)
+        raise _invalid(text, message("must have at most {most} values", most=MOST), field)
     return range(low, high + 1, count)
 
 
@@ -67,6 +70,10 @@ def _invalid(text: str, reason: str, field: Field) -> InputError:
     if reason:
         return InputError(f"{field.label}: {reprlib.repr(text)} {reason}")
     return InputError(
-        f"{field.label}: must be whole numbers from {field.low:.0f} to {format_bound(field.high)}, such as "
-        f"16,64,256, 1:512, 1:512:8 or 1:4096:log24, not {reprlib.repr(text)}"
+        "{label}: must be whole numbers from {low:.0f} to {high}, such as 16,64,256, 1:512, "
+        "1:512:8 or 1:4096:log24, not {text}",
+        label=field.label,
+        low=field.low,
+        high=format_bound(field.high),
+        text=reprlib.repr(text),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from .message import message
 from .models import MODELS, SET_BY_MODEL
 from .parameters import NO_MODEL, Parameters, Value
 
@@ -29,4 +30,4 @@ def model_title(p: Parameters) -> str:
         return ""
     usual, title = usual_of(p), MODELS[p.model].title
     changed = any(getattr(p, name) != getattr(usual, name) for name in SET_BY_MODEL)
-    return f"{title}, changed" if changed else title
+    return message("{title}, changed", title=title) if changed else title

@@ -14,6 +14,7 @@ from .choice_words import choice_word as choice_word
 from .choice_words import users_of
 from .errors import ParameterError
 from .formula import FormulaError
+from .message import message
 from .models import MODELS, SET_BY_MODEL
 from .round_numbers import format_bound, next_power_of_two
 from .scales import (
@@ -76,7 +77,9 @@ class Parameters:
             field.check(getattr(self, field.name))
         if self.arithmetic == "eager" and self.precision in FUSED_ONLY:
             word = choice_word(self.precision)
-            raise ParameterError(f"arithmetic: must be fused with format {word}; no kernel rounds scores to it")
+            raise ParameterError(
+                "arithmetic: must be fused with format {word}; no kernel rounds scores to it", word=word
+            )
         if self.against != UNSCALED:
             setting_a(self)  # or raise
 
@@ -120,15 +123,20 @@ class Field:
     def accepted(self) -> str:
         """The accepted values, in words."""
         if self.kind == "choice":
-            formula = f", or a formula of {FORMULA_ACCEPTED}" if self.beyond else ""
-            return f"one of {', '.join(self.choices)}{formula}"
+            choices = ", ".join(self.choices)
+            if self.beyond:
+                return message(
+                    "one of {choices}, or a formula of {formula}", choices=choices, formula=FORMULA_ACCEPTED
+                )
+            return message("one of {choices}", choices=choices)
         if self.kind == "setting":
             return ACCEPTED
         number = "a whole number" if self.kind == "integer" else "a number"
         if math.isinf(self.low):
             return number
-        least = f" (0 or at least {self.least:g} in size)" if self.least else ""
-        return f"{number} from {self.low:g} to {format_bound(self.high)}{least}"
+        least = message(" (0 or at least {least:g} in size)", least=self.least) if self.least else ""
+        low, high = self.low, format_bound(self.high)
+        return message("{number} from {low:g} to {high}{least}", number=number, low=low, high=high, least=least)
 
     def check(self, value: object) -> None:
         """Raise ParameterError unless this value is accepted."""
@@ -143,7 +151,7 @@ class Field:
         else:
             accepted = self.low <= value <= self.high and math.isfinite(value) and not 0 < abs(value) < self.least
         if not accepted:
-            raise ParameterError(f"{self.label}: must be {self.accepted}, not {value!r}")
+            raise self._refused(value)
 
     def parse(self, text: str) -> Value:
         """Return the value of typed text; raise ParameterError if it is not accepted."""
@@ -162,8 +170,13 @@ class Field:
         except FormulaError:
             raise
         except ValueError as error:
-            raise ParameterError(f"{self.label}: must be {self.accepted}, not {text!r}") from error
+            raise self._refused(text) from error
         return value
+
+    def _refused(self, value: object) -> ParameterError:
+        return ParameterError(
+            "{label}: must be {accepted}, not {value!r}", label=self.label, accepted=self.accepted, value=value
+        )
 
     def format(self, value: Value) -> str:
         """Return the text to type for a value; `parse` reads it back unchanged."""
@@ -204,7 +217,7 @@ def setting_a(p: Parameters) -> Parameters:
     try:
         return replace(p, **{**found, "against": UNSCALED})  # pyright: ignore[reportArgumentType]
     except ParameterError as error:
-        raise ParameterError(f"against: {error}") from None
+        raise ParameterError("against: {error}", error=error) from None
 
 
 def rows_differ(p: Parameters, rule: ScaleName) -> bool:

@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from .errors import ParameterError
 from .formula import accepted, function_of, names_in, parse
+from .message import message
 
 Normalise: TypeAlias = Literal["none", "rms", "layer_norm", "l2"]
 ScaleName: TypeAlias = str  # a key of SCALE_RULES, or a formula
@@ -70,10 +71,13 @@ def multiplier(name: ScaleName, setting: Setting) -> float:
     value = _value(rule, setting)
     if _LOW <= value <= _HIGH:
         return value
-    where = ", ".join(f"{_LABELS.get(need, need)} = {getattr(setting, need):.10g}" for need in rule.needs)
-    fault = "has no value" if math.isnan(value) else f"is {value:.6g}"
-    end = f"it must be from {_LOW:g} to {_HIGH:g}" if value > 0 else "choose another"
-    raise ParameterError(f"scale {rule.formula} {fault}{' at ' * bool(where)}{where}; {end}")
+    place = ", ".join(f"{_LABELS.get(need, need)} = {getattr(setting, need):.10g}" for need in rule.needs)
+    fault = "has no value" if math.isnan(value) else message("is {value:.6g}", value=value)
+    end = message("it must be from {low:g} to {high:g}", low=_LOW, high=_HIGH) if value > 0 else "choose another"
+    where = message(" at {place}", place=place) if place else ""
+    raise ParameterError(
+        "scale {formula} {fault}{where}; {end}", formula=rule.formula, fault=fault, where=where, end=end
+    )
 
 
 def row_multiplier(name: ScaleName, setting: Setting) -> float:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from .errors import ParameterError
 from .formula import split_outside_parentheses
+from .message import message
 from .scales import SCALE_RULES, is_formula
 
 UNSCALED = "unscaled"
@@ -69,7 +70,7 @@ def changes_in(against: str, fields: Sequence[TextField]) -> dict[str, Value]:
         new = _of_scale(text, fields) if field.name == "scale" else {field.name: _parsed(field, text)}
         for each in new:
             if each in found:
-                raise ParameterError(f"against: {each.replace('_', ' ')} is given twice")
+                raise ParameterError("against: {each} is given twice", each=each.replace("_", " "))
         found |= new
     return found
 
@@ -113,10 +114,13 @@ def _field(name: str, fields: Sequence[TextField]) -> TextField:
     if field is None:
         accepted = ", ".join(each.option[2:] for each in fields if each.name not in SHARED)
         raise ParameterError(
-            f"against: no parameter {name!r}{_meant(name, [*names, *_ALIASES])}; A may set {accepted}"
+            "against: no parameter {name!r}{meant}; A may set {accepted}",
+            name=name,
+            meant=_meant(name, [*names, *_ALIASES]),
+            accepted=accepted,
         )
     if field.name in SHARED:
-        raise ParameterError(f"against: {field.label} must be the same for A and B")
+        raise ParameterError("against: {label} must be the same for A and B", label=field.label)
     return field
 
 
@@ -128,7 +132,9 @@ def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
         return {"scale": text}
     if not is_number(text):
         meant = _meant(text, [UNSCALED, *SCALE_RULES])
-        raise ParameterError(f"against: must be {ACCEPTED}, not {text!r}{meant}")
+        raise ParameterError(
+            "against: must be {accepted}, not {text!r}{meant}", accepted=ACCEPTED, text=text, meant=meant
+        )
     field = next(field for field in fields if field.name == "multiplier")
     return {"scale": "custom", "multiplier": _parsed(field, text)}
 
@@ -138,7 +144,7 @@ def _is_formula(text: str) -> bool:
     try:
         return is_formula(text)
     except ParameterError as error:
-        fault = ParameterError(f"against: {str(error).removeprefix('scale: ')}")
+        fault = ParameterError("against: {error}", error=str(error).removeprefix("scale: "))
         fault.pointer = error.pointer
         raise fault from None
 
@@ -147,10 +153,10 @@ def _parsed(field: TextField, text: str) -> Value:
     try:
         return field.parse(text)
     except ParameterError as error:
-        raise ParameterError(f"against: {error}{_meant(text, field.choices)}") from None
+        raise ParameterError("against: {error}{meant}", error=error, meant=_meant(text, field.choices)) from None
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
     """Return ` (did you mean …?)` for the known word closest to `word`, if there is one."""
     near = difflib.get_close_matches(word, [*known], 1, cutoff=0.7)
-    return f" (did you mean {near[0]}?)" if near else ""
+    return message(" (did you mean {near}?)", near=near[0]) if near else ""

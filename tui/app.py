@@ -22,6 +22,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import Widget
 
+from ..core.message import message
 from ..core.parameters import Parameters
 from . import tuning
 from .compute.engine import Engine, EngineError, Notification
@@ -385,11 +386,10 @@ class AttnApp(PacedApp[int]):
         self.say(message.notification)
 
     def on_resize(self, event: events.Resize) -> None:
-        width, height = event.size
         for screen in self.screen_stack:  # pyright: ignore[reportUnknownMemberType]
             self._set_size_classes(screen, event.size)
-        needed, actual = f"{LEAST[0]}x{LEAST[1]}", f"{width}x{height}"
-        self.too_small.show(f"Too small: {actual}. attn-tui needs {needed}.")
+        sizes = {name: f"{wide}x{high}" for name, (wide, high) in (("actual", event.size), ("needed", LEAST))}
+        self.too_small.show(message("Too small: {actual}. attn-tui needs {needed}.", **sizes))
         self._focus_before = self.focused or self._focus_before
         self.call_after_refresh(self._focus_again)
 

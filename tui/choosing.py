@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from textual.screen import Screen
 
+from ..core.message import message
 from .views.fields.choice_list import ChoiceList
 from .widgets.picker import ChoiceScreen
 
@@ -30,6 +31,6 @@ def choose(app: ChoosingApp, found: ChoiceList, take: Callable[[Sequence[str]], 
         if values is not None:
             app.note("the mouse")
             take(values)
-            app.note(f"choose {found.title}")
+            app.note(message("choose {title}", title=found.title))
 
     app.push_screen(ChoiceScreen(found), chosen)

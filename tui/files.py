@@ -20,14 +20,14 @@ def check_file(path: Path, read: Sequence[Path] = ()) -> None:
     folder = Path(os.path.realpath(path)).parent
     try:
         if path.is_dir():
-            raise FileError(f"{path}: is a directory, not a file")
+            raise FileError("{path}: is a directory, not a file", path=path)
         if any(path.exists() and path.samefile(other) for other in read):
-            raise FileError(f"{path}: is the capture being read")
+            raise FileError("{path}: is the capture being read", path=path)
         if not folder.is_dir():
-            raise FileError(f"{path}: no such directory: {folder}")
+            raise FileError("{path}: no such directory: {folder}", path=path, folder=folder)
         place = path if path.exists() and not path.is_file() else folder
         if not os.access(place, os.W_OK):
-            raise FileError(f"{path}: {place} is not writable")
+            raise FileError("{path}: {place} is not writable", path=path, place=place)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
 
@@ -54,7 +54,7 @@ def _write(pieces: Iterable[bytes], path: Path, replace: bool) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror}") from error
+        raise FileError("{path}: cannot be written: {strerror}", path=path, strerror=error.strerror) from error
 
 
 def write_file(data: bytes, path: Path, replace: bool = True, private: bool = False) -> None:

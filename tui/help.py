@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from textual.binding import BindingType
 
+from ..core.message import message
 from .keymap import EVERYWHERE, all_commands, commands, help_keys
 from .panes.catalogue import PANES
 from .panes.pane import Pane
@@ -19,7 +20,9 @@ def pane_help(pane: Pane, everywhere: Sequence[BindingType], replaced: Mapping[s
     topic, about = pane.topic, PANES[pane.NAME].about
     found = commands({pane.NAME: pane.BINDINGS, EVERYWHERE: everywhere})
     keys = [key for group in help_keys(found, replaced).values() for key in group]
-    return HelpScreen(f"help: {pane.NAME}", lambda width: help_lines(topic, about, keys, width, pane.glyphs))
+    return HelpScreen(
+        message("help: {name}", name=pane.NAME), lambda width: help_lines(topic, about, keys, width, pane.glyphs)
+    )
 
 
 def all_keys(pane: Pane, replaced: Mapping[str, str]) -> HelpScreen:

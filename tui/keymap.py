@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.keys import Keys, key_to_character
 
+from ..core.message import message
 from .panes.catalogue import PANES
 from .settings.declared import KEYS_VARIABLE, Settings
 from .settings.parse import did_you_mean
@@ -114,14 +115,16 @@ def accepted_keys(found: Sequence[Command], wanted: Mapping[str, str]) -> tuple[
         keys = [key_name(word.strip()) for word in text.split(",")]
         unknown = next((key for key in keys if not _is_key(key)), None)
         if name not in names:
-            problems[name] = f"unknown action{did_you_mean(name, names)}; K lists all actions"
+            problems[name] = message(
+                "unknown action{did_you_mean}; K lists all actions", did_you_mean=did_you_mean(name, names)
+            )
         elif unknown is not None:
-            problems[name] = f"unknown key {unknown!r}; examples: n, ?, f2, pageup, ctrl+x"
+            problems[name] = message("unknown key {unknown!r}; examples: n, ?, f2, pageup, ctrl+x", unknown=unknown)
         else:
             keymap[name] = ",".join(keys)
     while clash := next(_clashes(with_keys(found, keymap), keymap), None):
         name, key, other = clash
-        problems[name] = f"{key_word(key)} is already the key of {other.words!r}"
+        problems[name] = message("{key} is already the key of {words!r}", key=key_word(key), words=other.words)
         del keymap[name]
     return keymap, problems
 
@@ -133,9 +136,23 @@ def with_accepted_keys(settings: Settings, environment: Mapping[str, str]) -> Se
     problems = list(settings.problems)
     for name, objection in objections.items():
         if name in from_environment:
-            problems.append(f"{KEYS_VARIABLE}: {name}: {objection}; ignored")
+            problems.append(
+                message(
+                    "{keys_variable}: {name}: {objection}; ignored",
+                    keys_variable=KEYS_VARIABLE,
+                    name=name,
+                    objection=objection,
+                )
+            )
         else:
-            problems.append(f"{config_file()}: keys.{name}: {objection}; ignored, and settings not saved")
+            problems.append(
+                message(
+                    "{config_file}: keys.{name}: {objection}; ignored, and settings not saved",
+                    config_file=config_file(),
+                    name=name,
+                    objection=objection,
+                )
+            )
     from_file = any(name not in from_environment for name in objections)
     return replace(settings, keys=keymap, path=None if from_file else settings.path, problems=tuple(problems))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import ParameterError
+from ..core.message import message
 from ..core.parameters import FIELDS, Field, Parameters, Value
 from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
 from .panes.catalogue import PANES
@@ -70,7 +71,12 @@ def pane_offers(app: App) -> list[Offer]:
 
 def _pane(app: App, name: str) -> Offer:
     about = _sentence(" ".join(PANES[name].about))
-    row = Choice(name, f"{name} pane", help=f"Show it. {about}", words=SYNONYMS.get(name, ()))
+    row = Choice(
+        name,
+        message("{name} pane", name=name),
+        help=message("Show it. {about}", about=about),
+        words=SYNONYMS.get(name, ()),
+    )
     return Offer(row, lambda: app.action_pane(name))
 
 
@@ -79,7 +85,12 @@ def _parameter(app: App, field: Field) -> Offer:
     now = field.format(getattr(app.parameters, field.name))
     how = "Type it in the Lab" if field.kind in ("integer", "real") else "Choose from a list"
     words = (field.name, field.symbol, *SYNONYMS.get(field.name, ()))
-    row = Choice(field.label, f"set {field.label}", help=f"{how}, {now} now. {_sentence(field.help)}", words=words)
+    row = Choice(
+        field.label,
+        message("set {label}", label=field.label),
+        help=message("{how}, {now} now. {help}", how=how, now=now, help=_sentence(field.help)),
+        words=words,
+    )
     return Offer(row, lambda: _edit(app, field))
 
 
@@ -87,7 +98,7 @@ def _edit(app: App, field: Field) -> None:
     if field.kind in ("choice", "setting"):
         choose_value(app, field.name, lambda value: set_value(app, field.name, value))
     elif not field.applies(app.parameters):
-        app.say(f"{field.label} has no effect with these parameters.")
+        app.say(message("{label} has no effect with these parameters.", label=field.label))
     else:
         app.action_pane("Lab")
         cast("LabPane", app.pane).go_to_field(field.name)
@@ -95,7 +106,13 @@ def _edit(app: App, field: Field) -> None:
 
 def _choice(app: App, field: Field, row: Choice) -> Offer:
     formula = f", {row.formula}" if row.formula and row.formula != row.name else ""
-    help = f"Set the {field.label} to {row.name}{formula}. {_sentence(row.help)}"
+    help = message(
+        "Set the {label} to {name}{formula}. {help}",
+        label=field.label,
+        name=row.name,
+        formula=formula,
+        help=_sentence(row.help),
+    )
     words = (row.formula, row.name, *row.words, field.label)
     found = Choice(row.value, f"{field.label} {row.name}", help=help, source=row.source, words=words)
     return Offer(found, lambda: set_value(app, field.name, row.value))
@@ -122,7 +139,13 @@ def _statistic(app: App, statistic: Statistic) -> Offer:
     told = {"Lab": "Explain it in the table of the Lab", "Sweep": "Show it over d_k in Sweep"}
     help = f"{told.get(where, 'Show it on the map of heads')}: {statistic.formula}. {_sentence(statistic.definition)}"
     words = (statistic.label, statistic.short, statistic.formula, *SYNONYMS.get(statistic.name, ()))
-    row = Choice(statistic.name, f"statistic {statistic.label}", help=help, source=statistic.source, words=words)
+    row = Choice(
+        statistic.name,
+        message("statistic {label}", label=statistic.label),
+        help=help,
+        source=statistic.source,
+        words=words,
+    )
     return Offer(row, lambda: _show_statistic(app, statistic))
 
 
@@ -141,8 +164,14 @@ def _show_statistic(app: App, statistic: Statistic) -> None:
 
 
 def _model(app: App, row: Choice) -> Offer:
-    help = f"Show its attention layer in Heads: {row.formula}. {row.help}".strip()
-    found = Choice(row.value, f"cost of {row.name}", help=help, source=row.source, words=(row.name, *row.words))
+    help = message("Show its attention layer in Heads: {formula}. {help}", formula=row.formula, help=row.help).strip()
+    found = Choice(
+        row.value,
+        message("cost of {name}", name=row.name),
+        help=help,
+        source=row.source,
+        words=(row.name, *row.words),
+    )
     return Offer(found, lambda: _show_model(app, row.value))
 
 
@@ -153,8 +182,14 @@ def _show_model(app: App, name: str) -> None:
 
 
 def _claim(app: App, claim: Claim) -> Offer:
-    help = f"Show the claim with its verdict and its figures in Claims. From {claim.source}."
-    row = Choice(claim.id, f"claim: {claim.statement}", help=help, source=claim.why, words=(claim.statement,))
+    help = message("Show the claim with its verdict and its figures in Claims. From {source}.", source=claim.source)
+    row = Choice(
+        claim.id,
+        message("claim: {statement}", statement=claim.statement),
+        help=help,
+        source=claim.why,
+        words=(claim.statement,),
+    )
     return Offer(row, lambda: _show_claim(app, claim.id))
 
 

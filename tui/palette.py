@@ -17,6 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from ..core.message import message
 from .compute.request import Request
 from .keymap import EVERYWHERE, Command, all_commands, with_keys
 from .offers import App, Offer, in_order, offers, pane_offers
@@ -163,7 +164,7 @@ def _help(command: Command) -> str:
     """Return where a command works, and its key."""
     if not command.keys:
         return "Choose it from a list"
-    where = "in every pane" if command.place == EVERYWHERE else f"in {command.place}"
+    where = "in every pane" if command.place == EVERYWHERE else message("in {place}", place=command.place)
     return f"{key_word(command.keys)} {where}"
 
 

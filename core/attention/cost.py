@@ -47,15 +47,25 @@ class Layer:
             if value is not None:
                 field.check(value)
         if self.d_k is None and self.d_model % self.heads:
-            raise ParameterError(f"heads: d_model {self.d_model} is not divisible by {self.heads}; set d_k as well")
+            raise ParameterError(
+                "heads: d_model {d_model} is not divisible by {heads}; set d_k as well",
+                d_model=self.d_model,
+                heads=self.heads,
+            )
         if self.heads % self.key_heads:
-            raise ParameterError(f"key heads: {self.heads} heads cannot be shared evenly among {self.key_heads}")
+            raise ParameterError(
+                "key heads: {heads} heads cannot be shared evenly among {key_heads}",
+                heads=self.heads,
+                key_heads=self.key_heads,
+            )
         if self.kv_latent and self.key_heads != self.heads:
-            raise ParameterError(f"key heads: must be {self.heads}, like heads, with a KV latent")
+            raise ParameterError("key heads: must be {heads}, like heads, with a KV latent", heads=self.heads)
         if self.rotary and not self.kv_latent:
             raise ParameterError("rotary: only with a KV latent")
         if self.rotary >= self.width:
-            raise ParameterError(f"rotary: must be below d_k, which is {self.width}, not {self.rotary}")
+            raise ParameterError(
+                "rotary: must be below d_k, which is {width}, not {rotary}", width=self.width, rotary=self.rotary
+            )
 
     @property
     def key_heads(self) -> int:

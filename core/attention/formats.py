@@ -66,5 +66,7 @@ FORMATS: dict[str, NumberFormat] = {each.name: each for each in _FORMATS}
 def number_format(name: str) -> NumberFormat:
     """Return a format by name; raise InputError if it is unknown."""
     if name not in FORMATS:
-        raise InputError(f"number format: must be one of {', '.join(FORMATS)}, not {name!r}")
+        raise InputError(
+            "number format: must be one of {formats}, not {name!r}", formats=", ".join(FORMATS), name=name
+        )
     return FORMATS[name]

@@ -55,7 +55,11 @@ def gradients(
     """
     path = attended or attend(q, k, v, variant)
     if g.shape != path.output.shape:
-        raise InputError(f"upstream gradient: must have the output's shape {path.output.shape}, not {g.shape}")
+        raise InputError(
+            "upstream gradient: must have the output's shape {shape}, not {shape2}",
+            shape=path.output.shape,
+            shape2=g.shape,
+        )
     folded_g = fold_heads(g, v)
     d_v = fold_heads(path.weights, v).mT @ folded_g
     d_weights = (folded_g @ v.mT).reshape(path.weights.shape)

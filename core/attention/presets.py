@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..message import message
 from ..models import MODELS, Model
 from ..scales import SCALE_RULES, ScaleRule, Setting, multiplier
 from .cost import SHAPE_FIELDS, Layer
@@ -36,7 +37,7 @@ class Preset:
 
     def title(self, layer: Layer) -> str:
         """Return the model's name, marked as changed if the layer's shape is no longer the preset's."""
-        return f"{self.model}, changed" if self.changed(layer) else self.model
+        return message("{model}, changed", model=self.model) if self.changed(layer) else self.model
 
 
 def _shape(layer: Layer) -> tuple[object, ...]:

@@ -106,18 +106,26 @@ def fold_heads(x: FloatArray, like: FloatArray) -> FloatArray:
     """
     if min(x.ndim, like.ndim) < 2:
         raise InputError(
-            f"queries and keys must have at least two axes, vectors and components, not {x.shape} and {like.shape}"
+            "queries and keys must have at least two axes, vectors and components, not {shape} and {shape2}",
+            shape=x.shape,
+            shape2=like.shape,
         )
     if x.shape[:-2] == like.shape[:-2]:
         return x
     if x.ndim < 3 or x.ndim != like.ndim or x.shape[:-3] != like.shape[:-3]:
         raise InputError(
-            f"queries {x.shape} and keys {like.shape} may differ in heads, the third axis from the end, but not in "
-            "the axes before it"
+            "queries {shape} and keys {shape2} may differ in heads, the third axis from the end, but "
+            "not in the axes before it",
+            shape=x.shape,
+            shape2=like.shape,
         )
     heads, kv_heads = x.shape[-3], like.shape[-3]
     if not kv_heads or heads % kv_heads:
-        raise InputError(f"{heads} query heads cannot share {kv_heads} key heads; must be a multiple of {kv_heads}")
+        raise InputError(
+            "{heads} query heads cannot share {kv_heads} key heads; must be a multiple of {kv_heads}",
+            heads=heads,
+            kv_heads=kv_heads,
+        )
     return x.reshape(*like.shape[:-2], heads // kv_heads * x.shape[-2], x.shape[-1])
 
 
@@ -127,7 +135,9 @@ def check_sizes(q: FloatArray, k: FloatArray, mechanism: Mechanism, weights: Wei
     wanted = {"additive": AdditiveWeights, "bilinear": BilinearWeights}.get(mechanism, type(None))
     if type(weights) is not wanted:
         kinds = [kind.__name__.replace("NoneType", "no weights") for kind in (wanted, type(weights))]
-        raise InputError(f"{mechanism} attention needs {kinds[0]}, not {kinds[1]}")
+        raise InputError(
+            "{mechanism} attention needs {kinds}, not {kinds2}", mechanism=mechanism, kinds=kinds[0], kinds2=kinds[1]
+        )
     widths = (q.shape[-1], k.shape[-1])
     if isinstance(weights, AdditiveWeights):
         accepted = (len(weights.w_q), len(weights.w_k))
@@ -137,14 +147,23 @@ def check_sizes(q: FloatArray, k: FloatArray, mechanism: Mechanism, weights: Wei
         accepted = (widths[0], widths[0])
     if widths != accepted:
         raise InputError(
-            f"queries are {widths[0]} wide and keys {widths[1]}; {mechanism} attention needs {accepted[0]} and "
-            f"{accepted[1]} here"
+            "queries are {widths} wide and keys {widths2}; {mechanism} attention needs {accepted} and "
+            "{accepted2} here",
+            widths=widths[0],
+            widths2=widths[1],
+            mechanism=mechanism,
+            accepted=accepted[0],
+            accepted2=accepted[1],
         )
 
 
 def _check_mechanism(mechanism: str) -> None:
     if mechanism not in MECHANISMS:
-        raise InputError(f"mechanism: must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+        raise InputError(
+            "mechanism: must be one of {mechanisms}, not {mechanism!r}",
+            mechanisms=", ".join(MECHANISMS),
+            mechanism=mechanism,
+        )
 
 
 def _corner(rng: np.random.Generator, rows: int, columns: int, factor: float, dtype: npt.DTypeLike) -> FloatArray:

@@ -54,7 +54,11 @@ def attend(q: FloatArray, k: FloatArray, v: FloatArray, variant: Variant) -> Att
     Heads are as in `scores.scores`. Raise InputError if sizes do not match.
     """
     if k.shape[:-1] != v.shape[:-1]:
-        raise InputError(f"there must be one value for each key; the keys are {k.shape} and the values {v.shape}")
+        raise InputError(
+            "there must be one value for each key; the keys are {shape} and the values {shape2}",
+            shape=k.shape,
+            shape2=v.shape,
+        )
     normal_q = with_gain(normalised(q, variant.normalise, variant.epsilon), variant.gain_q)
     normal_k = with_gain(normalised(k, variant.normalise, variant.epsilon), variant.gain_k)
     raw = scores(normal_q, normal_k, variant.mechanism, variant.weights)

@@ -64,7 +64,12 @@ class Example:
 
     def __post_init__(self) -> None:
         if not FEWEST <= len(self.scores) <= MOST:
-            raise ParameterError(f"scores: must be {FEWEST} to {MOST} numbers, not {len(self.scores)}")
+            raise ParameterError(
+                "scores: must be {fewest} to {most} numbers, not {count}",
+                fewest=FEWEST,
+                most=MOST,
+                count=len(self.scores),
+            )
         for score in self.scores:
             EXAMPLE_FIELD["scores"].check(score)
         for name in ("temperature", "shift"):
@@ -129,7 +134,8 @@ def multiplier_of(parameters: Parameters) -> float:
     rule = scale_rule(parameters.scale)
     if rule.normalise != "none":
         raise ParameterError(
-            f"scale {rule.formula} normalises queries and keys, which are unknown for given scores; choose another"
+            "scale {formula} normalises queries and keys, which are unknown for given scores; choose another",
+            formula=rule.formula,
         )
     return multiplier(rule.name, parameters.setting)
 

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ..message import message
 from ..scales import Setting
 from .beside.understood import NOTHING_ELSE, Understood
 
@@ -70,7 +71,7 @@ class Layer:
     @property
     def place(self) -> str:
         """Its number, after its file if there are several, for people."""
-        number = f"layer {self.index}"
+        number = message("layer {index}", index=self.index)
         return f"{self.file}: {number}" if self.file else number
 
     @property

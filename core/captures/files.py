@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import InputError
+from ..message import message
 
 # Bytes of a header, of an archive's directory, and of all metadata: parsed, they take up to thirty times the memory.
 LARGEST_HEADER = 1 << 23
@@ -76,7 +77,7 @@ def opened(path: Path, expected: Identity | None = None) -> Generator[tuple[Bina
         status = os.stat(path)
     except FileNotFoundError as error:
         _require_unchanged(path, None, expected)
-        raise CaptureError(f"{plain(path)}: no such file") from error
+        raise CaptureError("{path}: no such file", path=plain(path)) from error
     except (OSError, ValueError) as error:
         raise CaptureError(_unreadable(path, error)) from error
     _require_regular(path, status.st_mode)
@@ -103,14 +104,14 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def _require_regular(path: Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
-        raise CaptureError(f"{plain(path)}: is a directory, not a file")
+        raise CaptureError("{path}: is a directory, not a file", path=plain(path))
     if not stat.S_ISREG(mode):
-        raise CaptureError(f"{plain(path)}: is not a regular file")
+        raise CaptureError("{path}: is not a regular file", path=plain(path))
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> str:
     reason = (isinstance(error, OSError) and error.strerror) or str(error)
-    return f"{plain(path)}: cannot be read: {short(reason)}"
+    return message("{path}: cannot be read: {reason}", path=plain(path), reason=short(reason))
 
 
 def _identity_of(path: Path) -> Identity | None:
@@ -126,4 +127,4 @@ def _identity(status: os.stat_result) -> Identity:
 
 def _require_unchanged(path: Path, now: Identity | None, expected: Identity | None) -> None:
     if expected is not None and now != expected:
-        raise CaptureError(f"{plain(path)}: changed on disk since it was opened; open it again")
+        raise CaptureError("{path}: changed on disk since it was opened; open it again", path=plain(path))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from ..message import message
 from .files import CaptureError, Identity, opened, plain, quoted, short
 from .head import CaptureFile
 from .kinds.catalogue import contents
@@ -46,15 +47,24 @@ def folder_groups(folder: Path) -> tuple[list[Group], list[str]]:
     try:
         names = sorted((entry.name for entry in os.scandir(folder) if entry.is_file()), key=_in_order)
     except OSError as error:
-        raise CaptureError(f"{plain(folder)}: cannot be read: {short(error.strerror or error)}") from error
+        raise CaptureError(
+            "{folder}: cannot be read: {strerror}", folder=plain(folder), strerror=short(error.strerror or error)
+        ) from error
     pickled = [name for name in names if name.lower().endswith(_PICKLED)]
-    notes = [f"pickles are never opened: {_few(pickled)}"] if pickled else []
+    notes: list[str] = [message("pickles are never opened: {pickled}", pickled=_few(pickled))] if pickled else []
     names = [name for name in names if name.endswith((".safetensors", ".npz", ".npy", _INDEX))]
     if len(names) > MOST_FILES:
-        raise CaptureError(f"{plain(folder)}: must have at most {MOST_FILES} captures, not {len(names)}")
+        raise CaptureError(
+            "{folder}: must have at most {most_files} captures, not {count}",
+            folder=plain(folder),
+            most_files=MOST_FILES,
+            count=len(names),
+        )
     if not names:
         why = f"; {notes[0]}" if notes else ""
-        raise CaptureError(f"{plain(folder)}: no .safetensors, .npz or .npy files in this folder{why}")
+        raise CaptureError(
+            "{folder}: no .safetensors, .npz or .npy files in this folder{why}", folder=plain(folder), why=why
+        )
     groups: list[Group] = []
     read: set[Path] = set()
     parts: dict[str, list[Group]] = {}
@@ -70,7 +80,9 @@ def folder_groups(folder: Path) -> tuple[list[Group], list[str]]:
         except CaptureError as error:
             if not name.endswith(".npy"):
                 raise
-            notes.append(f"{plain(name)} is left out: {str(error).partition(': ')[2]}")  # an array of something else
+            notes.append(
+                message("{name} is left out: {partition}", name=plain(name), partition=str(error).partition(": ")[2])
+            )  # an array of something else
             continue
         read |= {file for file, _ in group.contents.files}
         if [*group.contents.arrays] == [_DEBUGGED]:
@@ -100,7 +112,7 @@ def _in_order(name: str) -> list[tuple[bool, int, str]]:
 
 def _few(names: Sequence[str]) -> str:
     more = len(names) - _LISTED
-    return ", ".join(map(quoted, names[:_LISTED])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(quoted, names[:_LISTED])) + (message(" and {more} more", more=more) if more > 0 else "")
 
 
 def _debugger_group(folder: Path, groups: Sequence[Group]) -> Group:
@@ -123,7 +135,7 @@ def _debugger_group(folder: Path, groups: Sequence[Group]) -> Group:
         with opened(config) as (stream, identity):
             metadata["config"] = stream.read(_LONGEST).decode("utf-8", "replace")
         files.append((config, identity))
-    note = f"{len(groups) - len(kept)} files of the model debugger are not used"
+    note = message("{count} files of the model debugger are not used", count=len(groups) - len(kept))
     return Group(folder, Contents(kept, metadata, tuple(files), (note,) if len(kept) < len(groups) else ()))
 
 

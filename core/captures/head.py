@@ -58,7 +58,13 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     Raise CaptureError if a number is not finite, or if the file has changed since it was opened.
     """
     if not 0 <= head < layer.heads:
-        raise CaptureError(f"{plain(capture.path)}: {layer.place} has heads 0 to {layer.heads - 1}, not {head}")
+        raise CaptureError(
+            "{path}: {place} has heads 0 to {heads}, not {head}",
+            path=plain(capture.path),
+            place=layer.place,
+            heads=layer.heads - 1,
+            head=head,
+        )
     if layer.refusal:
         raise CaptureError(f"{plain(capture.path)}: {layer.place}: {layer.refusal}")
     stored = capture.stored[layer.position]
@@ -161,7 +167,7 @@ def _positions(capture: CaptureFile, stored: StoredLayer) -> npt.NDArray[np.int6
         return first + np.arange(layer.queries)
     positions = _read(capture, rows, lambda stream: rows.read(stream, rows.shape)).astype(np.int64)
     if positions.min() < 0 or positions.max() >= layer.keys:
-        raise CaptureError(f"{rows.where} must hold positions from 0 to {layer.keys - 1}")
+        raise CaptureError("{where} must hold positions from 0 to {keys}", where=rows.where, keys=layer.keys - 1)
     return positions
 
 
@@ -174,7 +180,13 @@ def _of_head(capture: CaptureFile, stored: StoredLayer, role: str, head: int) ->
     value = float(values[head])
     if not math.isfinite(value) or (role == "slopes" and value < 0):
         accepted = "a number from 0 up" if role == "slopes" else "a finite number"
-        raise CaptureError(f"{array.where}: head {head} has {value:g}; must be {accepted}")
+        raise CaptureError(
+            "{where}: head {head} has {value:g}; must be {accepted}",
+            where=array.where,
+            head=head,
+            value=value,
+            accepted=accepted,
+        )
     return value
 
 
@@ -190,7 +202,9 @@ def _scale(capture: CaptureFile, stored: StoredLayer, head: int) -> float | Floa
     values = _read(capture, array, lambda stream: array.read(stream, array.shape)).reshape(shape).astype(np.float64)
     own = values[:, head if shape[1] > 1 else 0]
     if not (np.isfinite(own) & (own > 0)).all():
-        raise CaptureError(f"{array.where}: head {head} has a scale that is not a positive number")
+        raise CaptureError(
+            "{where}: head {head} has a scale that is not a positive number", where=array.where, head=head
+        )
     return float(own[0, 0]) if own.size == 1 else own
 
 
@@ -216,8 +230,12 @@ def _finite(
 def _not_finite(array: Stored, layer: Layer, head: int, finite: BoolArray) -> NotFiniteError:
     bad = int(finite.size - np.count_nonzero(finite))
     return NotFiniteError(
-        f"{array.where}: layer {layer.index}, head {head} has {bad} of {finite.size} values that are NaN or "
-        "infinite; all must be finite"
+        "{where}: layer {index}, head {head} has {bad} of {size} values that are NaN or infinite; all must be finite",
+        where=array.where,
+        index=layer.index,
+        head=head,
+        bad=bad,
+        size=finite.size,
     )
 
 
@@ -287,7 +305,9 @@ def _left_out(
         lambda stream: read_mask(stream, array, 0, sizes, capture.at_hand, masking.meaning, sure=masking.sure),
     )
     if visible is None or added is not None:
-        raise CaptureError(f"{array.where} has values that are not a mask's of queries; must be bool or 0 and 1")
+        raise CaptureError(
+            "{where} has values that are not a mask's of queries; must be bool or 0 and 1", where=array.where
+        )
     left_out = ~visible[:, 0]
     of_tokens = count != layer.queries
     shape = len(visible), count

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..arrays import FloatArray
 from ..attention.formats import FORMATS
 from ..attention.softmax import softcap
+from ..message import message
 from ..scales import Normalise
 from ..statistics import reading, tally
 from ..statistics.histogram import Axis
@@ -70,7 +71,7 @@ def stream_head(
     if rows is not None and rows < layer.queries:
         step = -(-layer.queries // rows)
         data = some_rows(data, slice((layer.queries - 1) % step, None, step))
-    where = f"{plain(capture.path)}: {layer.place}, head {head}"
+    where = message("{path}: {place}, head {head}", path=plain(capture.path), place=layer.place, head=head)
     for rule in rules:
         _require_size(rule.multiplier, "scale", where)
     _require_size(layer.softcap or 0.0, "soft-cap", where)
@@ -114,7 +115,13 @@ def _require_size(size: float, what: str, where: str) -> None:
     if size != 0 and not SMALLEST <= size <= LARGEST:
         fault = "underflow" if size < SMALLEST else "overflow"
         raise CaptureError(
-            f"{where}: logits {fault} float64: the {what} must be from {SMALLEST:g} to {LARGEST:g}, not {size:g}"
+            "{where}: logits {fault} float64: the {what} must be from {smallest:g} to {largest:g}, not {size:g}",
+            where=where,
+            fault=fault,
+            what=what,
+            smallest=SMALLEST,
+            largest=LARGEST,
+            size=size,
         )
 
 

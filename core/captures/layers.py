@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from ..message import message
 from .beside.evidence import locate_evidence
 from .beside.roles import CROSS, EVIDENCE, find_roles
 from .beside.tensors import LARGEST, Masking, hides_padding, masks_of, roles_of
@@ -67,11 +68,21 @@ def build_layer(
     _require_consistent(located_q[0], sizes, d_k, metadata)
     kv_heads = located_k[0].size("head")
     if metadata.kv_heads not in (None, kv_heads):
-        notes.append(f"k has {kv_heads} heads, but the metadata says {metadata.kv_heads}; using {kv_heads}")
+        notes.append(
+            message(
+                "k has {kv_heads} heads, but the metadata says {kv_heads2}; using {kv_heads}",
+                kv_heads=kv_heads,
+                kv_heads2=metadata.kv_heads,
+            )
+        )
     if pair.words.projection and pair.inside:
         notes.append(
-            f"{pair.words.q} and {pair.words.k} are used unchanged: rotary embedding and QK-norm, if the model has "
-            "them, are not applied"
+            message(
+                "{q} and {k} are used unchanged: rotary embedding and QK-norm, if the model has them, are "
+                "not applied",
+                q=pair.words.q,
+                k=pair.words.k,
+            )
         )
     found = find_roles(pair, arrays)
     modules = f"{pair.before} {metadata.name or ''}".lower()
@@ -87,7 +98,7 @@ def build_layer(
         and (located := locate_evidence(role, pair.word(name), arrays[name], located_q[0], located_k[0]))
     }
     notes += [
-        f"{quoted(array.name)} is used for every layer without its own"
+        message("{name} is used for every layer without its own", name=quoted(array.name))
         for role, array in roles.items()
         if role in found.shared or (role == "slopes" and "bias" in found.shared)
     ]
@@ -101,8 +112,13 @@ def build_layer(
     placed = causal is not None or alignment is not None or "rows" in roles or "query_mask" in found.roles
     if masks and not cross and sizes[2] != sizes[3] and not placed and metadata.cross is None:
         notes.append(
-            f"taken as cross-attention, with {sizes[2]} queries and {sizes[3]} keys: every query counts; metadata "
-            "'rows' or 'alignment' tell which tokens they are, and 'attention' that they are of another text"
+            message(
+                "taken as cross-attention, with {sizes} queries and {sizes2} keys: every query counts; "
+                "metadata 'rows' or 'alignment' tell which tokens they are, and 'attention' that they are "
+                "of another text",
+                sizes=sizes[2],
+                sizes2=sizes[3],
+            )
         )
     known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
     if not known and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
@@ -110,7 +126,10 @@ def build_layer(
     if padded is not None:
         of_padding = " of padding" if masks else ""
         notes.append(
-            f"the file has lengths but no mask{of_padding}: keys beyond each text's length are treated as padding"
+            message(
+                "the file has lengths but no mask{of_padding}: keys beyond each text's length are treated as padding",
+                of_padding=of_padding,
+            )
         )
     layer = Layer(
         position=position,
@@ -156,19 +175,32 @@ def _name(roles: Mapping[str, Stored], role: str) -> str | None:
 def _further(array: Stored, axes: Axes, first: Located) -> Located:
     """Return the tensor of further components, whose heads may be shared: it may lack their axis."""
     if FLAT in axes:
-        raise CaptureError(f"{array.where}: rotary components must have separate axes for heads and d_k")
+        raise CaptureError("{where}: rotary components must have separate axes for heads and d_k", where=array.where)
     without = tuple(axis for axis in axes if axis != "head")
     if len(array.shape) not in (len(axes), len(without)):
-        raise CaptureError(f"{array.where} has shape {array.shown}; must have the axes of {quoted(first.array.name)}")
+        raise CaptureError(
+            "{where} has shape {shown}; must have the axes of {name}",
+            where=array.where,
+            shown=array.shown,
+            name=quoted(first.array.name),
+        )
     part = locate(array, axes if len(array.shape) == len(axes) else without, None)
     for axis in ("batch", "token"):
         if part.size(axis) != first.size(axis):
             raise CaptureError(
-                f"{array.where} of shape {array.shown} and {quoted(first.array.name)} of {first.array.shown} must "
-                "have the same batch and tokens"
+                "{where} of shape {shown} and {name} of {shown2} must have the same batch and tokens",
+                where=array.where,
+                shown=array.shown,
+                name=quoted(first.array.name),
+                shown2=first.array.shown,
             )
     if first.size("head") % part.size("head"):
-        raise CaptureError(f"{array.where}: {first.size('head')} heads cannot share {part.size('head')}")
+        raise CaptureError(
+            "{where}: {size} heads cannot share {size2}",
+            where=array.where,
+            size=first.size("head"),
+            size2=part.size("head"),
+        )
     return part
 
 
@@ -176,7 +208,7 @@ def _require_numbers(array: Stored) -> None:
     """Raise CaptureError, with the reason, unless the array holds floating-point numbers."""
     if array.dtype in FLOATS:
         if 0 in array.shape:
-            raise CaptureError(f"{array.where} is empty: its shape is {array.shown}")
+            raise CaptureError("{where} is empty: its shape is {shown}", where=array.where, shown=array.shown)
         return
     if array.dtype == "object":
         reason = "holds pickled Python objects, which are never loaded"
@@ -185,8 +217,10 @@ def _require_numbers(array: Stored) -> None:
     elif array.dtype == "structured":
         reason = "is a structured array: save q and k as separate arrays"
     else:
-        reason = f"holds {plain(array.dtype)}"
-    raise CaptureError(f"{array.where} {reason}; must be one of {', '.join(FLOATS)}")
+        reason = message("holds {dtype}", dtype=plain(array.dtype))
+    raise CaptureError(
+        "{where} {reason}; must be one of {floats}", where=array.where, reason=reason, floats=", ".join(FLOATS)
+    )
 
 
 def _flat_kv_heads(q: Stored, k: Stored, axes: Axes, metadata: LayerMetadata) -> int | None:
@@ -199,33 +233,76 @@ def _flat_kv_heads(q: Stored, k: Stored, axes: Axes, metadata: LayerMetadata) ->
 
 def _sizes(q: Located, k: Located) -> Sizes:
     """Return [batch, heads, queries, keys]; raise CaptureError if q and k do not match, or are too large."""
-    where = f"{q.array.where} of shape {q.array.shown} and {quoted(k.array.name)} of {k.array.shown}"
+    where = message(
+        "{where} of shape {shown} and {name} of {shown2}",
+        where=q.array.where,
+        shown=q.array.shown,
+        name=quoted(k.array.name),
+        shown2=k.array.shown,
+    )
     hint = "check the axes"
     for axis, problem in (("batch", "batch elements"), ("d_k", "numbers per vector (d_k)")):
         if q.size(axis) != k.size(axis):
-            raise CaptureError(f"{where} have {q.size(axis)} and {k.size(axis)} {problem}; {hint}")
+            raise CaptureError(
+                "{where} have {axis} and {axis2} {problem}; {hint}",
+                where=where,
+                axis=q.size(axis),
+                axis2=k.size(axis),
+                problem=problem,
+                hint=hint,
+            )
     heads, kv_heads = q.size("head"), k.size("head")
     if heads % kv_heads:
-        raise CaptureError(f"{where}: {heads} query heads cannot share {kv_heads} key heads; {hint}")
+        raise CaptureError(
+            "{where}: {heads} query heads cannot share {kv_heads} key heads; {hint}",
+            where=where,
+            heads=heads,
+            kv_heads=kv_heads,
+            hint=hint,
+        )
     batch, queries, keys = q.size("batch"), q.size("token"), k.size("token")
     for words, count, most in (("heads", heads, MOST_HEADS), ("texts", batch, MOST_TEXTS)):
         if count > most:
-            raise CaptureError(f"{where}: must have at most {most} {words}, not {count}; {hint}")
+            raise CaptureError(
+                "{where}: must have at most {most} {words}, not {count}; {hint}",
+                where=where,
+                most=most,
+                words=words,
+                count=count,
+                hint=hint,
+            )
     for what, count, most in (
-        (f"{queries} queries × {keys} keys make {queries * keys} scores per head", queries * keys, _MOST_SCORES),
+        (
+            message(
+                "{queries} queries × {keys} keys make {queries2} scores per head",
+                queries=queries,
+                keys=keys,
+                queries2=queries * keys,
+            ),
+            queries * keys,
+            _MOST_SCORES,
+        ),
         ("the queries and keys of one head have too many numbers", batch * (queries + keys) * q.size("d_k"), LARGEST),
     ):
         if count > most:
-            raise CaptureError(f"{q.array.where}: {what}; must be at most {most}")
+            raise CaptureError("{where}: {what}; must be at most {most}", where=q.array.where, what=what, most=most)
     return batch, heads, queries, keys
 
 
 def _require_consistent(q: Located, sizes: Sizes, d_k: int, metadata: LayerMetadata) -> None:
     """Raise CaptureError if metadata and shape disagree: the axes are probably different ones."""
     heads = sizes[1]
-    for words, expected, actual in ((f"{heads} heads", metadata.heads, heads), (f"d_k {d_k}", metadata.d_k, d_k)):
+    for words, expected, actual in (
+        (message("{heads} heads", heads=heads), metadata.heads, heads),
+        (f"d_k {d_k}", metadata.d_k, d_k),
+    ):
         if expected not in (None, actual):
-            raise CaptureError(f"{q.array.where} has {words}, but the metadata says {expected}; check the axes")
+            raise CaptureError(
+                "{where} has {words}, but the metadata says {expected}; check the axes",
+                where=q.array.where,
+                words=words,
+                expected=expected,
+            )
 
 
 Corner: TypeAlias = Literal["top_left", "bottom_right"]
@@ -252,11 +329,19 @@ def _causal(
         return said or "top_left", said or "top_left", "", notes
     if found == "yes":
         notes.append(
-            f"causal with {queries} queries and {keys} keys, alignment not specified; assuming top-left, like "
-            "PyTorch's is_causal"
+            message(
+                "causal with {queries} queries and {keys} keys, alignment not specified; assuming "
+                "top-left, like PyTorch's is_causal",
+                queries=queries,
+                keys=keys,
+            )
         )
         return "top_left", "top_left", "", notes
     unaligned = ""
     if (metadata.window or metadata.chunk) and not (said or square):
-        unaligned = f"metadata 'alignment' is missing for a window or chunks, with {queries} queries and {keys} keys"
+        unaligned = message(
+            "metadata 'alignment' is missing for a window or chunks, with {queries} queries and {keys} keys",
+            queries=queries,
+            keys=keys,
+        )
     return None, said, unaligned, notes

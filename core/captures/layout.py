@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..message import message
 from .capture import Tensor
 from .files import CaptureError, quoted
 from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
@@ -59,7 +60,9 @@ def parse_axes(text: str, where: str) -> Axes:
     known = tuple(word for word in words if word is not None)
     complete = "token" in known and (("d_k" in known) != (FLAT in known)) and not {"head", FLAT} <= set(known)
     if len(known) < len(words) or len(set(known)) < len(known) or not complete:
-        raise CaptureError(f"{where} {quoted(text)} are invalid; must be {ACCEPTED}")
+        raise CaptureError(
+            "{where} {text} are invalid; must be {accepted}", where=where, text=quoted(text), accepted=ACCEPTED
+        )
     return known
 
 
@@ -74,8 +77,11 @@ def find_axes(
     ndim = len(q.shape)
     if len(k.shape) != ndim or not 2 <= ndim <= 4:
         raise CaptureError(
-            f"{q.where} has shape {q.shown} and its keys {k.shown}; both must be [batch, head, token, d_k], "
-            "[head, token, d_k] or [token, d_k]"
+            "{where} has shape {shown} and its keys {shown2}; both must be [batch, head, token, d_k], "
+            "[head, token, d_k] or [token, d_k]",
+            where=q.where,
+            shown=q.shown,
+            shown2=k.shown,
         )
     if given is not None:
         return _fit(given, q), None
@@ -83,14 +89,20 @@ def find_axes(
         return ("batch", "token", FLAT)[-ndim:], None
     if pair.words.projection and pair.inside and ndim == 3 and heads is None:
         raise CaptureError(
-            f"{q.where} has shape {q.shown}, like a projection with concatenated heads: "
-            "add heads (and kv_heads) to the metadata, or name the axes if they are different"
+            "{where} has shape {shown}, like a projection with concatenated heads: add heads (and "
+            "kv_heads) to the metadata, or name the axes if they are different",
+            where=q.where,
+            shown=q.shown,
         )
     if pair.words.axes is not None:
         axes = _fit(pair.words.axes, q)
-        return axes, f"axes assumed to be {_list(axes)}, the order of {pair.words.maker}; override with --axes"
+        return axes, message(
+            "axes assumed to be {axes}, the order of {maker}; override with --axes",
+            axes=_list(axes),
+            maker=pair.words.maker,
+        )
     axes, reason = _guess(q.shape, k.shape, heads)
-    return axes, f"axes assumed to be {_list(axes)}{reason}; override with --axes"
+    return axes, message("axes assumed to be {axes}{reason}; override with --axes", axes=_list(axes), reason=reason)
 
 
 def locate(array: Stored, axes: Axes, heads: int | None) -> Located:
@@ -100,9 +112,16 @@ def locate(array: Stored, axes: Axes, heads: int | None) -> Located:
         if axis != FLAT:
             named.append((axis, length))
         elif heads is None:
-            raise CaptureError(f"{array.where} must be split into heads: add heads (and kv_heads) to the metadata")
+            raise CaptureError(
+                "{where} must be split into heads: add heads (and kv_heads) to the metadata", where=array.where
+            )
         elif length % heads:
-            raise CaptureError(f"{array.where} holds {length} numbers per token, which {heads} heads cannot share")
+            raise CaptureError(
+                "{where} holds {length} numbers per token, which {heads} heads cannot share",
+                where=array.where,
+                length=length,
+                heads=heads,
+            )
         else:
             named.append((FLAT, length))
     if array.fortran:
@@ -128,11 +147,11 @@ def _guess(q: tuple[int, ...], k: tuple[int, ...], heads: int | None) -> tuple[A
     places = {len(q) - 3: default, len(q) - 2: other}
     named = [place for place in places if heads and q[place] == heads and heads % k[place] == 0]
     if len(named) == 1:
-        return places[named[0]], f" to match the metadata's {heads} heads"
+        return places[named[0]], message(" to match the metadata's {heads} heads", heads=heads)
     grouped = [place for place in places if q[place] != k[place]]
     if len(grouped) == 1 and q[grouped[0]] % k[grouped[0]] == 0:
         place = grouped[0]
-        return places[place], f", since {q[place]} query heads can share {k[place]} key heads"
+        return places[place], message(", since {q} query heads can share {k} key heads", q=q[place], k=k[place])
     return default, ""
 
 
@@ -143,7 +162,13 @@ def _fit(axes: Axes, array: Stored) -> Axes:
         if len(fitted) > len(array.shape):
             fitted = tuple(axis for axis in fitted if axis != optional)
     if len(fitted) != len(array.shape):
-        raise CaptureError(f"{array.where} has shape {array.shown}, but {_list(axes)} names only {len(axes)} axes")
+        raise CaptureError(
+            "{where} has shape {shown}, but {axes} names only {count} axes",
+            where=array.where,
+            shown=array.shown,
+            axes=_list(axes),
+            count=len(axes),
+        )
     return fitted
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
+from ..message import message
 from .beside.understood import Form
 from .capture import Meaning
 from .files import CaptureError, quoted
@@ -43,8 +44,11 @@ def mask_shape(mask: Stored, sizes: Sizes, heads_first: bool = False) -> Sizes:
     fits = len(shape) == 4 and shape[3] == sizes[3]
     if not fits or any(have not in (1, want) for have, want in zip(shape, sizes, strict=True)):
         raise CaptureError(
-            f"{mask.where} has shape {mask.shown}; must be [keys], [batch, keys], [queries, keys] or "
-            f"[batch, heads, queries, keys], here {list(sizes)}; all but the last may be 1"
+            "{where} has shape {shown}; must be [keys], [batch, keys], [queries, keys] or [batch, "
+            "heads, queries, keys], here {sizes}; all but the last may be 1",
+            where=mask.where,
+            shown=mask.shown,
+            sizes=list(sizes),
         )
     return (shape[0], shape[1], shape[2], shape[3])
 
@@ -60,7 +64,10 @@ def query_mask(mask: Stored, sizes: Sizes, sampled: bool) -> tuple[Stored, int]:
         if shape[-1:] == (count,) and shape[:-1] in ((), (1,), (batch,), (1, 1), (batch, 1)):
             return replace(mask, shape=(shape[0] if len(shape) > 1 else 1, count)), count
     raise CaptureError(
-        f"{mask.where} has shape {mask.shown}; must be [queries] or [batch, queries], here {[batch, queries]}"
+        "{where} has shape {shown}; must be [queries] or [batch, queries], here {value}",
+        where=mask.where,
+        shown=mask.shown,
+        value=[batch, queries],
     )
 
 
@@ -68,9 +75,9 @@ def mask_note(mask: Stored, sizes: Sizes) -> str | None:
     """Return a note if the mask's axes were ambiguous."""
     batch, heads, queries, _ = sizes
     if len(mask.shape) == 2 and batch == queries > 1 and mask.shape[0] == batch:
-        return f"{quoted(mask.name)}: axes assumed to be [batch, keys]"
+        return message("{name}: axes assumed to be [batch, keys]", name=quoted(mask.name))
     if len(mask.shape) == 3 and batch == heads > 1 and mask.shape[0] == batch:
-        return f"{quoted(mask.name)}: axes assumed to be [batch, queries, keys]"
+        return message("{name}: axes assumed to be [batch, queries, keys]", name=quoted(mask.name))
     return None
 
 
@@ -134,14 +141,17 @@ def read_mask(
         return visible, None, meaning
     if values.dtype.kind in "biu":
         raise CaptureError(
-            f"{mask.where} has values that are not a mask's; must be bool or 0/1, or numbers added to the logits"
+            "{where} has values that are not a mask's; must be bool or 0/1, or numbers added to the logits",
+            where=mask.where,
         )
     with np.errstate(all="ignore"):
         added = values.astype(np.float64 if values.dtype == np.float64 else np.float32)
     threshold = _threshold(added, heads_first)
     visible = added > threshold
     if np.isnan(added).any() or np.isposinf(added).any():
-        raise CaptureError(f"{mask.where} holds NaN or +∞; must be numbers added to the logits, or −∞ to hide a key")
+        raise CaptureError(
+            "{where} holds NaN or +∞; must be numbers added to the logits, or −∞ to hide a key", where=mask.where
+        )
     if heads_first or (added[visible] != 0).any():
         return None if visible.all() else visible, np.where(visible, added, 0), threshold
     return visible, None, threshold
@@ -287,6 +297,7 @@ def _hides_too_much(visible: BoolArray) -> bool:
 
 def _two_meanings(mask: Stored) -> CaptureError:
     return CaptureError(
-        f"{mask.where}: True may mean visible, as in scaled_dot_product_attention, or hidden, as in "
-        "nn.MultiheadAttention; say which: --mask-true visible or hidden, or metadata mask_true"
+        "{where}: True may mean visible, as in scaled_dot_product_attention, or hidden, as in "
+        "nn.MultiheadAttention; say which: --mask-true visible or hidden, or metadata mask_true",
+        where=mask.where,
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from ..message import message
 from .files import quoted
 
 Axes = tuple[str, ...]
@@ -142,10 +143,18 @@ def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
             missing = [other for w in WORDS if word in w.all for other in w.all if other not in there]
             if missing and (words is None or word not in words.all):
                 name = quoted(before + word + after)
-                notes.append(f"{name} is ignored: there is no {quoted(before + missing[0] + after)}")
+                notes.append(
+                    message(
+                        "{name} is ignored: there is no {quoted}",
+                        name=name,
+                        quoted=quoted(before + missing[0] + after),
+                    )
+                )
         if words is not None:
             index = _index(before, after)
-            found.append(Pair(index, before.rstrip(".") or f"layer {index}", words, before, after))
+            found.append(
+                Pair(index, before.rstrip(".") or message("layer {index}", index=index), words, before, after)
+            )
     return sorted(found, key=lambda pair: (pair.index, pair.label)), notes
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from ..message import message
 from .beside.roles import Unknown
 from .beside.tensors import shaped_like_scores_or_heads
 from .capture import Layer, Meaning, sample_path
@@ -47,7 +48,7 @@ def open_capture(
             captures.append(_capture(group.path, group.contents, axes, mask_true))
         except NoQueriesError as error:
             refusal = refusal or error
-            notes.append(f"{plain(group.path.name)} is left out: it has no queries and keys")
+            notes.append(message("{name} is left out: it has no queries and keys", name=plain(group.path.name)))
     if refusal is not None and not captures:
         raise refusal
     if len(captures) == 1:
@@ -63,7 +64,7 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
     if axes is not None:
         given = parse_axes(axes, "axes")
     elif "axes" in found.metadata:
-        given = parse_axes(found.metadata["axes"], f"{plain(file)}: metadata 'axes'")
+        given = parse_axes(found.metadata["axes"], message("{file}: metadata 'axes'", file=plain(file)))
     elif found.metadata.get("schema") in SCHEMAS:
         given = HEADS_FIRST
     lengths = metadata.lengths()
@@ -95,16 +96,32 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
     unused += metadata.unused
     if unused:
         notes.append(_unused(unused))
-    notes += [f"layer {layer.index} is not measured: {layer.refusal}" for layer in layers if layer.refusal]
+    notes += [
+        message("layer {index} is not measured: {refusal}", index=layer.index, refusal=layer.refusal)
+        for layer in layers
+        if layer.refusal
+    ]
     notes += left_out
     batch, keys = layers[0].batch, layers[0].keys
     if lengths is not None and (len(lengths) != batch or max(lengths) > keys):
         lengths = None
-        notes.append(f"the metadata's lengths are ignored: they do not match {batch} texts of {keys} tokens")
+        notes.append(
+            message(
+                "the metadata's lengths are ignored: they do not match {batch} texts of {keys} tokens",
+                batch=batch,
+                keys=keys,
+            )
+        )
     tokens = metadata.tokens()
     if tokens is not None and [len(text) for text in tokens] != [keys] * batch:
         tokens = None
-        notes.append(f"the metadata's tokens are ignored: they do not match {batch} texts of {keys} tokens")
+        notes.append(
+            message(
+                "the metadata's tokens are ignored: they do not match {batch} texts of {keys} tokens",
+                batch=batch,
+                keys=keys,
+            )
+        )
     return CaptureFile(
         path=file,
         model=metadata.line("model"),
@@ -165,14 +182,16 @@ def _context_factor(metadata: Metadata) -> float | None:
 def _few(notes: Sequence[str]) -> tuple[str, ...]:
     """Return the notes, of which a file may cause one for every tensor, up to a number that can be read."""
     more = len(notes) - _MOST_NOTES
-    return (*notes[:_MOST_NOTES], f"and {more} more notes") if more > 1 else tuple(notes)
+    return (*notes[:_MOST_NOTES], message("and {more} more notes", more=more)) if more > 1 else tuple(notes)
 
 
 def _unused(names: Sequence[str]) -> str:
     """Return the note that names what is not used."""
     shown = ", ".join(map(quoted, names[:_LISTED]))
     more = len(names) - _LISTED
-    return f"not used: {shown}" + (f" and {more} more (all are in the JSON output)" if more > 0 else "")
+    return message("not used: {shown}", shown=shown) + (
+        message(" and {more} more (all are in the JSON output)", more=more) if more > 0 else ""
+    )
 
 
 def _missing_scales(layers: Sequence[Layer]) -> list[str]:
@@ -180,7 +199,7 @@ def _missing_scales(layers: Sequence[Layer]) -> list[str]:
     if not missing:
         return []
     which = "" if len(missing) == len(layers) else " of layer " + ", ".join(str(layer.index) for layer in missing)
-    return [f"the file does not specify the scale{which}; assuming 1/√d_k if one is needed"]
+    return [message("the file does not specify the scale{which}; assuming 1/√d_k if one is needed", which=which)]
 
 
 def _only_in_config(config: Mapping[str, object], layers: Sequence[Layer]) -> list[str]:
@@ -207,8 +226,10 @@ def _only_in_config(config: Mapping[str, object], layers: Sequence[Layer]) -> li
         if lacking:
             which = ", ".join(str(layer.index) for layer in lacking[:_LISTED])
             more = ", …" if len(lacking) > _LISTED else ""
-            said = f"the model's configuration has {key} {value:g}, but the capture does not"
-            notes.append(f"{said}: not applied in layer {which}{more}")
+            said = message(
+                "the model's configuration has {key} {value:g}, but the capture does not", key=key, value=value
+            )
+            notes.append(message("{said}: not applied in layer {which}{more}", said=said, which=which, more=more))
     return notes
 
 
@@ -222,10 +243,23 @@ def _no_pair(path: Path, found: Contents) -> str:
     names: Sequence[str] = sorted(found.arrays)
     listed = ", ".join(quoted(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
     if len(names) == 1 and (other := partner(names[0])):
-        return f"{plain(path)}: has {listed} but not {quoted(other)}; both are needed"
-    if any(name.endswith((".weight", ".bias")) for name in names):
-        return (
-            f"{plain(path)}: has a model's weights ({listed}), not the queries and keys computed from a text; "
-            f"tensors must be named {ACCEPTED}"
+        return message(
+            "{path}: has {listed} but not {other}; both are needed",
+            path=plain(path),
+            listed=listed,
+            other=quoted(other),
         )
-    return f"{plain(path)}: no queries and keys in {listed or 'an empty file'}; tensors must be named {ACCEPTED}"
+    if any(name.endswith((".weight", ".bias")) for name in names):
+        return message(
+            "{path}: has a model's weights ({listed}), not the queries and keys computed from a text; "
+            "tensors must be named {accepted}",
+            path=plain(path),
+            listed=listed,
+            accepted=ACCEPTED,
+        )
+    return message(
+        "{path}: no queries and keys in {listed}; tensors must be named {accepted}",
+        path=plain(path),
+        listed=listed or "an empty file",
+        accepted=ACCEPTED,
+    )

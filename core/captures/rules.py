@@ -63,17 +63,17 @@ def named_rule(name: str, layer: Layer, custom: float = 1.0, told: Told = NOTHIN
     factor = told.context_factor or layer.context_factor
     if "context_factor" in needs and factor is None:
         raise InputError(
-            f"scale {name}: the file does not say how far its context was extended; give --context-factor"
+            "scale {name}: the file does not say how far its context was extended; give --context-factor", name=name
         )
     if "layer" in needs and not layer.numbered and told.layer is None:
-        raise InputError(f"scale {name}: the file does not say the number of the layer; give --layer-index")
+        raise InputError("scale {name}: the file does not say the number of the layer; give --layer-index", name=name)
     if "temperature" in needs and told.temperature is None:
         raise InputError(
-            f"scale {name}: the file does not say the temperature that the head learned; give --temperature"
+            "scale {name}: the file does not say the temperature that the head learned; give --temperature", name=name
         )
     square = layer.queries == layer.keys
     if "position" in needs and told.position is None and not (square or layer.causal or layer.rows):
-        raise InputError(f"scale {name}: the file does not say where queries stand; give --position")
+        raise InputError("scale {name}: the file does not say where queries stand; give --position", name=name)
     from_start = layer.alignment == "top_left" and layer.rows is None
     last = (layer.queries if from_start else layer.keys) - 1 if told.position is None else told.position
     number = layer.index if layer.numbered or told.layer is None else told.layer

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from ..message import message
 from .files import CaptureError, Identity, plain, quoted, short
 
 AnyArray: TypeAlias = npt.NDArray[Any]
@@ -61,7 +62,7 @@ class Stored(ABC):
     @property
     def what(self) -> str:
         """The array's kind and name, for messages."""
-        return f"tensor {quoted(self.name)}"
+        return message("tensor {name}", name=quoted(self.name))
 
     @property
     def where(self) -> str:
@@ -71,7 +72,7 @@ class Stored(ABC):
     @property
     def shown(self) -> str:
         """The shape, for messages."""
-        return str(list(self.shape)) if len(self.shape) <= 8 else f"of {len(self.shape)} axes"
+        return str(list(self.shape)) if len(self.shape) <= 8 else message("of {count} axes", count=len(self.shape))
 
     @property
     def nbytes(self) -> int:
@@ -85,8 +86,12 @@ class Stored(ABC):
         most = max(_ALWAYS, _RATIO * self.packed.size)
         if self.nbytes > most:
             raise CaptureError(
-                f"{self.where} has {self.nbytes} bytes, compressed to {self.packed.size}; must be at most {most}, or "
-                "not compressed (numpy.savez)"
+                "{where} has {nbytes} bytes, compressed to {size}; must be at most {most}, or not "
+                "compressed (numpy.savez)",
+                where=self.where,
+                nbytes=self.nbytes,
+                size=self.packed.size,
+                most=most,
             )
 
     @abstractmethod
@@ -155,10 +160,12 @@ class Contiguous(Stored):
                 source.seek(self.offset + (first * width + index) * inner * size)
                 view = block.reshape(-1).view(np.uint8).data[:wanted]
                 if cast(io.BufferedIOBase, source).readinto(view) != wanted:
-                    raise CaptureError(f"{self.where} ends before its last element: the file is truncated")
+                    raise CaptureError(
+                        "{where} ends before its last element: the file is truncated", where=self.where
+                    )
                 result[first : first + several] = block[:, :count]
         except zlib.error as error:
-            raise CaptureError(f"{self.where} cannot be read: {short(error)}") from error
+            raise CaptureError("{where} cannot be read: {error}", where=self.where, error=short(error)) from error
         return result
 
 
@@ -170,7 +177,7 @@ class Said(Stored):
 
     @property
     def what(self) -> str:
-        return f"metadata {quoted(self.name)}"
+        return message("metadata {name}", name=quoted(self.name))
 
     def read(
         self,

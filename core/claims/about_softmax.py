@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..message import message
 from ..parameters import Parameters
 from .claim import UNCLAIMED, Bounds, Claim, Figure, at_least, at_most, value
 from .examine import difference, lab, precise, trial, trial_part
@@ -25,7 +26,7 @@ def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: in
     """Return a figure for each of a row's first weights, claimed to this number of decimals."""
     return tuple(
         Figure(
-            f"weight of {logits[place]:g}".replace("-", "−"),
+            message("weight of {logits:g}", logits=logits[place]).replace("-", "−"),
             value(weight, within=0.5 * 10**-decimals),
             trial_part(str(place), softmax_example, *logits),
         )
@@ -36,7 +37,9 @@ def _weights(logits: tuple[float, ...], claimed: tuple[float, ...], decimals: in
 def _exponent(label: str, claimed: Bounds, column: str, first: int, last: int) -> Figure:
     """Return the exponent of d_k with which a norm of ∂L/∂q grows from d_k `first` to `last`."""
     part = trial_part(column, gradient_growth, first, last, 10, 64)
-    return Figure(f"exponent of d_k from {first} to {last}, {label}", claimed, part)
+    return Figure(
+        message("exponent of d_k from {first} to {last}, {label}", first=first, last=last, label=label), claimed, part
+    )
 
 
 _LENGTHS = ((10, 128), (128, 1024))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from ..message import message
 from ..parameters import Parameters
 from ..statistics.measurement import Estimate
 
@@ -59,12 +60,12 @@ def value(number: float, within: float = 0.0, words: str = "") -> Bounds:
 
 def at_least(low: float, words: str = "") -> Bounds:
     """Return the bounds from `low` up."""
-    return Bounds(low, math.inf, words or f"at least {figure_text(low)}")
+    return Bounds(low, math.inf, words or message("at least {low}", low=figure_text(low)))
 
 
 def at_most(high: float, words: str = "") -> Bounds:
     """Return the bounds up to `high`."""
-    return Bounds(-math.inf, high, words or f"at most {figure_text(high)}")
+    return Bounds(-math.inf, high, words or message("at most {high}", high=figure_text(high)))
 
 
 UNCLAIMED = Bounds(-math.inf, math.inf, "nothing")  # for a figure shown only for comparison

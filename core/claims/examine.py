@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ..lab.experiment import run
 from ..lab.sampling import Draws
+from ..message import message
 from ..parameters import Parameters
 from ..statistics.catalogue import FAR
 from ..statistics.measurement import Estimate, Measurement
@@ -123,11 +124,17 @@ def _verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[Verdict, str]:
             " and ".join(name for name, found in by_measure.items() if (found[0] in true) is each)
             for each in (True, False)
         )
-        shown = f"True by {right}: {_found(true[0])} for {true[0].label}"
-        return "depends on the measure", f"{shown}. False by {wrong}: {example}."
+        shown = message(
+            "True by {right}: {found} for {label}", right=right, found=_found(true[0]), label=true[0].label
+        )
+        return "depends on the measure", message(
+            "{shown}. False by {wrong}: {example}.", shown=shown, wrong=wrong, example=example
+        )
     limits = [finding for figure, finding in zip(claim.figures, findings, strict=True) if figure.in_the_limit]
     if limits and all(finding.agrees for finding in limits):
-        return "holds in the limit", f"True {claim.limit}, but not in general: {example}."
+        return "holds in the limit", message(
+            "True {limit}, but not in general: {example}.", limit=claim.limit, example=example
+        )
     return "does not hold", f"{_count(len(off), claimed)}: {example}."
 
 
@@ -142,14 +149,23 @@ def _by_measure(claim: Claim, findings: Sequence[Finding]) -> dict[str, list[Fin
 
 def _count(off: int, claimed: int) -> str:
     """Describe how many of the claimed figures are off."""
-    return f"{off} of {claimed} figures {'is' if off == 1 else 'are'} off" if claimed > 1 else "The figure is off"
+    return (
+        message("{off} of {claimed} figures {value} off", off=off, claimed=claimed, value="is" if off == 1 else "are")
+        if claimed > 1
+        else "The figure is off"
+    )
 
 
 def _example(finding: Finding) -> str:
     """Describe how one figure is off."""
     found = _found(finding)
-    correction = f"it is {found}" if found else "it cannot be measured"
-    return f"the claim says {finding.claimed} for {finding.label}; {correction}"
+    correction = message("it is {found}", found=found) if found else "it cannot be measured"
+    return message(
+        "the claim says {claimed} for {label}; {correction}",
+        claimed=finding.claimed,
+        label=finding.label,
+        correction=correction,
+    )
 
 
 def _found(finding: Finding) -> str:

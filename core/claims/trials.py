@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..attention.softmax import logits_below, row_statistics, row_sums, shift_rows
+from ..message import message
 from ..parameters import Parameters
 from ..statistics.measurement import Estimate
 from ..theory.predict import predict
@@ -179,8 +180,10 @@ def gradient_growth(first: int, last: int, tokens: int, d_v: int) -> Mapping[str
         g, v = (rng.standard_normal((*shape, d_v), dtype=np.float32) for _ in range(2))
         for column, c in (("unscaled", 1.0), ("scaled", 1 / math.sqrt(d_k))):
             squares = np.square(query_gradients(q, k, v, g, c)).sum(axis=2, dtype=np.float64).reshape(groups, -1)
-            logs.setdefault(f"{column} RMS", []).append(np.log(squares.mean(axis=1)) / 2)
-            logs.setdefault(f"{column} median", []).append(np.log(np.median(squares, axis=1)) / 2)
+            logs.setdefault(message("{column} RMS", column=column), []).append(np.log(squares.mean(axis=1)) / 2)
+            logs.setdefault(message("{column} median", column=column), []).append(
+                np.log(np.median(squares, axis=1)) / 2
+            )
     octaves = math.log(last / first)
     return {name: Reading(mean_over_draws((high - low) / octaves)) for name, (low, high) in logs.items()}
 

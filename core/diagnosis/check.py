@@ -13,6 +13,7 @@ from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import measure_head
 from ..captures.rules import file_rule
+from ..message import message
 from .comparing.results import STAGES, Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.traits import variety
@@ -65,7 +66,9 @@ class Finding:
     @property
     def place(self) -> str:
         """Where it is, such as `layer 3 head 7`."""
-        return "file" if self.layer is None else f"{self.layer.place} head {self.head}"
+        return (
+            "file" if self.layer is None else message("{place} head {head}", place=self.layer.place, head=self.head)
+        )
 
     def matches(self, pattern: str) -> bool:
         """Return whether a pattern such as `layers.0.*:first-key` names this finding; * stands for anything."""
@@ -106,8 +109,12 @@ def findings(heads: Sequence[Figures], limits: Limits) -> list[Finding]:
         found += _of_head(each, limits)
     fractions = [each.entropy_fraction for each in heads if each.entropy_fraction is not None]
     if fractions and median(fractions) < limits.min_file_entropy:
-        message = f"median entropy {median(fractions):.3g} of ln n < {limits.min_file_entropy:g}"
-        found.append(Finding(None, None, "file-entropy", message, median(fractions), limits.min_file_entropy))
+        says = message(
+            "median entropy {fractions:.3g} of ln n < {min_file_entropy:g}",
+            fractions=median(fractions),
+            min_file_entropy=limits.min_file_entropy,
+        )
+        found.append(Finding(None, None, "file-entropy", says, median(fractions), limits.min_file_entropy))
     return found
 
 
@@ -119,7 +126,7 @@ def _of_head(each: Figures, limits: Limits) -> list[Finding]:
 
     verdict = each.verdict
     if verdict.cause is not None:
-        also = f" (or {', '.join(verdict.also)})" if verdict.also else ""
+        also = message(" (or {also})", also=", ".join(verdict.also)) if verdict.also else ""
         add(verdict.cause, f"{verdict.cause}{also}: {verdict.says}", verdict.multiplier, verdict.expected.multiplier)
     elif verdict.verdict == "unexplained":
         add("unexplained", f"{verdict.says} ({verdict.evidence})", verdict.misfit)
@@ -146,14 +153,18 @@ def changes(comparison: Comparison) -> list[Finding]:
     for each in comparison.heads:
         first = each.first
         if first is not None:
-            message = in_words_of_baseline(f"{STAGES[first.name]} is not that of the baseline: {first.says}")
+            says = in_words_of_baseline(
+                message("{stages} is not that of the baseline: {says}", stages=STAGES[first.name], says=first.says)
+            )
             place = (each.test_layer, each.test_head)
-            found.append(Finding(*place, f"baseline-{first.name}", message, first.change, None))
+            found.append(Finding(*place, f"baseline-{first.name}", says, first.change, None))
         elif each.divergence is None and each.reference is not None and each.test is not None:
             now, then = each.test.spread, each.reference.spread
             if then > 0 and not 1 / _SPREAD < now / then < _SPREAD:
-                message = f"standard deviation within rows {now:.4g}, {then:.4g} in the baseline"
-                found.append(Finding(each.test_layer, each.test_head, "baseline-spread", message, now, _SPREAD))
+                says = message(
+                    "standard deviation within rows {now:.4g}, {then:.4g} in the baseline", now=now, then=then
+                )
+                found.append(Finding(each.test_layer, each.test_head, "baseline-spread", says, now, _SPREAD))
     return [
         *found,
         *(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..errors import InputError
+from ..message import message
 
 # Models whose scores are not scaled: T5 and GPT-Neo fold the scale into their initialisation, Gemma 3n and 4 into the
 # gains of their QK-norm.
@@ -93,9 +94,9 @@ def parse_configuration(text: str, where: str) -> Configuration:
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: is not JSON: {str(error)[:100]}") from error
+        raise InputError("{where}: is not JSON: {error}", where=where, error=str(error)[:100]) from error
     if not isinstance(found, dict):
-        raise InputError(f"{where}: must be a JSON object with the keys of a config.json")
+        raise InputError("{where}: must be a JSON object with the keys of a config.json", where=where)
     return configuration_of(cast("dict[str, object]", found), where)
 
 
@@ -116,10 +117,10 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredS
     if config.attention_multiplier is not None:
         found = ConfiguredScale(config.attention_multiplier, "attention_multiplier")
     elif kind in _UNSCALED:
-        found = ConfiguredScale(1.0, f"{config.model_type} does not scale")
+        found = ConfiguredScale(1.0, message("{model_type} does not scale", model_type=config.model_type))
     elif config.query_pre_attn_scalar is not None:
         scalar = config.query_pre_attn_scalar
-        found = ConfiguredScale(scalar**-0.5, f"1/√{scalar:g}, query_pre_attn_scalar")
+        found = ConfiguredScale(scalar**-0.5, message("1/√{scalar:g}, query_pre_attn_scalar", scalar=scalar))
     elif not config.scale_attn_weights:
         found = ConfiguredScale(1.0, "scale_attn_weights is false")
     else:
@@ -127,9 +128,11 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredS
         found = ConfiguredScale(width**-0.5, f"1/√{width}")
     if config.latent_rank is not None and config.mscale_all_dim and config.rope_factor is not None:
         factor = _mscale(config.rope_factor, config.mscale_all_dim) ** 2
-        found = ConfiguredScale(found.multiplier * factor, f"{found.words} × mscale² {factor:.4g}")
+        found = ConfiguredScale(
+            found.multiplier * factor, message("{words} × mscale² {factor:.4g}", words=found.words, factor=factor)
+        )
     if config.inverse_layer:
-        found = ConfiguredScale(found.multiplier / (layer + 1), f"{found.words} / (layer + 1)")
+        found = ConfiguredScale(found.multiplier / (layer + 1), message("{words} / (layer + 1)", words=found.words))
     return found
 
 
@@ -153,7 +156,9 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
         if value is None:
             return None
         if value != int(value):
-            raise InputError(f"{where}: {keys[0]!r} must be a whole number, not {value:g}")
+            raise InputError(
+                "{where}: {keys!r} must be a whole number, not {value:g}", where=where, keys=keys[0], value=value
+            )
         return int(value)
 
     rope = _object(values.get("rope_parameters") or values.get("rope_scaling"))
@@ -203,5 +208,7 @@ def _number(value: object, key: str, where: str, zero: bool = False) -> float:
     """Return a positive number, or also 0; raise InputError for anything else."""
     number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     if not (0 < number < math.inf or (zero and number == 0)):
-        raise InputError(f"{where}: {key!r} must be a positive number, not {value!r}")
+        raise InputError(
+            "{where}: {key!r} must be a positive number, not {value!r}", where=where, key=key, value=value
+        )
     return number

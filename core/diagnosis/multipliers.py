@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ..message import message
 from .configuration import Configuration, configured_scale
 from .subject import Facts
 
@@ -47,7 +48,7 @@ def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
     if facts.config is not None:
         return _configured(facts.config, facts, "the configuration in the file")
     multiplier = facts.d_k**-0.5 / facts.prescaled
-    return Expected(multiplier, f"1/√{facts.d_k}, assumed", assumed=True)
+    return Expected(multiplier, message("1/√{d_k}, assumed", d_k=facts.d_k), assumed=True)
 
 
 def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
@@ -58,7 +59,7 @@ def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
         if amplitude is not None and _near(facts.prescaled, amplitude**2, 1e-3):
             multiplier *= amplitude**2
         multiplier /= facts.prescaled
-        words += f", ÷ {facts.prescaled:.4g} that is inside q and k"
+        words += message(", ÷ {prescaled:.4g} that is inside q and k", prescaled=facts.prescaled)
     return Expected(multiplier, words)
 
 
@@ -103,50 +104,65 @@ def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -
     if not _near(expected, 1, 1e-9):
         yield 1.0, Name("scale-missing", "the scores were not scaled")
         yield expected**2, Name("scale-twice", "the scale was applied twice")
-    yield 1 / d, Name("scale-1-over-d", f"1/d_k = 1/{d}, as in muP and Granite")
+    yield 1 / d, Name("scale-1-over-d", message("1/d_k = 1/{d}, as in muP and Granite", d=d))
     if _near(expected, 1, 1e-9):
-        yield root, Name("scale-twice", f"1/√{d} was applied to scores that need no scale")
-    yield math.sqrt(d), Name("scale-inverted", f"the scores were multiplied by √{d} instead of divided")
+        yield root, Name("scale-twice", message("1/√{d} was applied to scores that need no scale", d=d))
+    yield math.sqrt(d), Name("scale-inverted", message("the scores were multiplied by √{d} instead of divided", d=d))
     yield 1 / expected, Name("scale-inverted", "the scores were divided by the scale")
     for width in _known(facts.d_model, config and config.hidden_size):
         yield width**-0.5, Name("scale-d-model", f"1/√d_model = 1/√{width:g}")
-        yield root * width**-0.5, Name("scale-d-model", f"1/√{d} and again 1/√d_model = 1/√{width:g}")
+        yield (
+            root * width**-0.5,
+            Name("scale-d-model", message("1/√{d} and again 1/√d_model = 1/√{width:g}", d=d, width=width)),
+        )
     for heads in _known(facts.n_heads, config and config.heads, facts.heads):
         if heads > 1:
-            yield heads**-0.5, Name("scale-n-heads", f"1/√heads = 1/√{heads:g}")
+            yield heads**-0.5, Name("scale-n-heads", message("1/√heads = 1/√{heads:g}", heads=heads))
     latent = [config.latent_width, config.latent_rank] if config else []
     for width in _known(*latent, *([d, d - 64] if d in _LATENT and not _near(expected, root, 1e-9) else [])):
-        words = f"1/√{width:g}, the width of latent attention and not of a head"
+        words = message("1/√{width:g}, the width of latent attention and not of a head", width=width)
         yield width**-0.5, Name("scale-d-model", words)
         yield width**-0.5, Name("scale-padded", words)
         yield width**-0.5, Name("scale-fixed", words)
     yield math.sqrt(expected), Name("scale-quarter", "the square root of the scale: applied to q or k alone")
-    yield d**-0.25, Name("scale-quarter", f"{d}^−¼: the scale was applied to q or k alone")
+    yield d**-0.25, Name("scale-quarter", message("{d}^−¼: the scale was applied to q or k alone", d=d))
     yield expected * math.log2(math.e), Name("scale-base2", "the expected scale × log₂ e")
     yield expected * math.log(2), Name("scale-base2", "the expected scale × ln 2: exp2 without log₂ e")
     if facts.layer:
-        yield expected / (facts.layer + 1), Name("scale-layer", f"divided by layer + 1 = {facts.layer + 1}")
+        yield (
+            expected / (facts.layer + 1),
+            Name("scale-layer", message("divided by layer + 1 = {layer}", layer=facts.layer + 1)),
+        )
         yield (
             expected * (facts.layer + 1),
-            Name("scale-layer", f"the division by layer + 1 = {facts.layer + 1} is missing"),
+            Name("scale-layer", message("the division by layer + 1 = {layer} is missing", layer=facts.layer + 1)),
         )
-        yield expected / facts.layer, Name("scale-layer", f"divided by the layer's number {facts.layer}")
+        yield (
+            expected / facts.layer,
+            Name("scale-layer", message("divided by the layer's number {layer}", layer=facts.layer)),
+        )
     # The padded width of the expected rule, 1/√w: 80 → 96, 15 → 16, 64 → 128.
     for width in {d, round(expected**-2) if expected < 1 else d}:
         for padded in _padded(width):
-            yield padded**-0.5, Name("scale-padded", f"1/√{padded}, a padded width")
+            yield padded**-0.5, Name("scale-padded", message("1/√{padded}, a padded width", padded=padded))
     if not _near(expected, root, 1e-9):
-        yield root, Name("scale-fixed", f"1/√d_k = 1/√{d}, the default, not the model's scale")
+        yield root, Name("scale-fixed", message("1/√d_k = 1/√{d}, the default, not the model's scale", d=d))
     if config and config.hidden_size and config.heads:
         share = config.hidden_size / config.heads
-        yield share**-0.5, Name("scale-fixed", f"1/√(hidden size / heads) = 1/√{share:g}")
+        yield share**-0.5, Name("scale-fixed", message("1/√(hidden size / heads) = 1/√{share:g}", share=share))
     for scalar in _SCALARS:
-        yield scalar**-0.5, Name("scale-fixed", f"1/√{scalar}, a query_pre_attn_scalar of another model")
+        yield (
+            scalar**-0.5,
+            Name("scale-fixed", message("1/√{scalar}, a query_pre_attn_scalar of another model", scalar=scalar)),
+        )
     yield from _yarn(expected, root, config, known=False)
     if tolerance < _COARSE and 0 < multiplier < 1:
         scalar = round(multiplier**-2)
         if 8 <= scalar <= 16_384 and tolerance * scalar < 0.02:
-            yield scalar**-0.5, Name("scale-fixed", f"1/√{scalar}, a constant that is not the model's")
+            yield (
+                scalar**-0.5,
+                Name("scale-fixed", message("1/√{scalar}, a constant that is not the model's", scalar=scalar)),
+            )
 
 
 def _yarn(expected: float, root: float, config: Configuration | None, known: bool) -> Iterator[tuple[float, Name]]:
@@ -164,15 +180,27 @@ def _yarn(expected: float, root: float, config: Configuration | None, known: boo
             factors.append(1 + math.log(context) / math.log(4096))
     for factor in dict.fromkeys(factors):
         if factor > 1 and _near(expected, factor * root, 1e-3):
-            yield expected * factor, Name("scale-yarn-twice", f"YaRN's mscale² = {factor:.4g} was squared again")
+            yield (
+                expected * factor,
+                Name("scale-yarn-twice", message("YaRN's mscale² = {factor:.4g} was squared again", factor=factor)),
+            )
     for factor in dict.fromkeys(factors):
         if factor > 1:
-            yield expected / factor, Name("scale-yarn", f"YaRN's mscale² = {factor:.4g} is missing")
-            yield expected * factor, Name("scale-yarn", f"× YaRN's mscale² = {factor:.4g}")
+            yield (
+                expected / factor,
+                Name("scale-yarn", message("YaRN's mscale² = {factor:.4g} is missing", factor=factor)),
+            )
+            yield expected * factor, Name("scale-yarn", message("× YaRN's mscale² = {factor:.4g}", factor=factor))
     for factor in dict.fromkeys(factors):
         if factor > 1:
-            yield expected * factor**2, Name("scale-yarn-twice", f"× YaRN's mscale² = {factor:.4g}, twice")
-            yield expected / factor**2, Name("scale-yarn-twice", f"÷ YaRN's mscale² = {factor:.4g}, twice")
+            yield (
+                expected * factor**2,
+                Name("scale-yarn-twice", message("× YaRN's mscale² = {factor:.4g}, twice", factor=factor)),
+            )
+            yield (
+                expected / factor**2,
+                Name("scale-yarn-twice", message("÷ YaRN's mscale² = {factor:.4g}, twice", factor=factor)),
+            )
 
 
 def _padded(width: int) -> list[int]:

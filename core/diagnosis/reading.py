@@ -10,6 +10,7 @@ from ..arrays import BoolArray, FloatArray
 from ..captures.capture import Layer
 from ..captures.files import plain
 from ..captures.head import CaptureFile, Head, read_evidence, read_head
+from ..message import message
 from .configuration import Configuration, configuration_of
 from .subject import Evidence, Facts, Kind, Subject, places
 
@@ -21,7 +22,7 @@ def file_configuration(capture: CaptureFile) -> Configuration | None:
     """Return the configuration in the file, if any; raise InputError if it has a value that makes no sense."""
     if capture.config is None:
         return None
-    return configuration_of(capture.config, f"{plain(capture.path)}: metadata 'config'")
+    return configuration_of(capture.config, message("{path}: metadata 'config'", path=plain(capture.path)))
 
 
 def read_subject(

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..message import message
 from .configuration import Configuration
 from .consequence import Consequence, consequence
 from .fitting.evidence import Observed, is_short, logit_noise, misfit, residual, spacing, unit
@@ -63,7 +64,9 @@ def examine(subject: Subject, given: Configuration | None = None) -> Examined:
         says = "q and k alone cannot tell which scale was used"
         return Examined(Verdict("no-evidence", None, (), None, None, expected, None, None, says), None)
     if wrong := _not_finite_inputs(subject):
-        return Examined(not_finite(subject.facts, f"{wrong} has values that are NaN or infinite"), None)
+        return Examined(
+            not_finite(subject.facts, message("{wrong} has values that are NaN or infinite", wrong=wrong)), None
+        )
     found = [_of_evidence(subject, evidence, expected) for evidence in subject.evidence]
     if any(each.verdict.verdict == "healthy" for each in found):
         # A log-sum-exp without the sink is renormalised by σ(lse − sink): the output and the weights have it.
@@ -84,7 +87,12 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
     values = evidence.values[subject.used]
     wrong = ~np.isfinite(values)
     rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
-    says = f"{evidence.kind}: {rows} of {len(values)} rows have values that are NaN or infinite"
+    says = message(
+        "{kind}: {rows} of {count} rows have values that are NaN or infinite",
+        kind=evidence.kind,
+        rows=rows,
+        count=len(values),
+    )
     broken = Verdict("cause", "not-finite", (), None, None, expected, evidence.kind, None, says)
     if rows > len(values) // 4:
         return Examined(broken, None)
@@ -129,9 +137,18 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
 
     if sure and _near(multiplier, expected.multiplier, max(0.02, tolerance)):
         if fits(expected.multiplier):
-            return verdict("healthy", None, (), f"× {multiplier:.4g}, as expected")
+            return verdict("healthy", None, (), message("× {multiplier:.4g}, as expected", multiplier=multiplier))
         if fits(_rounded(expected.multiplier, subject.format)):
-            return verdict("healthy", None, (), f"× {multiplier:.6g}, as expected, rounded to {subject.format}")
+            return verdict(
+                "healthy",
+                None,
+                (),
+                message(
+                    "× {multiplier:.6g}, as expected, rounded to {format}",
+                    multiplier=multiplier,
+                    format=subject.format,
+                ),
+            )
     if (_is_blurred(observed, best) or not sure) and _explains(observed, best, expected.multiplier):
         return verdict("undecided", None, (), "the evidence does not determine the multiplier")
     named = names(multiplier, tolerance, expected.multiplier, subject.facts, fits)

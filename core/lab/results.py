@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..errors import InputError, ParameterError
+from ..message import message
 from ..parameters import FIELD, MechanismName, Parameters, ScaleName
 from ..scales import SCALE_RULES, multiplier
 from ..statistics.catalogue import STATISTIC
@@ -60,10 +61,14 @@ class Target:
     def __post_init__(self) -> None:
         accepted = [name for name in STATISTIC if name not in ("logit_min", "logit_max")]
         if self.statistic not in accepted:
-            reason = f"must be one with a standard error: {', '.join(accepted)}; not {self.statistic!r}"
-            raise InputError(f"statistic: {reason}")
+            reason = message(
+                "must be one with a standard error: {accepted}; not {statistic!r}",
+                accepted=", ".join(accepted),
+                statistic=self.statistic,
+            )
+            raise InputError("statistic: {reason}", reason=reason)
         if not 0 < self.stderr < math.inf:
-            raise InputError(f"standard error: must be a number above 0, not {self.stderr!r}")
+            raise InputError("standard error: must be a number above 0, not {stderr!r}", stderr=self.stderr)
         FIELD["batch"].check(self.most_draws)
 
     def reached(self, columns: Sequence[Column]) -> bool:
@@ -102,7 +107,9 @@ class Order:
 
     def __post_init__(self) -> None:
         if self.column not in SORTABLE:
-            raise InputError(f"column: must be one of {', '.join(SORTABLE)}, not {self.column!r}")
+            raise InputError(
+                "column: must be one of {sortable}, not {column!r}", sortable=", ".join(SORTABLE), column=self.column
+            )
 
     def of(self, rows: Iterable[RuleRow]) -> list[RuleRow]:
         """Return the rows in this order; ties keep catalogue order, and rows without a value come last."""

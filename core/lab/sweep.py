@@ -47,7 +47,7 @@ def questions(
     """
     found = _questions(parameters, vary, sorted(set(n_keys)))
     if not d_ks:
-        raise InputError(f"d_k: no values to sweep; a value must be {FIELD['d_k'].accepted}")
+        raise InputError("d_k: no values to sweep; a value must be {accepted}", accepted=FIELD["d_k"].accepted)
     for d_k in d_ks:
         FIELD["d_k"].check(d_k)
         for p in found:
@@ -66,9 +66,15 @@ def _questions(
     name, values = vary
     accepted = [other for other in FIELD if other != "d_k"]
     if name not in accepted:
-        raise InputError(f"second axis: must be one of {', '.join(accepted)}, not {name!r}")
+        raise InputError(
+            "second axis: must be one of {accepted}, not {name!r}", accepted=", ".join(accepted), name=name
+        )
     if not values:
-        raise InputError(f"second axis: no values of {FIELD[name].label}; a value must be {FIELD[name].accepted}")
+        raise InputError(
+            "second axis: no values of {label}; a value must be {accepted}",
+            label=FIELD[name].label,
+            accepted=FIELD[name].accepted,
+        )
     return [parameters.with_value(name, value) for value in values]
 
 

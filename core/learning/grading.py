@@ -58,7 +58,7 @@ def parse_guess(text: str, unit: Unit) -> float:
     except (ValueError, ZeroDivisionError):
         number = math.nan
     if not math.isfinite(number) or len(text) > LONGEST:
-        raise GuessError(f"must be {accepted(unit)}, not {text.strip()!r}")
+        raise GuessError("must be {unit}, not {text!r}", unit=accepted(unit), text=text.strip())
     return number / 100 if unit == "share" else number
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
+from ..message import message
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -44,7 +46,13 @@ class Histogram:
     def __add__(self, other: Histogram) -> Histogram:
         """Return the histogram of both sets of values; exact, whatever the order of additions."""
         if self.axis != other.axis:
-            raise ValueError(f"histograms on different axes cannot be added: {self.axis} and {other.axis}")
+            raise ValueError(
+                message(
+                    "histograms on different axes cannot be added: {axis} and {axis2}",
+                    axis=self.axis,
+                    axis2=other.axis,
+                )
+            )
         counts = tuple(one + two for one, two in zip(self.counts, other.counts, strict=True))
         return Histogram(self.axis, counts, self.underflow + other.underflow, self.overflow + other.overflow)
 

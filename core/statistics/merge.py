@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import FloatArray
+from ..message import message
 from .tally import Shape, Tally
 
 
@@ -39,7 +40,13 @@ def _copy(part: Tally) -> Tally:
 
 def _add(merged: Tally, part: Tally) -> Tally:
     if _setup(merged) != _setup(part):
-        raise ValueError(f"tallies of different measurements cannot be merged: {_setup(merged)}, {_setup(part)}")
+        raise ValueError(
+            message(
+                "tallies of different measurements cannot be merged: {merged}, {part}",
+                merged=_setup(merged),
+                part=_setup(part),
+            )
+        )
     held = slice(min(merged.held.start, part.held.start), max(merged.held.stop, part.held.stop))
 
     def both(one: Mapping[str, FloatArray], two: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

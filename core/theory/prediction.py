@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
+from ..message import message
 from ..parameters import FIELD, Parameters
 from ..statistics.interpolation import interpolated
 from ..statistics.measurement import Estimate
@@ -49,10 +50,20 @@ class Freezing:
         closed = [f"{a}" if a == b else f"{a}–{b}" for a, b in self.frozen_at if b != _WIDEST]
         up = [a for a, b in self.frozen_at if b == _WIDEST]
         if not closed:
-            return f"frozen from d_k {up[0]} up", f"frozen from d_k {up[0]}", f"from d_k {up[0]}", f"{up[0]}+"
-        open_end = f" and from {up[0]} up" if up else ""
+            return (
+                message("frozen from d_k {up} up", up=up[0]),
+                message("frozen from d_k {up}", up=up[0]),
+                message("from d_k {up}", up=up[0]),
+                f"{up[0]}+",
+            )
+        open_end = message(" and from {up} up", up=up[0]) if up else ""
         short = ", ".join([*closed, *(f"{first}+" for first in up)])
-        return f"frozen at d_k {', '.join(closed)}{open_end}", f"frozen at d_k {short}", f"at d_k {short}", short
+        return (
+            message("frozen at d_k {closed}{open_end}", closed=", ".join(closed), open_end=open_end),
+            message("frozen at d_k {short}", short=short),
+            message("at d_k {short}", short=short),
+            short,
+        )
 
 
 def status_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> Status | None:

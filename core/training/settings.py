@@ -122,7 +122,7 @@ def parse_rules(text: str) -> tuple[ScaleName, ...]:
         elif word and is_formula(word):
             found[word] = None
         else:
-            raise InputError(f"{word!r} is no scale rule")
+            raise InputError("{word!r} is no scale rule", word=word)
     return tuple(found)
 
 

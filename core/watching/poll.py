@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..errors import InputError
+from ..message import message
 from .history import KEPT
 from .measured import measured
 from .step import SCHEMA, Step, parse_line
@@ -65,10 +66,12 @@ def poll(path: Path, cursor: Cursor = START) -> News:
         if path.is_file():
             return _lines(path, cursor)
         if path.exists():
-            raise InputError(f"{path}: must be a folder of captures or a file of {SCHEMA} lines")
+            raise InputError(
+                "{path}: must be a folder of captures or a file of {schema} lines", path=path, schema=SCHEMA
+            )
     except OSError as error:
         return News((), cursor, waiting=f"{path}: {error.strerror or error}")
-    return News((), cursor, waiting=f"{path} does not exist yet")
+    return News((), cursor, waiting=message("{path} does not exist yet", path=path))
 
 
 def _lines(path: Path, cursor: Cursor) -> News:
@@ -78,7 +81,7 @@ def _lines(path: Path, cursor: Cursor) -> News:
         status = path.stat()
         identity = (status.st_dev, status.st_ino)
         if cursor.identity not in (None, identity) or status.st_size < cursor.offset:
-            notes.append(f"{path.name} was replaced or shortened: read from its start")
+            notes.append(message("{name} was replaced or shortened: read from its start", name=path.name))
             cursor = Cursor(over=True)
         file.seek(cursor.offset)
         data = file.read(_AT_ONCE)
@@ -86,7 +89,12 @@ def _lines(path: Path, cursor: Cursor) -> News:
             data += rest
     whole, newline, _ = data.rpartition(b"\n")
     if not newline and len(data) >= _LONGEST:
-        raise InputError(f"{path}: line {cursor.lines + 1} is longer than {_LONGEST >> 20} MiB")
+        raise InputError(
+            "{path}: line {lines} is longer than {longest} MiB",
+            path=path,
+            lines=cursor.lines + 1,
+            longest=_LONGEST >> 20,
+        )
     steps: list[Step] = []
     number = cursor.lines
     for line in whole.split(b"\n") if newline else ():
@@ -96,10 +104,10 @@ def _lines(path: Path, cursor: Cursor) -> News:
         try:
             steps.append(parse_line(line.decode("utf-8", "replace")))
         except InputError as error:
-            notes.append(f"{path.name} line {number}: {error}")
+            notes.append(message("{name} line {number}: {error}", name=path.name, number=number, error=error))
     offset = cursor.offset + (len(whole) + 1 if newline else 0)
     more = offset < status.st_size and bool(newline)
-    waiting = "" if number else f"{path} has no whole line yet"
+    waiting = "" if number else message("{path} has no whole line yet", path=path)
     since = min((step.step for step in steps), default=None) if cursor.over else None
     over = cursor.over and not steps
     return News(tuple(steps), Cursor(offset, number, identity, over=over), more, _few(notes), waiting, since)
@@ -113,7 +121,7 @@ def _folder(path: Path, cursor: Cursor) -> News:
     if not cursor.next_files:
         cursor = _listed(path, cursor)
     if not cursor.next_files:
-        none = f"{path} has no {'whole capture' if cursor.half else 'captures'} yet"
+        none = message("{path} has no {value} yet", path=path, value="whole capture" if cursor.half else "captures")
         return News((), cursor, waiting="" if cursor.files - cursor.half else none)
     (name, *signature), rest = cursor.next_files[0], cursor.next_files[1:]  # of the signature: time and size
     number = _order(name)[0]
@@ -178,4 +186,4 @@ def _order(name: str) -> tuple[int, str]:
 def _few(notes: list[str]) -> tuple[str, ...]:
     if len(notes) <= _NOTES:
         return tuple(notes)
-    return (*notes[:_NOTES], f"and {len(notes) - _NOTES} more like these")
+    return (*notes[:_NOTES], message("and {count} more like these", count=len(notes) - _NOTES))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..errors import InputError
+from ..message import message
 from .limits import MAX_LOGIT
 
 SCHEMA = "attn-tui/watch-1"
@@ -43,10 +44,10 @@ def parse_line(text: str) -> Step:
         raise InputError("must be a JSON object")
     line = cast("dict[str, object]", found)
     if line.get("schema", SCHEMA) != SCHEMA:
-        raise InputError(f"schema must be {SCHEMA!r}, not {line['schema']!r}")
+        raise InputError("schema must be {schema!r}, not {line!r}", schema=SCHEMA, line=line["schema"])
     step = line.get("step")
     if not isinstance(step, int) or isinstance(step, bool) or step < 0:
-        raise InputError(f"step must be a whole number from 0 up, not {step!r}")
+        raise InputError("step must be a whole number from 0 up, not {step!r}", step=step)
     tables = {
         name: _table(name, cast("list[object]", value))
         for name, value in line.items()
@@ -58,14 +59,18 @@ def parse_line(text: str) -> Step:
     heads = next(iter(counts.values()))
     for name, each in counts.items():
         if each != heads:
-            raise InputError(f"{name!r} has other layers or heads than {next(iter(counts))!r}")
+            raise InputError("{name!r} has other layers or heads than {next!r}", name=name, next=next(iter(counts)))
     names = line.get("layers")
     layers = tuple(map(str, cast("list[object]", names))) if isinstance(names, list) else _numbered(len(heads))
     if len(layers) != len(heads):
-        raise InputError(f"layers must be {len(heads)} names, one for each list of numbers, not {len(layers)}")
+        raise InputError(
+            "layers must be {count} names, one for each list of numbers, not {count2}",
+            count=len(heads),
+            count2=len(layers),
+        )
     scaled = line.get("scaled")
     if scaled is not None and not isinstance(scaled, bool):
-        raise InputError(f"scaled must be true or false, not {scaled!r}")
+        raise InputError("scaled must be true or false, not {scaled!r}", scaled=scaled)
     return Step(
         step,
         _number(line.get("time"), "time"),
@@ -90,11 +95,11 @@ def says_scale(step: Step) -> str:
     if step.scaled is False:
         if step.scale is None:
             return "scores before the scale, which the run does not tell"
-        return f"logits: the run's scores × {step.scale:.4g}"
+        return message("logits: the run's scores × {scale:.4g}", scale=step.scale)
     factor = "the scale" if step.scale is None else f"× {step.scale:.4g}"
     if step.scaled is None:
-        return f"the run does not tell whether {factor} is inside its logits"
-    return f"{factor} is inside the logits"
+        return message("the run does not tell whether {factor} is inside its logits", factor=factor)
+    return message("{factor} is inside the logits", factor=factor)
 
 
 def grid(rows: Sequence[Sequence[float]]) -> FloatArray:
@@ -113,7 +118,7 @@ def _table(name: str, rows: list[object]) -> list[list[float]]:
     """Return a list of a list of numbers, one a head, for each layer; null is NaN."""
     lists = [cast("list[object]", row) for row in rows if isinstance(row, list) and row]
     if not rows or len(lists) < len(rows):
-        raise InputError(f"{name!r} must be a list of numbers, one a head, for each layer")
+        raise InputError("{name!r} must be a list of numbers, one a head, for each layer", name=name)
     return [[_entry(name, each) for each in row] for row in lists]
 
 
@@ -122,7 +127,7 @@ def _entry(name: str, value: object) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name!r} must hold numbers, not {str(value)[:40]!r}")
+        raise InputError("{name!r} must hold numbers, not {value!r}", name=name, value=str(value)[:40])
     try:
         number = float(value)
     except OverflowError:
@@ -134,5 +139,5 @@ def _number(value: Any, key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{key} must be a number, not {str(value)[:40]!r}")
+        raise InputError("{key} must be a number, not {value!r}", key=key, value=str(value)[:40])
     return _entry(key, value)

@@ -43,7 +43,7 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     except Exception as error:  # an unknown host, a refused connection, or TLS that does not match
         if cluster is not None:
             cluster.close()
-        raise EngineError(f"executor {name}: no scheduler answers: {_line(error)}") from None
+        raise EngineError("executor {name}: no scheduler answers: {error}", name=name, error=_line(error)) from None
     try:
         workers, remark = _workers(client, name)
         executor = client.get_executor(pure=False, retries=_RETRIES)
@@ -68,10 +68,20 @@ def _workers(client: Any, name: str) -> tuple[int, str]:
         found: Mapping[str, Any] = client.run(eval, _TRAITS, on_error="return")
         threads: Mapping[str, int] = client.ncores()
     except Exception as error:
-        raise EngineError(f"executor {name}: no worker answers within {_START} seconds: {_line(error)}") from None
+        raise EngineError(
+            "executor {name}: no worker answers within {start} seconds: {error}",
+            name=name,
+            start=_START,
+            error=_line(error),
+        ) from None
     for address, traits in found.items():
         if isinstance(traits, BaseException):
-            raise EngineError(f"executor {name}: the worker {address} cannot use attn-tui: {_line(traits)}")
+            raise EngineError(
+                "executor {name}: the worker {address} cannot use attn-tui: {traits}",
+                name=name,
+                address=address,
+                traits=_line(traits),
+            )
     return sum(threads.values()), same_versions(name, [*found.values()])
 
 
@@ -81,7 +91,7 @@ def open_mpi(name: str) -> Generator[Engine, None, None]:
     mpi, futures = (_load(module, name, "mpi") for module in ("mpi4py.MPI", "mpi4py.futures"))
     if mpi.COMM_WORLD.Get_size() < 2:
         how = "mpiexec -n N python -m mpi4py.futures -m attn_tui …, with N of at least 2"
-        raise EngineError(f"executor {name}: no workers; start it as {how}")
+        raise EngineError("executor {name}: no workers; start it as {how}", name=name, how=how)
     with futures.MPIPoolExecutor() as pool:
         yield checked(Engine(name, pool.num_workers, pool, perform_prepared))
 
@@ -90,9 +100,14 @@ def _load(module: str, name: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise EngineError(f"executor {name}: needs pip install 'attn-tui[{extra}]' ({_line(error)})") from None
+        raise EngineError(
+            "executor {name}: needs pip install 'attn-tui[{extra}]' ({error})",
+            name=name,
+            extra=extra,
+            error=_line(error),
+        ) from None
     except RuntimeError as error:  # mpi4py finds no MPI
-        raise EngineError(f"executor {name}: {_line(error)}") from None
+        raise EngineError("executor {name}: {error}", name=name, error=_line(error)) from None
 
 
 def _line(error: BaseException) -> str:

@@ -75,10 +75,14 @@ def checked(engine: Engine) -> Engine:
     try:
         futures = [engine.executor.submit(traits) for _ in range(engine.workers)]
         if wait(futures, _START).not_done:
-            raise EngineError(f"executor {engine.name}: no answer from its workers within {_START} seconds")
+            raise EngineError(
+                "executor {name}: no answer from its workers within {start} seconds", name=engine.name, start=_START
+            )
         found = [future.result() for future in futures]
     except BrokenExecutor as error:
-        raise EngineError(f"executor {engine.name}: its workers cannot start: {error}") from None
+        raise EngineError(
+            "executor {name}: its workers cannot start: {error}", name=engine.name, error=error
+        ) from None
     return replace(engine, remark=same_versions(engine.name, found))
 
 
@@ -86,5 +90,5 @@ def same_versions(name: str, found: Sequence[Mapping[str, str]]) -> str:
     """Return in what workers may differ from this process, by their traits; raise EngineError on other versions."""
     refused, remark = differences(traits(), found)
     if refused:
-        raise EngineError(f"executor {name}: {refused}")
+        raise EngineError("executor {name}: {refused}", name=name, refused=refused)
     return remark

@@ -75,9 +75,16 @@ def _opened(source: Source) -> CaptureFile:
             capture = open_capture(source.path, source.axes, source.mask_true)
             same = _identity(capture) == source.identity
         except (InputError, OSError) as error:
-            raise EngineError(f"{plain(source.path)}: not readable on worker {platform.node()}: {error}") from None
+            raise EngineError(
+                "{path}: not readable on worker {node}: {error}",
+                path=plain(source.path),
+                node=platform.node(),
+                error=error,
+            ) from None
         if not same:
-            raise EngineError(f"{plain(source.path)}: worker {platform.node()} sees another file of this name")
+            raise EngineError(
+                "{path}: worker {node} sees another file of this name", path=plain(source.path), node=platform.node()
+            )
         if len(kept) == _KEPT:
             kept.pop(next(iter(kept)))
         kept[source] = capture

@@ -109,8 +109,10 @@ def _results(future: Future[tuple[R | InputError, ...]], engine: Engine) -> tupl
     try:
         return future.result()
     except (CancelledError, BrokenExecutor):
-        raise LostEngineError(f"executor {engine.name}: its workers are gone") from None
+        raise LostEngineError("executor {name}: its workers are gone", name=engine.name) from None
     except Exception as error:
         if not type(error).__module__.startswith("distributed"):
             raise
-        raise LostEngineError(f"executor {engine.name}: {' '.join(str(error).split())}") from None
+        raise LostEngineError(
+            "executor {name}: {split}", name=engine.name, split=" ".join(str(error).split())
+        ) from None

@@ -109,9 +109,15 @@ def _check(line: bytes, path: Path) -> None:
     except (ValueError, KeyError, TypeError):
         known, refused = False, ""
     if not known:
-        raise SpoolError(f"{path}: is not a file of finished parts; --resume takes a new name or such a file")
+        raise SpoolError(
+            "{path}: is not a file of finished parts; --resume takes a new name or such a file", path=path
+        )
     if refused:
-        raise SpoolError(f"{path}: was begun with other versions: {refused.replace('a worker has', 'it has')}")
+        raise SpoolError(
+            "{path}: was begun with other versions: {refused}",
+            path=path,
+            refused=refused.replace("a worker has", "it has"),
+        )
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
@@ -121,7 +127,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise SpoolError(f"{path}: another attn-tui writes to it") from None
+            raise SpoolError("{path}: another attn-tui writes to it", path=path) from None
         except OSError:  # a file system without locks
             return
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ..blas import one_blas_thread
 from ..errors import InputError
+from ..message import message
 from .part import Part, perform
 
 R = TypeVar("R")
@@ -99,13 +100,27 @@ def differences(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
     for name in ("attn-tui", "NumPy"):
         for other in others:
             if other[name] != own[name]:
-                return f"a worker has {name} {other[name]}, and this machine {own[name]}; they must be the same", ""
+                return message(
+                    "a worker has {name} {other}, and this machine {own}; they must be the same",
+                    name=name,
+                    other=other[name],
+                    own=own[name],
+                ), ""
     for name in ("BLAS kernels", "processor"):
         unlike = [other for other in others if other[name] != own[name]]
         if unlike:
-            what = f"{own[name]} here, {unlike[0][name]} there" if name == "BLAS kernels" else "other instructions"
+            what = (
+                message("{own} here, {unlike} there", own=own[name], unlike=unlike[0][name])
+                if name == "BLAS kernels"
+                else "other instructions"
+            )
             return "", (
-                f"{len(unlike)} of {len(others)} workers have another kind of processor than this machine ({what}): "
-                "last digits may differ from those of a run here"
+                message(
+                    "{count} of {count2} workers have another kind of processor than this machine ({what}): "
+                    "last digits may differ from those of a run here",
+                    count=len(unlike),
+                    count2=len(others),
+                    what=what,
+                )
             )
     return "", ""

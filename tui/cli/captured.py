@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from ...core.captures.capture import Capture, Layer
 from ...core.captures.kinds.catalogue import ENDINGS
+from ...core.message import message
 from ..settings.parse import UsageError
 from .parser import Parser
 
@@ -15,7 +16,13 @@ Head: TypeAlias = tuple[Layer, int]
 
 def add_file(parser: Parser, nargs: str | None = None) -> None:
     """Add the file as a positional argument."""
-    parser.add("file", "file", metavar="FILE", nargs=nargs, help=f"captured queries and keys: {ENDINGS}, or a folder")
+    parser.add(
+        "file",
+        "file",
+        metavar="FILE",
+        nargs=nargs,
+        help=message("captured queries and keys: {endings}, or a folder", endings=ENDINGS),
+    )
 
 
 def add_axes(parser: Parser) -> None:
@@ -48,7 +55,7 @@ def head_number(text: str) -> int:
     except ValueError:
         head = -1
     if head < 0:
-        raise UsageError(f"--head: must be a whole number from 0 up, not {text!r}")
+        raise UsageError("--head: must be a whole number from 0 up, not {text!r}", text=text)
     return head
 
 
@@ -59,12 +66,23 @@ def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[
     layers = [found for found in capture.layers if layer is None or layer in (str(found.index), found.name)]
     if not layers:
         there = ranges([found.index for found in capture.layers])
-        raise CaptureError(f"{plain(capture.path)}: no layer {plain(layer)}; the file has layers {there}")
+        raise CaptureError(
+            "{path}: no layer {layer}; the file has layers {there}",
+            path=plain(capture.path),
+            layer=plain(layer),
+            there=there,
+        )
     chosen = [(found, h) for found in layers for h in range(found.heads) if head is None or h == head]
     if not chosen:
-        whose = f"layer {plain(layer)} has" if layer is not None else "its layers have"
+        whose = message("layer {layer} has", layer=plain(layer)) if layer is not None else "its layers have"
         last = max(found.heads for found in layers) - 1
-        raise CaptureError(f"{plain(capture.path)}: no head {head}; {whose} heads 0 to {last}")
+        raise CaptureError(
+            "{path}: no head {head}; {whose} heads 0 to {last}",
+            path=plain(capture.path),
+            head=head,
+            whose=whose,
+            last=last,
+        )
     return chosen
 
 
@@ -72,5 +90,5 @@ def ranges(numbers: Sequence[int]) -> str:
     """Return `32`, `0 to 5`, or `0, 2, 7`."""
     found = sorted(set(numbers))
     if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
-        return f"{found[0]} to {found[-1]}"
+        return message("{found} to {found2}", found=found[0], found2=found[-1])
     return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.message import message
 from ...core.parameters import FIELD
 from ..settings.declared import KEYS_VARIABLE, SETTINGS, variable_of
 from ..views.glyphs import Glyphs
@@ -48,7 +49,9 @@ usage error or unreadable input, or 130 after Ctrl-C.
 def parser_of(name: str, glyphs: Glyphs) -> Parser:
     """Return the parser of a command."""
     command = COMMANDS[name].load()
-    parser = Parser(f"attn-tui {name}", command.usage, command.description, command.examples + OUTPUT, glyphs)
+    parser = Parser(
+        message("attn-tui {name}", name=name), command.usage, command.description, command.examples + OUTPUT, glyphs
+    )
     command.add_options(parser)
     return parser
 
@@ -57,7 +60,7 @@ def commands_help() -> str:
     """Return the list of commands, one line each."""
     wide = max(map(len, COMMANDS)) + 2
     lines = "\n".join(f"  {row.name.ljust(wide)}{row.summary}" for row in COMMANDS.values())
-    return f"commands:\n{lines}\n  attn-tui COMMAND --help shows its options."
+    return message("commands:\n{lines}\n  attn-tui COMMAND --help shows its options.", lines=lines)
 
 
 def settings_help() -> str:
@@ -68,12 +71,11 @@ def settings_help() -> str:
     rows.append(("[parameters]", f"{variable_of(FIELD['d_k'])} ...", "parameters, named like their options"))
     rows.append(("[keys]", KEYS_VARIABLE, "keys of actions: quit=ctrl+x lab.redraw=n"))
     table = "\n".join(f"  {name:<14}{variable:<20}{help}" for name, variable, help in rows)
-    return f"""\
-settings of the app, from the environment or the file
-  {config_file()}
-{table}
-  The app saves its parameters in the file when it ends and starts with them the
-  next time; R in the Lab resets them. The environment overrides the file, and
-  the command line overrides both. Commands that print ignore all settings, so a
-  script prints the same everywhere.
-"""
+    return message(
+        "settings of the app, from the environment or the file\n  {config_file}\n{table}\n  The app "
+        "saves its parameters in the file when it ends and starts with them the\n  next time; R in "
+        "the Lab resets them. The environment overrides the file, and\n  the command line overrides "
+        "both. Commands that print ignore all settings, so a\n  script prints the same everywhere.\n",
+        config_file=config_file(),
+        table=table,
+    )

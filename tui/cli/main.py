@@ -10,6 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
+from ...core.message import message
 from . import interrupts
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _run_command(name: str, words: list[str], ascii_only: bool) -> int:
     given = parser.read(words)
     request = command.request(given)
     for remark in request.remarks:
-        output.say(f"note: {remark}", glyphs)
+        output.say(message("note: {remark}", remark=remark), glyphs)
     return command.run(request, _output(given, ascii_only, parser.formats))
 
 
@@ -135,8 +136,20 @@ def _output(given: dict[str, Any], ascii_only: bool, formats: Sequence[str]) -> 
     for ending, needed, words in ((PARQUET, "csv", "has the rows of CSV"), (JSON_LINES, "jsonl", "is JSON Lines")):
         if str(path).endswith(ending):
             if needed not in formats:
-                raise UsageError(f"-o {path}: a {ending} file {words}, and this command prints no {needed}")
+                raise UsageError(
+                    "-o {path}: a {ending} file {words}, and this command prints no {needed}",
+                    path=path,
+                    ending=ending,
+                    words=words,
+                    needed=needed,
+                )
             if ending == PARQUET and format not in (None, needed):
-                raise UsageError(f"-o {path}: a {ending} file {words}; leave out --format {format}")
+                raise UsageError(
+                    "-o {path}: a {ending} file {words}; leave out --format {format}",
+                    path=path,
+                    ending=ending,
+                    words=words,
+                    format=format,
+                )
             format = format or cast("OutputFormat", needed)
     return Output(format or "table", Path(path), ascii_only)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 from ...core.errors import InputError
+from ...core.message import message
 from ...core.model_choice import parameters_from
 from ...core.parameters import Parameters, Value
 from .. import tuning
@@ -55,7 +56,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     given = app_parser(glyphs).read(words)
     file = given.get("file")
     if file in COMMANDS and not Path(file).exists():
-        raise UsageError(f"{file} must come before its options: attn-tui {file} …")
+        raise UsageError("{file} must come before its options: attn-tui {file} …", file=file)
     _, remarks = parameters_of(given)
     return OpenApp(
         parameter_values(given),
@@ -99,7 +100,7 @@ class _ShowVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from ...core.export.formats import version
 
-        print(f"attn-tui {version()}")
+        print(message("attn-tui {version}", version=version()))
         parser.exit()
 
 
@@ -110,12 +111,17 @@ def run(request: OpenApp, ascii_only: bool) -> int:
     file = request.file
     if file is not None and not os.path.lexists(file) and file.name == str(file) and not file.suffix:
         near = did_you_mean(str(file), COMMANDS)
-        raise InputError(f"{file} is neither a file nor a command{near}; the commands are {', '.join(COMMANDS)}")
+        raise InputError(
+            "{file} is neither a file nor a command{near}; the commands are {commands}",
+            file=file,
+            near=near,
+            commands=", ".join(COMMANDS),
+        )
     if output.is_terminal():
         return open_app(request, ascii_only)
     glyphs = output.screen_glyphs(ascii_only)
     for remark in request.remarks:
-        output.say(f"note: {remark}", glyphs)
+        output.say(message("note: {remark}", remark=remark), glyphs)
     printed = output.Output(ascii_only=ascii_only)
     if file is None:
         from .commands.report import ReportRequest, run
@@ -181,7 +187,9 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     from ..terminal.themes import app_themes, names
 
     if request.theme not in (None, *names()):
-        raise InputError(f"--theme: must be one of {', '.join(names())}, not {request.theme!r}")
+        raise InputError(
+            "--theme: must be one of {names}, not {theme!r}", names=", ".join(names()), theme=request.theme
+        )
     glyphs = output.screen_glyphs(ascii_only or settings.ascii)
     settings = with_accepted_keys(settings, os.environ) if settings.keys else settings
     _forget_columns()

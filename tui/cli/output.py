@@ -163,9 +163,9 @@ def screen_width() -> int:
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST_SCREEN)
 
 
-def say(message: str, glyphs: Glyphs = UNICODE) -> None:
+def say(text: str, glyphs: Glyphs = UNICODE) -> None:
     """Print one line on stderr, with control characters escaped."""
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
         sys.stderr.write(f"attn-tui: {glyphs.say(line)}\n")
         sys.stderr.flush()

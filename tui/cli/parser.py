@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
+from ...core.message import message
 from ...core.models import MODELS
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
@@ -50,7 +51,12 @@ class Parser(argparse.ArgumentParser):
         """
         for word in takewhile(lambda word: word != "--", words):
             if re.fullmatch("(--[^=]*=|-[^-])--", word):  # argparse drops the value
-                self.error(f"{word.removesuffix('--').removesuffix('=')}: must have a value, not '--'")
+                self.error(
+                    message(
+                        "{removesuffix}: must have a value, not '--'",
+                        removesuffix=word.removesuffix("--").removesuffix("="),
+                    )
+                )
         found, unknown = self.parse_known_args(_joined(words))
         if unknown:
             self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
@@ -74,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         """Add the options of every command that prints a result."""
         self.formats = formats
         first, *others, last = formats
-        words = f"{first} (default), {', '.join(others)} or {last}"
+        words = message("{first} (default), {others} or {last}", first=first, others=", ".join(others), last=last)
         self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
         self.add(
             "output",
@@ -118,15 +124,15 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         message = re.sub("^the following arguments are required: (.*)", r"missing argument \1", message)
         message = message.replace("expected one argument", "must have a value")
-        raise UsageError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+        raise UsageError("{message}; see {prog} --help", message=message.removeprefix("argument "), prog=self.prog)
 
     def _refuse(self, word: str) -> NoReturn:
         """Raise UsageError for an unknown word, with the closest option."""
         if not word.startswith("-"):
-            self.error(f"unexpected argument {word!r}")
+            self.error(message("unexpected argument {word!r}", word=word))
         name = word.partition("=")[0]
         known = [name for action, _ in self.arguments for name in action.option_strings]
-        self.error(f"unknown option {name}{did_you_mean(name, known)}")
+        self.error(message("unknown option {name}{did_you_mean}", name=name, did_you_mean=did_you_mean(name, known)))
 
     def format_help(self) -> str:
         return self._glyphs.say(super().format_help())
@@ -137,7 +143,9 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
     def check(text: str) -> str:
         if text not in choices:
-            raise argparse.ArgumentTypeError(f"must be one of {', '.join(choices)}, not {text!r}")
+            raise argparse.ArgumentTypeError(
+                message("must be one of {choices}, not {text!r}", choices=", ".join(choices), text=text)
+            )
         return text
 
     return check
@@ -167,7 +175,9 @@ def _field_help(field: Field) -> str:
         )
     if field.name == "model":
         accepted = "one of the models below"
-    return f"{field.help} {sentence_case(accepted)}; default {default}.".replace("%", "%%")
+    return message(
+        "{help} {accepted}; default {default}.", help=field.help, accepted=sentence_case(accepted), default=default
+    ).replace("%", "%%")
 
 
 def sentence_case(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.errors import InputError
+from ...core.message import message
 from .output import Output, say, screen_glyphs
 from .working import readable
 
@@ -29,7 +30,15 @@ def print_replay(capture: CaptureFile, asked: int, results: Iterable[Replay | In
     )
     if refusal is None:
         return 0
-    say(f"{refusal} ({asked - len(heads)} of {asked} heads are left out)", screen_glyphs(output.ascii_only))
+    say(
+        message(
+            "{refusal} ({asked} of {asked2} heads are left out)",
+            refusal=refusal,
+            asked=asked - len(heads),
+            asked2=asked,
+        ),
+        screen_glyphs(output.ascii_only),
+    )
     return 2
 
 
@@ -46,6 +55,10 @@ def _table(heads: Sequence[Replay], output: Output) -> str:
     left_out = dict.fromkeys(name for each in heads for name in each.left_out)
     below = thawing_lines(heads)
     if left_out:
-        below.append(f"left out, because they need what the file does not say: {', '.join(left_out)}")
+        below.append(
+            message(
+                "left out, because they need what the file does not say: {left_out}", left_out=", ".join(left_out)
+            )
+        )
     text = "\n".join([*(line.rstrip() for line in shown), *([""] if below else []), *below])
     return output.glyphs.say(f"{text}\n")

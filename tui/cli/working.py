@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...core.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
 from ...core.errors import InputError
+from ...core.message import message
 from .command import Given
 from .output import Output, say, screen_glyphs
 from .parser import Parser
@@ -42,8 +43,12 @@ def add_work(parser: Parser) -> None:
         title,
         "--executor",
         metavar="NAME",
-        help=f"where parts of the work are done: {ENGINES}; without N, as many as there are cores. The "
-        f"result is the same, byte for byte; default {DEFAULT_ENGINE}",
+        help=message(
+            "where parts of the work are done: {engines}; without N, as many as there are cores. The "
+            "result is the same, byte for byte; default {default_engine}",
+            engines=ENGINES,
+            default_engine=DEFAULT_ENGINE,
+        ),
     )
     parser.add(
         title,
@@ -156,9 +161,17 @@ def performed(
     ):
         glyphs = screen_glyphs(output.ascii_only)
         if engine.remark:
-            say(f"note: {engine.remark}", glyphs)
+            say(message("note: {remark}", remark=engine.remark), glyphs)
         if known := 0 if spool is None else spool.count(parts()):
-            say(f"note: {known} finished {'parts are' if known > 1 else 'part is'} in {work.resume} already", glyphs)
+            say(
+                message(
+                    "note: {known} finished {value} in {resume} already",
+                    known=known,
+                    value="parts are" if known > 1 else "part is",
+                    resume=work.resume,
+                ),
+                glyphs,
+            )
         with closing(run(parts(), engine, spool)) as steps:
             yield steps
 
@@ -173,7 +186,11 @@ class Estimated(SystemExit):
             size = size or len(pickle.dumps(part))
             count += 1
             seconds += part.seconds
-        time = f"{seconds / 3600:.3g} core-hours" if seconds >= 360 else f"{seconds:.2g} seconds of one core"
-        said = f"{count} parts" if count != 1 else "1 part"
-        sent = f"{count * size / 1000:.3g} kB to be sent"
+        time = (
+            message("{seconds:.3g} core-hours", seconds=seconds / 3600)
+            if seconds >= 360
+            else message("{seconds:.2g} seconds of one core", seconds=seconds)
+        )
+        said = message("{count} parts", count=count) if count != 1 else "1 part"
+        sent = message("{count:.3g} kB to be sent", count=count * size / 1000)
         output.write([f"{said}, {'at least' if least else 'about'} {time}, {sent}\n"])

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from ...core.errors import InputError
+from ...core.message import message
 from .engine import Engine, EngineError, Notification, Reply, Submission
 from .request import Crashed, Failed, Request
 
@@ -53,7 +54,7 @@ class ProcessEngine(Engine):
                     command, stdin=quiet, stdout=quiet, stderr=quiet, pass_fds=[theirs.fileno()]
                 )
         except OSError as error:
-            raise InputError(f"cannot start the computing process: {error.strerror}") from error
+            raise InputError("cannot start the computing process: {strerror}", strerror=error.strerror) from error
         self._connection = ours
         self._watch()
 
@@ -108,7 +109,7 @@ class ProcessEngine(Engine):
                 self._stop_timer()
                 if reply.number == 0 and isinstance(reply.content, Crashed):  # it cannot answer any request
                     self._stop()
-                    self.fail_all(f"the computing process failed: {reply.content.error}")
+                    self.fail_all(message("the computing process failed: {error}", error=reply.content.error))
                     self.notify(EngineError.of(reply.content))
                     return
                 self.deliver(reply)
@@ -158,5 +159,5 @@ class ProcessEngine(Engine):
                 self._process.wait(_EXIT_TIMEOUT)
         code = self._stop()
         how = "" if code is None else f" ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
-        self.notify(f"The computing process ended{how}; restarting it.")
-        self.resend(f"this computation ended the computing process{how}")
+        self.notify(message("The computing process ended{how}; restarting it.", how=how))
+        self.resend(message("this computation ended the computing process{how}", how=how))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ...core.message import message
 from ...core.parameters import FIELD
 from ...core.statistics.catalogue import Statistic
 from ..views.fields.choice_list import ChoiceList
@@ -43,7 +44,12 @@ def options(
 ) -> ChoiceList:
     """Return the list. The values are `statistic entropy`, `B sqrt_d_k` and `A none`."""
     shown = [
-        replace(row, value=f"statistic {row.value}", family="statistic", words=("statistic", *row.words))
+        replace(
+            row,
+            value=message("statistic {value}", value=row.value),
+            family="statistic",
+            words=("statistic", *row.words),
+        )
         for row in statistic_choices(statistics)
     ]
     of_b = list(choices_of(FIELD["scale"]))
@@ -51,7 +57,9 @@ def options(
     if of_file:
         of_b = of_a = [_FILE, *(row for row in of_b if row.value != "custom")]
     both = [_of_side(row, side) for side, rows in zip(_SIDES, (of_b, of_a), strict=True) for row in rows]
-    found = ChoiceList.at("what the pane shows", (*shown, *both), f"statistic {statistic.name}", _formulas)
+    found = ChoiceList.at(
+        "what the pane shows", (*shown, *both), message("statistic {name}", name=statistic.name), _formulas
+    )
     return replace(found, also=(f"A {rules[0]}", f"B {rules[1]}"))
 
 
@@ -60,5 +68,5 @@ def _formulas(text: str) -> list[Choice]:
 
 
 def _of_side(row: Choice, side: str) -> Choice:
-    family = f"scale of {side}, the {'left' if side == 'A' else 'right'} column"
+    family = message("scale of {side}, the {value} column", side=side, value="left" if side == "A" else "right")
     return replace(row, value=f"{side} {row.value}", name=f"{side}: {row.name}", family=family)

@@ -212,15 +212,15 @@ class Pane(Container, can_focus=True):
 
         Raises InputError, whose message is a sentence, if there are none or they are for other parameters.
         """
-        raise InputError(f"The {self.NAME} pane has no numbers to export.")
+        raise InputError("The {name} pane has no numbers to export.", name=self.NAME)
 
     def command(self) -> str:
         """Return the shell command that prints these numbers; raises InputError if there is none."""
-        raise InputError(f"No command prints what the {self.NAME} pane shows.")
+        raise InputError("No command prints what the {name} pane shows.", name=self.NAME)
 
     def code(self, dialect: Dialect) -> str:
         """Return a program that prints these numbers; raises InputError, with a sentence, if there is none."""
-        raise InputError(f"No short program prints what the {self.NAME} pane shows.")
+        raise InputError("No short program prints what the {name} pane shows.", name=self.NAME)
 
     @property
     def file_name(self) -> str:

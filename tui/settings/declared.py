@@ -61,7 +61,7 @@ class Setting(NamedTuple):
         """Raise SettingError if a value is not accepted."""
         flag = isinstance(self.default, bool)
         if not (isinstance(value, bool) if flag else value in self.choices()):
-            raise SettingError(f"must be {self.accepted}, not {value!r}")
+            raise SettingError("must be {accepted}, not {value!r}", accepted=self.accepted, value=value)
 
     def parse(self, text: str) -> str | bool:
         """Return the value of a text; raises SettingError."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.against import idle_changes, settings
 from ...core.errors import InputError, ParameterError
+from ...core.message import message
 from ...core.model_choice import parameters_from
 from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
 from ...core.scales import multiplier
@@ -33,7 +34,7 @@ def parameters_of(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]
     for each in settings(parameters):
         multiplier(each.scale, each.setting)
     idle = [FIELD[name].option for name in values if not FIELD[name].applies(parameters)]
-    idle += [f"--against {FIELD[name].option[2:]}" for name in idle_changes(parameters)]
+    idle += [message("--against {option}", option=FIELD[name].option[2:]) for name in idle_changes(parameters)]
     return parameters, tuple(map(no_effect, idle))
 
 
@@ -46,7 +47,12 @@ def with_scale(given: Mapping[str, Any], called: Callable[[Field], str] = lambda
     elif scale is not None and is_number(scale):
         if "multiplier" in texts:
             names = called(FIELD["scale"]), called(FIELD["multiplier"])
-            raise UsageError(f"{names[0]} {scale} is a multiplier already; leave out {names[1]}")
+            raise UsageError(
+                "{names} {scale} is a multiplier already; leave out {names2}",
+                names=names[0],
+                scale=scale,
+                names2=names[1],
+            )
         value_of(FIELD["multiplier"], scale, called(FIELD["scale"]))
         texts |= {"scale": "custom", "multiplier": scale}
     return texts
@@ -59,9 +65,9 @@ def value_of(field: Field, text: str, option: str | None = None) -> Any:
     except ParameterError as error:
         reason = str(error).removeprefix(f"{field.label}: ")
         if field.name == "scale" and not error.pointer:
-            reason = f"must be {field.accepted}, or a number, not {text!r}"
+            reason = message("must be {accepted}, or a number, not {text!r}", accepted=field.accepted, text=text)
         if field.name == "model":
-            reason = f"unknown model {text!r}"
+            reason = message("unknown model {text!r}", text=text)
         if field.name == "model" and not did_you_mean(_slug(text), field.choices):
             reason += "; --help lists all"
         if field.kind == "choice" and not error.pointer:
@@ -78,9 +84,9 @@ def _slug(text: str) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return " (did you mean …?)" for the known word closest to `word`, or ""."""
     near = difflib.get_close_matches(word, list(known), 1, cutoff=0.7)
-    return f" (did you mean {near[0]}?)" if near else ""
+    return message(" (did you mean {near}?)", near=near[0]) if near else ""
 
 
 def no_effect(option: str) -> str:
     """Return the remark on an option without effect."""
-    return f"{option} has no effect with these parameters"
+    return message("{option} has no effect with these parameters", option=option)

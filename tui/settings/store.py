@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import InputError, ParameterError
+from ...core.message import message
 from ...core.models import SET_BY_MODEL
 from ...core.parameters import FIELD, FIELDS, Value
 from ..files import write_file
@@ -75,9 +76,11 @@ def save(path: Path, changes: Mapping[str, Any]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(after.encode(), path)
     except OSError as error:
-        raise SettingError(f"{path}: settings not saved: {error.strerror}") from error
+        raise SettingError("{path}: settings not saved: {strerror}", path=path, strerror=error.strerror) from error
     except (TOMLKitError, UnicodeDecodeError, TypeError, AttributeError) as error:
-        raise SettingError(f"{path}: settings not saved: the file is no longer valid TOML: {error}") from error
+        raise SettingError(
+            "{path}: settings not saved: the file is no longer valid TOML: {error}", path=path, error=error
+        ) from error
 
 
 def _from_file(path: Path) -> Settings:
@@ -86,7 +89,11 @@ def _from_file(path: Path) -> Settings:
     except FileNotFoundError:
         return Settings(path=path)
     except InputError as error:
-        return Settings(problems=(f"{path}: {error}; the file is ignored, and settings not saved",))
+        return Settings(
+            problems=(
+                message("{path}: {error}; the file is ignored, and settings not saved", path=path, error=error),
+            )
+        )
     values: dict[str, Any] = {}
     parameters: dict[str, Value] = {}
     keys: dict[str, str] = {}
@@ -104,12 +111,18 @@ def _from_file(path: Path) -> Settings:
                 keys[key] = value
             elif name in _LEARN:
                 if not isinstance(value, _LEARN[name]):
-                    raise SettingError(f"must be {'a text' if _LEARN[name] is str else 'a list'}, not {value!r}")
+                    raise SettingError(
+                        "must be {value}, not {value2!r}",
+                        value="a text" if _LEARN[name] is str else "a list",
+                        value2=value,
+                    )
                 learn[key] = value
             else:
-                raise SettingError(f"unknown setting{did_you_mean(name, _NAMES)}")
+                raise SettingError("unknown setting{did_you_mean}", did_you_mean=did_you_mean(name, _NAMES))
         except InputError as error:
-            problems.append(f"{path}: {name}: {error}; ignored, and settings not saved")
+            problems.append(
+                message("{path}: {name}: {error}; ignored, and settings not saved", path=path, name=name, error=error)
+            )
     save_to = None if problems else path
     return Settings(**values, parameters=parameters, learn=learn, keys=keys, path=save_to, problems=tuple(problems))
 
@@ -131,7 +144,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingError(f"not valid TOML: {error}") from error
+        raise SettingError("not valid TOML: {error}", error=error) from error
 
 
 def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -170,7 +183,10 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
     kept = {name: value for name, value in settings.parameters.items() if name not in overridden}
     keys = dict(key_setting(word) for word in given.pop(KEYS_VARIABLE, "").split())
     known = [*(setting.variable for setting in SETTINGS), *map(variable_of, FIELDS), KEYS_VARIABLE]
-    unknown = [f"{name}: unknown setting{did_you_mean(name, known)}" for name in sorted(given)]
+    unknown = [
+        message("{name}: unknown setting{did_you_mean}", name=name, did_you_mean=did_you_mean(name, known))
+        for name in sorted(given)
+    ]
     return replace(
         settings,
         **values,
@@ -184,5 +200,7 @@ def key_setting(word: str) -> tuple[str, str]:
     """Split `lab.redraw=n` into an action and its key; raises SettingError."""
     action, equals, key = word.partition("=")
     if not (action and equals and key):
-        raise SettingError(f"{KEYS_VARIABLE}: must be words like lab.redraw=n, not {word!r}")
+        raise SettingError(
+            "{keys_variable}: must be words like lab.redraw=n, not {word!r}", keys_variable=KEYS_VARIABLE, word=word
+        )
     return action, key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ...core.message import message
 from ...core.model_widths import MODEL_WIDTHS
 from ...core.parameters import FIELD, Parameters
 from .fields.entry import Editing
@@ -36,7 +37,7 @@ def tab_line(panes: Sequence[str], active: str, width: int) -> Line:
     needed = _STATUS + 2
     named = tuple[Span, ...]((f" {pane} ", "accent" if pane == active else "dim") for pane in panes)
     alone: Line = ((" <", "key"), (f" {active} ", "accent"), (">", "key"))
-    count: Span = (f" {panes.index(active) + 1} of {len(panes)}", "dim")
+    count: Span = (message(" {active} of {count}", active=panes.index(active) + 1, count=len(panes)), "dim")
     tight = tuple[Span, ...]((f" {pane}", role) for pane, (_, role) in zip(panes, named, strict=True))
     forms: list[Line] = [(_NAME, *named), named, tight, (*alone, count), alone]
     return next((form for form in forms if line_width(form) + needed <= width), forms[-1])
@@ -63,8 +64,8 @@ def pane_at(panes: Sequence[str], active: str, width: int, x: int) -> str | int 
 def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
     """Return `d_k 64 as in BERT · 128 keys · seed 0` and shorter forms of it."""
     model = MODEL_WIDTHS.get(parameters.d_k)
-    rest = f" · {parameters.n_keys} keys · seed {parameters.seed}"
-    texts = [f"d_k {parameters.d_k} as in {model}{rest}"] if model else []
+    rest = message(" · {n_keys} keys · seed {seed}", n_keys=parameters.n_keys, seed=parameters.seed)
+    texts = [message("d_k {d_k} as in {model}{rest}", d_k=parameters.d_k, model=model, rest=rest)] if model else []
     texts += [f"d_k {parameters.d_k}{rest}", f"d_k {parameters.d_k}"]
     return [((glyphs.say(text), "text"),) for text in texts]
 

@@ -8,6 +8,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ...core.message import message
+
 
 @dataclass(frozen=True)
 class Glyphs:
@@ -32,8 +34,12 @@ class Glyphs:
     line: str  # a thin line at the foot of a cell, and at equal steps up to its top; empty if braille can be shown
     ascii: bool
 
-    def say(self, text: str) -> str:
-        """Return the text in these characters; in ASCII, `√d_k` becomes `sqrt(d_k)`."""
+    def say(self, text: str, /, **values: object) -> str:
+        """Return a message in these characters.
+
+        Values replace the placeholders of its template. In ASCII, `√d_k` becomes `sqrt(d_k)`.
+        """
+        text = message(text, **values) if values else text
         if not self.ascii or text.isascii():
             return text
         for symbol, word in _PHRASES:

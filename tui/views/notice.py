@@ -6,6 +6,7 @@ import re
 
 from rich.cells import cell_len, set_cell_size
 
+from ...core.message import message
 from .glyphs import Glyphs
 from .lines import Line, line_width
 
@@ -31,9 +32,12 @@ def copied_lines(command: str, width: int, glyphs: Glyphs) -> list[Line]:
 def selected_line(text: str, width: int, glyphs: Glyphs) -> Line:
     """Return the message that the selected text is copied, with the text if it is a single line that fits."""
     count = len(text.splitlines())
-    forms = [(f" {words} ", text if count == 1 else f"{count} lines") for words in (*_COPIED, "Copied:")]
+    forms = [
+        (f" {words} ", text if count == 1 else message("{count} lines", count=count))
+        for words in (*_COPIED, "Copied:")
+    ]
     lines: list[Line] = [((words, "dim"), (glyphs.say(what), "key")) for words, what in forms]
-    cut: Line = ((" Copied: ", "dim"), (f"{len(text)} characters", "key"))
+    cut: Line = ((" Copied: ", "dim"), (message("{count} characters", count=len(text)), "key"))
     return next((line for line in lines if line_width(line) <= width), cut)
 
 

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from ...core.errors import InputError
+from ...core.message import message
 from ..files import FileError, check_file, write_text
 from ..terminal.picture import picture
 from ..views.export import KINDS, Form, clicked, form_lines
@@ -38,7 +39,7 @@ class FormText(LinesWidget):
         return form_lines(self.form, _place(self.form.path.text), width, height, self.glyphs)
 
     def heading(self, width: int) -> Line:
-        return ((self.glyphs.say(f"export the {self.form.pane} pane"), "heading"),)
+        return ((self.glyphs.say("export the {pane} pane", pane=self.form.pane), "heading"),)
 
     class Clicked(Message):
         """A field or a key of the form was clicked."""
@@ -132,7 +133,12 @@ class ExportScreen(Modal, ModalScreen[str]):
         """Insert a text into the path, if there is room for it."""
         path = self.form.path.typed(text)
         if len(path.text) > LONGEST_PATH:
-            self._show(replace(self.form, objection=f"must be at most {LONGEST_PATH} characters"))
+            self._show(
+                replace(
+                    self.form,
+                    objection=message("must be at most {longest_path} characters", longest_path=LONGEST_PATH),
+                )
+            )
         else:
             self._show(self.form.with_path(path))
 
@@ -160,12 +166,14 @@ class ExportScreen(Modal, ModalScreen[str]):
             if path.exists() and not path.is_file():
                 raise FileError("is not a regular file")
             if path.exists() and not may_replace:
-                question = f"The file exists ({_size(path.stat().st_size)}). Replace it?"
+                question = message("The file exists ({st_size}). Replace it?", st_size=_size(path.stat().st_size))
                 self._show(replace(form, question=question))
                 return
             text = picture(self.pane.screen) if form.kind == "svg" else self.pane.numbers(form.kind)
             write_text(text, path, self.pane.glyphs.ascii, replace=may_replace)
-            self.dismiss(f"{_size(path.stat().st_size)} written to {os.path.abspath(path)}")
+            self.dismiss(
+                message("{st_size} written to {path}", st_size=_size(path.stat().st_size), path=os.path.abspath(path))
+            )
         except InputError as error:
             self._show(replace(form, objection=str(error).removeprefix(f"{path}: ")))  # the form shows the path
         except OSError as error:
@@ -188,11 +196,17 @@ def _place(text: str) -> str:
     """Return where a path leads if it is not absolute."""
     try:
         if text.startswith("~"):
-            return f"expands to {Path(text).expanduser()}"
-        return "" if os.path.isabs(text) else f"in the current directory, {Path.cwd()}"
+            return message("expands to {expanduser}", expanduser=Path(text).expanduser())
+        return "" if os.path.isabs(text) else message("in the current directory, {cwd}", cwd=Path.cwd())
     except (RuntimeError, OSError):  # no such home directory, or the current directory was removed
         return ""
 
 
 def _size(size: int) -> str:
-    return f"{size} bytes" if size < 1000 else f"{size / 1000:.1f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
+    return (
+        message("{size} bytes", size=size)
+        if size < 1000
+        else message("{size:.1f} kB", size=size / 1000)
+        if size < 1e6
+        else message("{size:.1f} MB", size=size / 1e6)
+    )

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from ...core.message import message
 from ..views.border import Thumb
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
@@ -51,7 +52,7 @@ class HelpText(LinesWidget, can_focus=True):
 
     def foot(self) -> Line:
         below = self._total - self._top - self.size.height
-        return ((f"{below} more lines (down)" if below > 0 else "Esc closes", "dim"),)
+        return ((message("{below} more lines (down)", below=below) if below > 0 else "Esc closes", "dim"),)
 
     def retitle(self, title: str) -> None:
         """Show another text, from its beginning, under this title."""

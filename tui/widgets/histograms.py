@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...core.message import message
 from ...core.statistics.measurement import Column, HistogramName
 from ..views.lines import Line, fitted
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
@@ -50,7 +51,7 @@ class Histograms(LinesWidget):
         later = self._later(width, height)
         if later and len(lines) < height:
             words = "v: " + ", ".join(self.glyphs.say(TITLES[name]) for name in later)
-            words = words if len(words) <= width else f"v: {len(later)} more histograms"
+            words = words if len(words) <= width else message("v: {count} more histograms", count=len(later))
             lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((words, "dim"),), width)]
         return lines
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual import events
 
+from ...core.message import message
 from ..views.border import Thumb
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
@@ -39,7 +40,7 @@ class ScrolledLines(LinesWidget):
         self.top = min(self.top, max(len(lines) - height + last_line, 0)) if len(lines) > height else 0
         shown = list(lines[self.top : self.top + height])
         if shown and last_line and self.top + height < len(lines):
-            shown[-1] = ((f"{len(lines) - self.top - height + 1} more lines (PgDn)", "dim"),)
+            shown[-1] = ((message("{count} more lines (PgDn)", count=len(lines) - self.top - height + 1), "dim"),)
         return [fitted(line, width) for line in shown]
 
     def thumb(self) -> Thumb | None:
@@ -47,4 +48,4 @@ class ScrolledLines(LinesWidget):
 
     def foot(self) -> Line:
         below = self._total - self.top - self.room.height
-        return ((f"{below} more lines (PgDn)", "dim"),) if below > 0 else ()
+        return ((message("{below} more lines (PgDn)", below=below), "dim"),) if below > 0 else ()

@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from ...core.message import message
 from ...core.statistics.catalogue import Statistic
 from ..views.lines import Line, Span, fitted
 from ..views.results.leading import leading_rows
@@ -83,7 +84,11 @@ class StatisticsTable(LinesWidget, can_focus=True):
             lines.append(row_line(row, self.contents, shape, self.glyphs, here))
         if cut and lines:
             last = rows[self._top + len(shown) - 1 :] if self.has_focus else self._left_out(shown[:-1])
-            more = f" {len(last)} more rows {'(down)' if self.has_focus else '(Tab, then down)'}"
+            more = message(
+                " {count} more rows {value}",
+                count=len(last),
+                value="(down)" if self.has_focus else "(Tab, then down)",
+            )
             lines[-1] = fitted(((self.glyphs.say(more), "dim"),), width)
         return lines
 
@@ -101,7 +106,11 @@ class StatisticsTable(LinesWidget, can_focus=True):
 
     def note(self) -> Line:
         left = len(self._left_out(self._rows())) if self.contents.columns else 0
-        return ((f"{left} more rows: {'v' if self.leading else 'Tab'}", "dim"),) if left else ()
+        return (
+            ((message("{left} more rows: {value}", left=left, value="v" if self.leading else "Tab"), "dim"),)
+            if left
+            else ()
+        )
 
     def _left_out(self, rows: Sequence[TableRow]) -> list[TableRow]:
         shown = {row.label for row in rows}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ...message import message
 from ..capture import Meaning
 from ..files import quoted
 from ..naming import WORDS, Pair
@@ -87,7 +88,11 @@ def find_roles(pair: Pair, names: Collection[str]) -> Found:
             own = [word for word in words if word in names and _is_for(word, pair)]
             shared |= {role} if own else set()
         if len(own) > 1 and role not in ("mask", *EVIDENCE):
-            refusal = f"{quoted(own[0])} and {quoted(own[1])} are both there; keep one of them"
+            refusal = message(
+                "{quoted} and {quoted2} are both there; keep one of them",
+                quoted=quoted(own[0]),
+                quoted2=quoted(own[1]),
+            )
         if own:
             roles[role] = own[0]
     return Found(roles, frozenset(shared), refusal)
@@ -132,16 +137,24 @@ class Unknown:
             if len(parts) > _DEEPEST or not _EVERYWHERE.isdisjoint(re.split(r"[^a-z]+", name.lower())):
                 places = {_ALL}
             else:
-                places |= {f"numbered {suffix[0]}" if suffix else "numbered"}
+                places |= {message("numbered {suffix}", suffix=suffix[0]) if suffix else "numbered"}
                 places |= set() if re.search(r"(?:^|\.)\d+\.", name) else {"no layer"}
             for place in places:
                 self._changing.setdefault(place, []).append(name)
 
     def change(self, pair: Pair) -> str:
         """Return why a layer is refused for a tensor that may change its attention; empty if there is none."""
-        places = ["numbered", f"numbered {pair.after}"] if pair.after else ["no layer", pair.root or "."]
+        places = (
+            ["numbered", message("numbered {after}", after=pair.after)]
+            if pair.after
+            else ["no layer", pair.root or "."]
+        )
         names = [self._changing[place][0] for place in (_ALL, *places) if place in self._changing]
-        return f"tensor {quoted(min(names))} may change attention, and attn-tui does not know it" if names else ""
+        return (
+            message("tensor {quoted} may change attention, and attn-tui does not know it", quoted=quoted(min(names)))
+            if names
+            else ""
+        )
 
     def beside(self, pair: Pair) -> list[str]:
         """Return the tensors of the layer's module, or with its number."""

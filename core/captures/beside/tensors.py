@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ...message import message
 from ..capture import Meaning
 from ..files import CaptureError, plain, quoted
 from ..masks import Sizes, mask_note, mask_shape, query_mask
@@ -50,7 +51,9 @@ def masks_of(
         return (), {*names.values()}, []
     if metadata.mask is not None and metadata.mask not in arrays:
         raise CaptureError(
-            f"{arrays[pair.q].where}: the metadata names the mask {quoted(metadata.mask)}, which is not in the file"
+            "{where}: the metadata names the mask {mask}, which is not in the file",
+            where=arrays[pair.q].where,
+            mask=quoted(metadata.mask),
         )
     used, notes, masks = {*names.values()}, list[str](), list[Masking]()
     shared = found.shared
@@ -60,15 +63,23 @@ def masks_of(
         shared -= {"mask"}
     for role, name in names.items():
         if role in shared:
-            notes.append(f"{quoted(name)} is used as the mask of every layer without its own")
+            notes.append(message("{name} is used as the mask of every layer without its own", name=quoted(name)))
         mask = arrays[name]
         if mask.format is None or (mask.format.kind not in "biuf" and mask.dtype not in FLOATS):
-            raise CaptureError(f"{mask.where} holds {plain(mask.dtype)}; must be bool, integer or floating-point")
+            raise CaptureError(
+                "{where} holds {dtype}; must be bool, integer or floating-point",
+                where=mask.where,
+                dtype=plain(mask.dtype),
+            )
         mask.require_modest()
         told = mask_true or metadata.mask_true
         meaning = told or meaning_of(pair.word(name), mask.dtype in FLOATS)
         if told is None and meaning == "hidden":
-            notes.append(f"{quoted(name)}: True is taken as hidden, as in nn.MultiheadAttention; see --mask-true")
+            notes.append(
+                message(
+                    "{name}: True is taken as hidden, as in nn.MultiheadAttention; see --mask-true", name=quoted(name)
+                )
+            )
         of_queries = role == "query_mask"
         masks.append(Masking(mask, meaning, meaning is None or told is not None, of_queries))
         if of_queries:
@@ -76,7 +87,11 @@ def masks_of(
             continue
         shape = mask_shape(mask, sizes)
         if shape[0] * shape[2] * shape[3] > LARGEST:
-            raise CaptureError(f"{mask.where} is too large; must have at most {LARGEST} numbers per head")
+            raise CaptureError(
+                "{where} is too large; must have at most {largest} numbers per head",
+                where=mask.where,
+                largest=LARGEST,
+            )
         note = mask_note(mask, sizes)
         notes += [] if note is None else [note]
     return tuple(masks), used, notes
@@ -102,12 +117,16 @@ def roles_of(
     if "bias" in there and pair.word(there["bias"].name) == "alibi" and _is_of_heads(there["bias"], sizes):
         there["slopes"] = there.pop("bias")
         if "slopes" in found.roles:
-            refusal = f"{quoted(found.roles['slopes'])} and 'alibi' both hold slopes; keep one of them"
+            refusal = message(
+                "{quoted} and 'alibi' both hold slopes; keep one of them", quoted=quoted(found.roles["slopes"])
+            )
     for role, values in (("sinks", metadata.sinks), ("slopes", metadata.slopes), ("rows", metadata.rows)):
         if values is not None:
             name = {"slopes": "alibi_slopes"}.get(role, role)
             if role in there:
-                refusal = f"{there[role].what} and the metadata both give {role}; keep one of them"
+                refusal = message(
+                    "{what} and the metadata both give {role}; keep one of them", what=there[role].what, role=role
+                )
             there[role] = said(arrays[pair.q].path, name, values)
     understood: dict[str, Stored] = {}
     for role, array in there.items():
@@ -121,12 +140,18 @@ def roles_of(
             note = scales_note(array, sizes) if role == "scales" else None
             notes += [] if note is None else [note]
         else:
-            refusal = refusal or f"{array.what} of shape {array.shown} {fault}"
+            refusal = refusal or message(
+                "{what} of shape {shown} {fault}", what=array.what, shown=array.shown, fault=fault
+            )
     if metadata.head_scales is not None:
         if metadata.scale is not None:
             refusal = refusal or "the metadata has both scale and head_scales; keep one of them"
         elif len(metadata.head_scales) != sizes[1]:
-            refusal = refusal or f"metadata head_scales has {len(metadata.head_scales)} numbers for {sizes[1]} heads"
+            refusal = refusal or message(
+                "metadata head_scales has {count} numbers for {sizes} heads",
+                count=len(metadata.head_scales),
+                sizes=sizes[1],
+            )
     return understood, refusal, notes
 
 
@@ -138,25 +163,34 @@ def _fault(role: str, array: Stored, sizes: Sizes, sampled: bool, metadata: Laye
         return (
             ""
             if whole and array.shape == (queries,)
-            else f"must be {queries} whole numbers, the position of each query"
+            else message("must be {queries} whole numbers, the position of each query", queries=queries)
         )
     if role in ("slopes", "sinks") and isinstance(array, Said):
-        return "" if array.shape == (heads,) else f"must hold a number for each of {heads} heads"
+        return "" if array.shape == (heads,) else message("must hold a number for each of {heads} heads", heads=heads)
     if array.dtype not in FLOATS:
         return "must hold floating-point numbers"
     if role == "bias":
         shape = mask_shape(array, _bias_sizes(array, sizes, sampled), heads_first=True)
-        return f"must have at most {LARGEST} numbers per head" if shape[0] * shape[2] * shape[3] > LARGEST else ""
+        return (
+            message("must have at most {largest} numbers per head", largest=LARGEST)
+            if shape[0] * shape[2] * shape[3] > LARGEST
+            else ""
+        )
     if role in ("slopes", "sinks"):
-        return "" if _is_of_heads(array, sizes) else f"must hold a number for each of {heads} heads"
+        return (
+            "" if _is_of_heads(array, sizes) else message("must hold a number for each of {heads} heads", heads=heads)
+        )
     if role != "scales":
         return ""
     if array.fortran and len(array.shape) > 1:
         return "is in Fortran order; save it in C order"
     if scales_shape(array.shape, sizes) is None:
-        return (
-            "must be [heads], [queries], [heads, queries] or [batch, heads, queries, 1], here "
-            f"{heads} heads, {queries} queries and {sizes[0]} texts; axes may be 1"
+        return message(
+            "must be [heads], [queries], [heads, queries] or [batch, heads, queries, 1], here {heads} "
+            "heads, {queries} queries and {sizes} texts; axes may be 1",
+            heads=heads,
+            queries=queries,
+            sizes=sizes[0],
         )
     if metadata.scale is not None or metadata.head_scales is not None:
         return "and the metadata both give the scale; keep one of them"
@@ -187,8 +221,8 @@ def shaped_like_scores_or_heads(pair: Pair, unused: Iterable[Stored], sizes: Siz
         long = tuple(length for length in array.shape if length > 1)
         scores = len(array.shape) > 1 and array.shape[-2:] == (queries, keys)
         if own and (scores or long == (heads,)) and not _RESULTS.search(word):
-            named = f"tensor {quoted(array.name)} of shape {array.shown}"
-            return f"{named} may change attention, and attn-tui does not know it"
+            named = message("tensor {name} of shape {shown}", name=quoted(array.name), shown=array.shown)
+            return message("{named} may change attention, and attn-tui does not know it", named=named)
     return ""
 
 
@@ -205,7 +239,11 @@ def scales_note(array: Stored, sizes: Sizes) -> str | None:
     if len(fits) < 2:
         return None
     axes = [axis for axis, length in zip(("batch", "heads", "queries"), fits[0], strict=True) if length > 1]
-    return f"{quoted(array.name)}: axes assumed to be [{', '.join(axes)}]; [batch, heads, queries, 1] is unambiguous"
+    return message(
+        "{name}: axes assumed to be [{axes}]; [batch, heads, queries, 1] is unambiguous",
+        name=quoted(array.name),
+        axes=", ".join(axes),
+    )
 
 
 def _scales_shapes(shape: tuple[int, ...], sizes: Sizes) -> list[tuple[int, int, int]]:

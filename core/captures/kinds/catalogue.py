@@ -51,4 +51,4 @@ def contents(path: Path) -> Contents:
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):  # as torch.save wrote once
         raise CaptureError(f"{plain(path)}: {PICKLED}")
     fault = "not a file of tensors" if start else "the file is empty"
-    raise CaptureError(f"{plain(path)}: {fault}; must be a {ENDINGS} file")
+    raise CaptureError("{path}: {fault}; must be a {endings} file", path=plain(path), fault=fault, endings=ENDINGS)

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ...message import message
 from ..beside.roles import ROLES, SHARED
 from ..files import CaptureError, Identity, opened, plain, quoted
 from ..naming import beside, partner
@@ -27,7 +28,7 @@ def _array(stream: BinaryIO, path: Path, identity: Identity) -> Contiguous:
     stream.seek(0)
     array = npy_header(stream, path, path.name.removesuffix(".npy"))
     if array.offset + array.nbytes > identity.size:
-        raise CaptureError(f"{plain(path)}: ends before its last element: the file is truncated")
+        raise CaptureError("{path}: ends before its last element: the file is truncated", path=plain(path))
     return array
 
 
@@ -47,12 +48,14 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
                 with opened(file) as (other_stream, found):
                     arrays[name] = _array(other_stream, file, found)
                     files.append((file, found))
-                notes.append(f"{quoted(file.name)} is read as well")
+                notes.append(message("{name} is read as well", name=quoted(file.name)))
         return Contents(arrays, {}, tuple(files), tuple(notes))
     if len(array.shape) not in (3, 4, 5) or array.shape[0] != 2 or array.fortran:
         raise CaptureError(
-            f"{array.where} of shape {array.shown} cannot hold both q and k; must be an array of shape [2, …] in C "
-            "order (q, then k), or a pair of files such as q.npy and k.npy"
+            "{where} of shape {shown} cannot hold both q and k; must be an array of shape [2, …] in C "
+            "order (q, then k), or a pair of files such as q.npy and k.npy",
+            where=array.where,
+            shown=array.shown,
         )
     q = replace(array, name="q", shape=array.shape[1:])
     return Contents({"q": q, "k": replace(q, name="k", offset=q.offset + q.nbytes)}, {}, tuple(files))
@@ -60,12 +63,12 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
 
 def npy_header(stream: BinaryIO, path: Path, name: str) -> Contiguous:
     """Return the array that a .npy header declares; its offset counts from the start of the header."""
-    where = f"{plain(path)}: array {quoted(name)}"
+    where = message("{path}: array {name}", path=plain(path), name=quoted(name))
     start = stream.read(8)
     width, pattern = (2, "<H") if start[6:7] == b"\x01" else (4, "<I")
     length = stream.read(width)
     if not start.startswith(_MAGIC) or len(length) < width:
-        raise CaptureError(f"{where} has no .npy header: the file is damaged or truncated")
+        raise CaptureError("{where} has no .npy header: the file is damaged or truncated", where=where)
     size = int(struct.unpack(pattern, length)[0])
     header = stream.read(min(size, _LONGEST_HEADER))
     descr = re.search(rb"""['"]descr['"]\s*:\s*(?:['"]([^'"]{1,32})['"]|[\[(])""", header)
@@ -74,7 +77,7 @@ def npy_header(stream: BinaryIO, path: Path, name: str) -> Contiguous:
     lengths = [] if shape is None else re.findall(rb"\d+", shape[1])
     too_long = len(lengths) > MOST_AXES or any(len(n) > 18 for n in lengths)
     if len(header) < size or not (descr and order and shape) or too_long:
-        raise CaptureError(f"{where} has a damaged .npy header")
+        raise CaptureError("{where} has a damaged .npy header", where=where)
     dtype, stored = _type((descr[1] or b"structured").decode("latin-1"))
     offset = len(start) + width + size
     return Contiguous(path, name, dtype, stored, tuple(map(int, lengths)), order[1] == b"True", offset=offset)

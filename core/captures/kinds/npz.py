@@ -54,7 +54,7 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
                 if member.filename.endswith(".npy"):
                     array = _array(archive, member, stream, path, identity)
                     if array.name in arrays or array.name in metadata:
-                        raise CaptureError(f"{array.where} is there twice")
+                        raise CaptureError("{where} is there twice", where=array.where)
                     if array.name in KEYS and not _is_tensor(array):
                         metadata[array.name] = _text(stream, array)
                     else:
@@ -62,7 +62,9 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     except CaptureError:
         raise
     except _ARCHIVE_ERRORS as error:
-        raise CaptureError(f"{plain(path)}: not a readable .npz file: {short(error)}") from error
+        raise CaptureError(
+            "{path}: not a readable .npz file: {error}", path=plain(path), error=short(error)
+        ) from error
     if not arrays:
         pickled = any(member.filename.endswith(".pkl") for member in members)  # as torch.save writes
         raise CaptureError(f"{plain(path)}: {PICKLED if pickled else 'a zip archive without .npy arrays'}")
@@ -85,7 +87,10 @@ class _Bounded:
         """Read some bytes; raise CaptureError if they are more than a directory may have."""
         if size > LARGEST_HEADER:
             raise CaptureError(
-                f"{plain(self._path)}: the archive's directory must have at most {LARGEST_HEADER} bytes, not {size}"
+                "{path}: the archive's directory must have at most {largest_header} bytes, not {size}",
+                path=plain(self._path),
+                largest_header=LARGEST_HEADER,
+                size=size,
             )
         return self._stream.read(size)
 
@@ -97,8 +102,10 @@ def _array(
     name = member.filename.removesuffix(".npy")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise CaptureError(
-            f"{plain(path)}: tensor {quoted(name)} must be deflated or not compressed, not compressed by method "
-            f"{member.compress_type}"
+            "{path}: tensor {name} must be deflated or not compressed, not compressed by method {compress_type}",
+            path=plain(path),
+            name=quoted(name),
+            compress_type=member.compress_type,
         )
     with archive.open(member) as data:
         array = npy_header(cast(BinaryIO, data), path, name)
@@ -111,18 +118,24 @@ def _array(
         array = replace(array, packed=Packed(start, member.compress_size))
         complete = array.offset + array.nbytes <= member.file_size and start + member.compress_size <= identity.size
     if not complete:
-        raise CaptureError(f"{array.where} ends before its last element: the file is truncated")
+        raise CaptureError("{where} ends before its last element: the file is truncated", where=array.where)
     return array
 
 
 def _text(stream: BinaryIO, array: Contiguous) -> str:
     """Return a metadata array as the string that a .safetensors file would contain."""
     if array.format is None or array.fortran or array.format.kind not in "?biufSU":
-        raise CaptureError(f"{array.where} holds {array.dtype}; must be text or a single number")
+        raise CaptureError(
+            "{where} holds {dtype}; must be text or a single number", where=array.where, dtype=array.dtype
+        )
     if array.nbytes > LARGEST_TEXT or math.prod(array.shape) > MOST_TEXTS:
         raise CaptureError(
-            f"{array.where} of shape {array.shown} has {array.nbytes} bytes; must be at most {LARGEST_TEXT} in "
-            f"{MOST_TEXTS} elements"
+            "{where} of shape {shown} has {nbytes} bytes; must be at most {largest_text} in {most_texts} elements",
+            where=array.where,
+            shown=array.shown,
+            nbytes=array.nbytes,
+            largest_text=LARGEST_TEXT,
+            most_texts=MOST_TEXTS,
         )
     values = array.read(stream, array.shape) if array.nbytes else np.zeros(array.shape, array.format)
     try:
@@ -132,7 +145,7 @@ def _text(stream: BinaryIO, array: Contiguous) -> str:
             _require_characters(values)
         value = cast(object, values.tolist())
     except ValueError as error:  # invalid bytes or code points
-        raise CaptureError(f"{array.where} is not readable text") from error
+        raise CaptureError("{where} is not readable text", where=array.where) from error
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from ...message import message
 from ..files import LARGEST_HEADER, CaptureError, Identity, plain, quoted, short
 from ..metadata.values import from_json
 from ..stored import FLOATS, MOST_AXES, Contents, Contiguous
@@ -34,7 +35,9 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
         arrays = [_array(path, name, entry, start) for name, entry in header.items()]
         _require_gapless([(start, start), *(place for _, place in arrays), (identity.size, identity.size)])
     except ValueError as error:
-        raise CaptureError(f"{plain(path)}: not a readable .safetensors file: {short(error)}") from error
+        raise CaptureError(
+            "{path}: not a readable .safetensors file: {error}", path=plain(path), error=short(error)
+        ) from error
     return Contents({array.name: array for array, _ in arrays}, cast("dict[str, str]", metadata), ((path, identity),))
 
 
@@ -46,7 +49,13 @@ def _header(stream: BinaryIO, identity: Identity) -> tuple[dict[str, object], in
     if start > identity.size:
         raise ValueError("it ends before its header does")
     if length > LARGEST_HEADER:
-        raise ValueError(f"its header must have at most {LARGEST_HEADER} bytes, not {length}")
+        raise ValueError(
+            message(
+                "its header must have at most {largest_header} bytes, not {length}",
+                largest_header=LARGEST_HEADER,
+                length=length,
+            )
+        )
     header = from_json(stream.read(length).decode("utf-8"))
     if not isinstance(header, dict):
         raise ValueError("its header is not a JSON object")
@@ -58,7 +67,9 @@ def _array(path: Path, name: str, entry: object, start: int) -> tuple[Contiguous
     fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
     code, shape, offsets = fields.get("dtype"), _sizes(fields.get("shape")), _sizes(fields.get("data_offsets"))
     if not isinstance(code, str) or shape is None or offsets is None or len(offsets) != 2:
-        raise ValueError(f"the entry of tensor {quoted(name)} has no valid dtype, shape and data_offsets")
+        raise ValueError(
+            message("the entry of tensor {name} has no valid dtype, shape and data_offsets", name=quoted(name))
+        )
     dtype = _TYPES.get(code, code.lower())
     if dtype in FLOATS:
         stored = FLOATS[dtype].newbyteorder("<") if FLOATS[dtype].kind == "f" else FLOATS[dtype]
@@ -67,7 +78,14 @@ def _array(path: Path, name: str, entry: object, start: int) -> tuple[Contiguous
     first, last = (start + offset for offset in offsets)
     array = Contiguous(path, name, dtype, stored, shape, offset=first)
     if stored is not None and array.nbytes != last - first:
-        raise ValueError(f"tensor {quoted(name)} of shape {array.shown} has {last - first} bytes")
+        raise ValueError(
+            message(
+                "tensor {name} of shape {shown} has {last} bytes",
+                name=quoted(name),
+                shown=array.shown,
+                last=last - first,
+            )
+        )
     return array, (first, last)
 
 
@@ -82,4 +100,6 @@ def _require_gapless(places: list[tuple[int, int]]) -> None:
     """Raise ValueError unless the places, each a first byte and the one after the last, follow one another."""
     for (_, end), (first, _) in pairwise(sorted(places)):
         if first != end:
-            raise ValueError(f"its tensors leave a gap or overlap at byte {end}: the file is damaged or truncated")
+            raise ValueError(
+                message("its tensors leave a gap or overlap at byte {end}: the file is damaged or truncated", end=end)
+            )

@@ -21,17 +21,26 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     places = _weight_map(stream, path, identity)
     names = sorted({*places.values()})
     if len(names) > MOST_FILES:
-        raise CaptureError(f"{plain(path)}: must name at most {MOST_FILES} files, not {len(names)}")
+        raise CaptureError(
+            "{path}: must name at most {most_files} files, not {count}",
+            path=plain(path),
+            most_files=MOST_FILES,
+            count=len(names),
+        )
     parts: list[tuple[Path, Contents]] = []
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
-            raise CaptureError(f"{plain(path)}: names {quoted(name)}; must be .safetensors files beside it")
+            raise CaptureError(
+                "{path}: names {name}; must be .safetensors files beside it", path=plain(path), name=quoted(name)
+            )
         with opened(path.with_name(name)) as (shard, found):
             parts.append((path.with_name(name), safetensors.contents(shard, path.with_name(name), found)))
     whole = joined(parts)
     for tensor, name in places.items():
         if tensor not in whole.arrays or whole.arrays[tensor].path.name != name:
-            raise CaptureError(f"{plain(path)}: tensor {quoted(tensor)} is not in {quoted(name)}")
+            raise CaptureError(
+                "{path}: tensor {tensor} is not in {name}", path=plain(path), tensor=quoted(tensor), name=quoted(name)
+            )
     return replace(whole, files=((path, identity), *whole.files))
 
 
@@ -42,12 +51,16 @@ def joined(parts: Sequence[tuple[Path, Contents]]) -> Contents:
     for path, part in parts:
         for tensor, array in part.arrays.items():
             if tensor in arrays:
-                raise CaptureError(f"{array.where} is in {quoted(arrays[tensor].path.name)}, too")
+                raise CaptureError(
+                    "{where} is in {name}, too", where=array.where, name=quoted(arrays[tensor].path.name)
+                )
             arrays[tensor] = array
         for key, value in part.metadata.items():
             if metadata.setdefault(key, value) != value:
                 raise CaptureError(
-                    f"{plain(path)}: has other metadata {quoted(key)} than the files it belongs to; must be the same"
+                    "{path}: has other metadata {key} than the files it belongs to; must be the same",
+                    path=plain(path),
+                    key=quoted(key),
                 )
     return Contents(arrays, metadata, tuple(file for _, part in parts for file in part.files))
 
@@ -55,14 +68,21 @@ def joined(parts: Sequence[tuple[Path, Contents]]) -> Contents:
 def _weight_map(stream: BinaryIO, path: Path, identity: Identity) -> dict[str, str]:
     """Return the name of each tensor's file."""
     if identity.size > LARGEST_HEADER:
-        raise CaptureError(f"{plain(path)}: must have at most {LARGEST_HEADER} bytes, not {identity.size}")
+        raise CaptureError(
+            "{path}: must have at most {largest_header} bytes, not {size}",
+            path=plain(path),
+            largest_header=LARGEST_HEADER,
+            size=identity.size,
+        )
     try:
         index = from_json(stream.read(LARGEST_HEADER).decode("utf-8"))
     except ValueError as error:
-        raise CaptureError(f"{plain(path)}: not a readable index of .safetensors files: {short(error)}") from error
+        raise CaptureError(
+            "{path}: not a readable index of .safetensors files: {error}", path=plain(path), error=short(error)
+        ) from error
     places = cast("dict[str, object]", index).get("weight_map") if isinstance(index, dict) else None
     if not isinstance(places, dict) or not all(
         isinstance(name, str) for name in cast("dict[str, object]", places).values()
     ):
-        raise CaptureError(f'{plain(path)}: not an index of .safetensors files, which has "weight_map"')
+        raise CaptureError('{path}: not an index of .safetensors files, which has "weight_map"', path=plain(path))
     return cast("dict[str, str]", places)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from ...message import message
 from ..files import LARGEST_HEADER, CaptureError, plain
 from .keys import ALIASES, KNOWN, OF_ENTRIES, SCHEMAS, by_name
 from .layer import LayerMetadata, layer_metadata
@@ -16,13 +17,18 @@ class Metadata:
     """The metadata of one file. Every method raises CaptureError, naming the key, for a value it cannot read."""
 
     def __init__(self, path: Path, values: Mapping[str, str]) -> None:
-        self._where = f"{plain(path)}: metadata"
+        self._where = message("{path}: metadata", path=plain(path))
         self._given = frozenset(values)
         self._values = by_name(self._where, values)
         self._checked = Values(self._where, {}, self._values)
         length = sum(len(value) for value in values.values())
         if length > LARGEST_HEADER:
-            raise CaptureError(f"{self._where} must have at most {LARGEST_HEADER} characters, not {length}")
+            raise CaptureError(
+                "{where} must have at most {largest_header} characters, not {length}",
+                where=self._where,
+                largest_header=LARGEST_HEADER,
+                length=length,
+            )
         self._entries = self._layer_entries()
         self._read: set[int] = set()  # identities of the entries that belong to a layer
         self._indexed = any("index" in entry for entry in self._entries)
@@ -31,12 +37,12 @@ class Metadata:
             index = Values(self._where, entry, {}).count("index", least=0)
             if index is None or index in self._by_index:
                 raise CaptureError(
-                    f"{self._where} 'layers' must have a different \"index\" in each entry, or in none"
+                    "{where} 'layers' must have a different \"index\" in each entry, or in none", where=self._where
                 )
             self._by_index[index] = entry
         schema = values.get("schema")
         if schema is not None and schema.startswith("attn-tui/") and schema not in SCHEMAS:
-            raise self._checked.error("schema", schema, f"one of {', '.join(SCHEMAS)}")
+            raise self._checked.error("schema", schema, message("one of {schemas}", schemas=", ".join(SCHEMAS)))
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -137,5 +143,8 @@ class Metadata:
         if index < len(entries):
             return entries[index]
         raise CaptureError(
-            f"{self._where} 'layers' has {len(entries)} entries for {layers} layers; add an \"index\" to each entry"
+            "{where} 'layers' has {count} entries for {layers} layers; add an \"index\" to each entry",
+            where=self._where,
+            count=len(entries),
+            layers=layers,
         )

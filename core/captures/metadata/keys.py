@@ -45,6 +45,8 @@ def by_name(where: str, values: Mapping[str, V]) -> dict[str, V]:
         name = ALIASES.get(key, key)
         if name in found:
             other = next(other for other in values if ALIASES.get(other, other) == name)
-            raise CaptureError(f"{where} has both {other!r} and {key!r}; keep one of them")
+            raise CaptureError(
+                "{where} has both {other!r} and {key!r}; keep one of them", where=where, other=other, key=key
+            )
         found[name] = value
     return found

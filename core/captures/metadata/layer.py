@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, cast
 
+from ...message import message
 from ..beside.roles import changes_attention
 from ..files import CaptureError, plain, quoted
 from .keys import KNOWN, MEANT, NOTHING, OF_ENTRIES, OTHERS, by_name
@@ -109,7 +110,9 @@ def _scales(values: Values) -> tuple[float | None, tuple[float, ...] | None]:
     listed = values.numbers("scale")
     assert listed is not None, "there is a list"
     if head_scales is not None:
-        raise CaptureError(f"{values.where} has both 'scale' and 'head_scales' for each head; keep one of them")
+        raise CaptureError(
+            "{where} has both 'scale' and 'head_scales' for each head; keep one of them", where=values.where
+        )
     return (listed[0], None) if len(listed) == 1 else (None, listed)
 
 
@@ -170,7 +173,7 @@ def _causal(values: Values) -> Causal | None:
     if alignment is None or found == "no":
         return found
     if found not in ("yes", alignment):
-        raise values.error("alignment", values.get("alignment"), f"that of 'causal', {word}")
+        raise values.error("alignment", values.get("alignment"), message("that of 'causal', {word}", word=word))
     return alignment
 
 
@@ -183,7 +186,11 @@ def _missing_window(values: Values, causal: Causal | None) -> str:
     kind = str(values.own.get("layer_type", "")).lower()
     missing = "window" if "slid" in kind and _window(values, causal) is None else ""
     missing = "chunk" if "chunk" in kind and values.count("chunk", none=True) is None else missing
-    return f"metadata 'layer_type' is {quoted(kind)}, but {missing!r} is missing" if missing else ""
+    return (
+        message("metadata 'layer_type' is {kind}, but {missing!r} is missing", kind=quoted(kind), missing=missing)
+        if missing
+        else ""
+    )
 
 
 def _unknown_change(values: Values) -> str:
@@ -195,6 +202,8 @@ def _unknown_change(values: Values) -> str:
             continue
         near = [] if key in OTHERS else get_close_matches(key.lower(), MEANT, 1, 0.8)
         if near or changes_attention(key):
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            return f"metadata {quoted(key)} may change attention, and attn-tui does not know it{hint}"
+            hint = message("; did you mean {near!r}?", near=near[0]) if near else ""
+            return message(
+                "metadata {key} may change attention, and attn-tui does not know it{hint}", key=quoted(key), hint=hint
+            )
     return ""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from ...message import message
 from ..files import CaptureError, plain, quoted, short
 
 
@@ -60,7 +61,7 @@ class Values:
             math.isfinite(each) and (each > 0 if least is None else each >= least) for each in floats
         ):
             kind = "positive numbers" if least is None else "numbers from 0 up" if least == 0 else "numbers"
-            raise self.error(key, value, f"a JSON list of {kind}")
+            raise self.error(key, value, message("a JSON list of {kind}", kind=kind))
         return tuple(floats)
 
     def word(self, key: str, accepted: Mapping[str, Any]) -> Any:
@@ -78,11 +79,19 @@ class Values:
         try:
             return from_json(value)
         except ValueError as error:
-            raise CaptureError(f"{self.where} {key!r} is not JSON: {short(error)}") from error
+            raise CaptureError(
+                "{where} {key!r} is not JSON: {error}", where=self.where, key=key, error=short(error)
+            ) from error
 
     def error(self, key: str, value: object, accepted: str) -> CaptureError:
         """Return the error for a value that is not accepted."""
-        return CaptureError(f"{self.where} {key!r} must be {accepted}, not {quoted(value)}")
+        return CaptureError(
+            "{where} {key!r} must be {accepted}, not {value}",
+            where=self.where,
+            key=key,
+            accepted=accepted,
+            value=quoted(value),
+        )
 
 
 def from_json(text: str) -> object:

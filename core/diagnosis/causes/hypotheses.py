@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from ...arrays import FloatArray
+from ...message import message
 from ..fitting.model import Model
 from ..subject import Evidence, Indices, Subject, places
 from .hypothesis import Hypothesis, as_stored, in_rows
@@ -29,7 +30,7 @@ def declared(subject: Subject) -> list[Hypothesis]:
         found.append(
             Hypothesis(
                 "softcap-missing",
-                f"the soft-cap {cap:g} was not applied",
+                message("the soft-cap {cap:g} was not applied", cap=cap),
                 lambda s: replace(as_stored(s), softcap=None),
             )
         )
@@ -108,14 +109,19 @@ def _mixed_up(subject: Subject) -> Iterator[Hypothesis]:
     """Yield heads, sides and axes that were mixed up."""
     if subject.tiled is not None:
         k, v = subject.tiled
-        words = f"the query head used key head {subject.facts.head % subject.facts.kv_heads}, as with tiled keys"
+        words = message(
+            "the query head used key head {head}, as with tiled keys",
+            head=subject.facts.head % subject.facts.kv_heads,
+        )
 
         def tiled(s: Subject) -> Model:
             return replace(as_stored(s), inner=(in_rows(s, s.q @ k.mT),), v=v)
 
         yield Hypothesis("gqa-tiled", words, tiled)
         if v is not None:
-            yield Hypothesis("gqa-tiled", f"{words}, with its own values", lambda s: replace(tiled(s), v=None))
+            yield Hypothesis(
+                "gqa-tiled", message("{words}, with its own values", words=words), lambda s: replace(tiled(s), v=None)
+            )
     if subject.whole and subject.q.shape == subject.k.shape:
         yield Hypothesis(
             "qk-swapped",

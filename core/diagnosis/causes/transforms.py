@@ -10,6 +10,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...attention.normalise import normalised
+from ...message import message
 from ...scales import Normalise
 from ..subject import Indices, Subject, places
 
@@ -34,14 +35,14 @@ def normalisations() -> Iterator[Transform]:
         yield Transform(
             "qk-norm-extra",
             ("qk-norm-missing",),
-            f"q and k were normalised by {words}",
+            message("q and k were normalised by {words}", words=words),
             partial(_normalised, how, True, True),
         )
     for of_q, word in ((True, "q"), (False, "k")):
         yield Transform(
             "qk-norm-extra",
             ("qk-norm-missing",),
-            f"{word} was normalised",
+            message("{word} was normalised", word=word),
             partial(_normalised, "rms", of_q, not of_q),
         )
 
@@ -60,11 +61,20 @@ def rotations(subject: Subject) -> Iterator[Transform]:
         for interleaved in (False, True):
             for theta in thetas if count == width else thetas[:_USUAL]:
                 words = f"θ {theta:g}{', interleaved' if interleaved else ''}"
-                words += f", components {first} to {first + count - 1}" if count < width else ""
+                words += (
+                    message(", components {first} to {first2}", first=first, first2=first + count - 1)
+                    if count < width
+                    else ""
+                )
                 less, more = (partial(_turned, sign, theta, first, count, interleaved) for sign in (-1, 1))
-                yield Transform("rope-missing", (), f"q and k were not rotated ({words})", less)
+                yield Transform("rope-missing", (), message("q and k were not rotated ({words})", words=words), less)
                 also = ("rope-missing",)
-                yield Transform("rope-twice", also, f"q and k were rotated once more than stored ({words})", more)
+                yield Transform(
+                    "rope-twice",
+                    also,
+                    message("q and k were rotated once more than stored ({words})", words=words),
+                    more,
+                )
 
 
 def _turned(sign: int, theta: float, first: int, count: int, interleaved: bool, subject: Subject) -> FloatArray:

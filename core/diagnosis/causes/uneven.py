@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ...arrays import FloatArray
+from ...message import message
 from ..fitting.model import Model
 from ..subject import Subject, places
 from .hypothesis import Hypothesis, as_stored, in_rows
@@ -51,7 +52,7 @@ def uneven(subject: Subject) -> Iterator[Hypothesis]:
             first = in_rows(s, s.q[..., :place] @ s.k[..., :place].mT)
             return replace(as_stored(s), inner=(first, in_rows(s, s.q[..., place:] @ s.k[..., place:].mT)))
 
-        words = f"the multiplier differs between components below {place} and from {place} up"
+        words = message("the multiplier differs between components below {place} and from {place} up", place=place)
         yield Hypothesis("scale-by-part", words, parted, inner=(1.0, 1.0))
 
 
@@ -60,13 +61,13 @@ def uneven_blocks(subject: Subject) -> Iterator[Hypothesis]:
     for size in _BLOCKS:
         blocks = -(-keys // size)
         if 2 <= blocks <= _MOST_BLOCKS:
-            words = f"the multiplier differs between blocks of {size} keys"
+            words = message("the multiplier differs between blocks of {size} keys", size=size)
             for start in ((1.0,) * blocks, tuple(math.log2(math.e) ** block for block in range(blocks))):
                 yield Hypothesis("scale-by-block", words, partial(_blocked, "keys", size, 0), inner=start)
         for shift in (0, 1):  # a temperature grows with ⌊position / size⌋ or ⌊(position + 1) / size⌋
             blocks = (int(subject.positions.max()) + shift) // size + 1
             if 2 <= blocks <= _MOST_BLOCKS:
-                words = f"the multiplier differs between blocks of {size} positions"
+                words = message("the multiplier differs between blocks of {size} positions", size=size)
                 build = partial(_blocked, "rows", size, shift, blocks=blocks)
                 yield Hypothesis("scale-by-position", words, build, inner=(1.0,) * blocks)
 

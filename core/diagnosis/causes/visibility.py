@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arrays import BoolArray
+from ...message import message
 from ..subject import Indices, Subject, places
 
 
@@ -39,7 +40,7 @@ def variants(subject: Subject) -> Iterator[Variant]:
         if subject.shift:
             for shift, words in ((-subject.shift, "top-left"), (subject.shift, "bottom-right")):
                 moved = tokens & (place <= own + shift) & _window(subject, own + shift, place)
-                found.append(("causal-shifted", f"the causal mask is aligned {words}", moved))
+                found.append(("causal-shifted", message("the causal mask is aligned {words}", words=words), moved))
     else:
         found.append(("causal-extra", "no query sees later keys, as with a causal mask", seen & ~future))
         found.append(("own-key-hidden", "no query sees its own key", seen & (place != own)))
@@ -54,7 +55,13 @@ def variants(subject: Subject) -> Iterator[Variant]:
     if window is not None:
         for other in (window - 1, window + 1):
             reach = _reach(other, own, place, causal)
-            found.append(("window-ignored", f"the window has {other} keys, not {window}", past & reach))
+            found.append(
+                (
+                    "window-ignored",
+                    message("the window has {other} keys, not {window}", other=other, window=window),
+                    past & reach,
+                )
+            )
     known = [seen]
     for cause, words, mask in found:
         if mask[subject.used].any(axis=-1).all() or cause == "own-key-hidden":

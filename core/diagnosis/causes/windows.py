@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from ...arrays import BoolArray
+from ...message import message
 from ..fitting.evidence import observe, residual
 from ..fitting.model import Model
 from ..subject import Evidence, Subject, places, some_rows, spread_rows
@@ -33,10 +34,14 @@ def windows(subject: Subject, evidence: Evidence, expected: float) -> Iterator[H
     if length == said:
         return
     if said is None:
-        words = f"queries see a window of {length} keys, which the file does not have"
+        words = message("queries see a window of {length} keys, which the file does not have", length=length)
         yield Hypothesis("window-extra", words, partial(_within, length), also=("window-ignored",))
     else:
-        yield Hypothesis("window-ignored", f"the window has {length} keys, not {said}", partial(_within, length))
+        yield Hypothesis(
+            "window-ignored",
+            message("the window has {length} keys, not {said}", length=length, said=said),
+            partial(_within, length),
+        )
 
 
 def _usual(most: int) -> list[int]:

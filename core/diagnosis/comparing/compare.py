@@ -11,6 +11,7 @@ import numpy as np
 from ...arrays import BoolArray
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
+from ...message import message
 from ..fitting.evidence import is_short, spacing, unit
 from ..reading import file_configuration, read_subject
 from ..subject import Evidence, Subject
@@ -100,8 +101,10 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
     known = process.differences.get("qk")
     factor = "" if scores.factor == 1 else f", × {scores.factor:.4g}"
     if scores.change > most:
-        says = (
-            f"differ by {_percent(scores.relative)} of their spread within rows, correlation {scores.correlation:.3f}"
+        says = message(
+            "differ by {relative} of their spread within rows, correlation {correlation:.3f}",
+            relative=_percent(scores.relative),
+            correlation=scores.correlation,
         )
         if scores.correlation < 0.5:
             says += ": other queries and keys, or another text"
@@ -110,11 +113,17 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
         return Stage("qk", "differs", known.says, scores.change)
     if scores.by_rows:
         bent = any(each.facts.softcap is not None or each.facts.sink is not None for each in (one, other))
-        says = f"differ by a constant in each row{factor}"
+        says = message("differ by a constant in each row{factor}", factor=factor)
         if bent:
-            return Stage("qk", "differs", f"{says}, which a soft-cap or sink does not ignore", scores.change)
-        return Stage("qk", "same", f"{says}, which softmax ignores", scores.change)
-    exact = "the same numbers" if scores.change == 0 else f"the same to within {scores.change:.2g} × rounding"
+            return Stage(
+                "qk", "differs", message("{says}, which a soft-cap or sink does not ignore", says=says), scores.change
+            )
+        return Stage("qk", "same", message("{says}, which softmax ignores", says=says), scores.change)
+    exact = (
+        "the same numbers"
+        if scores.change == 0
+        else message("the same to within {change:.2g} × rounding", change=scores.change)
+    )
     note = process.notes.get("qk")
     return Stage("qk", "same", f"{exact}{factor}" + (f"; {note}" if note else ""), scores.change)
 
@@ -129,7 +138,9 @@ def _processing_stage(name: StageName, process: Processing, one: Subject, other:
     facts = one.facts
     fitted = any(each.verdict.evidence is not None for each in (process.reference, process.test))
     says = {
-        "multiplier": f"× {b:.6g} in both" if f"{a:.6g}" == f"{b:.6g}" else f"× {b:.6g}, × {a:.6g} in the reference",
+        "multiplier": message("× {b:.6g} in both", b=b)
+        if f"{a:.6g}" == f"{b:.6g}"
+        else message("× {b:.6g}, × {a:.6g} in the reference", b=b, a=a),
         "softcap": "none" if facts.softcap is None else f"{facts.softcap:g}",
         "sink": "none" if facts.sink is None else f"{facts.sink:.4g}",
         "bias": "none" if one.bias is None else "the same numbers",
@@ -154,21 +165,39 @@ def _evidence_stage(
         known = process.differences.get(kind)
         if known is not None:
             return Stage(kind, "differs", known.says, known.change)
-        return Stage(kind, "not-compared", f"{where} has {'it' if kind != 'weights' else 'them'}")
+        return Stage(
+            kind,
+            "not-compared",
+            message("{where} has {value}", where=where, value="it" if kind != "weights" else "them"),
+        )
     change = _evidence_change(a, b, one, other, scores, process)
     known = process.differences.get(kind)
     if known is not None:
         return Stage(kind, "differs", known.says, change)
     if change <= 1.5:
-        return Stage(kind, "same", "the same numbers" if change == 0 else f"{change:.2g} × rounding", change)
+        return Stage(
+            kind,
+            "same",
+            "the same numbers" if change == 0 else message("{change:.2g} × rounding", change=change),
+            change,
+        )
     cause: StageName | None = next((each.name for each in before.values() if each.state == "differs"), None)
     if cause is not None:
-        return Stage(kind, "follows", f"{change:.2g} × rounding, as {STAGES[cause]} differ before", change)
+        return Stage(
+            kind,
+            "follows",
+            message("{change:.2g} × rounding, as {stages} differ before", change=change, stages=STAGES[cause]),
+            change,
+        )
     if all(each.verdict.verdict in ("healthy", "cause") for each in (process.reference, process.test)):
-        return Stage(kind, "same", f"{change:.2g} × rounding, as the noise of q·kᵀ explains", change)
+        return Stage(
+            kind, "same", message("{change:.2g} × rounding, as the noise of q·kᵀ explains", change=change), change
+        )
     if change <= most:
-        return Stage(kind, "same", f"{change:.2g} × rounding", change)
-    return Stage(kind, "differs", f"{change:.2g} × rounding, and no stage before explains it", change)
+        return Stage(kind, "same", message("{change:.2g} × rounding", change=change), change)
+    return Stage(
+        kind, "differs", message("{change:.2g} × rounding, and no stage before explains it", change=change), change
+    )
 
 
 def _evidence_change(
@@ -222,12 +251,17 @@ def _values_stage(one: Subject, other: Subject, most: float) -> Stage:
     a, b = found
     if a is None or b is None or a.v is None or b.v is None:
         where = "neither file" if a is b else "only the reference" if b is None else "only the other capture"
-        return Stage("v", "not-compared", f"{where} has v and o")
+        return Stage("v", "not-compared", message("{where} has v and o", where=where))
     worst = max((a, b), key=lambda each: unit(each.v_format))
     change = product_change((a.v, a.v), (b.v, b.v), worst.v_format)
     if change <= most:
-        return Stage("v", "same", "the same numbers" if change == 0 else f"{change:.2g} × rounding", change)
-    return Stage("v", "differs", f"v·vᵀ differ by {change:.3g} × rounding", change)
+        return Stage(
+            "v",
+            "same",
+            "the same numbers" if change == 0 else message("{change:.2g} × rounding", change=change),
+            change,
+        )
+    return Stage("v", "differs", message("v·vᵀ differ by {change:.3g} × rounding", change=change), change)
 
 
 def _of_other_text(one: Subject, other: Subject, pair: Pair, common: Common) -> HeadComparison:

@@ -13,6 +13,7 @@ from ...arrays import FloatArray
 from ...captures.capture import Capture, Layer
 from ...captures.files import CaptureError
 from ...captures.head import CaptureFile, read_head
+from ...message import message
 from ..subject import Indices, Subject, places, some_rows, spread_rows
 from .results import Pair, Plan, heads_in_words
 
@@ -42,10 +43,16 @@ def plan(reference: CaptureFile, test: CaptureFile) -> Plan:
         if common.note is not None:
             notes.append(common.note)
         matched = _heads(reference, test, one, other, common)
-        moved = [f"{h} is {t}" for h, t in matched.items() if h != t]
+        moved = [message("{h} is {t}", h=h, t=t) for h, t in matched.items() if h != t]
         if moved:
             words = ", ".join(moved[:8]) + (", …" if len(moved) > 8 else "")
-            notes.append(f"layer {one.index}: heads are matched by their scores: head {words} in the other capture")
+            notes.append(
+                message(
+                    "layer {index}: heads are matched by their scores: head {words} in the other capture",
+                    index=one.index,
+                    words=words,
+                )
+            )
         pairs += [Pair(one, h, other, t) for h, t in matched.items()]
         for heads, found, where in (
             (range(one.heads), set(matched), "the reference"),
@@ -53,7 +60,14 @@ def plan(reference: CaptureFile, test: CaptureFile) -> Plan:
         ):
             alone = [h for h in heads if h not in found]
             if alone:
-                missing.append(f"layer {one.index}: only {where} has {heads_in_words(alone)}")
+                missing.append(
+                    message(
+                        "layer {index}: only {where} has {alone}",
+                        index=one.index,
+                        where=where,
+                        alone=heads_in_words(alone),
+                    )
+                )
     return Plan(tuple(pairs), tuple(missing), tuple(dict.fromkeys(notes)))
 
 
@@ -74,31 +88,49 @@ def _layers(reference: Capture, test: Capture) -> tuple[list[tuple[Layer, Layer]
     if not found and len(alone) == len(left):
         notes.append("no layer has the same number in both captures; layers are compared in their order")
         found, alone, left = list(zip(alone, left, strict=True)), [], []
-    missing = [f"only the reference has layer {each.index} ({each.name})" for each in alone]
-    missing += [f"only the other capture has layer {each.index} ({each.name})" for each in left]
+    missing: list[str] = [
+        message("only the reference has layer {index} ({name})", index=each.index, name=each.name) for each in alone
+    ]
+    missing += [
+        message("only the other capture has layer {index} ({name})", index=each.index, name=each.name)
+        for each in left
+    ]
     return found, missing, notes
 
 
 def common_tokens(reference: Capture, test: Capture, one: Layer, other: Layer) -> Common:
     """Return which tokens two layers have in common, as far as their files say."""
     texts = min(one.batch, other.batch)
-    size = f"{one.batch} × {one.keys} keys in the reference, {other.batch} × {other.keys} in the other capture"
+    size = message(
+        "{batch} × {keys} keys in the reference, {batch2} × {keys2} in the other capture",
+        batch=one.batch,
+        keys=one.keys,
+        batch2=other.batch,
+        keys2=other.keys,
+    )
     if reference.tokens is not None and test.tokens is not None:
         count = min(texts, len(reference.tokens), len(test.tokens))
         pairs = list(zip(reference.tokens[:count], test.tokens[:count], strict=True))
         if all(a == b for a, b in pairs) and one.keys == other.keys:
-            fewer = None if one.batch == other.batch else f"only the first {texts} texts are compared ({size})"
+            fewer = (
+                None
+                if one.batch == other.batch
+                else message("only the first {texts} texts are compared ({size})", texts=texts, size=size)
+            )
             return Common("same", texts, one.keys, fewer)
         shared = min(_prefix(a, b) for a, b in pairs)
         causal = one.causal is not None and other.causal is not None and not one.cross
         if causal and shared >= _LEAST_PREFIX and one.rows is None and other.rows is None:
-            note = f"the texts share their first {shared} tokens: attention is causal, so these are compared"
+            note = message(
+                "the texts share their first {shared} tokens: attention is causal, so these are compared",
+                shared=shared,
+            )
             return Common("prefix", count, shared, note)
         return _different("the tokens are different")
     if reference.text is not None and test.text is not None and reference.text[:texts] != test.text[:texts]:
         return _different("the texts are different")
     if one.keys != other.keys:
-        return _different(f"the sizes are different ({size})")
+        return _different(message("the sizes are different ({size})", size=size))
     said = reference.text is not None and test.text is not None
     note = None if said else "the files do not both say their tokens or text: they are taken for the same"
     return Common("same", texts, one.keys, note)
@@ -107,7 +139,9 @@ def common_tokens(reference: Capture, test: Capture, one: Layer, other: Layer) -
 def _different(why: str) -> Common:
     return Common(
         "different",
-        note=f"{why}: only multipliers, soft-caps, sinks, the kinds of masks, and means over rows are compared",
+        note=message(
+            "{why}: only multipliers, soft-caps, sinks, the kinds of masks, and means over rows are compared", why=why
+        ),
     )
 
 

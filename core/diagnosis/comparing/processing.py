@@ -8,6 +8,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...captures.capture import Layer
+from ...message import message
 from ..fitting.evidence import is_short, unit
 from ..multipliers import expected_multiplier
 from ..subject import Subject
@@ -71,7 +72,10 @@ def compare_processing(
         restated = _restated(other, one, factor)
         as_first = examine(restated) if _may_fit(restated) or not _fits(second) else None
         if as_first is not None and _fits(as_first):
-            notes |= {name: f"{each.says} in the files; the evidence fits both" for name, each in said.items()}
+            notes |= {
+                name: message("{says} in the files; the evidence fits both", says=each.says)
+                for name, each in said.items()
+            }
             said, second = {}, as_first
         elif as_first is not None and not _fits(second):
             second = as_first
@@ -79,7 +83,10 @@ def compare_processing(
         restated = _restated(one, other, 1 / factor)
         as_second = examine(restated) if _may_fit(restated) else None
         if as_second is not None and _fits(as_second):
-            notes |= {name: f"{each.says} in the files; the evidence fits both" for name, each in said.items()}
+            notes |= {
+                name: message("{says} in the files; the evidence fits both", says=each.says)
+                for name, each in said.items()
+            }
             said, first = {}, as_second
     found = Processing(dict(said), notes, first, second, (_used(first), _used(second)))
     _add_multipliers(found, one, other, factor)
@@ -143,9 +150,11 @@ def _add_causes(found: Processing) -> None:
     if first.cause is not None and second.cause in (first.cause, *first.also):
         stage = stage_of(found.reference)
         if stage is not None and first.cause == "not-finite":
-            found.differences[stage] = Difference(f"nothing can be compared, not-finite in both: {first.says}")
+            found.differences[stage] = Difference(
+                message("nothing can be compared, not-finite in both: {says}", says=first.says)
+            )
         elif stage is not None and stage not in found.differences:
-            found.notes[stage] = f"{first.cause} in both: {first.says}"
+            found.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
         return
     for each, where in ((found.reference, "in the reference"), (found.test, _OF_THE_OTHER)):
         stage = stage_of(each)
@@ -180,13 +189,23 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
     if abs(ratio - 1) <= tolerance:
         found.differences.pop("multiplier", None)
         if factor != 1:
-            found.notes["multiplier"] = f"× {after:.4g} of scores that are × {factor:.4g}: the same product"
+            found.notes["multiplier"] = message(
+                "× {after:.4g} of scores that are × {factor:.4g}: the same product", after=after, factor=factor
+            )
         return
     sources = ["evidence" if known else "file" for known in sure]
-    says = f"× {after:.4g} ({sources[1]}), × {before:.4g} in the reference ({sources[0]})"
+    says = message(
+        "× {after:.4g} ({sources}), × {before:.4g} in the reference ({sources2})",
+        after=after,
+        sources=sources[1],
+        before=before,
+        sources2=sources[0],
+    )
     if factor != 1:
-        says += f", of scores that are × {factor:.4g}"
-    found.differences["multiplier"] = Difference(f"{says}: {ratio:.4g} times as much", abs(ratio - 1) / tolerance)
+        says += message(", of scores that are × {factor:.4g}", factor=factor)
+    found.differences["multiplier"] = Difference(
+        message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio), abs(ratio - 1) / tolerance
+    )
 
 
 def _floor(subject: Subject, verdict: Verdict) -> float:
@@ -212,9 +231,17 @@ def _declared(
     ratio = after.multiplier * factor / before.multiplier
     if abs(ratio - 1) > _proportion(one, other, factor):
         words = [" (assumed)" if each.assumed else "" for each in (before, after)]
-        says = f"× {after.multiplier:.4g}{words[1]}, × {before.multiplier:.4g}{words[0]} in the reference"
+        says = message(
+            "× {multiplier:.4g}{words}, × {multiplier2:.4g}{words2} in the reference",
+            multiplier=after.multiplier,
+            words=words[1],
+            multiplier2=before.multiplier,
+            words2=words[0],
+        )
         if factor != 1:
-            says += f", of scores that are × {factor:.4g}: {ratio:.4g} times as much"
+            says += message(
+                ", of scores that are × {factor:.4g}: {ratio:.4g} times as much", factor=factor, ratio=ratio
+            )
         found["multiplier"] = Difference(says, abs(ratio - 1) / _EXACT)
     elif comparable and _arrays_differ(one.row_scales, other.row_scales, 1.0):
         found["multiplier"] = Difference("rows have other multipliers than in the reference")
@@ -224,7 +251,7 @@ def _declared(
     )
     for stage, x, y in numbers:
         if _numbers_differ(x, y, one, other):
-            found[stage] = Difference(f"{_or_none(y)}, {_or_none(x)} in the reference")
+            found[stage] = Difference(message("{y}, {x} in the reference", y=_or_none(y), x=_or_none(x)))
     if comparable:
         if _arrays_differ(one.bias, other.bias, 0.0, one, other):
             words = {(True, False): "no bias, one in the reference", (False, True): "a bias, none in the reference"}
@@ -282,9 +309,11 @@ def _masks(one: Subject, other: Subject) -> str | None:
         return None
     size = int(np.count_nonzero(np.broadcast_to(rows, one.scores.shape)))
     parts = [
-        f"{_share(count / size)} of pairs are {word}" for count, word in ((more, "shown"), (less, "hidden")) if count
+        message("{share} of pairs are {word}", share=_share(count / size), word=word)
+        for count, word in ((more, "shown"), (less, "hidden"))
+        if count
     ]
-    return f"{' and '.join(parts)} that the reference does not"
+    return message("{parts} that the reference does not", parts=" and ".join(parts))
 
 
 def _share(share: float) -> str:
@@ -294,7 +323,11 @@ def _share(share: float) -> str:
 def _kinds(layers: tuple[Layer, Layer]) -> str:
     """Return how the kinds of masks differ that two files name, after a colon; or empty."""
     kinds = [_kind(layer) for layer in layers]
-    return "" if kinds[0] == kinds[1] else f": {kinds[1]}, {kinds[0]} in the reference"
+    return (
+        ""
+        if kinds[0] == kinds[1]
+        else message(": {kinds}, {kinds2} in the reference", kinds=kinds[1], kinds2=kinds[0])
+    )
 
 
 def _kind(layer: Layer) -> str:
@@ -303,8 +336,10 @@ def _kind(layer: Layer) -> str:
     parts = ["causal" if layer.causal is not None and square else words]
     if layer.window is not None:
         before = layer.window[0]
-        parts.append("no window" if before is None else f"window of {before + 1} keys")
-    return ", ".join([*parts, *([f"chunks of {layer.chunk} keys"] if layer.chunk is not None else [])])
+        parts.append("no window" if before is None else message("window of {before} keys", before=before + 1))
+    return ", ".join(
+        [*parts, *([message("chunks of {chunk} keys", chunk=layer.chunk)] if layer.chunk is not None else [])]
+    )
 
 
 def _restated(subject: Subject, source: Subject, factor: float) -> Subject:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ...captures.capture import Layer
+from ...message import message
 
 StageName: TypeAlias = Literal[
     "qk", "multiplier", "softcap", "bias", "mask", "sink", "lse", "weights", "v", "o"
@@ -159,9 +160,9 @@ def heads_in_words(heads: Sequence[int]) -> str:
     """Return `head 3`, `heads 0 to 5`, or `heads 0, 2, 7`."""
     found = sorted(set(heads))
     if len(found) == 1:
-        return f"head {found[0]}"
+        return message("head {found}", found=found[0])
     if found[-1] - found[0] == len(found) - 1 and len(found) > 2:
-        return f"heads {found[0]} to {found[-1]}"
+        return message("heads {found} to {found2}", found=found[0], found2=found[-1])
     return "heads " + ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
 
 

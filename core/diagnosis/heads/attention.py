@@ -14,6 +14,7 @@ from ...captures.capture import Layer
 from ...captures.files import CaptureError, plain
 from ...captures.head import CaptureFile, Head, read_head
 from ...captures.rules import Rule, file_rule, shown_multiplier
+from ...message import message
 from ...statistics.catalogue import DEAD
 from ..subject import Indices
 from .results import AttentionRow, Matrix, RowColumn
@@ -44,7 +45,13 @@ def attention_matrix(
     """
     data = read_head(capture, layer, head)
     if not 0 <= text < layer.batch:
-        raise CaptureError(f"{plain(capture.path)}: layer {layer.index} has texts 0 to {layer.batch - 1}, not {text}")
+        raise CaptureError(
+            "{path}: layer {index} has texts 0 to {batch}, not {text}",
+            path=plain(capture.path),
+            index=layer.index,
+            batch=layer.batch - 1,
+            text=text,
+        )
     below, beside = _edges(queries, down), _edges(keys, across)
     every = layer.keys * (queries[1] - queries[0])
     large = every > _BLOCK
@@ -107,7 +114,7 @@ def _finite_logits(rows: Rows, rule: Rule) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
         z = logits(rows, rule)
     if not (np.isfinite(z) | ~rows.visible).all():
-        raise CaptureError(f"layer {rows.layer.index}: logits overflow float64")
+        raise CaptureError("layer {index}: logits overflow float64", index=rows.layer.index)
     return np.where(rows.visible, z, 0)
 
 
@@ -117,8 +124,14 @@ def attention_row(
     """Return one query's attention under each rule. Raise CaptureError if the head or row cannot be read."""
     data = read_head(capture, layer, head)
     if not (0 <= text < layer.batch and 0 <= query < layer.queries):
-        where = f"{plain(capture.path)}: layer {layer.index} has {layer.batch} texts of {layer.queries} queries"
-        raise CaptureError(f"{where}; there is no query {query} of text {text}")
+        where = message(
+            "{path}: layer {index} has {batch} texts of {queries} queries",
+            path=plain(capture.path),
+            index=layer.index,
+            batch=layer.batch,
+            queries=layer.queries,
+        )
+        raise CaptureError("{where}; there is no query {query} of text {text}", where=where, query=query, text=text)
     row = rows_at(data, layer, slice(text, text + 1), slice(query, query + 1))
     hidden = None if row.seen is None else ~row.seen
     every = [softmax_and_sink(_finite_logits(row, rule), hidden, data.sink) for rule in rules]

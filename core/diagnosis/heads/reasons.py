@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...message import message
 from ...statistics.catalogue import SINK
 from ...statistics.measurement import Estimate
 from ...statistics.status import FREEZING, Status, status
@@ -151,19 +152,19 @@ def _of_verdict(verdict: Judged) -> str:
     ratio = verdict.ratio
     if ratio is not None and abs(ratio - 1) > _OFF:
         name = "" if verdict.cause is None else f"{verdict.cause}: "
-        return f"{name}multiplier is {ratio:.3g} × expected"
+        return message("{name}multiplier is {ratio:.3g} × expected", name=name, ratio=ratio)
     return verdict.says if verdict.cause is None else f"{verdict.cause}: {verdict.says.rpartition(': ')[2]}"
 
 
 def _of_sink(measured: Mapping[str, Estimate], traits: Traits) -> list[str]:
     sink = measured["sink_weight"].value if "sink_weight" in measured else None
     if sink is not None and sink > SINK:
-        return [f"the sink logit takes {100 * sink:.0f} % of the weight"]
+        return [message("the sink logit takes {value:.0f} % of the weight", value=100 * sink)]
     size, cosine, others = traits.first_key_size, traits.first_key_cosine, traits.other_cosine
     if size is not None and cosine is not None and size >= _NOTABLE and cosine > 0:
-        return [f"|k₀| is {_number(size)} × the median key"]
+        return [message("|k₀| is {size} × the median key", size=_number(size))]
     if cosine is not None and others is not None and cosine > others + _MORE:
-        return [f"cos(q, k₀) {cosine:.2f}; {others:.2f} on average"]
+        return [message("cos(q, k₀) {cosine:.2f}; {others:.2f} on average", cosine=cosine, others=others)]
     return []
 
 
@@ -176,22 +177,36 @@ def _of_spread(traits: Traits, layer: Sequence[Traits], word: Status) -> list[st
         if factor > 0:
             candidates.append((sign * math.log(factor), words))
 
-    add(traits.scale, f"the scale is {_number(traits.scale)} × 1/√d_k")
+    add(traits.scale, message("the scale is {scale} × 1/√d_k", scale=_number(traits.scale)))
     add(traits.query_size, _beside("|q| is", traits.query_size, [each.query_size for each in layer], sign))
     if sign > 0 and traits.longest_key_size >= _LONGER:
-        longest = f"key {traits.longest_key} is {_number(traits.longest_key_size)} × as long as the median key"
+        longest = message(
+            "key {longest_key} is {longest_key_size} × as long as the median key",
+            longest_key=traits.longest_key,
+            longest_key_size=_number(traits.longest_key_size),
+        )
         add(traits.key_spread, longest)
     else:
         words = _beside("keys spread", traits.key_spread, [each.key_spread for each in layer], sign)
         add(traits.key_spread, words)
     add(math.sqrt(traits.alignment), _directions(traits))
     if traits.bias_spread is not None and traits.bias_spread > traits.spread > 0:
-        words = f"the bias spreads logits by σ {_number(traits.bias_spread)}, scores by {_number(traits.spread)}"
+        words = message(
+            "the bias spreads logits by σ {bias_spread}, scores by {spread}",
+            bias_spread=_number(traits.bias_spread),
+            spread=_number(traits.spread),
+        )
         candidates.append((sign * math.log(1 + traits.bias_spread / traits.spread), words))
     if sign < 0:
         for name, variety in (("queries", traits.query_variety), ("keys", traits.key_variety)):
             if variety < _ALIKE:
-                return [f"all {name} are alike: they differ by {100 * variety:.2g} % of their length"]
+                return [
+                    message(
+                        "all {name} are alike: they differ by {value:.2g} % of their length",
+                        name=name,
+                        value=100 * variety,
+                    )
+                ]
     candidates.sort(key=lambda each: -each[0])
     notable = [words for strength, words in candidates if strength >= math.log(_NOTABLE)]
     return notable[:_MOST] or [words for _, words in candidates[:1]]
@@ -201,13 +216,21 @@ def _beside(what: str, own: float, layer: Sequence[float], sign: int) -> str:
     """Compare a size with that of the layer's other heads if it stands out, otherwise with √d_k."""
     typical = median(layer) if layer else 0.0
     if typical > 0 and (own / typical) ** sign >= _NOTABLE:
-        return f"{what} {_number(own / typical)} × the layer's median"
+        return message("{what} {number} × the layer's median", what=what, number=_number(own / typical))
     return f"{what} {_number(own)} × √d_k"
 
 
 def _directions(traits: Traits) -> str:
-    near = "" if traits.cosine is None else f"cos(q, k) {traits.cosine:.2f} at the largest score; "
-    one = "1 dimension holds" if traits.dimensions == 1 else f"{traits.dimensions} dimensions hold"
+    near = (
+        ""
+        if traits.cosine is None
+        else message("cos(q, k) {cosine:.2f} at the largest score; ", cosine=traits.cosine)
+    )
+    one = (
+        "1 dimension holds"
+        if traits.dimensions == 1
+        else message("{dimensions} dimensions hold", dimensions=traits.dimensions)
+    )
     return f"{near}{one} 90 %"
 
 

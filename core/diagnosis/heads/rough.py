@@ -39,7 +39,12 @@ def rough_statistics(capture: CaptureFile, layer: Layer, head: int, rows: int = 
     with np.errstate(over="ignore", invalid="ignore"):
         z = np.where(part.visible, logits(part, file_rule(layer)), 0)
     if not np.isfinite(z).all() or np.abs(z).max(initial=0) > LARGEST:
-        raise CaptureError(f"{plain(capture.path)}: layer {layer.index}, head {head}: logits overflow float64")
+        raise CaptureError(
+            "{path}: layer {index}, head {head}: logits overflow float64",
+            path=plain(capture.path),
+            index=layer.index,
+            head=head,
+        )
     hidden = None if part.seen is None else ~part.seen
     p, _ = softmax_and_sink(z, hidden, data.sink)
     visible = part.counts.astype(np.float64)

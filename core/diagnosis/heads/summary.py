@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...captures.capture import Layer
+from ...message import message
 from ...statistics.measurement import Estimate
 from ...statistics.status import Status, status
 from .reasons import Judged, has_evidence
@@ -32,7 +33,7 @@ def file_summary(
             parts.append(f"{count} {_PLURAL.get(word, word) if count > 1 else word}")
     unreadable = sum(each is None for each in measured.values())
     if unreadable:
-        parts.append(f"{unreadable} unreadable")
+        parts.append(message("{unreadable} unreadable", unreadable=unreadable))
     if measured and not parts:
         parts.append(
             "all heads healthy" if len(measured) == sum(layer.heads for layer in layers) else "healthy so far"
@@ -49,17 +50,28 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) 
     if wrong:
         return _wrong(layers, wrong, len(verdicts))
     undecided = sum(each.verdict == "undecided" for each in verdicts.values())
-    count = f"all {len(layers)} layers" if len(layers) > 1 else "1 layer"
+    count = message("all {count} layers", count=len(layers)) if len(layers) > 1 else "1 layer"
     kinds = sorted({each.evidence for each in verdicts.values() if each.evidence is not None})
     misfit = max((each.misfit for each in verdicts.values() if each.misfit is not None), default=0.0)
-    what = f"({', '.join(kinds)}, misfit {misfit:.2g}{f', {undecided} undecided' if undecided else ''})"
+    what = message(
+        "({kinds}, misfit {misfit:.2g}{value})",
+        kinds=", ".join(kinds),
+        misfit=misfit,
+        value=message(", {undecided} undecided", undecided=undecided) if undecided else "",
+    )
     if undecided == len(verdicts):
-        return f"{count}: the evidence does not determine the scale {what}"
+        return message("{count}: the evidence does not determine the scale {what}", count=count, what=what)
     multipliers = {f"{each.expected:.4g}" for each in verdicts.values()}
     source = next(iter(verdicts.values()))
     if len(multipliers) > 1:
-        return f"{count}: scales as expected {what}"
-    return f"{count}: scale × {_scale_words(source.expected, layers)}, {_expected(source)} {what}"
+        return message("{count}: scales as expected {what}", count=count, what=what)
+    return message(
+        "{count}: scale × {scale_words}, {source} {what}",
+        count=count,
+        scale_words=_scale_words(source.expected, layers),
+        source=_expected(source),
+        what=what,
+    )
 
 
 def _scale_words(multiplier: float, layers: Sequence[Layer]) -> str:
@@ -80,19 +92,26 @@ def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Judged], cou
     causes = Counter(each.cause or "unexplained" for each in wrong.values())
     cause, most = causes.most_common(1)[0]
     place, first = next((place, each) for place, each in wrong.items() if (each.cause or "unexplained") == cause)
-    heads = f"all {count} heads" if most == count else f"{most} of {count} heads"
+    heads = (
+        message("all {count} heads", count=count)
+        if most == count
+        else message("{most} of {count} heads", most=most, count=count)
+    )
     ratios = [each.ratio for each in wrong.values() if (each.cause or "unexplained") == cause]
     known = sorted(ratio for ratio in ratios if ratio is not None)
     text = f"{heads}: {cause}"
     if known and abs(known[0] - 1) > 0.01:
         low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
-        text += f", multiplier {low if low == high else f'{low} to {high}'} × expected"
+        text += message(
+            ", multiplier {low} × expected",
+            low=low if low == high else message("{low} to {high}", low=low, high=high),
+        )
     elif most < count:
-        text += f", first in layer {layers[place[0]].index} head {place[1]}"
+        text += message(", first in layer {index} head {place}", index=layers[place[0]].index, place=place[1])
     if first.also:
-        text += f" (or {', '.join(first.also[:2])})"
+        text += message(" (or {also})", also=", ".join(first.also[:2]))
     if len(causes) > 1:
-        text += f"; {sum(causes.values()) - most} with other causes"
+        text += message("; {sum} with other causes", sum=sum(causes.values()) - most)
     return text
 
 
@@ -100,5 +119,13 @@ def _unknown(layers: Sequence[Layer]) -> str:
     scales = {f"{layer.scale * layer.own_factor:.4g}" for layer in layers if layer.scale is not None}
     if any(map(has_evidence, layers)):
         return "judging the evidence"
-    said = "no scale in the file" if not scales else f"scale × {next(iter(scales))}" if len(scales) == 1 else "scales"
-    return f"{said}{' by the file' if scales else ''}: q and k alone cannot tell which was used"
+    said = (
+        "no scale in the file"
+        if not scales
+        else message("scale × {next}", next=next(iter(scales)))
+        if len(scales) == 1
+        else "scales"
+    )
+    return message(
+        "{said}{value}: q and k alone cannot tell which was used", said=said, value=" by the file" if scales else ""
+    )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ...arrays import BoolArray, FloatArray
 from ...attention import weightings
 from ...attention.weightings import Weighted
+from ...message import message
 from ...parameters import Parameters
 from ...scales import multiplier, scale_rule
 from ...statistics.catalogue import ONE_HOT
@@ -82,7 +83,7 @@ def fault_of_weighting(p: Parameters, name: str) -> str:
         if p.d_k % 2:
             return "Differential attention needs an even d_k"
         if fault := fault_of(replace(p, d_k=p.d_k // 2), p.scale):
-            return f"Differential attention halves d_k: {fault}"
+            return message("Differential attention halves d_k: {fault}", fault=fault)
     return ""
 
 

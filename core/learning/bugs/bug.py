@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ...claims.claim import Reading
+from ...message import message
 from ..figures import Unit
 from ..wording import number_text
 
@@ -104,7 +105,9 @@ def facts(bug: Bug) -> str:
         "no mask" if said.sees is None else "a causal mask",
         "no soft-cap" if said.softcap is None else "a soft-cap of {softcap}",
     ]  # fmt: skip
-    text = f"The file says: {', '.join(words)}. (1/d_k = {{inverse}}, 1/√d_model = {{by_model}}.)"
+    text = message(
+        "The file says: {words}. (1/d_k = {{inverse}}, 1/√d_model = {{by_model}}.)", words=", ".join(words)
+    )
     return text.format(
         heads=bug.heads,
         kv_heads=bug.kv_heads,

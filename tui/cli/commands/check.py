@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ....core.captures.capture import Meaning
+from ....core.message import message
 from ...settings.parse import UsageError
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads
 from ..command import Command, Given
@@ -97,7 +98,7 @@ def _number(value: object, where: str) -> float:
     except ValueError:
         number = -1.0
     if isinstance(value, bool) or not 0 <= number < float("inf"):
-        raise UsageError(f"{where}: must be a number from 0 up, not {value!r}")
+        raise UsageError("{where}: must be a number from 0 up, not {value!r}", where=where, value=value)
     return number
 
 
@@ -108,23 +109,30 @@ def _project_limits() -> dict[str, Any]:
     except (FileNotFoundError, IsADirectoryError):
         return {}
     except (OSError, ValueError) as error:
-        raise UsageError(f"{_PROJECT}: cannot be read: {error}") from error
+        raise UsageError("{project}: cannot be read: {error}", project=_PROJECT, error=error) from error
     section: dict[str, Any] = document
     for key in ("tool", "attn-tui", "check"):
         inner = section.get(key)
         section = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
     found: dict[str, Any] = {}
     for key, value in section.items():
-        name, where = key.replace("-", "_"), f"{_PROJECT}: tool.attn-tui.check.{key}"
+        name, where = (
+            key.replace("-", "_"),
+            message("{project}: tool.attn-tui.check.{key}", project=_PROJECT, key=key),
+        )
         if name == "allow":
             patterns = cast("list[object]", value) if isinstance(value, list) else [value]
             if not all(isinstance(pattern, str) for pattern in patterns):
-                raise UsageError(f"{where}: must be a list of patterns, not {value!r}")
+                raise UsageError(
+                    "{where}: must be a list of patterns, not {patterns!r}", where=where, patterns=patterns
+                )
             found[name] = patterns
         elif name in _LIMITS:
             found[name] = _number(value, where)
         else:
-            raise UsageError(f"{where}: unknown; must be one of {', '.join(_LIMITS)}, allow")
+            raise UsageError(
+                "{where}: unknown; must be one of {limits}, allow", where=where, limits=", ".join(_LIMITS)
+            )
     return found
 
 
@@ -148,9 +156,9 @@ def run(request: CheckRequest, output: Output) -> int:
     output.check((request.file, *capture.files, *(() if old is None else old.files)))
     messages = screen_glyphs(output.ascii_only)
     for note in capture.notes:
-        say(f"note: {note}", messages)
+        say(message("note: {note}", note=note), messages)
     chosen = chosen_heads(capture, None, None)
-    what = f"checking {len(chosen)} heads"
+    what = message("checking {count} heads", count=len(chosen))
     heads: list[Figures] = complete(on_heads(working.check_figures, capture, chosen, (given,), what, request, output))
     known = {each.name for each in fields(Limits)}
     limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
@@ -163,7 +171,7 @@ def run(request: CheckRequest, output: Output) -> int:
         ]
         comparison = compare_captures(old, capture, sources, request.work, output)
         for note in comparison.notes:
-            say(f"note: baseline: {note}", messages)
+            say(message("note: baseline: {note}", note=note), messages)
         found += changes(comparison)
     allowed = [each for each in found if any(each.matches(pattern) for pattern in request.allow)]
     checked = Checked(capture, heads, [each for each in found if each not in allowed], allowed)
@@ -183,9 +191,15 @@ def run(request: CheckRequest, output: Output) -> int:
 def _table(checked: Checked) -> str:
     """Return a line for each finding, and one that counts them."""
     lines = [f"{each.place}: {each.message}" for each in checked.findings]
-    count = f"{len(checked.findings)} findings" if len(checked.findings) != 1 else "1 finding"
-    allowed = f", {len(checked.allowed)} allowed" if checked.allowed else ""
-    return "".join(f"{line}\n" for line in [*lines, f"{len(checked.heads)} heads, {count}{allowed}"])
+    count = message("{count} findings", count=len(checked.findings)) if len(checked.findings) != 1 else "1 finding"
+    allowed = message(", {count} allowed", count=len(checked.allowed)) if checked.allowed else ""
+    return "".join(
+        f"{line}\n"
+        for line in [
+            *lines,
+            message("{count} heads, {count2}{allowed}", count=len(checked.heads), count2=count, allowed=allowed),
+        ]
+    )
 
 
 COMMAND = Command(

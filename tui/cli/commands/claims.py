@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ....core.message import message
 from ..command import Command, Given
 from ..output import LISTED, Output
 from ..parser import Parser
@@ -38,7 +39,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     from ..printing import printed
 
     output.check()
-    what = f"testing {len(CLAIMS)} claims"
+    what = message("testing {count} claims", count=len(CLAIMS))
     found = [*complete(results_of(claim_parts(timed=False), request.work, what, output))]
     found += complete(results_of(claim_parts(timed=True), Work("serial"), what, output))
     by_id = {outcome.claim.id: outcome for outcome in found}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
+from ....core.message import message
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
@@ -75,7 +76,7 @@ def run(request: CompareRequest, output: Output) -> int:
     messages = screen_glyphs(output.ascii_only)
     for capture in (reference, test):
         for note in capture.notes:
-            say(f"note: {capture.path.name}: {note}", messages)
+            say(message("note: {name}: {note}", name=capture.path.name, note=note), messages)
     paths = (request.reference, request.test)
     sources = [
         source_of(each, path, request.axes, request.mask_true)
@@ -83,7 +84,7 @@ def run(request: CompareRequest, output: Output) -> int:
     ]
     found = compare_captures(reference, test, sources, request.work, output, request.layer, request.head)
     for note in found.notes:
-        say(f"note: {note}", messages)
+        say(message("note: {note}", note=note), messages)
     output.emit(
         {
             "json": lambda: compare_json(reference, test, found),
@@ -119,7 +120,9 @@ def compare_captures(
     whole = plan(reference, test)
     pairs = [each for each in whole.pairs if (each.layer.position, each.head) in chosen]
     if not pairs:
-        raise CaptureError(f"{plain(reference.path)} and {plain(test.path)}: no head is in both")
+        raise CaptureError(
+            "{path} and {path2}: no head is in both", path=plain(reference.path), path2=plain(test.path)
+        )
     parts = working.parts(working.compare_pair, sources, ((pair, pair.layer) for pair in pairs))
     heads: list[HeadComparison] = complete(results_of(parts, work, "comparing", output))
     found = Comparison(tuple(heads), whole.missing, whole.notes)
@@ -136,7 +139,10 @@ def _table(reference: Capture, test: Capture, found: Comparison, output: Output)
 
     glyphs, width = output.glyphs, output.text_width
     names = [plain(each.path.name) for each in (reference, test)]
-    words = [f"{names[0]} and {names[1]}", *(text for text in (test.model,) if text)]
+    words = [
+        message("{names} and {names2}", names=names[0], names2=names[1]),
+        *(text for text in (test.model,) if text),
+    ]
 
     def text(indent: int, sentence: str) -> list[Line]:
         pad = " " * indent

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
+from ....core.message import message
 from ...settings.parse import value_of
 from ...views.reproduce import cost_line
 from ..command import Command, Given
@@ -35,7 +36,7 @@ def _add_options(parser: Parser) -> None:
     usual = Layer()
     for field in SHAPE_FIELDS:
         value = getattr(usual, field.name)
-        default = f"; default {field.format(value)}" if value is not None else ""
+        default = message("; default {field}", field=field.format(value)) if value is not None else ""
         text = f"{field.help} {sentence_case(field.accepted)}{default}."
         alone = {"nargs": "?", "const": "all"} if field.name == "bias" else {}
         parser.add(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
+from ....core.message import message
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
@@ -84,7 +85,7 @@ def read_configuration(path: Path | None) -> Configuration | None:
     with opened(path) as (stream, _):
         text = stream.read(_LARGEST + 1)
     if len(text) > _LARGEST:
-        raise InputError(f"{plain(path)}: must have at most {_LARGEST} bytes")
+        raise InputError("{path}: must have at most {largest} bytes", path=plain(path), largest=_LARGEST)
     return parse_configuration(text.decode("utf-8", "replace"), plain(path))
 
 
@@ -98,7 +99,7 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     output.check((request.file, *capture.files))
     messages = screen_glyphs(output.ascii_only)
     for note in capture.notes:
-        say(f"note: {note}", messages)
+        say(message("note: {note}", note=note), messages)
     heads, refusal, left_out = diagnose_heads(capture, request, given, output)
     output.emit(
         {
@@ -110,7 +111,15 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     )
     if refusal is None:
         return 0
-    say(f"{refusal} ({left_out} of {left_out + len(heads)} heads are left out)", messages)
+    say(
+        message(
+            "{refusal} ({left_out} of {left_out2} heads are left out)",
+            refusal=refusal,
+            left_out=left_out,
+            left_out2=left_out + len(heads),
+        ),
+        messages,
+    )
     return 2
 
 
@@ -122,7 +131,7 @@ def diagnose_heads(
     from ....core.work import heads as working
 
     chosen = chosen_heads(capture, request.layer, request.head)
-    what = f"diagnosing {len(chosen)} heads"
+    what = message("diagnosing {count} heads", count=len(chosen))
     found, refusal = readable(on_heads(working.diagnose, capture, chosen, (given,), what, request, output))
     return [Diagnosed(*each) for each in found], refusal, len(chosen) - len(found)
 
@@ -138,7 +147,7 @@ def _table(capture: Capture, heads: Sequence[Diagnosed], output: Output) -> str:
     from ..printing import printed, title_lines
 
     words = [plain(capture.path.name), *(text for text in (capture.model, capture.licence) if text)]
-    sources = dict.fromkeys(f"expected from {each.verdict.expected.words}" for each in heads)
+    sources = dict.fromkeys(message("expected from {words}", words=each.verdict.expected.words) for each in heads)
     words += [*sources][:1] if len(sources) == 1 else []
     counts = summary(heads)["verdicts"]
     words.append(", ".join(f"{count} {word}" for word, count in counts.items() if count))

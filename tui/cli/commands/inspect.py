@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....core.captures.capture import NOTHING, Capture, HeadSubject, Layer, Meaning, Told
+from ....core.message import message
 from ....core.parameters import FIELD, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.measurement import Measurement
@@ -102,27 +103,34 @@ def _add_options(parser: Parser) -> None:
         title,
         "--context-factor",
         metavar="X",
-        help=f"how many times longer the context was made after training, if the file lacks the model's "
-        f"configuration; used by {_users('context_factor')}",
+        help=message(
+            "how many times longer the context was made after training, if the file lacks the model's "
+            "configuration; used by {users}",
+            users=_users("context_factor"),
+        ),
     )
     parser.add(
         title,
         "--position",
         metavar="N",
-        help=f"the position of the last query, if the text is not the start of its context; used by "
-        f"{_users('position')}",
+        help=message(
+            "the position of the last query, if the text is not the start of its context; used by {users}",
+            users=_users("position"),
+        ),
     )
     parser.add(
         title,
         "--layer-index",
         metavar="N",
-        help=f"the number of the layer, from 0, if the file does not say it; used by {_users('layer')}",
+        help=message(
+            "the number of the layer, from 0, if the file does not say it; used by {users}", users=_users("layer")
+        ),
     )
     parser.add(
         title,
         "--temperature",
         metavar="X",
-        help=f"the factor of cosines that the head learned; used by {_users('temperature')}",
+        help=message("the factor of cosines that the head learned; used by {users}", users=_users("temperature")),
     )
     add_work(parser)
     parser.add_output(WITH_CODE)
@@ -180,7 +188,7 @@ def _against(text: str) -> str:
 def _count(text: str) -> int:
     """Return the number of heads to rank; raise UsageError if it is not one."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise UsageError(f"--worst: must be a whole number from 1 up, not {text!r}")
+        raise UsageError("--worst: must be a whole number from 1 up, not {text!r}", text=text)
     return int(text)
 
 
@@ -198,18 +206,19 @@ def run(request: InspectRequest, output: Output) -> int:
     output.check((request.file, *capture.files))
     messages = screen_glyphs(output.ascii_only)
     for note in capture.notes:
-        say(f"note: {note}", messages)
+        say(message("note: {note}", note=note), messages)
     chosen = chosen_heads(capture, request.layer, request.head)
     coded = output.format in ("python", "torch")
     if coded and (request.every_rule or request.worst is not None or len(chosen) > 1):
         raise UsageError(
-            f"--format: {output.format} prints one head; give --layer and --head, and neither --rules nor --worst"
+            "--format: {format} prints one head; give --layer and --head, and neither --rules nor --worst",
+            format=output.format,
         )
     if request.every_rule:
         from ..replaying import print_replay
 
         arguments = (request.told, () if request.scale is None else (request.scale,))
-        what = f"replaying {len(chosen)} heads"
+        what = message("replaying {count} heads", count=len(chosen))
         results = on_heads(working.replay_rules, capture, chosen, arguments, what, request, output)
         return print_replay(capture, len(chosen), results, output)
     one = len(chosen) == 1 and request.worst is None
@@ -218,7 +227,7 @@ def run(request: InspectRequest, output: Output) -> int:
         raise UsageError("--against: only with a single head; give --layer and --head")
     names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
     arguments = (names, request.multiplier, request.told)
-    what = f"measuring {len(chosen)} heads"
+    what = message("measuring {count} heads", count=len(chosen))
     heads, refusal = readable(on_heads(working.measure, capture, chosen, arguments, what, request, output))
     left_out = len(chosen) - len(heads)
     because: list[tuple[str, ...]] | None = None
@@ -245,7 +254,15 @@ def run(request: InspectRequest, output: Output) -> int:
     )
     if refusal is None:
         return 0
-    say(f"{refusal} ({left_out} of {len(chosen)} heads are left out)", messages)
+    say(
+        message(
+            "{refusal} ({left_out} of {count} heads are left out)",
+            refusal=refusal,
+            left_out=left_out,
+            count=len(chosen),
+        ),
+        messages,
+    )
     return 2
 
 
@@ -272,7 +289,7 @@ def _worst(
     from ....core.diagnosis.heads.ranking import rank
     from ....core.diagnosis.reading import file_configuration
 
-    with ProgressLine(f"explaining {len(heads)} heads") as progress, one_blas_thread():
+    with ProgressLine(message("explaining {count} heads", count=len(heads))) as progress, one_blas_thread():
         for fraction, ranked in rank(capture, heads, file_configuration(capture)):
             progress.show(fraction)
             if ranked is not None:
@@ -282,7 +299,11 @@ def _worst(
 
 def _head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
     layer = head.subject.layer
-    return [*_file_words(capture, [layer]), f"layer {layer.index}", f"head {head.subject.head}"]
+    return [
+        *_file_words(capture, [layer]),
+        message("layer {index}", index=layer.index),
+        message("head {head}", head=head.subject.head),
+    ]
 
 
 def _file_words(capture: Capture, layers: Sequence[Layer]) -> list[str]:
@@ -292,9 +313,9 @@ def _file_words(capture: Capture, layers: Sequence[Layer]) -> list[str]:
     words = [plain(capture.path.name)]
     words += [text for text in (capture.model, capture.licence) if text]
     words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
-    words.append(f"{ranges([layer.keys for layer in layers])} tokens")
+    words.append(message("{ranges} tokens", ranges=ranges([layer.keys for layer in layers])))
     batch = layers[0].batch
-    return [*words, f"{batch} texts"] if batch > 1 else words
+    return [*words, message("{batch} texts", batch=batch)] if batch > 1 else words
 
 
 def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
@@ -303,7 +324,11 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
 
     columns = [head.columns[0] for head in heads]
     titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
-    return f"scale: {next(iter(titles))}" if len(titles) == 1 else f"scale: {len(titles)}, by layer"
+    return (
+        message("scale: {next}", next=next(iter(titles)))
+        if len(titles) == 1
+        else message("scale: {count}, by layer", count=len(titles))
+    )
 
 
 def _list_table(

@@ -56,16 +56,18 @@ def _request(given: Given) -> LearnRequest:
         return LearnRequest()
     item = next((item for item in ITEMS if item.word == text.lower()), None)
     if item is None:
-        raise UsageError(f"STEP: must be {_ACCEPTED}, not {text!r}")
+        raise UsageError("STEP: must be {accepted}, not {text!r}", accepted=_ACCEPTED, text=text)
     step = item.content
     if "guess" not in given:
         return LearnRequest(item)
     if not isinstance(step, Step):
-        raise UsageError(f"--guess: only steps, 1 to {len(STEPS)}, ask for a number; {item.word} does not")
+        raise UsageError(
+            "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=len(STEPS), word=item.word
+        )
     try:
         return LearnRequest(item, parse_guess(given["guess"], step.figures[step.guess.figure].unit))
     except GuessError as error:
-        raise UsageError(f"--guess: {error}") from None
+        raise UsageError("--guess: {error}", error=error) from None
 
 
 def run(request: LearnRequest, output: Output) -> int:

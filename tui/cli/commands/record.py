@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ....core.export.formats import version
+from ....core.message import message
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
 from ...files import FileError, check_file
@@ -43,7 +44,7 @@ def _add_options(parser: Parser) -> None:
         dest="recording",
         metavar="FILE",
         required=True,
-        help=f"a {ENDING} file; with --every, a folder with a file for each recorded step",
+        help=message("a {ending} file; with --every, a folder with a file for each recorded step", ending=ENDING),
     )
     parser.add(
         where,
@@ -66,8 +67,10 @@ def _add_options(parser: Parser) -> None:
         metavar="LIST",
         help="numbers and ranges (0,4,8-11) or a regular expression for module names",
     )
-    parser.add(what, "--rows", metavar="N", help=f"queries kept of each layer; default {_DEFAULT.rows}")
-    parser.add(what, "--batch", metavar="N", help=f"texts kept; default {_DEFAULT.batch}")
+    parser.add(
+        what, "--rows", metavar="N", help=message("queries kept of each layer; default {rows}", rows=_DEFAULT.rows)
+    )
+    parser.add(what, "--batch", metavar="N", help=message("texts kept; default {batch}", batch=_DEFAULT.batch))
     parser.add(what, "--values", action="store_true", default=None, help="keep values and outputs, too")
     parser.add(
         what,
@@ -105,7 +108,12 @@ def _request(given: Given) -> RecordRequest:
     idle = [_option(name) for name in ("max_steps", "keep") if name in given and options.every is None]
     remarks = [no_effect(option) for option in idle]
     if not options.one_file and next(Path(options.path).glob("step-*.safetensors"), None) is not None:
-        remarks.append(f"{given['recording']} already holds steps of another run; a separate folder keeps runs apart")
+        remarks.append(
+            message(
+                "{given} already holds steps of another run; a separate folder keeps runs apart",
+                given=given["recording"],
+            )
+        )
     return RecordRequest(tuple(command), options, tuple(remarks))
 
 
@@ -115,7 +123,7 @@ def _option(name: str) -> str:
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
-        raise UsageError(f"{_option(name)}: must be a whole number from 1 up, not {text!r}")
+        raise UsageError("{name}: must be a whole number from 1 up, not {text!r}", name=_option(name), text=text)
     return int(text)
 
 
@@ -123,7 +131,7 @@ def _size(text: str) -> int:
     try:
         return recorder.size_in_bytes(text)
     except ValueError:
-        raise UsageError(f"--max-bytes: must be a size such as 500k, 256M or 2G, not {text!r}") from None
+        raise UsageError("--max-bytes: must be a size such as 500k, 256M or 2G, not {text!r}", text=text) from None
 
 
 def _check_place(path: Path, options: Options) -> None:
@@ -134,9 +142,9 @@ def _check_place(path: Path, options: Options) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{path}: cannot be made: {error.strerror}") from error
+        raise FileError("{path}: cannot be made: {strerror}", path=path, strerror=error.strerror) from error
     if not os.access(path, os.W_OK):
-        raise FileError(f"{path}: is not writable")
+        raise FileError("{path}: is not writable", path=path)
 
 
 def run(request: RecordRequest, output: Output) -> int:
@@ -149,7 +157,9 @@ def run(request: RecordRequest, output: Output) -> int:
     try:
         os.execve(program, request.command, environment(os.environ, options))
     except OSError as error:
-        raise UsageError(f"{request.command[0]}: cannot be run: {error.strerror}") from error
+        raise UsageError(
+            "{command}: cannot be run: {strerror}", command=request.command[0], strerror=error.strerror
+        ) from error
 
 
 def _program(name: str) -> str:
@@ -158,9 +168,9 @@ def _program(name: str) -> str:
     if found is not None:
         return found
     if not Path(name).exists():
-        raise UsageError(f"{name}: no such command")
-    hint = f"; try python {name}" if name.endswith(".py") else ""
-    raise UsageError(f"{name}: is not a program{hint}")
+        raise UsageError("{name}: no such command", name=name)
+    hint = message("; try python {name}", name=name) if name.endswith(".py") else ""
+    raise UsageError("{name}: is not a program{hint}", name=name, hint=hint)
 
 
 def environment(variables: Mapping[str, str], options: Options) -> dict[str, str]:

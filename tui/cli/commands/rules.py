@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS, WeightingRow
+from ....core.message import message
 from ....core.model_choice import parameters_from
 from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import UsageError, no_effect, parameter_values
@@ -42,7 +43,10 @@ def _add_options(parser: Parser) -> None:
         "--sort",
         metavar="COLUMN",
         suggest=SORTABLE,
-        help=f"the column to sort by, largest first: {', '.join(SORTABLE)}; default: rule, the order listed below",
+        help=message(
+            "the column to sort by, largest first: {sortable}; default: rule, the order listed below",
+            sortable=", ".join(SORTABLE),
+        ),
     )
     parser.add(title, "--reverse", action="store_true", help="reverse the order")
     parser.add(
@@ -75,7 +79,9 @@ def _compared(given: Given) -> RulesRequest:
     parameters = parameters_from(values)
     column = given.get("sort", "rule").strip().replace("-", "_")
     if column not in SORTABLE:
-        raise UsageError(f"--sort: must be one of {', '.join(SORTABLE)}, not {given['sort']!r}")
+        raise UsageError(
+            "--sort: must be one of {sortable}, not {given!r}", sortable=", ".join(SORTABLE), given=given["sort"]
+        )
     if given["mechanisms"] and given["weightings"]:
         raise UsageError("--weightings: not with --mechanisms; ask for one of them")
     if given["weightings"]:
@@ -102,7 +108,9 @@ def run(request: RulesRequest, output: Output) -> int:
     if output.format in CODE and (request.weightings or request.mechanisms):
         others = ", ".join(LISTED)
         raise UsageError(
-            f"--format: with --mechanisms and --weightings must be one of {others}, not {output.format!r}"
+            "--format: with --mechanisms and --weightings must be one of {others}, not {format!r}",
+            others=others,
+            format=output.format,
         )
     output.check()
     say, ascii_only = output.glyphs.say, output.ascii_only
@@ -198,7 +206,7 @@ def _rules_table(found: RulesResult, output: Output) -> str:
     said = remarks(found)
     if missing := left_out(width, 0, found.order.column, found.curves):
         columns = ", ".join(map(words_of, missing))
-        said.append(f"Not shown at this width: {columns} (complete in JSON and CSV).")
+        said.append(message("Not shown at this width: {columns} (complete in JSON and CSV).", columns=columns))
     parts = [
         title_lines(rules_words(found.parameters, _ALWAYS), output.text_width, glyphs),
         Text(),

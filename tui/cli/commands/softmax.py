@@ -16,6 +16,7 @@ from ....core.attention.worked_example import (
     scores_text,
 )
 from ....core.errors import ParameterError
+from ....core.message import message
 from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
@@ -40,10 +41,16 @@ def _add_options(parser: Parser) -> None:
     for field in EXAMPLE_FIELDS:
         value = getattr(usual, field.name)
         if field.name == "scores":
-            metavar, default, takes = "X,X,...", scores_text(value), f"2 to 8 numbers, each {field.accepted}"
+            metavar, default, takes = (
+                "X,X,...",
+                scores_text(value),
+                message("2 to 8 numbers, each {accepted}", accepted=field.accepted),
+            )
         else:
             metavar, default, takes = "X", field.format(value), field.accepted
-        text = f"{field.help} {sentence_case(takes)}; default {default}."
+        text = message(
+            "{help} {takes}; default {default}.", help=field.help, takes=sentence_case(takes), default=default
+        )
         parser.add("scores and logits", field.option, metavar=metavar, help=text)
     parser.add_fields(FIELD[name] for name in EXAMPLE_PARAMETERS)
     parser.add_rules()
@@ -56,7 +63,7 @@ def _request(given: Given) -> SoftmaxRequest:
         try:
             values["scores"] = parse_scores(given["scores"])
         except ParameterError as error:
-            raise UsageError(f"--scores: {str(error).partition(': ')[2]}") from None
+            raise UsageError("--scores: {partition}", partition=str(error).partition(": ")[2]) from None
     example = Example(**values)
     parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
     parameters = relevant(parameters)

@@ -13,6 +13,7 @@ from ....core.engine_names import LostEngineError
 from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Step, Target
+from ....core.message import message
 from ....core.model_choice import parameters_from
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, Value
@@ -72,9 +73,13 @@ def _add_options(parser: Parser) -> None:
         title,
         "--d-k",
         metavar="GRID",
-        help="the values of d_k: numbers, a:b (a to b), a:b:STEP (every STEP-th), a:b:logN (N values, evenly spaced "
-        f"on a log axis), or several of these separated by commas; default {GRID}, or {Parameters.d_k} if the "
-        "number of keys is swept",
+        help=message(
+            "the values of d_k: numbers, a:b (a to b), a:b:STEP (every STEP-th), a:b:logN (N values, "
+            "evenly spaced on a log axis), or several of these separated by commas; default {grid}, or "
+            "{d_k} if the number of keys is swept",
+            grid=GRID,
+            d_k=Parameters.d_k,
+        ),
     )
     parser.add(
         title,
@@ -128,7 +133,9 @@ def _request(given: Given) -> SweepRequest:
     width = MODELS[given["model"]].width if given.get("model") in MODELS else Parameters.d_k
     grid = given.pop("d_k", str(width) if n_keys else GRID).strip()
     if n_keys and values and values[0] == "n_keys":
-        raise UsageError(f"--vary n-keys: --n-keys {n_keys} sweeps the number of keys already; leave out one of them")
+        raise UsageError(
+            "--vary n-keys: --n-keys {n_keys} sweeps the number of keys already; leave out one of them", n_keys=n_keys
+        )
     if values and values[0] == "multiplier":
         given = {"scale": "custom"} | given
     parameters = parameters_from(parameter_values(given))
@@ -143,12 +150,16 @@ def _request(given: Given) -> SweepRequest:
     if values and values[0] in given:
         idle.append(FIELD[values[0]].option)
     if values and not any(map(FIELD[values[0]].applies, each)):
-        idle.append(f"--vary {values[0]}")
+        idle.append(message("--vary {values}", values=values[0]))
     largest = max(p.batch for p in each)
     if target is None:
         idle += [option for option in ("--of", "--most-draws") if option[2:].replace("-", "_") in given]
     elif target.most_draws < largest:
-        raise UsageError(f"--most-draws: {target.most_draws} is less than one batch of {largest} draws")
+        raise UsageError(
+            "--most-draws: {most_draws} is less than one batch of {largest} draws",
+            most_draws=target.most_draws,
+            largest=largest,
+        )
     return replace(request, remarks=tuple(map(no_effect, idle)), work=work_of(given))
 
 
@@ -163,11 +174,15 @@ def _second_axis(given: dict[str, Any]) -> tuple[str, str] | None:
     name = option.strip().removeprefix("--").replace("-", "_")
     names = [field.option[2:] for field in FIELDS if field.name != "d_k"]
     if name not in FIELD or name == "d_k" or not equals:
-        raise UsageError(f"--vary: must be NAME=VALUES, with NAME one of {', '.join(names)}, not {texts[0]!r}")
+        raise UsageError(
+            "--vary: must be NAME=VALUES, with NAME one of {names}, not {texts!r}",
+            names=", ".join(names),
+            texts=texts[0],
+        )
     field = FIELD[name]
     if name == "scale" and any(map(is_number, values.split(","))):
         raise UsageError("--vary scale: values must be names of rules; for numbers use --vary multiplier=0.05,0.1")
-    with _called(f"--vary {field.option[2:]}", field.label):
+    with _called(message("--vary {option}", option=field.option[2:]), field.label):
         parse_values(values, field)
     return name, values.strip()
 
@@ -182,7 +197,11 @@ def _statistics(given: dict[str, Any]) -> tuple[str, ...]:
         return tuple(STATISTIC)
     for name in names:
         if name not in STATISTIC:
-            raise UsageError(f"--statistics: must be all, or any of {', '.join(STATISTIC)}, not {name!r}")
+            raise UsageError(
+                "--statistics: must be all, or any of {statistic}, not {name!r}",
+                statistic=", ".join(STATISTIC),
+                name=name,
+            )
     return tuple(dict.fromkeys(names))
 
 
@@ -192,7 +211,7 @@ def _target(given: dict[str, Any]) -> Target | None:
     text = given["stderr"]
     stderr = float(text) if is_number(text) else math.nan
     if not 0 < stderr < math.inf:
-        raise UsageError(f"--stderr: must be a number above 0, not {text!r}")
+        raise UsageError("--stderr: must be a number above 0, not {text!r}", text=text)
     target = Target(stderr)
     if "of" in given:
         with _called("--of", "statistic"):
@@ -247,7 +266,7 @@ def run(request: SweepRequest, output: Output) -> int:
 
     written = False
     try:
-        progress = ProgressLine(f"sweeping {result.asked} points")
+        progress = ProgressLine(message("sweeping {asked} points", asked=result.asked))
         with progress, performed(lambda: sweeps.parts(plan), request.work, output) as steps:
             points = counted(_shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output))
             if output.is_streamed:
@@ -271,8 +290,23 @@ def run(request: SweepRequest, output: Output) -> int:
         )
     if not ended:
         return 0
-    where = "" if output.path is None else f" in {output.path}" if count else f"; {output.path} is not written"
-    say(f"{ended}: kept {count} of {result.asked} points{where}", screen_glyphs(output.ascii_only))
+    where = (
+        ""
+        if output.path is None
+        else message(" in {path}", path=output.path)
+        if count
+        else message("; {path} is not written", path=output.path)
+    )
+    say(
+        message(
+            "{ended}: kept {count} of {asked} points{where}",
+            ended=ended,
+            count=count,
+            asked=result.asked,
+            where=where,
+        ),
+        screen_glyphs(output.ascii_only),
+    )
     return INTERRUPTED if ended == "interrupted" else _LOST
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ....core.errors import InputError
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
+from ....core.message import message
 from ....core.scales import SCALE_RULES, ScaleName
 from ....core.training.settings import (
     ACCEPTED,
@@ -46,9 +47,15 @@ _USUAL = {"optimiser": "sgd (default) or adam", "rate": "default 2 for sgd, 0.01
 def _add_options(parser: Parser) -> None:
     title = "training"
     parser.add(title, "--d-k", metavar="GRID", help="widths, such as 16,64,256 (default); at most 1024")
-    parser.add(title, "--rules", metavar="RULES", help=f"{ACCEPTED}; default {_RULES}", suggest=SCALE_RULES)
+    parser.add(
+        title,
+        "--rules",
+        metavar="RULES",
+        help=message("{accepted}; default {rules}", accepted=ACCEPTED, rules=_RULES),
+        suggest=SCALE_RULES,
+    )
     for field in RACE_FIELDS[1:]:
-        usual = _USUAL.get(field.name) or f"default {field.format(getattr(Race, field.name))}"
+        usual = _USUAL.get(field.name) or message("default {field}", field=field.format(getattr(Race, field.name)))
         metavar = METAVARS[field.kind]
         text = f"{field.help} {usual[:1].upper() + usual[1:]}."
         parser.add(title, option_of(field), dest=field.name, metavar=metavar, help=text, suggest=field.choices)
@@ -58,7 +65,9 @@ def _add_options(parser: Parser) -> None:
 def _request(given: Given) -> TrainRequest:
     grid = parse_grid(given.get("d_k") or "16,64,256")
     if max(grid) > RACE_FIELD["d_k"].high:
-        raise UsageError(f"--d-k: must be at most {RACE_FIELD['d_k'].high:.0f} here, not {max(grid)}")
+        raise UsageError(
+            "--d-k: must be at most {high:.0f} here, not {grid}", high=RACE_FIELD["d_k"].high, grid=max(grid)
+        )
     values: dict[str, Any] = {
         field.name: value_of(field, given[field.name], option_of(field))
         for field in RACE_FIELDS[1:]
@@ -69,7 +78,7 @@ def _request(given: Given) -> TrainRequest:
     races = tuple(Race(d_k, rules, **values) for d_k in grid)
     for race in races:
         if fault := fault_of(race):
-            raise UsageError(f"--rules: {fault}")
+            raise UsageError("--rules: {fault}", fault=fault)
     return TrainRequest(races)
 
 
@@ -82,7 +91,12 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
         words = [part.strip() for part in text.split(",")]
         wrong = next((word for word in words if repr(word) in str(error)), "")
         hint = did_you_mean(wrong, [*SCALE_RULES]) if wrong else ""
-        raise UsageError(f"--rules: {str(error).removeprefix('rules: ')}{hint}; must be {ACCEPTED}") from None
+        raise UsageError(
+            "--rules: {error}{hint}; must be {accepted}",
+            error=str(error).removeprefix("rules: "),
+            hint=hint,
+            accepted=ACCEPTED,
+        ) from None
 
 
 def run(request: TrainRequest, output: Output) -> int:
@@ -98,7 +112,11 @@ def run(request: TrainRequest, output: Output) -> int:
     races = request.races
     with one_blas_thread():
         for number, race in enumerate(races):
-            with ProgressLine(f"training at d_k {race.d_k}, {number + 1} of {len(races)}") as progress:
+            with ProgressLine(
+                message(
+                    "training at d_k {d_k}, {number} of {count}", d_k=race.d_k, number=number + 1, count=len(races)
+                )
+            ) as progress:
                 curves: Curves | None = None
                 for curves in race_run(race):
                     progress.show(curves.done / race.steps)
@@ -128,9 +146,9 @@ def _table(found: Sequence[Ended], output: Output) -> str:
     glyphs, race = output.glyphs, found[0][0]
     words = [
         "associative recall, 16 pairs, 8 labels",
-        f"{race.optimiser}, learning rate {race.rate:g}",
-        f"{race.steps} steps",
-        f"{race.seeds} seeds",
+        message("{optimiser}, learning rate {rate:g}", optimiser=race.optimiser, rate=race.rate),
+        message("{steps} steps", steps=race.steps),
+        message("{seeds} seeds", seeds=race.seeds),
     ]
     lines = _aligned([list(HEADER), *training_rows(found)], glyphs.say)
     parts = [title_lines(words, output.text_width, glyphs), Text(), as_text(((line, "text"),) for line in lines)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.errors import InputError
+from ....core.message import message
 from ....core.watching.limits import LIMIT
 from ...settings.parse import UsageError
 from .. import output as printing
@@ -36,7 +37,10 @@ class WatchRequest:
 def _add_options(parser: Parser) -> None:
     parser.add("run", "run", metavar="RUN", help="a folder of captures, or a file of attn-tui/watch-1 lines")
     parser.add(
-        "watching", "--max-logit", metavar="X", help=f"the largest |logit| that is accepted; default {LIMIT:g}"
+        "watching",
+        "--max-logit",
+        metavar="X",
+        help=message("the largest |logit| that is accepted; default {limit:g}", limit=LIMIT),
     )
     parser.add(
         "watching", "--once", action="store_true", help="print the newest step and exit: 0, or 1 if a head is over"
@@ -53,7 +57,7 @@ def _request(given: Given) -> WatchRequest:
     except ValueError:
         limit = 0.0
     if not 0 < limit < float("inf"):
-        raise UsageError(f"--max-logit: must be a number above 0, not {text!r}")
+        raise UsageError("--max-logit: must be a number above 0, not {text!r}", text=text)
     step, baseline = (_step(name, given.get(name)) for name in ("step", "baseline"))
     return WatchRequest(Path(given["run"]), limit, bool(given.get("once")), step, baseline)
 
@@ -62,7 +66,7 @@ def _step(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise UsageError(f"--{name}: must be the number of a step, not {text!r}")
+        raise UsageError("--{name}: must be the number of a step, not {text!r}", name=name, text=text)
     return int(text)
 
 
@@ -106,15 +110,26 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
             history = added(history, news.steps)
             baseline = next((step for step in news.steps if step.step == request.baseline), baseline)
             for note in (*news.notes, *(note for step in news.steps for note in step.notes)):
-                say(f"note: {note}", messages)
+                say(message("note: {note}", note=note), messages)
     shown = snapshot(history, request.limit, request.step, baseline)
     if shown is None:
-        raise InputError(waiting or f"{request.run}: no step could be read")
+        raise InputError(waiting or message("{run}: no step could be read", run=request.run))
     least, last = shown.steps[0], shown.steps[-1]
     if request.step is not None and request.step < least:
-        raise InputError(f"--step: {request.run} has no step up to {request.step}; its first one is {least}")
+        raise InputError(
+            "--step: {run} has no step up to {step}; its first one is {least}",
+            run=request.run,
+            step=request.step,
+            least=least,
+        )
     if request.baseline is not None and baseline is None:
-        raise InputError(f"--baseline: {request.run} has no step {request.baseline}; its steps are {least} to {last}")
+        raise InputError(
+            "--baseline: {run} has no step {baseline}; its steps are {least} to {last}",
+            run=request.run,
+            baseline=request.baseline,
+            least=least,
+            last=last,
+        )
     return shown
 
 
@@ -127,12 +142,17 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     from ..printing import printed, title_lines
 
     glyphs, width = output.glyphs, output.text_width
-    since = "" if shown.baseline is None else f" since {shown.baseline}"
-    words = [str(request.run), f"step {shown.step}{since}", f"{sum(shown.heads)} heads", shown.says_scale]
+    since = "" if shown.baseline is None else message(" since {baseline}", baseline=shown.baseline)
+    words = [
+        str(request.run),
+        message("step {step}{since}", step=shown.step, since=since),
+        message("{heads} heads", heads=sum(shown.heads)),
+        shown.says_scale,
+    ]
     lines = ranked_lines(shown, width, glyphs, count=max(_SHOWN, shown.over))
     left = len(shown.ranked) - len(lines) + 1
     if left > 0:
-        lines.append(((f"{left} more heads are below these.", "dim"),))
+        lines.append(((message("{left} more heads are below these.", left=left), "dim"),))
     sentence = as_text([((glyphs.say(summary(shown)), "text"),)])
     return printed([title_lines(words, width, glyphs), sentence, Text(), as_text(lines)], output)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ....core.message import message
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.status import Status
 from ...views.glyphs import Glyphs
@@ -77,8 +78,10 @@ def head_at(
 def _shown(head_map: HeadMap, down: int, across: int, room: int) -> str:
     """Return the rest of the title; if the map does not fit, that it is a part, and the size of the whole."""
     layers, heads = len(head_map.layers), max(head_map.heads)
-    parts = [f"{layers} layers"] * (layers > down) + [f"{heads} heads"] * (heads > across)
-    words = f", part of {' x '.join(parts)}" if parts else ", by head"
+    parts = [message("{layers} layers", layers=layers)] * (layers > down) + [
+        message("{heads} heads", heads=heads)
+    ] * (heads > across)
+    words = message(", part of {parts}", parts=" x ".join(parts)) if parts else ", by head"
     return words if len(words) <= room else ", part" if parts else ""
 
 
@@ -139,4 +142,9 @@ def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: 
     share = statistic.unit == "share"
     least, most = [percent(value) if share else short(value, glyphs) for value in (low, high)]
     lightest, darkest = glyphs.shades[1], glyphs.shades[-1]
-    return ((lightest, "scaled"), (f" {least}  to  ", "dim"), (darkest, "scaled"), (f" {most}", "dim"))
+    return (
+        (lightest, "scaled"),
+        (message(" {least}  to  ", least=least), "dim"),
+        (darkest, "scaled"),
+        (f" {most}", "dim"),
+    )

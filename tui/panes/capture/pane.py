@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from ....core.captures.capture import Capture, HeadSubject, Meaning
 from ....core.diagnosis.heads.results import AttentionRow, Matrix
 from ....core.errors import InputError, ParameterError
+from ....core.message import message
 from ....core.scales import SCALE_RULES
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
@@ -101,7 +102,7 @@ class CapturePane(RankedHeads):
 
     @property
     def keys(self) -> Sequence[Key]:
-        return (("Esc", f"back to {self.source}"), *self.KEYS) if self.source else self.KEYS
+        return (("Esc", message("back to {source}", source=self.source)), *self.KEYS) if self.source else self.KEYS
 
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
@@ -109,7 +110,8 @@ class CapturePane(RankedHeads):
         capture = self.map.capture
         if capture is None:
             return ()
-        texts = [capture.model or capture.path.name, f"{sum(layer.heads for layer in capture.layers)} heads"]
+        heads = sum(layer.heads for layer in capture.layers)
+        texts = [capture.model or capture.path.name, message("{heads} heads", heads=heads)]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property
@@ -334,7 +336,7 @@ class CapturePane(RankedHeads):
             for name, value in (("d_k", layer.d_k), ("n_keys", layer.keys), ("n_queries", layer.queries)):
                 changed = changed.with_value(name, value)
         except ParameterError as error:
-            self.host.say(f"The Lab cannot show this shape. {error}.")
+            self.host.say(message("The Lab cannot show this shape. {error}.", error=error))
         else:
             self.host.to_lab(changed)
 

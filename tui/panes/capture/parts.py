@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from ....core.message import message
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...views.border import Thumb
 from ...views.glyphs import Glyphs
@@ -75,7 +76,7 @@ class HeadList(LinesWidget, can_focus=True):
         return ((self.glyphs.say(self.order), "heading"),)
 
     def note(self) -> Line:
-        return ((f"{len(self.heads)} heads", "dim"),)
+        return ((message("{count} heads", count=len(self.heads)), "dim"),)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         room = max(height - 1, 1)
@@ -178,14 +179,23 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         if layer is None:
             return (("attention", "heading"),)
         size = f"{layer.queries} × {layer.keys}"
-        text = f"{layer.index}/{self.head}: attention {size}"
+        text = message("{index}/{head}: attention {size}", index=layer.index, head=self.head, size=size)
         if (self.queries, self.keys) != ((0, layer.queries), (0, layer.keys)):
             ends = [f"{first}–{end - 1}" for first, end in (self.queries, self.keys)]
-            text = f"{layer.index}/{self.head}: {ends[0]} × {ends[1]} of {size}"
+            text = message(
+                "{index}/{head}: {ends} × {ends2} of {size}",
+                index=layer.index,
+                head=self.head,
+                ends=ends[0],
+                ends2=ends[1],
+                size=size,
+            )
         return ((self.glyphs.say(text), "heading"),)
 
     def note(self) -> Line:
-        words = [f"text {self.text}"] if self.source is not None and self.source.batch > 1 else []
+        words: list[str] = (
+            [message("text {text}", text=self.text)] if self.source is not None and self.source.batch > 1 else []
+        )
         if self.matrix is not None and self.matrix.rough:
             words.append("rough")
         return ((" ".join(words), "dim"),) if words else ()
@@ -275,10 +285,10 @@ class AttentionBars(LinesWidget):
     def heading(self, width: int) -> Line:
         if self.row is None:
             return (("query", "heading"),)
-        return ((self.glyphs.say(f"query {named(self.tokens, self.row.position)}"), "heading"),)
+        return ((self.glyphs.say("query {named}", named=named(self.tokens, self.row.position)), "heading"),)
 
     def note(self) -> Line:
-        return ((f"{self.row.visible} keys", "dim"),) if self.row is not None else ()
+        return ((message("{visible} keys", visible=self.row.visible), "dim"),) if self.row is not None else ()
 
     def foot(self) -> Line:
         return ((threshold_words(self.row, self.glyphs), "text"),) if self.row is not None else ()

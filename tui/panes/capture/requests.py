@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ....core.errors import InputError
+from ....core.message import message
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
 if TYPE_CHECKING:
@@ -292,7 +293,12 @@ class ReplayHead(Request):
         header, lines = replay_table(found)
         below = thawing_lines(found)
         if found[0].left_out:
-            below.append(f"left out, because the file does not say what they need: {', '.join(found[0].left_out)}")
+            below.append(
+                message(
+                    "left out, because the file does not say what they need: {left_out}",
+                    left_out=", ".join(found[0].left_out),
+                )
+            )
         texts: dict[Format, str] = {
             "json": replay_json(capture, found),
             "csv": replay_csv(found),

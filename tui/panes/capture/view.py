@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from ....core.message import message
 from ....core.statistics.catalogue import STATISTICS
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import status
@@ -35,7 +36,11 @@ def capture_lines(
     chosen = heads.get(cursor)
     word = (status(chosen) if chosen else None) or ""
     dot = glyphs.say(" · ")
-    title: list[Span] = [(f"layer {layer.index}", "accent"), (dot, "dim"), (f"head {head}", "accent")]
+    title: list[Span] = [
+        (message("layer {index}", index=layer.index), "accent"),
+        (dot, "dim"),
+        (message("head {head}", head=head), "accent"),
+    ]
     if line_width(tuple(title)) + len(dot + word) > width:
         title = [(f"{layer.index}/{head}", "accent")]
     if word:
@@ -77,8 +82,12 @@ def head_counts(heads: Heads) -> str:
     told = [f"{n} {word}{'s' * (word == 'sink' and n > 1)}" for word, n in words.most_common() if word]
     unread = sum(measured is None for measured in heads.values())
     if unread:
-        told.append(f"{unread} unreadable")
-    return f"{len(heads)} heads: {', '.join(told)}." if told else f"{len(heads)} heads."
+        told.append(message("{unread} unreadable", unread=unread))
+    return (
+        message("{count} heads: {told}.", count=len(heads), told=", ".join(told))
+        if told
+        else message("{count} heads.", count=len(heads))
+    )
 
 
 def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
@@ -86,20 +95,31 @@ def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
     facts = [layer.file] if layer.file else []
     facts.append(f"d_k {layer.d_k}")
     if layer.batch > 1:
-        facts.append(f"{layer.batch} texts")
-    facts += [f"{layer.queries} queries × {layer.keys} keys", layer.dtype]
+        facts.append(message("{batch} texts", batch=layer.batch))
+    facts += [message("{queries} queries × {keys} keys", queries=layer.queries, keys=layer.keys), layer.dtype]
     if layer.kv_heads != layer.heads:
-        facts.append(f"{layer.heads} query heads share {layer.kv_heads} key/value heads")
+        facts.append(
+            message(
+                "{heads} query heads share {kv_heads} key/value heads", heads=layer.heads, kv_heads=layer.kv_heads
+            )
+        )
     facts.append(_scale_fact(layer, glyphs))
     if layer.softcap is not None:
-        facts.append(f"soft-cap {short(layer.softcap, glyphs)}")
+        facts.append(message("soft-cap {glyphs}", glyphs=short(layer.softcap, glyphs)))
     if layer.causal is not None:
-        facts.append("causal" if layer.queries == layer.keys else f"causal, {layer.causal.replace('_', ' ')}")
+        facts.append(
+            "causal"
+            if layer.queries == layer.keys
+            else message("causal, {causal}", causal=layer.causal.replace("_", " "))
+        )
     if layer.window is not None:
         before, after = ("all" if side is None else str(side) for side in layer.window)
-        facts.append(f"window {before} before" + ("" if layer.causal else f", {after} after"))
+        facts.append(
+            message("window {before} before", before=before)
+            + ("" if layer.causal else message(", {after} after", after=after))
+        )
     if layer.chunk is not None:
-        facts.append(f"chunks of {layer.chunk}")
+        facts.append(message("chunks of {chunk}", chunk=layer.chunk))
     there = {"mask": layer.mask, "bias": layer.bias, "sink": layer.sinks, "some queries of the text": layer.rows}
     facts += [word for word, name in there.items() if name]
     return ", ".join(facts)
@@ -109,5 +129,9 @@ def _scale_fact(layer: Layer, glyphs: Glyphs) -> str:
     """Return `scale × 0.125`: the multiplier of q·k, and which part of it the stored q and k have already."""
     if layer.scale is None:
         return "a scale for each head" if layer.head_scales or layer.scales else "scale not given"
-    fact = f"scale × {short(layer.scale * layer.own_factor, glyphs)}"
-    return fact if layer.own_factor == 1 else f"{fact}, of which × {short(layer.own_factor, glyphs)} is in q and k"
+    fact = message("scale × {glyphs}", glyphs=short(layer.scale * layer.own_factor, glyphs))
+    return (
+        fact
+        if layer.own_factor == 1
+        else message("{fact}, of which × {glyphs} is in q and k", fact=fact, glyphs=short(layer.own_factor, glyphs))
+    )

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from ....core.diagnosis.comparing.results import STAGES, in_words_of_baseline
 from ....core.diagnosis.heads.reasons import has_evidence
+from ....core.message import message
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import Status, status
@@ -130,7 +131,10 @@ class HeadMapWidget(LinesWidget):
         because = found.because if found is not None else ()
         first = self.compared[place].first if place in self.compared else None
         if first is not None:
-            because = (in_words_of_baseline(f"{STAGES[first.name]} differs: {first.says}"), *because)
+            because = (
+                in_words_of_baseline(message("{stages} differs: {says}", stages=STAGES[first.name], says=first.says)),
+                *because,
+            )
         index = self.capture.layers[place[0]].index
         return RankedHead(index, place[1], measured, because, place in self.rough)
 
@@ -158,7 +162,7 @@ class HeadMapWidget(LinesWidget):
         self._top = min(self._top, max(len(facts) - room, 0))
         shown = facts[self._top : self._top + room]
         if len(shown) > 1 and self._top + room < len(facts):
-            shown[-1] = ((f"{len(facts) - self._top - room + 1} more lines (PgDn)", "dim"),)
+            shown[-1] = ((message("{count} more lines (PgDn)", count=len(facts) - self._top - room + 1), "dim"),)
         return [*lines, *(fitted(line, width) for line in shown)]
 
     def _map_height(self, height: int) -> int:

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from ....core.claims.claim import Outcome
 from ....core.errors import InputError
+from ....core.message import message
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
@@ -74,8 +75,10 @@ class ClaimsPane(TwoParts):
 
         claims, found = self.claims.claims, self.claims.outcomes
         if not claims or len(found) < len(claims):
-            tested = f"{len(found)} of {len(claims)} claims" if claims else "No claims"
-            raise InputError(f"{tested} tested so far.")
+            tested = (
+                message("{count} of {count2} claims", count=len(found), count2=len(claims)) if claims else "No claims"
+            )
+            raise InputError("{tested} tested so far.", tested=tested)
         outcomes = [found[claim.id] for claim in claims]
         if kind == "markdown":
             return claims_markdown(outcomes, self.glyphs.say)

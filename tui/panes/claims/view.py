@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
+from ....core.message import message
 from ....core.statistics.measurement import Estimate
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, wrapped
@@ -67,7 +68,7 @@ def claim_lines(
     The figures are a table if `tabular` and it fits.
     """
     lines: list[Line] = wrapped(glyphs.say(claim.statement), width, "heading")
-    lines += [*wrapped(glyphs.say(f"From {claim.source}."), width, "dim"), ()]
+    lines += [*wrapped(glyphs.say("From {source}.", source=claim.source), width, "dim"), ()]
     if outcome is None:
         lines += [*wrapped("Not tested yet", width, "dim"), ()]
     else:
@@ -133,9 +134,9 @@ def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
     sign, role = ("✓ matches", "scaled") if finding.agrees else ("✗ off", "unscaled")
     facts = _values(finding, glyphs)
     if finding.claimed == UNCLAIMED.words:
-        sign, facts = "", f"for comparison: {facts.removeprefix('measured ')}"
+        sign, facts = "", message("for comparison: {facts}", facts=facts.removeprefix("measured "))
     else:
-        facts = f"claimed {signed(finding.claimed, glyphs)}, {facts}"
+        facts = message("claimed {signed}, {facts}", signed=signed(finding.claimed, glyphs), facts=facts)
     texts = wrapped(glyphs.say(finding.label), width - _SIGN, "label") + wrapped(glyphs.say(facts), width - _SIGN)
     signs = [glyphs.say(sign), *[""] * (len(texts) - 1)]
     return [((sign.ljust(_SIGN), role), *text) for sign, text in zip(signs, texts, strict=True)]
@@ -147,9 +148,9 @@ def _values(finding: Finding, glyphs: Glyphs) -> str:
     if finding.measured is not None and finding.measured.value is not None:
         stderr = finding.measured.stderr
         plus = f" ± {figure_text(stderr, 2)}" if stderr is not None else ""
-        values.append(f"measured {figure_text(finding.measured.value)}{plus}")
+        values.append(message("measured {value}{plus}", value=figure_text(finding.measured.value), plus=plus))
     if finding.exact is not None:
-        values.append(f"exact {figure_text(finding.exact)}")
+        values.append(message("exact {exact}", exact=figure_text(finding.exact)))
     return signed(", ".join(values), glyphs)
 
 
@@ -167,4 +168,4 @@ def verdict_counts(outcomes: Sequence[Outcome]) -> str:
     """Return how many claims were tested, and the number of each verdict."""
     counts: Counter[Verdict] = Counter(outcome.verdict for outcome in outcomes)
     told = ", ".join(f"{count} {VERDICT_WORDS[verdict]}" for verdict, count in counts.most_common())
-    return f"{len(outcomes)} claims: {told}"
+    return message("{count} claims: {told}", count=len(outcomes), told=told)

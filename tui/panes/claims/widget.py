@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.message import Message
 
+from ....core.message import message
 from ...views.lines import Line
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
@@ -38,7 +39,12 @@ class ClaimListing(LinesWidget):
         return self.claims[self.cursor] if self.claims else None
 
     def heading(self, width: int) -> Line:
-        return ((f"{len(self.outcomes)} of {len(self.claims)} claims tested", "heading"),)
+        return (
+            (
+                message("{count} of {count2} claims tested", count=len(self.outcomes), count2=len(self.claims)),
+                "heading",
+            ),
+        )
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return claim_list(self.claims, self.outcomes, self.cursor, width, height, self.glyphs)

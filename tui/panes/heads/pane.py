@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from ....core.attention.cost import Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
+from ....core.message import message
 from ....core.parameters import Field
 from ...views.bars import Key
 from ...views.lines import Line
@@ -217,7 +218,7 @@ class HeadsPane(TwoParts):
                 start = start.with_value("model", self.preset.name)
             parameters = start.with_value("d_k", self.shape.as_layer().width)
         except ParameterError as error:
-            self.shape.objection = f"The Lab cannot show this d_k. {error}"
+            self.shape.objection = message("The Lab cannot show this d_k. {error}", error=error)
             self.shape.redraw()
         else:
             self.host.to_lab(parameters)
@@ -227,7 +228,7 @@ class HeadsPane(TwoParts):
         try:
             return self.shape.as_layer()
         except ParameterError as error:
-            raise InputError(f"The shape is impossible: {error}.") from error
+            raise InputError("The shape is impossible: {error}.", error=error) from error
 
     def _show(self) -> None:
         try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ....core.attention.cost import Cost, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
+from ....core.message import message
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, beside, fitted, line_width, wrapped
 from ...views.numbers import binary, metric, percent
@@ -85,7 +86,7 @@ def context_lines(cost_: Cost, width: int, glyphs: Glyphs) -> list[Line]:
     lines = _table("as the context grows", rows, {4}, contexts.index(layer.context), glyphs)
     token = cost_.next_token
     even = -(-token.projections * layer.context // (token.scores + token.weighted_sum))
-    text = f"q·k and weights·v cost more than the projections from {even:,} tokens up."
+    text = message("q·k and weights·v cost more than the projections from {even:,} tokens up.", even=even)
     return [*lines, *wrapped(glyphs.say(text), width, "dim")]
 
 
@@ -120,7 +121,7 @@ def model_lines(layer: Layer, height: int, glyphs: Glyphs, preset: Preset | None
     head, *lines = _table(None, rows, {0, 11, 12}, at if at >= 0 else None, glyphs)
     lines = [head, *lines[first : first + shown]]
     if shown < len(names):
-        lines.append(((glyphs.say(f"{len(names) - shown} more models (p, /)"), "dim"),))
+        lines.append(((glyphs.say("{count} more models (p, /)", count=len(names) - shown), "dim"),))
     return lines
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ....core.attention.cost import Cost, Layer
 from ....core.attention.formats import FORMATS
 from ....core.attention.presets import Preset
+from ....core.message import message
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, wrapped
 from ...views.numbers import binary, metric
@@ -27,34 +28,52 @@ def layer_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = 
     """Return the model, how heads share keys and values, and the d_k that follows."""
     layer = cost.layer
     heads = {
-        "multi-head": f"{layer.heads} heads, each with its own keys and values",
-        "grouped-query": f"{layer.heads} query heads share {layer.key_heads} key/value heads",
-        "multi-query": f"{layer.heads} query heads share one key/value head",
-        "latent": f"{layer.heads} heads, whose keys and values are projected from one latent of {layer.kv_latent}",
+        "multi-head": message("{heads} heads, each with its own keys and values", heads=layer.heads),
+        "grouped-query": message(
+            "{heads} query heads share {key_heads} key/value heads", heads=layer.heads, key_heads=layer.key_heads
+        ),
+        "multi-query": message("{heads} query heads share one key/value head", heads=layer.heads),
+        "latent": message(
+            "{heads} heads, whose keys and values are projected from one latent of {kv_latent}",
+            heads=layer.heads,
+            kv_latent=layer.kv_latent,
+        ),
     }[layer.kind]
-    share = f"d_model/heads = {layer.d_model}/{layer.heads}"
+    share = message("d_model/heads = {d_model}/{heads}", d_model=layer.d_model, heads=layer.heads)
     if layer.width * layer.heads == layer.d_model:
         d_k = f"d_k {layer.width} = {share}"
     else:
-        d_k = f"d_k {layer.width}, not {share} = {layer.d_model / layer.heads:.4g}"
+        d_k = message(
+            "d_k {width}, not {share} = {d_model:.4g}",
+            width=layer.width,
+            share=share,
+            d_model=layer.d_model / layer.heads,
+        )
     lines: list[Line] = []
     if preset is not None:
         lines += wrapped(glyphs.say(preset.title(layer)), width, "heading")
-        lines += wrapped(glyphs.say(f"Source: {preset.source}."), width, "dim")
-    lines += wrapped(glyphs.say(f"{layer.kind.capitalize()} attention: {heads}."), width)
+        lines += wrapped(glyphs.say("Source: {source}.", source=preset.source), width, "dim")
+    lines += wrapped(
+        glyphs.say("{capitalize} attention: {heads}.", capitalize=layer.kind.capitalize(), heads=heads), width
+    )
     return lines + wrapped(glyphs.say(f"{d_k}; {_scale_words(layer, preset)}."), width)
 
 
 def _scale_words(layer: Layer, preset: Preset | None) -> str:
     """Return what multiplies scores: 1/√d_k, or the rule of the model."""
-    usual = f"1/√d_k multiplies scores by {layer.width**-0.5:.4g}"
+    usual = message("1/√d_k multiplies scores by {width:.4g}", width=layer.width**-0.5)
     if preset is None or preset.scale == "sqrt_d_k":
         return usual
     factor = f", s = {preset.context_factor:g}" if "context_factor" in preset.rule.needs else ""
-    words = f"{preset.rule.formula}{factor} multiplies scores by {preset.multiplier(layer):.4g}"
+    words = message(
+        "{formula}{factor} multiplies scores by {layer:.4g}",
+        formula=preset.rule.formula,
+        factor=factor,
+        layer=preset.multiplier(layer),
+    )
     if math.isclose(preset.multiplier(layer), layer.width**-0.5):
         return words
-    return f"{words}, not 1/√d_k, which is {layer.width**-0.5:.4g}"
+    return message("{words}, not 1/√d_k, which is {width:.4g}", words=words, width=layer.width**-0.5)
 
 
 def matrix_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
@@ -66,24 +85,39 @@ def matrix_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
         rows.append((f" {m.name}", f"{m.rows} × {m.columns}", f"{m.weights:,}", bias))
     rows.append((" per layer", "", f"{cost.parameters:,}", ""))
     if layers > 1:
-        rows.append((f" {layers} layers", "", f"{cost.all_parameters:,}", ""))
+        rows.append((message(" {layers} layers", layers=layers), "", f"{cost.all_parameters:,}", ""))
     return _table(rows, (15, 18, 12), glyphs)
 
 
 def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     """Return the bytes of keys and values, for a token and for the context."""
     layer = cost.layer
-    layers = f" × {layer.layers} layers" if layer.layers > 1 else ""
-    texts = f" × {layer.batch} texts" if layer.batch > 1 else ""
+    layers = message(" × {layers} layers", layers=layer.layers) if layer.layers > 1 else ""
+    texts = message(" × {batch} texts", batch=layer.batch) if layer.batch > 1 else ""
     per_token, numbers = _cached(layer)
     rows = [
         ("KV cache", f"{per_token} × {FORMATS[layer.cache_format].word}", ""),
-        (" per token", f"{numbers} × {layer.number_bytes} bytes{layers}", binary(cost.cache_per_token)),
-        (" the context", f"{layer.context} tokens{texts}", binary(cost.cache)),
+        (
+            " per token",
+            message(
+                "{numbers} × {number_bytes} bytes{layers}",
+                numbers=numbers,
+                number_bytes=layer.number_bytes,
+                layers=layers,
+            ),
+            binary(cost.cache_per_token),
+        ),
+        (" the context", message("{context} tokens{texts}", context=layer.context, texts=texts), binary(cost.cache)),
     ]
     times = layer.heads * (layer.width + layer.value_width) / layer.cached
     if times > 1:
-        rows.append((" multi-head", f"would need {times:.3g} times as much", binary(round(cost.cache * times))))
+        rows.append(
+            (
+                " multi-head",
+                message("would need {times:.3g} times as much", times=times),
+                binary(round(cost.cache * times)),
+            )
+        )
     return _table(rows, (-34, 12), glyphs)
 
 
@@ -106,7 +140,12 @@ def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
         ("FLOPs", "", "next token", "all tokens"),
         (" projections", "2 × weights × tokens", metric(one.projections), metric(every.projections)),
         (" q·k", "2 × heads × d_k × pairs", metric(one.scores), metric(every.scores)),
-        (" weights·v", f"2 × heads × {value} × pairs", metric(one.weighted_sum), metric(every.weighted_sum)),
+        (
+            " weights·v",
+            message("2 × heads × {value} × pairs", value=value),
+            metric(one.weighted_sum),
+            metric(every.weighted_sum),
+        ),
         (" total", "", metric(one.total), metric(every.total)),
     ]
     return _table(rows, (-23, 11, 12), glyphs)
@@ -115,21 +154,24 @@ def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
 def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
     """Return notes on what is counted."""
     layer, n = cost.layer, cost.layer.context
-    scope = f"{layer.layers} layers" if layer.layers > 1 else "one layer"
-    scope += f" and {layer.batch} texts" if layer.batch > 1 else ""
+    scope = message("{layers} layers", layers=layer.layers) if layer.layers > 1 else "one layer"
+    scope += message(" and {batch} texts", batch=layer.batch) if layer.batch > 1 else ""
     if layer.mask == "causal":
-        pairs = f"all tokens make {n} × {n + 1}/2, because the causal mask hides the rest. "
+        pairs = message("all tokens make {n} × {n2}/2, because the causal mask hides the rest. ", n=n, n2=n + 1)
         pairs += "A kernel that computes hidden pairs too needs nearly twice as much."
     else:
-        pairs = f"all tokens make {n}²."
-    texts = [
-        f"FLOPs are for {scope}; a multiply–add counts as two. Biases, norms, rotary embeddings "
-        "and softmax are not counted.",
-        f"The next token makes {n} pairs, with itself and each token before it; {pairs}",
+        pairs = message("all tokens make {n}².", n=n)
+    texts: list[str] = [
+        message(
+            "FLOPs are for {scope}; a multiply–add counts as two. Biases, norms, rotary embeddings and "
+            "softmax are not counted.",
+            scope=scope,
+        ),
+        message("The next token makes {n} pairs, with itself and each token before it; {pairs}", n=n, pairs=pairs),
     ]
     if layer.kv_latent:
-        widths = f"with d_k {layer.cached} and d_v {layer.kv_latent}"
-        texts.append(f"For the next token, all heads attend to the cached latents, {widths}.")
+        widths = message("with d_k {cached} and d_v {kv_latent}", cached=layer.cached, kv_latent=layer.kv_latent)
+        texts.append(message("For the next token, all heads attend to the cached latents, {widths}.", widths=widths))
     if preset is not None and preset.note:
         texts.append(f"{preset.note}.")
     return [line for text in texts for line in wrapped(glyphs.say(text), width, "dim")]

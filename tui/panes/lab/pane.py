@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from ....core.against import fault_of_settings
 from ....core.errors import InputError
+from ....core.message import message
 from ....core.parameters import Field, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
@@ -96,7 +97,7 @@ class LabPane(TwoParts, SteppingPane):
             case Progress(fraction):
                 partial = self.answer is not None and self.answer.parameters == self.parameters
                 if not partial and not self._objection:
-                    self._show_stale(f"Computing d_k {self.parameters.d_k}.")
+                    self._show_stale(message("Computing d_k {d_k}.", d_k=self.parameters.d_k))
                 self.show_progress(fraction)
             case Failed(reason):
                 if request == Measure(self.parameters):
@@ -109,7 +110,11 @@ class LabPane(TwoParts, SteppingPane):
         """Show an answer, which may cover only the first draws."""
         self.answer = answer
         measured, theory = answer.measurement, answer.theory
-        early = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws: "
+        early = (
+            ""
+            if measured.complete
+            else message("After {draws} of {asked} draws: ", draws=measured.draws, asked=measured.asked)
+        )
         self.results.show(with_theory(measured, theory), early, theory.curves, self._advice(answer))
         if self._objection:
             self._show_stale(self._objection)
@@ -122,7 +127,7 @@ class LabPane(TwoParts, SteppingPane):
         """Return the advice on B, the column that keys change."""
         column, exact = answer.measurement.columns[1], answer.theory.prediction.columns[1]
         said = advice(answer.parameters, column, exact.freezing, self.glyphs)
-        return said and self.glyphs.say(f"B is {said}")
+        return said and self.glyphs.say("B is {said}", said=said)
 
     @property
     def is_current(self) -> bool:
@@ -146,7 +151,9 @@ class LabPane(TwoParts, SteppingPane):
             self._take(self.answer)
 
     def _show_stale(self, reason: str) -> None:
-        shown = f" The numbers shown are for d_k {self.answer.parameters.d_k}." if self.answer else ""
+        shown = (
+            message(" The numbers shown are for d_k {d_k}.", d_k=self.answer.parameters.d_k) if self.answer else ""
+        )
         self.results.show_stale(reason + shown)
 
     def _fault(self) -> str:
@@ -197,7 +204,7 @@ class LabPane(TwoParts, SteppingPane):
         self.bring(self.results)
         self._to_explain = "" if self.answer else name
         if self.answer and not self.results.explain(STATISTIC[name]):
-            self.host.say(f"{STATISTIC[name].label} is not measured with these parameters.")
+            self.host.say(message("{label} is not measured with these parameters.", label=STATISTIC[name].label))
 
     @property
     def is_typing(self) -> bool:
@@ -251,7 +258,7 @@ class LabPane(TwoParts, SteppingPane):
         if self.results.why_stale:
             raise InputError(self.results.why_stale)
         if self.answer is None or not self.is_current:
-            raise InputError(f"The numbers for d_k {self.parameters.d_k} are still being computed.")
+            raise InputError("The numbers for d_k {d_k} are still being computed.", d_k=self.parameters.d_k)
         return self.answer
 
     def numbers(self, kind: Format) -> str:

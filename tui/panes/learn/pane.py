@@ -17,6 +17,7 @@ from ....core.errors import InputError
 from ....core.learning.grading import LONGEST, GuessError, parse_guess
 from ....core.learning.question import Question
 from ....core.learning.step import Step
+from ....core.message import message
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
@@ -245,14 +246,14 @@ class LearnPane(TwoParts):
             case _:
                 host.change(shown.parameters)
                 host.to_pane(shown.pane, shown.claim)
-        host.say(f"{shown.what} Alt+9 returns to the tour; u restores what stood before.")
+        host.say(message("{what} Alt+9 returns to the tour; u restores what stood before.", what=shown.what))
 
     def _ask_for_item(self) -> None:
         """Request the figures of the item, or the capture of a bug."""
         try:
             folder = self._folder if self.item.kind == "bug" else Path()
         except OSError as error:
-            self.host.say(f"No folder for captures can be made: {error.strerror}.")
+            self.host.say(message("No folder for captures can be made: {strerror}.", strerror=error.strerror))
         else:
             self.ask(ReadItem(self.item.id, folder))
 

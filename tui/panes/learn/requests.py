@@ -31,7 +31,9 @@ class ReadItem(Request):
             try:
                 found_bug = examine_bug(content, capture_of(self.folder, self.item))
             except OSError as error:
-                raise InputError(f"{self.folder}: the capture cannot be written: {error.strerror}") from error
+                raise InputError(
+                    "{folder}: the capture cannot be written: {strerror}", folder=self.folder, strerror=error.strerror
+                ) from error
             yield ItemRead(self.item, found_bug)
             return
         found: dict[str, Reading] = {}

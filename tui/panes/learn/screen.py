@@ -13,6 +13,7 @@ from ....core.learning.grading import Grade, accepted, grade
 from ....core.learning.question import Question
 from ....core.learning.step import Shown, Step
 from ....core.learning.wording import best, filled
+from ....core.message import message
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, wrapped
 from .items import Attempt, Found, Item
@@ -158,7 +159,7 @@ def _choices(bug: Bug, page: _Page) -> Block:
 def _choice_field(bug: Bug, page: _Page) -> Block:
     """Return the field for the number of a cause."""
     chosen = page.attempt.text + CURSOR
-    hint = f"Type its number, 1 to {len(bug.choices)}; Enter has the capture diagnosed."
+    hint = message("Type its number, 1 to {count}; Enter has the capture diagnosed.", count=len(bug.choices))
     return [(("Your answer: ", "label"), (chosen, "accent")), *page.words(hint, "dim")]
 
 
@@ -177,11 +178,14 @@ def _field(step: Step, page: _Page) -> Block:
     field: Line = (("Your guess: ", "label"), (attempt.text + CURSOR, "accent"))
     if attempt.objection:
         return [field, *page.words(f"{attempt.objection}.", "alert")]
-    return [field, *page.words(f"Type {accepted(unit)}. Enter shows the answer, guess or not.", "dim")]
+    return [
+        field,
+        *page.words(message("Type {unit}. Enter shows the answer, guess or not.", unit=accepted(unit)), "dim"),
+    ]
 
 
 def _pointer(shown: Shown, page: _Page) -> Block:
     """Return the lines that say which pane shows this."""
-    first, *others = page.words(f"E opens {shown.pane}. {shown.what}", "dim")
+    first, *others = page.words(message("E opens {pane}. {what}", pane=shown.pane, what=shown.what), "dim")
     [(text, role)] = first
     return [((text[:1], "key"), (text[1:], role)), *others]

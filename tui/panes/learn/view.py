@@ -80,4 +80,6 @@ def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> l
     if card.question != card.title:
         lines += [*wrapped(glyphs.say(card.question), width, "accent"), ()]
     lines += [*answer_lines(card, grade, width, glyphs), ()]
-    return lines + wrapped(glyphs.say(f"See the {card.shown.pane} pane. {card.shown.what}"), width, "dim")
+    return lines + wrapped(
+        glyphs.say("See the {pane} pane. {what}", pane=card.shown.pane, what=card.shown.what), width, "dim"
+    )

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from textual import events
 from textual.message import Message
 
+from ....core.message import message
 from ...views.border import Thumb
 from ...views.lines import Line, ends, fitted
 from ...widgets.lines import LinesWidget
@@ -47,7 +48,7 @@ class ItemList(LinesWidget):
         self.done: set[str] = set()
 
     def note(self) -> Line:
-        return ((f"{len(self.done)} of {len(ITEMS)} done", "dim"),)
+        return ((message("{count} of {count2} done", count=len(self.done), count2=len(ITEMS)), "dim"),)
 
     def show(self, cursor: int, done: set[str]) -> None:
         """Show the cursor at an item, and marks at those that were answered."""
@@ -118,7 +119,18 @@ class ItemText(ScrolledLines):
     def heading(self, width: int) -> Line:
         item = ITEMS[self.at]
         title = f": {item.title}" if item.kind != "question" else ""
-        return ((self.glyphs.say(f"{item.kind} {item.number} of {count(item.kind)}{title}"), "heading"),)
+        return (
+            (
+                self.glyphs.say(
+                    "{kind} {number} of {kind2}{title}",
+                    kind=item.kind,
+                    number=item.number,
+                    kind2=count(item.kind),
+                    title=title,
+                ),
+                "heading",
+            ),
+        )
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         return item_lines(ITEMS[self.at], self.attempt, self.found, width - 1, height, self.glyphs)

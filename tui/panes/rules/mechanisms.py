@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ....core.message import message
 from ....core.parameters import choice_word
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
@@ -39,7 +40,9 @@ def mechanism_lines(rows: Sequence[MechanismRow], width: int, glyphs: Glyphs) ->
     bounded = [row for row in rows if row.bound is not None]
     lines += _block("bound of |score|", bounded, d_ks, lambda row: row.bound, glyphs, scaled=False)
     if left_out:
-        lines += wrapped(f"Not shown at this width: d_k {', '.join(map(str, left_out))}.", width, "dim")
+        lines += wrapped(
+            message("Not shown at this width: d_k {left_out}.", left_out=", ".join(map(str, left_out))), width, "dim"
+        )
     lines.append(())
     for sentence in bound_sentences(rows):
         lines += wrapped(glyphs.say(sentence), width)
@@ -55,10 +58,19 @@ def bound_sentences(rows: Sequence[MechanismRow]) -> list[str]:
         bound, largest = last.bound or 0.0, last.largest or 0.0
         beyond = sum((row.largest or 0) > 1 for row in additive)
         sentences.append(
-            f"Scores of additive attention lie within ±‖v‖₁, not within ±1 as each tanh does: at d_k {last.d_k} "
-            f"‖v‖₁ is {bound:.4g}, and the largest |score| drawn is {largest:.3g}, {100 * largest / bound:.0f} % of "
-            f"it. The largest |score| exceeds 1 at {beyond} of {len(additive)} d_k. ‖v‖₁ grows like √d_k, because v "
-            "has d_k entries that shrink like 1/√d_k; the standard deviation of the scores does not grow."
+            message(
+                "Scores of additive attention lie within ±‖v‖₁, not within ±1 as each tanh does: at d_k "
+                "{d_k} ‖v‖₁ is {bound:.4g}, and the largest |score| drawn is {largest:.3g}, {value:.0f} % "
+                "of it. The largest |score| exceeds 1 at {beyond} of {count} d_k. ‖v‖₁ grows like √d_k, "
+                "because v has d_k entries that shrink like 1/√d_k; the standard deviation of the scores "
+                "does not grow.",
+                d_k=last.d_k,
+                bound=bound,
+                largest=largest,
+                value=100 * largest / bound,
+                beyond=beyond,
+                count=len(additive),
+            )
         )
     if any(row.mechanism == "cosine" for row in rows):
         sentences.append(

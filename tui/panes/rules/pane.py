@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
 from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, rules_for
+from ....core.message import message
 from ....core.parameters import FIELD, Field, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.request import Failed, Progress, Request
@@ -250,10 +251,8 @@ class RulesPane(TypingPane):
 
     @property
     def topic(self) -> Field | Statistic:
-        if self.view == "mechanisms":
-            return FIELD["mechanism"]
-        if self.view == "weightings":
-            return FIELD["scale"]
+        if named := {"mechanisms": "mechanism", "weightings": "scale"}.get(self.view):
+            return FIELD[named]
         return STATISTIC.get(self.order.column) or FIELD["scale"]
 
     def refuse(self, reason: str) -> None:
@@ -352,7 +351,7 @@ class RulesPane(TypingPane):
         if self.view in ("mechanisms", "weightings"):
             return
         if row is not None and row.fault:
-            self._show(f"The Lab cannot show this rule: {row.fault}.")
+            self._show(message("The Lab cannot show this rule: {fault}.", fault=row.fault))
         else:
             self.host.to_lab(self.parameters.with_value("scale", self.cursor))
 
@@ -370,14 +369,19 @@ class RulesPane(TypingPane):
 
         p, line = self.parameters, self._line(kind)
         if self.view in ("mechanisms", "weightings") and not self.is_current:
-            raise InputError(self._objection or f"{self.view.capitalize()} are still being measured.")
+            raise InputError(
+                self._objection or message("{what} are still being measured.", what=self.view.capitalize())
+            )
         if self.view == "mechanisms":
             return export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], line)
         if self.view == "weightings":
             return export.WeightingsResult(*self.weighted, line)
         if not self._is_answered(MeasureRules(of_rules(p))):
             known = len(self._fresh) if self._fresh_for in self._wanted() else 0
-            raise InputError(f"{known} of {len(self._names)} scale rules measured so far at d_k {p.d_k}.")
+            count = len(self._names)
+            raise InputError(
+                "{known} of {count} scale rules measured so far at d_k {d_k}.", known=known, count=count, d_k=p.d_k
+            )
         if self.curves is None or not self._is_answered(MeasureRuleCurves(of_curves(p))):
             raise InputError("Entropy over d_k is still being measured.")
         return export.RulesResult(p, self.order, [*self.rows.values()], self.curves, self.freezing, line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....core.lab.results import MEASURED, RuleRow
+from ....core.message import message
 from ....core.parameters import FIELD
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
@@ -35,12 +36,16 @@ def rule_text(
     if row is not None and row.fault and not objection:
         objection = f"{row.fault}."
     lines += wrapped(glyphs.say(objection), width, "alert")
-    lines += wrapped(glyphs.say(f"Used by {rule.used_by}."), width)
+    lines += wrapped(glyphs.say("Used by {used_by}.", used_by=rule.used_by), width)
     if rule.note:
         lines += wrapped(glyphs.say(f"{rule.note}."), width)
-    lines += wrapped(glyphs.say(f"Source: {rule.source}."), width, "dim")
+    lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
     if figures and row is not None and row.measured:
-        words = f"Softmax {'is ' * bool(freezing.frozen_at)}{freezing.words()[0]}. " if freezing else ""
+        words = (
+            message("Softmax {value}{words}. ", value="is " * bool(freezing.frozen_at), words=freezing.words()[0])
+            if freezing
+            else ""
+        )
         lines += wrapped(glyphs.say(words + _measured(row, glyphs)), width, "dim")
     return lines
 
@@ -51,7 +56,7 @@ def rule_title(name: str, glyphs: Glyphs) -> Line:
     title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
     if rule.needs:
         labels = ", ".join(FIELD[need].label for need in rule.needs)
-        title.append((glyphs.say(f" · depends on {labels}"), "dim"))
+        title.append((glyphs.say(" · depends on {labels}", labels=labels), "dim"))
     return tuple(title)
 
 
@@ -63,7 +68,7 @@ def _measured(row: RuleRow, glyphs: Glyphs) -> str:
         if estimate.value is None:
             continue
         if percent and not estimate.value:
-            parts.append(f"{words_of(column)} none")
+            parts.append(message("{column} none", column=words_of(column)))
             continue
         factor, unit = (100, " %") if percent else (1, "")
         sign = "± ≥" if estimate.is_rough else "±"

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ....core.lab.results import SORTABLE, Order, RuleRow
+from ....core.message import message
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
@@ -115,7 +116,7 @@ def curve_cells(curves: RuleCurves | None, width: int) -> int:
 
 def _ends(curves: RuleCurves | None) -> str:
     """Return the first and the last d_k of the sparklines."""
-    return "" if curves is None else f"{curves.d_ks[0]} to {curves.d_ks[-1]}"
+    return "" if curves is None else message("{d_ks} to {d_ks2}", d_ks=curves.d_ks[0], d_ks2=curves.d_ks[-1])
 
 
 def of_note(shown: Shown) -> list[bool]:
@@ -138,7 +139,11 @@ def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs)
             lines.append(((f"  {glyphs.say(row.title)}", "dim"),))
     if room < len(shown.names):
         above, below = top, max(len(shown.names) - top - room, 0)
-        parts = [f"{count} more {word}" for count, word in ((above, "above"), (below, "below")) if count]
+        parts = [
+            message("{count} more {word}", count=count, word=word)
+            for count, word in ((above, "above"), (below, "below"))
+            if count
+        ]
         lines.append(((f"  {', '.join(parts)}", "dim"),))
     return [fitted(line, width) for line in lines[:height]]
 
@@ -179,7 +184,7 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
     lines: list[Line] = []
     for number in range(HEAD):
         here = number == HEAD - 1 and shown.order.column == "rule"
-        title = f"  rule{' ' + mark if here else ''}" if number == HEAD - 1 else ""
+        title = message("  rule{value}", value=" " + mark if here else "") if number == HEAD - 1 else ""
         spans: list[Span] = [(title.ljust(NAME), sorted_by if here else "heading")]
         for column in columns:
             if column == CURVE:
@@ -274,15 +279,22 @@ def title_line(shown: Shown, width: int, table: int, glyphs: Glyphs) -> Line:
 
     `width` is that of the title, `table` that of the table.
     """
-    order, count, lab = shown.order, len(shown.names), f"{glyphs.marks[1]} the Lab's"
+    order, count, lab = shown.order, len(shown.names), message("{marks} the Lab's", marks=glyphs.marks[1])
     if order.column == "rule":
         how = "by family, in reverse order" if order.reverse else "by family"
     else:
-        how = f"by {words_of(order.column)}, {'smallest' if order.reverse else 'largest'} first"
+        how = message(
+            "by {column}, {value} first",
+            column=words_of(order.column),
+            value="smallest" if order.reverse else "largest",
+        )
     missing = left_out(table, shown.first_column, order.column, shown.curves)
-    more = f"i: {len(missing)} more column{'s' * (len(missing) > 1)}"
+    more = message("i: {count} more column{value}", count=len(missing), value="s" * (len(missing) > 1))
     columns = [f"i: {', '.join(map(words_of, missing))}", more] if missing else []
-    forms = [[f"{count} scale rules {how}", lab, *columns[:1]], [f"{count} scale rules {how}", lab, *columns[1:]]]
+    forms = [
+        [message("{count} scale rules {how}", count=count, how=how), lab, *columns[:1]],
+        [message("{count} scale rules {how}", count=count, how=how), lab, *columns[1:]],
+    ]
     forms += [[how, lab, *columns[1:]], [how, *columns[1:]], [how]]
     parts = next((form for form in forms if len(glyphs.say(" · ".join(form))) <= width), forms[-1])
     rest: list[Span] = [(glyphs.say(f" · {part}"), "dim") for part in parts[1:]]

@@ -68,5 +68,7 @@ def weighting_lines(rows: Sequence[WeightingRow], width: int, glyphs: Glyphs) ->
         role: Role = "scaled" if row.name == "softmax" else "label"
         lines.append(((glyphs.say(WEIGHTINGS[row.name].label).ljust(_NAME), role), *spans))
     if left_out := [_COLUMNS[name][0] for name in _COLUMNS if name not in shown]:
-        lines += wrapped(glyphs.say(f"Not shown at this width: {'; '.join(left_out)}."), width, "dim")
+        lines += wrapped(
+            glyphs.say("Not shown at this width: {left_out}.", left_out="; ".join(left_out)), width, "dim"
+        )
     return lines

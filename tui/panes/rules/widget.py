@@ -9,6 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ....core.lab.results import RULES, Order, RuleRow
+from ....core.message import message
 from ....core.parameters import Parameters
 from ....core.scales import scale_rule
 from ...views.lines import Line, fitted, wrapped
@@ -101,7 +102,7 @@ class RuleText(LinesWidget):
             lines = rule_text(*contents, figures=False)
         shown: list[Line] = [((" ", "text"), *line) for line in lines[:height]]
         if len(lines) > height > 1:
-            shown[-1] = ((f" {len(lines) - height + 1} more lines (v)", "dim"),)
+            shown[-1] = ((message(" {count} more lines (v)", count=len(lines) - height + 1), "dim"),)
         return [fitted(line, width) for line in shown]
 
 
@@ -154,4 +155,10 @@ class WeightingText(ScrolledLines):
     def _logits(self) -> str:
         p = self.parameters
         label = scale_rule(p.scale).label
-        return self.glyphs.say(f" · scale {label} · mask {p.mask} · d_k {p.d_k} · keys {p.n_keys}")
+        return self.glyphs.say(
+            " · scale {label} · mask {mask} · d_k {d_k} · keys {n_keys}",
+            label=label,
+            mask=p.mask,
+            d_k=p.d_k,
+            n_keys=p.n_keys,
+        )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....core.message import message
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import power_of_ten, signed
@@ -27,7 +28,12 @@ def jacobian_lines(
     """
     n = len(jacobian)
     if max(abs(value) for entries in jacobian for value in entries) < NEGLIGIBLE:
-        said = (glyphs.say(f" all below {power_of_ten(NEGLIGIBLE, 0)}".replace("e-", "e−")), "text")
+        said = (
+            glyphs.say(
+                message(" all below {power_of_ten}", power_of_ten=power_of_ten(NEGLIGIBLE, 0)).replace("e-", "e−")
+            ),
+            "text",
+        )
         return [fitted((said,) if row == 0 else (), width) for row in range(n * (1 + tall))]
     each = min(width // n, _TALL if tall else _NUMBER)
     lines: list[Line] = []

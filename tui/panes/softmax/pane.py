@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, step_score
 from ....core.errors import InputError, ParameterError
+from ....core.message import message
 from ....core.model_widths import next_width
 from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, setting_a
 from ....core.scales import scale_rule
@@ -101,7 +102,7 @@ class SoftmaxPane(Pane):
         if self.progress is not None:
             return super().statuses()
         p = self._usable()[0]
-        d_k, count = f"d_k {p.d_k}", f"{len(self.example.scores)} scores"
+        d_k, count = f"d_k {p.d_k}", message("{count} scores", count=len(self.example.scores))
         texts = [f"{count} · {d_k} · {scale_rule(p.scale).label}", f"{count} · {d_k}", d_k]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
@@ -218,7 +219,11 @@ class SoftmaxPane(Pane):
             self._before = self.example
         self._touched = _SCORE
         if len(draft.text) > LONGEST_NUMBER:
-            objection = f"{_SCORE.label}: must be at most {LONGEST_NUMBER} characters"
+            objection = message(
+                "{label}: must be at most {longest_number} characters",
+                label=_SCORE.label,
+                longest_number=LONGEST_NUMBER,
+            )
             self._refuse(Editing(at, self.editing.draft, objection))
             return
         try:
@@ -324,12 +329,20 @@ class SoftmaxPane(Pane):
             multiplier_of(parameters)
         except ParameterError as error:
             parameters = parameters.with_value("scale", "sqrt_d_k")
-            remarks.append(f"{str(error).removesuffix('; choose another')}; using 1/√d_k instead.")
+            remarks.append(
+                message(
+                    "{removesuffix}; using 1/√d_k instead.", removesuffix=str(error).removesuffix("; choose another")
+                )
+            )
         try:
             multiplier_of(setting_a(relevant(parameters)))
         except ParameterError as error:
             parameters = parameters.with_value("against", UNSCALED)
-            remarks.append(f"A: {str(error).removesuffix('; choose another')}; using × 1 instead.")
+            remarks.append(
+                message(
+                    "A: {removesuffix}; using × 1 instead.", removesuffix=str(error).removesuffix("; choose another")
+                )
+            )
         if parameters.softcap or parameters.sink != "none":
             remarks.append("The Lab's soft-cap and sink are ignored here.")
         return parameters, " ".join(remarks)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ....core.against import settings
 from ....core.attention.formats import FORMATS
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example, relevant
+from ....core.message import message
 from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
@@ -138,7 +139,11 @@ def _joined(
 def _top(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None) -> list[Line]:
     """Return the formula of logits; while a score is typed, which keys end that, or an error."""
     example = worked.example
-    state = f"T {_plain('temperature', example.temperature)} · shift {_plain('shift', example.shift)}"
+    state = message(
+        "T {plain} · shift {plain2}",
+        plain=_plain("temperature", example.temperature),
+        plain2=_plain("shift", example.shift),
+    )
     state += f" · {FORMATS[worked.parameters.precision].word}"
     formula, state = glyphs.say(" logit x = scale·score/T + shift"), glyphs.say(f" {state}")
     if len(formula) + 2 + len(state) <= width:
@@ -264,8 +269,16 @@ def _summary(s: WorkedExample, parameters: Parameters, glyphs: Glyphs) -> list[t
     n = len(s.weights)
     one_hot, dead = s.max_weight > ONE_HOT, s.jacobian_norm < DEAD
     return [
-        ("entropy", f"{short(s.entropy, glyphs)} nats, {percent(s.entropy_fraction)} of ln {n}"),
-        ("e^H", f"{s.effective_keys:.2f} effective keys of {n}"),
+        (
+            "entropy",
+            message(
+                "{glyphs} nats, {entropy_fraction} of ln {n}",
+                glyphs=short(s.entropy, glyphs),
+                entropy_fraction=percent(s.entropy_fraction),
+                n=n,
+            ),
+        ),
+        ("e^H", message("{effective_keys:.2f} effective keys of {n}", effective_keys=s.effective_keys, n=n)),
         ("max p", f"{percent(s.max_weight)}{', one-hot' if one_hot else ''}"),
         ("‖J‖_F", f"{short(s.jacobian_norm, glyphs)}{', dead' if dead else ''}"),
         ("naive", _naive(s.naive, n, parameters.precision, glyphs)),
@@ -277,12 +290,18 @@ def _naive(naive: NaiveSoftmax, n: int, number_format: str, glyphs: Glyphs) -> s
     form = FORMATS[number_format]
     if naive.overflow:
         if form.saturates and naive.error is not None:
-            return f"{naive.overflow} of {n} held at {form.largest:g}: {percent(naive.error)} off"
-        return f"{naive.overflow} of {n} overflow: no weights"
+            return message(
+                "{overflow} of {n} held at {largest:g}: {error} off",
+                overflow=naive.overflow,
+                n=n,
+                largest=form.largest,
+                error=percent(naive.error),
+            )
+        return message("{overflow} of {n} overflow: no weights", overflow=naive.overflow, n=n)
     if naive.error is None:
         total = "0" if naive.total == 0 else "too large"
-        return f"the sum is {total}: no weights"
-    off = f", {percent(naive.error)} off" if naive.error > 0.000_5 else ""
+        return message("the sum is {total}: no weights", total=total)
+    off = message(", {error} off", error=percent(naive.error)) if naive.error > 0.000_5 else ""
     return f"Σe^x = {short(naive.total, glyphs)}{off}"
 
 

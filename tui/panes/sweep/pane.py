@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
+from ....core.message import message
 from ....core.parameters import FIELD, FIELDS, changes
 from ....core.setting_text import text_of, with_rule
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
@@ -159,7 +160,11 @@ class SweepPane(TypingPane):
         if at_cursor or (not known and at_any(over, answer.parameters) == at_any(over, self.parameters)):
             measured = answer.measurement
             self.plot.reading = answer.parameters, with_theory(answer.measurement, answer.theory)
-            self._partial = "" if measured.complete else f"After {measured.draws} of {measured.asked} draws."
+            self._partial = (
+                ""
+                if measured.complete
+                else message("After {draws} of {asked} draws.", draws=measured.draws, asked=measured.asked)
+            )
 
     def _is_wanted(self, request: Request) -> bool:
         """Return whether a request is for what the pane shows."""
@@ -228,7 +233,14 @@ class SweepPane(TypingPane):
         at, values = self.plot.cursor, swept.values
         if values and not values[0] <= at <= values[-1]:
             place = f"{FIELD[swept.over].label} {at}"
-            remarks.append(f"{place} is outside the range {values[0]} to {values[-1]}; g changes the range.")
+            remarks.append(
+                message(
+                    "{place} is outside the range {values} to {values2}; g changes the range.",
+                    place=place,
+                    values=values[0],
+                    values2=values[-1],
+                )
+            )
         exact = [*swept.exact.values()][-1:]
         if exact and all(column.values[statistic.name] is None for column in exact[0]):
             remarks.append("No exact value is known.")
@@ -308,7 +320,9 @@ class SweepPane(TypingPane):
     def _show_rules(self, rules: Sequence[str]) -> None:
         self.curves.show_rules(rules)
         if len(rules) > MOST_OTHERS:
-            self.host.say(f"A plot shows at most {MOST_OTHERS} rules beside A and B.")
+            self.host.say(
+                message("A plot shows at most {most_others} rules beside A and B.", most_others=MOST_OTHERS)
+            )
         if not self.plot.display:
             self._turn_to("both")
         self.follow()

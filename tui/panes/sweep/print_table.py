@@ -8,6 +8,7 @@ from itertools import groupby
 
 from ....core.against import settings
 from ....core.export.sweep import SweepResult, place_titles, place_words
+from ....core.message import message
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
 from ...views.glyphs import Glyphs
@@ -157,10 +158,10 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
     """Yield the histograms of both columns' logits, on one axis for all points."""
     columns = [point.measurement.columns for point, _ in sweep.points]
     span = axis_span([column.histograms["logits"] for each in columns for column in each], "logits", glyphs)
-    axis = f"{short(span.low, glyphs)} to {short(span.high, glyphs)}"
+    axis = message("{glyphs} to {glyphs2}", glyphs=short(span.low, glyphs), glyphs2=short(span.high, glyphs))
     for index, role in enumerate(COLUMN_ROLES):
         titles: list[Line] = [
-            (((f"logits, {axis}" if index == 0 else "").ljust(cells), "heading"),),
+            (((message("logits, {axis}", axis=axis) if index == 0 else "").ljust(cells), "heading"),),
             ((glyphs.say(sweep.names[index])[:cells].ljust(cells), role),),
             ((" " * cells, "text"),),
         ]
@@ -181,7 +182,7 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
         sentence = "; ".join(known)
         sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
     if any(is_far(column.get(name)) for point in deviations for column in point for name in sweep.shown):
-        sentences.append(f"! marks values more than {FAR:g} standard errors from the exact value.")
+        sentences.append(message("! marks values more than {far:g} standard errors from the exact value.", far=FAR))
     shown = {
         name
         for _, prediction in sweep.points
@@ -213,7 +214,9 @@ def _frozen_keys(sweep: SweepResult) -> list[str | None]:
         runs = [[n for n, _ in run] for frozen, run in groupby(flags, key=lambda each: each[1]) if frozen]
         words = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
         whole = len(runs) == 1 and len(runs[0]) == len(flags)
-        word = "is frozen at all these numbers of keys" if whole else f"is frozen at {words} keys"
+        word = (
+            "is frozen at all these numbers of keys" if whole else message("is frozen at {words} keys", words=words)
+        )
         unknown = all(freezing is None for _, freezing in known)
         places.append(None if unknown else word if runs else "stays below freezing at all these numbers of keys")
     return places

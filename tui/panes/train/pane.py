@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
+from ....core.message import message
 from ....core.parameters import Field
 from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Snapshot
@@ -133,7 +134,15 @@ class TrainPane(TwoParts):
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
             return progress_status(self.progress, self.glyphs, f"d_k {self.race.d_k}")
-        texts = [f"d_k {self.race.d_k} · {self.race.optimiser} · lr {self.race.rate:g}", f"d_k {self.race.d_k}"]
+        texts = [
+            message(
+                "d_k {d_k} · {optimiser} · lr {rate:g}",
+                d_k=self.race.d_k,
+                optimiser=self.race.optimiser,
+                rate=self.race.rate,
+            ),
+            f"d_k {self.race.d_k}",
+        ]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property
@@ -150,7 +159,7 @@ class TrainPane(TwoParts):
             raise InputError(f"{self.settings.objection}.")
         if shown is None or not self.is_current:
             done = shown.done if shown is not None and self._is_shown else 0
-            raise InputError(f"{done} of {self.race.steps} steps trained so far.")
+            raise InputError("{done} of {steps} steps trained so far.", done=done, steps=self.race.steps)
         found = [(shown.race, shown.results, shown.used)]
         return in_format(kind, found, training_json, training_csv, training_markdown, self.glyphs)
 
@@ -215,7 +224,9 @@ class TrainPane(TwoParts):
         if len(rules) < len(names):
             self.host.say("custom has no multiplier here; type the number itself in the list.")
         if len(rules) > MOST_RULES:
-            self.host.say(f"At most {MOST_RULES} rules are trained at once; the first ones are.")
+            self.host.say(
+                message("At most {most_rules} rules are trained at once; the first ones are.", most_rules=MOST_RULES)
+            )
         if rules:
             self.settings.finish()
             self.settings.race = replace(self.race, rules=rules[:MOST_RULES])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ....core.message import message
 from ....core.parameters import Field, Value
 from ....core.scales import scale_rule
 from ....core.training.settings import RACE_FIELDS, Race, Result
@@ -81,7 +82,9 @@ def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
         lines.append((*_named(number, result.rule, glyphs), (cells, "text")))
     if shown.used is not None and len(shown.race.rules) > 1:
         wide = 9
-        titles = "".join(f"with {letter(number)}".rjust(wide) for number in range(len(shown.race.rules)))
+        titles = "".join(
+            message("with {number}", number=letter(number)).rjust(wide) for number in range(len(shown.race.rules))
+        )
         head_of_used: Line = (("recalled, used".ljust(2 + _NAME), "dim"), (titles, "dim"))
         lines.extend(((), head_of_used))
         for number, (rule, shares) in enumerate(zip(shown.race.rules, shown.used, strict=True)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....core.message import message
 from ....core.training.settings import RACE_FIELDS, Race, changed, fault_of
 from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
 from ...views.lines import Line, fitted, wrapped
@@ -60,7 +61,7 @@ class RaceCurves(LinesWidget):
     def note(self) -> Line:
         if self.shown is None:
             return ()
-        return ((f"step {self.shown.done} of {self.shown.race.steps}", "dim"),)
+        return ((message("step {done} of {steps}", done=self.shown.done, steps=self.shown.race.steps), "dim"),)
 
     def _title(self, quantity: Quantity) -> Line:
         axis = ", log" if self.is_logarithmic(quantity) else ""

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 
 from ....core.errors import InputError
+from ....core.message import message
 from ....core.watching.limits import LIMIT
 from ...compute.request import Failed, Request
 from ...views.bars import Key
@@ -100,7 +101,10 @@ class WatchPane(TwoParts):
     def statuses(self) -> Sequence[Line]:
         if self.shown is None:
             return ()
-        words = (f"step {self.shown.step}", f"{self.shown.over} over {self.limit:g}")
+        words = (
+            message("step {step}", step=self.shown.step),
+            message("{over} over {limit:g}", over=self.shown.over, limit=self.limit),
+        )
         return [(("  ".join(words), "text"),), ((words[0], "text"),)]
 
     @property
@@ -144,7 +148,7 @@ class WatchPane(TwoParts):
                     for note in notes[-1:]:
                         self.host.say(f"{note}.")
                 if waiting and self.shown is None:
-                    self._wait(f"Waiting: {waiting}.")
+                    self._wait(message("Waiting: {waiting}.", waiting=waiting))
                 if shown is not None and isinstance(request, LookAtRun):
                     wanted = self.at, self.baseline
                     if (request.at, request.baseline) == wanted:
@@ -176,8 +180,12 @@ class WatchPane(TwoParts):
             over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
             if self._over is not None and over - self._over:
                 layer, head = min(over - self._over)
-                place = f"Layer {shown.layers[layer]} head {head}"
-                self.host.alert(f"{place} is over {self.limit:g} at step {shown.step}.")
+                place = message("Layer {layers} head {head}", layers=shown.layers[layer], head=head)
+                self.host.alert(
+                    message(
+                        "{place} is over {limit:g} at step {step}.", place=place, limit=self.limit, step=shown.step
+                    )
+                )
             self._over = over
 
     def _choose(self, layer: int, head: int) -> None:
@@ -228,7 +236,12 @@ class WatchPane(TwoParts):
             return
         self.baseline = None if self.baseline == self.shown.step else self.shown.step
         if self.baseline is not None:
-            self.host.say(f"Other steps are compared with step {self.baseline}: , and . step, b ends this.")
+            self.host.say(
+                message(
+                    "Other steps are compared with step {baseline}: , and . step, b ends this.",
+                    baseline=self.baseline,
+                )
+            )
         self._look()
 
     def action_open(self) -> None:
@@ -242,7 +255,7 @@ class WatchPane(TwoParts):
                 "has heads to open."
             )
         elif not Path(shown.file).exists():
-            self.host.say(f"The file of step {shown.step} is gone: {shown.file}.")
+            self.host.say(message("The file of step {step} is gone: {file}.", step=shown.step, file=shown.file))
         else:
             other = shown.baseline_file if shown.baseline != shown.step else None
             baseline = Path(other) if other is not None and Path(other).exists() else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.message import Message
 
+from ....core.message import message
 from ...views.lines import Line, fitted, wrapped
 from ...views.results.watch_chart import chart_lines
 from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
@@ -45,7 +46,11 @@ class RunMap(LinesWidget):
         if shown is None:
             return [fitted((), width)] * height
         label = LABELS.get(self.statistic, self.statistic)
-        title = f"{label}, by head" if shown.baseline is None else f"change of {label}"
+        title = (
+            message("{label}, by head", label=label)
+            if shown.baseline is None
+            else message("change of {label}", label=label)
+        )
         lines: list[Line] = [
             fitted(((self.glyphs.say(title), "heading"),), width),
             fitted(step_line(shown, width), width),

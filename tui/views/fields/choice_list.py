@@ -9,6 +9,7 @@ from typing import TypeAlias
 from rich.cells import cell_len, set_cell_size
 
 from ....core.errors import ParameterError
+from ....core.message import message
 from ..bars import Key, key_at, key_line
 from ..glyphs import Glyphs
 from ..lines import Line, Role, ends, fitted, wrapped
@@ -116,7 +117,7 @@ def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> list[C
 def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the list as `height` lines: filter, rows, the help and source of the selected one, and keys."""
     shown = _shown(found, height)
-    count = f"{len(found.rows)} of {len(found.choices)}"
+    count = message("{count} of {count2}", count=len(found.rows), count2=len(found.choices))
     asked: Line = (("filter: ", "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
     if not shown:
@@ -145,7 +146,7 @@ def _nothing(found: ChoiceList, width: int, glyphs: Glyphs) -> list[Line]:
         return wrapped("Nothing contains these words. Backspace erases, Ctrl+U clears.", width, "alert")
     pointed: list[Line] = [((f"  {line}", "alert"),) for line in fault.pointer.splitlines()]
     reason = str(fault).rpartition(": ")[2] if pointed else str(fault)
-    return [*pointed, *wrapped(glyphs.say(f"Not a formula: {reason}."), width, "alert")]
+    return [*pointed, *wrapped(glyphs.say("Not a formula: {reason}.", reason=reason), width, "alert")]
 
 
 def clicked(found: ChoiceList, width: int, height: int, glyphs: Glyphs, x: int, y: int) -> int | str | None:
@@ -168,7 +169,7 @@ def explanation(choice: Choice | None, width: int, height: int, glyphs: Glyphs) 
     if choice is None or height <= 0:
         return [()] * max(height, 0)
     told = _paragraph(glyphs.say(choice.help), width, max(height - 1, 1), "text", glyphs)
-    source = glyphs.say(f"Source: {choice.source}" if choice.source else "")
+    source = glyphs.say(message("Source: {source}", source=choice.source) if choice.source else "")
     lines = [*told, *_paragraph(source, width, height - len(told), "dim", glyphs)]
     return [*lines, *[()] * (height - len(lines))]
 

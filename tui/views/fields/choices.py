@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ....core.attention.formats import FORMATS, NumberFormat
 from ....core.attention.presets import PRESETS, Preset
+from ....core.message import message
 from ....core.models import MODELS, Model
 from ....core.parameters import FIELD, UNSCALED, Field, choice_word
 from ....core.scales import SCALE_RULES, ScaleRule
@@ -257,7 +258,7 @@ def model_choices(presets: Iterable[Preset] = PRESETS.values()) -> tuple[Choice,
         Choice(
             each.name,
             each.model,
-            f"d_k {each.layer.width}, {each.layer.heads} heads",
+            message("d_k {width}, {heads} heads", width=each.layer.width, heads=each.layer.heads),
             f"{each.note}." * bool(each.note),
             each.source,
         )
@@ -275,21 +276,34 @@ def family_of(rule: ScaleRule) -> str:
 
 
 def _cached(each: NumberFormat) -> Choice:
-    help = f"Each number of keys and values in the cache takes {each.bits // 8} bytes."
+    help = message("Each number of keys and values in the cache takes {bits} bytes.", bits=each.bits // 8)
     known = {row[0]: row for row in CHOICES["precision"]}[each.name]
-    return Choice(each.name, each.word, f"{each.bits // 8} bytes", help, known[3], words=known[4])
+    return Choice(each.name, each.word, message("{bits} bytes", bits=each.bits // 8), help, known[3], words=known[4])
 
 
 def _full_model(model: Model) -> Choice:
     facts = f"d_k {model.width}, {SCALE_RULES[model.scale].label}"
-    help = f"d_model {model.d_model}, {model.heads} heads, context {model.context}."
+    help = message(
+        "d_model {d_model}, {heads} heads, context {context}.",
+        d_model=model.d_model,
+        heads=model.heads,
+        context=model.context,
+    )
     return Choice(model.name, model.title, facts, f"{help} {model.note}." if model.note else help, model.source)
 
 
 def _rule(rule: ScaleRule, family: str) -> Choice:
     note = f" {rule.note}." if rule.note else ""
-    names = rule.short, *SYNONYMS.get(f"scale {rule.name}", ())
-    return Choice(rule.name, rule.name, rule.formula, f"Used by {rule.used_by}.{note}", rule.source, family, names)
+    names = rule.short, *SYNONYMS.get(message("scale {name}", name=rule.name), ())
+    return Choice(
+        rule.name,
+        rule.name,
+        rule.formula,
+        message("Used by {used_by}.{note}", used_by=rule.used_by, note=note),
+        rule.source,
+        family,
+        names,
+    )
 
 
 def matching(choices: Sequence[Choice], words: str) -> list[Choice]:

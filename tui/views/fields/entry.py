@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ....core.errors import ParameterError
 from ....core.formula import LONGEST
+from ....core.message import message
 from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, choice_word
 from ....core.scales import SCALE_RULES, scale_rule
 from ....core.setting_text import is_number
@@ -44,7 +45,9 @@ def entered(field: Field, text: str) -> Value:
     A scale may be a formula; a name that contains the text comes first.
     """
     if len(text) > _longest(field.name):
-        raise ParameterError(f"{field.label}: must be at most {_longest(field.name)} characters")
+        raise ParameterError(
+            "{label}: must be at most {name} characters", label=field.label, name=_longest(field.name)
+        )
     if field.kind == "choice":
         return _chosen(field, text, field.choices)
     if field.kind == "setting" and not is_number(text) and not any(sign in text for sign in "=,"):
@@ -67,8 +70,13 @@ def _chosen(field: Field, text: str, choices: Sequence[str]) -> str:
     if field.beyond is not None and field.beyond(text.strip()):
         return text.strip()
     near = difflib.get_close_matches(wanted, [name for names in named.values() for name in names], 1)
-    meant = f" (did you mean {near[0]}?)" if near else ""
-    raise ParameterError(f"{field.label}: no choice contains {text!r}{meant}; ↑ and ↓ step through all")
+    meant = message(" (did you mean {near}?)", near=near[0]) if near else ""
+    raise ParameterError(
+        "{label}: no choice contains {text!r}{meant}; ↑ and ↓ step through all",
+        label=field.label,
+        text=text,
+        meant=meant,
+    )
 
 
 def _setting(field: Field, text: str) -> str:
@@ -78,7 +86,9 @@ def _setting(field: Field, text: str) -> str:
     except ParameterError as error:
         if error.pointer:
             raise
-        raise ParameterError(f"{field.label}: must be {field.accepted}, not {text!r}") from None
+        raise ParameterError(
+            "{label}: must be {accepted}, not {text!r}", label=field.label, accepted=field.accepted, text=text
+        ) from None
 
 
 def _longest(name: str) -> int:

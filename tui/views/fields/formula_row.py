@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....core.errors import ParameterError
+from ....core.message import message
 from ....core.parameters import Parameters
 from ....core.scales import FORMULA_ACCEPTED, is_formula, multiplier
 from .choices import Choice
@@ -26,7 +27,22 @@ def formula_rows(text: str, parameters: Parameters | None = None) -> list[Choice
         return []
     if parameters is not None:
         try:
-            here = f" It is × {multiplier(formula, parameters.setting):.4g} with the present parameters."
+            here = message(
+                " It is × {multiplier:.4g} with the present parameters.",
+                multiplier=multiplier(formula, parameters.setting),
+            )
         except ParameterError as error:
             here = f" {error}."
-    return [Choice(formula, USE, formula, f"Your own rule.{here} It may contain {FORMULA_ACCEPTED}.", "you")]
+    return [
+        Choice(
+            formula,
+            USE,
+            formula,
+            message(
+                "Your own rule.{here} It may contain {formula_accepted}.",
+                here=here,
+                formula_accepted=FORMULA_ACCEPTED,
+            ),
+            "you",
+        )
+    ]

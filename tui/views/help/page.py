@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from ....core.message import message
 from ....core.parameters import Field
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT, Statistic
@@ -44,7 +45,9 @@ def key_overview(groups: Mapping[str, Sequence[KeyHelp]], path: str, width: int,
     """Return all keys, grouped by where they work, each with the action's name for the settings file."""
     title: Line = (("All keys", "heading"),)
     lines: list[Line] = [(), title]
-    about = f'To change keys, put the names at the right under [keys] in {path}, as in lab.redraw = "n".'
+    about = message(
+        'To change keys, put the names at the right under [keys] in {path}, as in lab.redraw = "n".', path=path
+    )
     lines += wrapped(glyphs.say(about), width, "dim")
     for place, keys in groups.items():
         heading: Line = ((place, "heading"),)
@@ -78,7 +81,11 @@ def _key_lines(pressed: str, effect: str, name: str, width: int, glyphs: Glyphs)
 def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = [((glyphs.say(f"{field.label} ({field.symbol})"), "heading"),)]
     lines += wrapped(glyphs.say(field.help), width)
-    lines += wrapped(glyphs.say(f"Accepts {field.accepted}. Option: {field.option}."), width, "dim")
+    lines += wrapped(
+        glyphs.say("Accepts {accepted}. Option: {option}.", accepted=field.accepted, option=field.option),
+        width,
+        "dim",
+    )
     if field.name == "scale":
         for name in field.choices:
             rule = scale_rule(name)
@@ -86,7 +93,12 @@ def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
             called = f"{name} ({rule.short})" if rule.short else name
             lines.append(((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim")))
             note = f" {rule.note}." if rule.note else ""
-            lines += wrapped(glyphs.say(f"Used by {rule.used_by}.{note} Source: {rule.source}."), width)
+            lines += wrapped(
+                glyphs.say(
+                    "Used by {used_by}.{note} Source: {source}.", used_by=rule.used_by, note=note, source=rule.source
+                ),
+                width,
+            )
     return [*lines, ()]
 
 
@@ -95,6 +107,10 @@ def _statistic(statistic: Statistic, width: int, glyphs: Glyphs) -> list[Line]:
         ((glyphs.say(statistic.label), "heading"),),
         *wrapped(glyphs.say(statistic.formula), width, "accent"),
         *wrapped(glyphs.say(statistic.definition), width),
-        *wrapped(glyphs.say(f"Source: {statistic.source}. Name in reports: {statistic.name}."), width, "dim"),
+        *wrapped(
+            glyphs.say("Source: {source}. Name in reports: {name}.", source=statistic.source, name=statistic.name),
+            width,
+            "dim",
+        ),
         (),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ....core.message import message
 from ....core.statistics.status import MEANINGS, Status
 
 
@@ -11,4 +12,4 @@ def status_help(marks: Mapping[Status, str]) -> str:
     """Return a paragraph with every status, its mark if it has one, and its meaning."""
     told = [f"{word} ({marks[word]})" if word in marks else word for word in MEANINGS]
     parts = [f"{word}: {meaning}" for word, meaning in zip(told, MEANINGS.values(), strict=True)]
-    return f"The status is the first of these words that applies. {'. '.join(parts)}."
+    return message("The status is the first of these words that applies. {parts}.", parts=". ".join(parts))

@@ -99,4 +99,4 @@ def zone_line(cells: int, glyphs: Glyphs) -> str:
 def threshold_note(threshold: float | None, glyphs: Glyphs) -> str:
     """Return what a ratio of 1 is, with the number if it is known."""
     known = "" if threshold is None else f" = {short(threshold, glyphs)}"
-    return glyphs.say(f"σ of logits in a row over √(2 ln n){known}")
+    return glyphs.say("σ of logits in a row over √(2 ln n){known}", known=known)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from ....core.message import message
 from ....core.statistics.column_names import column_names
 from ....core.statistics.measurement import Column, HistogramName
 from ..glyphs import Glyphs
@@ -126,7 +127,7 @@ def pair_lines(
     words = short_names(columns, NAME - 1)
     title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
     if any(drawn):
-        title.append((f"  {glyphs.line[:1] or '⠤'} exact", "theory"))
+        title.append((message("  {line} exact", line=glyphs.line[:1] or "⠤"), "theory"))
     beyond = outside(histograms, span, width - line_width(tuple(title)) - 1)
     lines: list[Line] = [ends(tuple(title), beyond, width)]
     for index, (column, histogram, role) in enumerate(zip(columns, histograms, COLUMN_ROLES, strict=True)):
@@ -241,7 +242,7 @@ def axis_span(histograms: Sequence[Histogram], name: HistogramName, glyphs: Glyp
         return AxisSpan(axis.low, axis.high, (low, middle, high))
     if name != "logits":
         words = [short(value, glyphs) for value in (axis.low, (axis.low + axis.high) / 2, axis.high)]
-        last = f"ln n {words[2]}" if name == "entropy" else words[2]
+        last = message("ln n {words}", words=words[2]) if name == "entropy" else words[2]
         return AxisSpan(axis.low, axis.high, (words[0], words[1], last))
     low, high = _extent(histograms)
     if low < 0 < high and min(-low, high) > max(-low, high) / 2:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from ....core.errors import ParameterError
+from ....core.message import message
 from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word, rows_differ
 from ....core.scales import SCALE_RULES, Normalise, ScaleName, multiplier, scale_rule
 from ....core.statistics.catalogue import MUCH_LOST
@@ -33,19 +34,27 @@ def advice(p: Parameters, column: Column, freezing: Freezing | None, glyphs: Gly
         return ""
     said = f"{'a ' * (word == 'sink')}{word}: {_reason(word, p, column, freezing, ratio, glyphs)}"
     if word == "frozen" and freezing is not None and _covers(freezing, p.d_k):
-        said = f"{freezing.words()[0]}: σ is {ratio_words(ratio or 0.0, glyphs)}"
+        said = message(
+            "{words}: σ is {ratio_words}", words=freezing.words()[0], ratio_words=ratio_words(ratio or 0.0, glyphs)
+        )
     lost = _value(column, "weight_lost")
     if word != "NaN" and abs(lost) > MUCH_LOST:
         verb = "loses" if lost > 0 else "adds"
-        said += f"; {choice_word(p.precision)} {verb} {percent(abs(lost))} of the weight at n {p.n_keys}"
+        said += message(
+            "; {precision} {verb} {percent} of the weight at n {n_keys}",
+            precision=choice_word(p.precision),
+            verb=verb,
+            percent=percent(abs(lost)),
+            n_keys=p.n_keys,
+        )
     return glyphs.say(f"{said}{_suggestion(word, p, column, ratio, glyphs)}.")
 
 
 def ratio_words(ratio: float, glyphs: Glyphs) -> str:
     """Return `0.321 of freezing` or `2.57 times freezing`; a ratio below 1 is never rounded to 1."""
     if ratio < FROZEN:
-        return f"{ratio_text(ratio, glyphs)} of freezing"
-    return f"{ratio_text(ratio, glyphs)} times freezing"
+        return message("{ratio_text} of freezing", ratio_text=ratio_text(ratio, glyphs))
+    return message("{ratio_text} times freezing", ratio_text=ratio_text(ratio, glyphs))
 
 
 def ratio_text(ratio: float | None, glyphs: Glyphs) -> str:
@@ -57,25 +66,43 @@ def _reason(
     word: str, p: Parameters, column: Column, freezing: Freezing | None, ratio: float | None, glyphs: Glyphs
 ) -> str:
     """Return why the status is this one."""
-    spread = "" if ratio is None else f"σ is {ratio_words(ratio, glyphs)}"
+    spread = "" if ratio is None else message("σ is {ratio_words}", ratio_words=ratio_words(ratio, glyphs))
     match word:
         case "NaN":
             rows = percent(_value(column, "nan_rows"))
-            return f"logits overflow {choice_word(p.precision)} in {rows} of rows"
+            return message(
+                "logits overflow {precision} in {rows} of rows", precision=choice_word(p.precision), rows=rows
+            )
         case "sink":
             sink = _value(column, "sink_weight")
-            return f"the {'sink' if sink else 'first key'} gets {percent(sink or _value(column, 'first_key_weight'))}"
+            return message(
+                "the {value} gets {percent}",
+                value="sink" if sink else "first key",
+                percent=percent(sink or _value(column, "first_key_weight")),
+            )
         case "one-hot":
-            return f"{percent(_value(column, 'one_hot_rows'))} of rows put everything on one key; {spread}"
+            return message(
+                "{percent} of rows put everything on one key; {spread}",
+                percent=percent(_value(column, "one_hot_rows")),
+                spread=spread,
+            )
         case "uniform" if not ratio:
             return "all logits of a row are equal"
         case "freezing" if ratio is not None and ratio < FREEZING:
-            return f"entropy is {percent(_value(column, 'entropy_fraction'))} of ln n, although {spread}"
+            return message(
+                "entropy is {percent} of ln n, although {spread}",
+                percent=percent(_value(column, "entropy_fraction")),
+                spread=spread,
+            )
         case "healthy" if ratio is not None and ratio >= FREEZING:
-            return f"{spread}, but the largest weight is only {percent(_value(column, 'max_weight'))}"
+            return message(
+                "{spread}, but the largest weight is only {percent}",
+                spread=spread,
+                percent=percent(_value(column, "max_weight")),
+            )
         case "healthy" if freezing is not None and not _covers(freezing, p.d_k):
             if not freezing.frozen_at:
-                return f"{spread}, and stays below it at every d_k"
+                return message("{spread}, and stays below it at every d_k", spread=spread)
             return f"{spread}; {freezing.words()[0]}"
         case _:
             return spread
@@ -94,10 +121,16 @@ def _suggestion(word: str, p: Parameters, column: Column, ratio: float | None, g
     except ParameterError:
         other = math.nan
     if usual != p.scale and _GOOD[0] <= other <= _GOOD[1]:
-        return f"; {SCALE_RULES[usual].label} would make it {short(other, glyphs)}"
+        return message(
+            "; {label} would make it {glyphs}", label=SCALE_RULES[usual].label, glyphs=short(other, glyphs)
+        )
     needed = column.multiplier * _AIM / ratio
     field = FIELD["multiplier"]
-    return f"; × {short(needed, glyphs)} would make it a third" if field.low <= needed <= field.high else ""
+    return (
+        message("; × {glyphs} would make it a third", glyphs=short(needed, glyphs))
+        if field.low <= needed <= field.high
+        else ""
+    )
 
 
 def _covers(freezing: Freezing, d_k: int) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ....core.diagnosis.comparing.results import ORDER, STAGES, heads_in_words
 from ....core.export.diagnosing.compare import changed, shown, verdict
+from ....core.message import message
 from ..lines import Line, line_width
 
 if TYPE_CHECKING:
@@ -48,10 +49,14 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
             if name not in by_stage:
                 continue
             alike = by_stage[name]
-            place = f"layer {alike[0].layer.index}, {heads_in_words([each.head for each in alike])}"
+            place = message(
+                "layer {index}, {heads_in_words}",
+                index=alike[0].layer.index,
+                heads_in_words=heads_in_words([each.head for each in alike]),
+            )
             worst = max(alike, key=lambda each: each.change)
             assert worst.first is not None
-            whose = "" if len(alike) == 1 else f"head {worst.head}: "
+            whose = "" if len(alike) == 1 else message("head {head}: ", head=worst.head)
             result.append((f"{place}  {STAGES[name]}", f"{whose}{worst.first.says}"))
     return result
 
@@ -65,7 +70,7 @@ def change_lines(found: Comparison) -> list[Line]:
     lines: list[list[str]] = []
     for each in most:
         head = str(each.head) if each.head == each.test_head else f"{each.head} / {each.test_head}"
-        rows = "—" if each.changed_rows is None else f"{100 * each.changed_rows:.0f} % of rows"
+        rows = "—" if each.changed_rows is None else message("{value:.0f} % of rows", value=100 * each.changed_rows)
         first = "—" if each.first is None else STAGES[each.first.name]
         cells = [str(each.layer.index), head, first, shown(each.divergence), rows, *changed(each, _FIGURES)]
         lines.append(cells)

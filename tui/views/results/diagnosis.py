@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ....core.export.formats import digits
+from ....core.message import message
 
 if TYPE_CHECKING:
     from ....core.export.diagnosing.diagnosis import Diagnosed
@@ -24,7 +25,7 @@ def diagnosis_lines(heads: Sequence[Diagnosed]) -> list[tuple[str, tuple[str, ..
         cells = [place.ljust(wide), verdict.verdict.ljust(_WORDS), _multipliers(run)]
         if verdict.evidence is not None:
             worst = max((each.verdict.misfit or 0.0 for each in run), default=0.0)
-            cells.append(f"{verdict.evidence}, misfit {digits(worst)}")
+            cells.append(message("{evidence}, misfit {worst}", evidence=verdict.evidence, worst=digits(worst)))
         found.append(("  ".join(cells).rstrip(), () if verdict.verdict == "healthy" else _explanation(run)))
     return found
 
@@ -33,16 +34,25 @@ def _explanation(run: Sequence[Diagnosed]) -> tuple[str, ...]:
     verdict = run[0].verdict
     lines: list[str] = []
     if verdict.cause is not None:
-        also = f" (or {', '.join(verdict.also)})" if verdict.also else ""
+        also = message(" (or {also})", also=", ".join(verdict.also)) if verdict.also else ""
         lines.append(f"{verdict.cause}{also}")
     lines.append(verdict.says if len(run) == 1 or verdict.cause is None else verdict.says.rpartition(": ")[2])
     effect = verdict.consequence
     if effect is not None:
-        whose = "" if len(run) == 1 else f"head {run[0].head}: "
+        whose = "" if len(run) == 1 else message("head {head}: ", head=run[0].head)
         lines.append(
-            f"{whose}entropy {digits(effect.entropy)} nats (expected {digits(effect.expected_entropy)}), largest "
-            f"weight {digits(effect.max_weight)} ({digits(effect.expected_max_weight)}), KL "
-            f"{digits(effect.divergence)} nats, another largest key in {100 * effect.changed_rows:.0f} % of rows"
+            message(
+                "{whose}entropy {entropy} nats (expected {expected_entropy}), largest weight {max_weight} "
+                "({expected_max_weight}), KL {divergence} nats, another largest key in {value:.0f} % of "
+                "rows",
+                whose=whose,
+                entropy=digits(effect.entropy),
+                expected_entropy=digits(effect.expected_entropy),
+                max_weight=digits(effect.max_weight),
+                expected_max_weight=digits(effect.expected_max_weight),
+                divergence=digits(effect.divergence),
+                value=100 * effect.changed_rows,
+            )
         )
     return tuple(lines)
 
@@ -72,7 +82,11 @@ def _alike(one: Diagnosed, other: Diagnosed) -> bool:
 
 def _place(run: Sequence[Diagnosed]) -> str:
     first, last = run[0], run[-1]
-    heads = f"head {first.head}" if first is last else f"heads {first.head} to {last.head}"
+    heads = (
+        message("head {head}", head=first.head)
+        if first is last
+        else message("heads {head} to {head2}", head=first.head, head2=last.head)
+    )
     return f"{first.layer.place}, {heads}"
 
 
@@ -82,12 +96,14 @@ def _multipliers(run: Sequence[Diagnosed]) -> str:
     known = sorted(number for number in numbers if number is not None)
     expected = run[0].verdict.expected.multiplier
     if not known:
-        return f"expected × {digits(expected)}"
+        return message("expected × {expected}", expected=digits(expected))
     low, high = digits(known[0]), digits(known[-1])
-    shown = f"× {low}" if low == high else f"× {low} to {high}"
+    shown = f"× {low}" if low == high else message("× {low} to {high}", low=low, high=high)
     ratio = (
         digits(known[0] / expected)
         if low == high
-        else f"{digits(known[0] / expected)} to {digits(known[-1] / expected)}"
+        else message(
+            "{digits} to {digits2}", digits=digits(known[0] / expected), digits2=digits(known[-1] / expected)
+        )
     )
-    return f"{shown}, ÷ expected {ratio}"
+    return message("{shown}, ÷ expected {ratio}", shown=shown, ratio=ratio)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....core.message import message
 from ....core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
 from ....core.statistics.column_names import column_names
 from ....core.statistics.measurement import Column
@@ -29,22 +30,34 @@ def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: 
     for index, column in enumerate(contents.columns if values else ()):
         value, rest = (text.strip() for text in measured_text(column, statistic, glyphs))
         exact = theory_text(contents, index, statistic, glyphs)[1].strip() if contents.theory else ""
-        known = f", exact {exact}" if exact.strip("—- ") else ""
+        known = message(", exact {exact}", exact=exact) if exact.strip("—- ") else ""
         said.append(f"{names[index]} {' '.join((value + ' ' + rest).split())}{known}")
     numbers = f"{'; '.join(said)}. " if said else ""
-    text = f"{statistic.label}: {numbers}{statistic.formula}. {statistic.definition} Source: {statistic.source}."
+    text = message(
+        "{label}: {numbers}{formula}. {definition} Source: {source}.",
+        label=statistic.label,
+        numbers=numbers,
+        formula=statistic.formula,
+        definition=statistic.definition,
+        source=statistic.source,
+    )
     return glyphs.say(text)
 
 
 def _disagreements(contents: Contents) -> list[str]:
     """Return a sentence on the measured values that are far from theory, if there are any."""
     found = [
-        f"{who} {STATISTIC[name].label} by {abs(deviation):.1f} standard errors"
+        message(
+            "{who} {label} by {deviation:.1f} standard errors",
+            who=who,
+            label=STATISTIC[name].label,
+            deviation=abs(deviation),
+        )
         for who, deviations in zip(column_names(contents.columns), contents.deviations, strict=False)
         for name, deviation in deviations.items()
         if deviation is not None and is_far(deviation)
     ]
-    return [f"Differs from theory: {', '.join(found)}."] if found else []
+    return [message("Differs from theory: {found}.", found=", ".join(found))] if found else []
 
 
 def _who(column: Column, name: str, glyphs: Glyphs) -> str:
@@ -52,8 +65,8 @@ def _who(column: Column, name: str, glyphs: Glyphs) -> str:
     if name == "file":
         return "With the file's scale"
     if name == "scaled":
-        return f"With × {multiplier_text(column, glyphs)}"
-    return f"U{name[1:]}" if name.startswith("unscaled") else f"With {name}"
+        return message("With × {multiplier_text}", multiplier_text=multiplier_text(column, glyphs))
+    return f"U{name[1:]}" if name.startswith("unscaled") else message("With {name}", name=name)
 
 
 def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) -> str:
@@ -62,25 +75,33 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
     value = {name: estimate.value for name, estimate in column.measured.items()}
     failed, lost = value.get("nan_rows") or 0, value.get("weight_lost") or 0
     if failed == 1:
-        return f"{who}, every row is NaN: logits overflow."
+        return message("{who}, every row is NaN: logits overflow.", who=who)
     std, rows = value["logit_std"], _extreme_rows(column)
     if std is None:
-        return f"{who}, no query sees a key."
+        return message("{who}, no query sees a key.", who=who)
     if rows is None:
-        return f"{who}, no query sees more than one key."
+        return message("{who}, no query sees more than one key.", who=who)
     spread = f"{who}, {'logits spread to σ' if before is None else 'σ is'} {short(std, glyphs)}"
     facts = _facts(rows, before and _extreme_rows(before))
     link = " and " if facts.startswith("no row does") else ", " if facts == _LIKEWISE else ": "
     fraction, first, sink = value["entropy_fraction"], value["first_key_weight"], value.get("sink_weight")
     if fraction is not None and fraction > UNIFORM:
-        facts += f"; attention is nearly uniform ({percent(fraction)} of ln n)"
+        facts += message("; attention is nearly uniform ({fraction} of ln n)", fraction=percent(fraction))
     if is_sink(column.measured):
-        facts += f"; the sink gets {percent(sink)}" if sink else f"; the first key gets {percent(first or 0)}"
+        facts += (
+            message("; the sink gets {sink}", sink=percent(sink))
+            if sink
+            else message("; the first key gets {percent}", percent=percent(first or 0))
+        )
     if abs(lost) > MUCH_LOST:
-        facts += f"; rounding {'loses' if lost > 0 else 'adds'} {percent(abs(lost))} of the weight"
+        facts += message(
+            "; rounding {value} {percent} of the weight",
+            value="loses" if lost > 0 else "adds",
+            percent=percent(abs(lost)),
+        )
     if failed:
         why = "" if before is not None and before.measured["nan_rows"].value else " (logits overflow) and not counted"
-        facts += f"; {percent(failed)} of rows are NaN{why}"
+        facts += message("; {failed} of rows are NaN{why}", failed=percent(failed), why=why)
     return f"{spread}{link}{facts}."
 
 
@@ -99,9 +120,11 @@ def _facts(rows: tuple[float, float], before: tuple[float, float] | None) -> str
     if before is not None and not any(rows):
         return "no row does" if any(before) else _LIKEWISE
     if before is not None and all(before):
-        return f"{one_hot} and {dead} do"
+        return message("{one_hot} and {dead} do", one_hot=one_hot, dead=dead)
     if not any(rows):
         return "no row puts everything on one key, and all pass gradients"
     if not rows[0]:
-        return f"{dead} of rows pass no gradient"
-    return f"{one_hot} of rows put everything on one key" + (f" and {dead} pass no gradient" if rows[1] else "")
+        return message("{dead} of rows pass no gradient", dead=dead)
+    return message("{one_hot} of rows put everything on one key", one_hot=one_hot) + (
+        message(" and {dead} pass no gradient", dead=dead) if rows[1] else ""
+    )

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ....core.against import settings, words
+from ....core.message import message
 from ....core.parameters import ROUNDED
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
@@ -180,13 +181,18 @@ def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     if column.rule == "none":
         titles = ["unscaled × 1", "unscaled"]
     elif is_unscaled(column):
-        titles = [f"unscaled × 1 ({rule})", f"unscaled, {rule}", "unscaled"]
+        titles = [message("unscaled × 1 ({rule})", rule=rule), message("unscaled, {rule}", rule=rule), "unscaled"]
     elif column.rule == "file":
-        titles = [f"from the file, × {number}", "from the file", "from file"]
+        titles = [message("from the file, × {number}", number=number), "from the file", "from file"]
     elif column.rule == "custom":
-        titles = [f"scaled × {number}", f"× {number}"]
+        titles = [message("scaled × {number}", number=number), f"× {number}"]
     else:
-        titles = [f"scaled × {number} ({rule})", f"× {number} ({rule})", f"scaled × {number}", f"× {number}"]
+        titles = [
+            message("scaled × {number} ({rule})", number=number, rule=rule),
+            f"× {number} ({rule})",
+            message("scaled × {number}", number=number),
+            f"× {number}",
+        ]
     if other:
         titles = [*(f"{title}, {other}" for title in titles), other]
     return _longest([glyphs.say(title) for title in titles], width)

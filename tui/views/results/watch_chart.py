@@ -38,6 +38,14 @@ def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: in
             Series("scaled", "scaled", glyphs.marks[1], exact=points),
         ),
     )
-    title: Span = (glyphs.say(f"layer {shown.layers[layer]} head {head}: largest |logit| over the steps"), "heading")
-    note: Span = (glyphs.say(f"limit {shown.limit:g} · largest {short(largest, glyphs)}"), "dim")
+    title: Span = (
+        glyphs.say(
+            "layer {layers} head {head}: largest |logit| over the steps", layers=shown.layers[layer], head=head
+        ),
+        "heading",
+    )
+    note: Span = (
+        glyphs.say("limit {limit:g} · largest {glyphs}", limit=shown.limit, glyphs=short(largest, glyphs)),
+        "dim",
+    )
     return [fitted((), width), ends((title,), (note,), width), *draw(plot, width, height - 2, glyphs).lines]

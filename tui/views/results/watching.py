@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.export.watching import change_words, offender_words
+from ....core.message import message
 from ....core.statistics.catalogue import STATISTICS
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
@@ -34,10 +35,13 @@ _MARGIN = 5  # cells for the name of a layer
 def step_line(shown: Snapshot, width: int) -> Line:
     """Return the step, its place among the others, and the baseline."""
     place = shown.steps.index(shown.step) + 1 if shown.step in shown.steps else len(shown.steps)
-    where = f"step {shown.step}, {place} of {len(shown.steps)}"
+    where = message("step {step}, {place} of {count}", step=shown.step, place=place, count=len(shown.steps))
     if shown.baseline is not None:
-        since = f" since {shown.baseline}"
-        return ((where if len(where + since) <= width else f"step {shown.step}", "text"), (since, "unscaled"))
+        since = message(" since {baseline}", baseline=shown.baseline)
+        return (
+            (where if len(where + since) <= width else message("step {step}", step=shown.step), "text"),
+            (since, "unscaled"),
+        )
     hint = "   End: newest"
     return ((where, "text"), (hint if place < len(shown.steps) and len(where + hint) <= width else "", "dim"))
 
@@ -56,22 +60,35 @@ def summary(shown: Snapshot, brief: bool = False) -> str:
 def _change_words(shown: Snapshot) -> str:
     """Say how the largest |logit| of heads changed since the baseline."""
     if shown.changes is None:
-        return f"Step {shown.baseline} has other layers or heads, so there is no change to show."
+        return message(
+            "Step {baseline} has other layers or heads, so there is no change to show.", baseline=shown.baseline
+        )
     if shown.step == shown.baseline:
-        return f"Step {shown.step} is the baseline: other steps are compared with it."
+        return message("Step {step} is the baseline: other steps are compared with it.", step=shown.step)
     changes = [(change, each) for each in shown.ranked if (change := shown.change(each.layer, each.head)) is not None]
     if not changes:
-        return f"Since step {shown.baseline}, no largest |logit| is known to have changed."
+        return message("Since step {baseline}, no largest |logit| is known to have changed.", baseline=shown.baseline)
     grew = sum(change > 0 for change, _ in changes)
     most, worst = changes[0]
-    place = f"layer {shown.layers[worst.layer]} head {worst.head}"
+    place = message("layer {layers} head {head}", layers=shown.layers[worst.layer], head=worst.head)
     if not grew:
-        return f"Since step {shown.baseline}, the largest |logit| of no head grew."
-    return f"Since step {shown.baseline}, {grew} of {len(changes)} heads grew, most {place} ({change_words(most)})."
+        return message("Since step {baseline}, the largest |logit| of no head grew.", baseline=shown.baseline)
+    return message(
+        "Since step {baseline}, {grew} of {count} heads grew, most {place} ({most}).",
+        baseline=shown.baseline,
+        grew=grew,
+        count=len(changes),
+        place=place,
+        most=change_words(most),
+    )
 
 
 def _over_words(shown: Snapshot) -> str:
-    return f"{_heads(shown.over)} over {shown.limit:g}" if shown.over else f"No head is over {shown.limit:g}"
+    return (
+        message("{over} over {limit:g}", over=_heads(shown.over), limit=shown.limit)
+        if shown.over
+        else message("No head is over {limit:g}", limit=shown.limit)
+    )
 
 
 def _limit_words(shown: Snapshot) -> str:
@@ -80,16 +97,23 @@ def _limit_words(shown: Snapshot) -> str:
     if soon is None:
         return f"{said}."
     _, growth, steps = offender_words(soon, shown.per)
-    place = f"layer {shown.layers[soon.layer]} head {soon.head}"
-    return f"{said}; {place}, {growth} per {_steps(shown.per)}, passes it in about {steps} steps."
+    place = message("layer {layers} head {head}", layers=shown.layers[soon.layer], head=soon.head)
+    return message(
+        "{said}; {place}, {growth} per {per}, passes it in about {steps} steps.",
+        said=said,
+        place=place,
+        growth=growth,
+        per=_steps(shown.per),
+        steps=steps,
+    )
 
 
 def _steps(count: int) -> str:
-    return "step" if count == 1 else f"{count:,} steps"
+    return "step" if count == 1 else message("{count:,} steps", count=count)
 
 
 def _heads(count: int) -> str:
-    return "1 head is" if count == 1 else f"{count} heads are"
+    return "1 head is" if count == 1 else message("{count} heads are", count=count)
 
 
 def ranked_lines(
@@ -101,9 +125,18 @@ def ranked_lines(
     chosen: tuple[int, int] | None = None,
 ) -> list[Line]:
     """Return a head line and lines for `count` heads from the `first` on, each with its trend over the steps."""
-    header = ["head", "largest |logit|", f"per {_steps(shown.per)}", f"steps to {shown.limit:g}"]
+    header = [
+        "head",
+        "largest |logit|",
+        message("per {per}", per=_steps(shown.per)),
+        message("steps to {limit:g}", limit=shown.limit),
+    ]
     roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE)
-    header = header if roomy else ["head", "|logit|", f"per {shown.per:,}", f"to {shown.limit:g}"]
+    header = (
+        header
+        if roomy
+        else ["head", "|logit|", message("per {per:,}", per=shown.per), message("to {limit:g}", limit=shown.limit)]
+    )
     ranked = shown.ranked[first : None if count is None else first + count]
     rows = [[place_of(shown, each.layer, each.head), *offender_words(each, shown.per)] for each in ranked]
     if shown.changes is not None:
@@ -129,7 +162,7 @@ def ranked_lines(
 
 def _changes(shown: Snapshot, ranked: Sequence[Offender], roomy: bool) -> list[str]:
     """Return a head and the changes of these heads."""
-    title = f"since {shown.baseline}" if roomy else "change"
+    title = message("since {baseline}", baseline=shown.baseline) if roomy else "change"
     return [title, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
 
 
@@ -142,7 +175,7 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
     """Return all statistics of a head, and its largest |logit| over the steps: higher if there is space."""
     width, height = size
     layer, head = chosen
-    lines: list[Line] = [((f"layer {shown.layers[layer]} head {head}", "heading"),)]
+    lines: list[Line] = [((message("layer {layers} head {head}", layers=shown.layers[layer], head=head), "heading"),)]
     labels = {name: f"{glyphs.say(LABELS.get(name, name))}  " for name in shown.values}
     wide = min(max(map(len, labels.values())), max(width - (_NUMBER if shown.changes is None else _NUMBERS), 1))
     for name, table in shown.values.items():
@@ -159,8 +192,8 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
         low, high = min(known), max(known)
         rows = min(max(height - len(lines) - 2, 1), _HIGHEST)
         bars = chart(shown.trends[chosen], (width - 1, rows), low, high, glyphs)
-        ends = f"{short(low, glyphs)} to {short(high, glyphs)}"
-        words = f"steps {shown.steps[0]} to {shown.step}: {ends}"
+        ends = message("{glyphs} to {glyphs2}", glyphs=short(low, glyphs), glyphs2=short(high, glyphs))
+        words = message("steps {steps} to {step}: {ends}", steps=shown.steps[0], step=shown.step, ends=ends)
         words = words if len(words) <= width else ends
         drawn: list[Line] = [((row, "scaled"),) for row in bars]
         lines = [*lines, (), *drawn, ((words, "dim"),)]
@@ -241,14 +274,21 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
     legend = _legend(low, high, shown.baseline is not None, glyphs) if numbers else "no numbers to show"
     legend += "  ! over the limit" if over else ""
     if down < len(table) or across < most:
-        legend += f"  part of {len(table)} x {most}"
+        legend += message("  part of {count} x {most}", count=len(table), most=most)
     return [*lines, (), fitted(((legend, "dim"),), width)]
 
 
 def _legend(low: float, high: float, changes: bool, glyphs: Glyphs) -> str:
     """Return the values of the lightest and the darkest shade."""
     sign = "+" if changes and high > 0 else ""
-    return f"{glyphs.shades[1]} {short(low, glyphs)} to {glyphs.shades[-1]} {sign}{short(high, glyphs)}"
+    return message(
+        "{shades} {glyphs} to {shades2} {sign}{glyphs2}",
+        shades=glyphs.shades[1],
+        glyphs=short(low, glyphs),
+        shades2=glyphs.shades[-1],
+        sign=sign,
+        glyphs2=short(high, glyphs),
+    )
 
 
 def _mapped(shown: Snapshot, statistic: str) -> Sequence[Sequence[float]]:

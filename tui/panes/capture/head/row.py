@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .....core.message import message
 from .....core.scales import scale_rule
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Name, Span, fitted
@@ -58,7 +59,11 @@ def threshold_words(row: AttentionRow, glyphs: Glyphs) -> str:
         return "never freezes" if row.visible > 1 else "sees one key"
     number = short(row.threshold, glyphs)
     frozen = own.freezing_ratio >= 1
-    return glyphs.say(f"this row unfreezes at × {number}" if frozen else f"this row freezes at × {number}")
+    return glyphs.say(
+        message("this row unfreezes at × {number}", number=number)
+        if frozen
+        else message("this row freezes at × {number}", number=number)
+    )
 
 
 def key_at(
@@ -110,7 +115,7 @@ def _keys(
     others = row.visible - len(shown)
     if others > 0 and room:
         rest = [max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0) for column in row.columns]
-        first = (f" {others} more".ljust(name + 2)[: name + 2], "dim")
+        first = (message(" {others} more", others=others).ljust(name + 2)[: name + 2], "dim")
         lines.append((first, *_bars(rest, each, roles, glyphs)))
     return lines
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from .....core.diagnosis.comparing.results import STAGES, Comparison, heads_in_words, in_words_of_baseline
 from .....core.diagnosis.heads.reasons import severity
 from .....core.errors import InputError
+from .....core.message import message
 from ..head.tokens import token
 
 if TYPE_CHECKING:
@@ -48,12 +49,26 @@ def find(
         index, head = map(int, match.groups())
         position = next((each.position for each in layers if each.index == index), None)
         if position is None:
-            return f"no layer {index}; the file has layers {layers[0].index} to {layers[-1].index}"
+            return message(
+                "no layer {index}; the file has layers {index2} to {index3}",
+                index=index,
+                index2=layers[0].index,
+                index3=layers[-1].index,
+            )
         if head >= layers[position].heads:
-            return f"no head {head}; layer {index} has heads 0 to {layers[position].heads - 1}"
+            return message(
+                "no head {head}; layer {index} has heads 0 to {heads}",
+                head=head,
+                index=index,
+                heads=layers[position].heads - 1,
+            )
         return position, head
     if text.isascii() and text.isdigit():
-        return int(text) if int(text) < layer.queries else f"no query {text}; the last one is {layer.queries - 1}"
+        return (
+            int(text)
+            if int(text) < layer.queries
+            else message("no query {text}; the last one is {queries}", text=text, queries=layer.queries - 1)
+        )
     if tokens is None:
         return "the file has no tokens; a head is 3/7, a query 12"
     if layer.rows is not None:
@@ -62,7 +77,7 @@ def find(
     order = [*range(query + 1, layer.queries), *range(min(query + 1, layer.queries))]
     wanted = text.casefold()
     found = next((each for each in order if wanted in token(tokens, each + shift).casefold()), None)
-    return f"no token contains {text}" if found is None else found
+    return message("no token contains {text}", text=text) if found is None else found
 
 
 def layer_word(layers: Sequence[Layer], position: int) -> str:
@@ -76,11 +91,24 @@ def layer_word(layers: Sequence[Layer], position: int) -> str:
 
 def change_words(comparison: Comparison, name: str) -> str:
     """Return the first stage that differs from a baseline, and where."""
-    against = f"against {name}: "
+    against = message("against {name}: ", name=name)
     if comparison.first is None:
         return against + in_words_of_baseline(comparison.missing[0] if comparison.missing else "nothing differs")
     stage, heads = comparison.first
     count = sum(each.first is not None for each in comparison.heads)
-    place = f"layer {heads[0].test_layer.index}, {heads_in_words([each.test_head for each in heads])}"
-    share = f"{count} of {len(comparison.heads)} heads differ"
-    return in_words_of_baseline(f"{against}{STAGES[stage.name]} differs first, {place}; {share}: {stage.says}")
+    place = message(
+        "layer {index}, {heads_in_words}",
+        index=heads[0].test_layer.index,
+        heads_in_words=heads_in_words([each.test_head for each in heads]),
+    )
+    share = message("{count} of {count2} heads differ", count=count, count2=len(comparison.heads))
+    return in_words_of_baseline(
+        message(
+            "{against}{stages} differs first, {place}; {share}: {says}",
+            against=against,
+            stages=STAGES[stage.name],
+            place=place,
+            share=share,
+            says=stage.says,
+        )
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .....core.diagnosis.comparing.results import Comparison
 from .....core.diagnosis.heads.summary import file_summary
+from .....core.message import message
 from .....core.statistics.catalogue import STATISTIC
 from ...pane import Host
 from ..parts import HeadList
@@ -35,7 +36,7 @@ class RankedHeads(ShownParts):
         self.map.capture, self.map.cursor = None, place
         self._forget_baseline(baseline)
         self.set_problem("")
-        self.verdict.show(f"Opening {path.name}.")
+        self.verdict.show(message("Opening {name}.", name=path.name))
 
     def rank(self) -> None:
         """Sort the list of heads."""
@@ -43,7 +44,12 @@ class RankedHeads(ShownParts):
         if capture is None:
             return
         words, statistic = self.map.statistic.label, self.map.statistic
-        titles = "worst first", f"largest {words} first", f"smallest {words} first", "by layer"
+        titles = (
+            "worst first",
+            message("largest {words} first", words=words),
+            message("smallest {words} first", words=words),
+            "by layer",
+        )
         places = ranked(self.map, ORDERS[self.order])
         heads = [self.map.ranked_head(place) for place in places]
         worst = ORDERS[self.order] in ("worst", "layer")

@@ -226,7 +226,7 @@ class CurvePart:
         wanted = self.wanted
         done, asked = sum(len(each.points) for each in wanted), sum(len(each.values) for each in wanted)
         if not asked or done < asked:
-            raise InputError(f"{done} of {asked} points measured so far.")
+            raise InputError("{done} of {asked} points measured so far.", done=done, asked=asked)
         p, values = self.pane.parameters, wanted[0].values
         points = [(found.point, found.prediction) for each in wanted for _, found in sorted(each.points.items())]
         return SweepResult(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from .....core.message import message
 from .....core.parameters import FIELD, Parameters, choice_word
 from .....core.scales import scale_rule
 from .....core.statistics.catalogue import Statistic
@@ -134,7 +135,11 @@ def _marks(swept: Swept) -> Iterator[Mark]:
     for index, word in enumerate(names):
         changes = [*_changes(swept, index)]
         for at, change in changes if changes not in seen else ():
-            words = f"{word} softmax {change}" if word in ("unscaled", "scaled") else f"{word} {change}"
+            words = (
+                message("{word} softmax {change}", word=word, change=change)
+                if word in ("unscaled", "scaled")
+                else f"{word} {change}"
+            )
             yield Mark(at, words, "dim")
         seen.append(changes)
 
@@ -165,14 +170,22 @@ def title_line(statistic: Statistic, logarithmic: bool, glyphs: Glyphs, over: st
     """Return the title: the statistic, what it is swept over, its unit and its axis."""
     unit = {"nats": ", nats", "keys": ", keys"}.get(statistic.unit, "")
     axis = ", log axis" if logarithmic else ""
-    return (glyphs.say(statistic.label), "heading"), (f" over {FIELD[over].label}{unit}{axis}", "dim")
+    return (glyphs.say(statistic.label), "heading"), (
+        message(" over {label}{unit}{axis}", label=FIELD[over].label, unit=unit, axis=axis),
+        "dim",
+    )
 
 
 def facts_line(swept: Swept, width: int, glyphs: Glyphs) -> Line:
     """Return the parameters of a sweep, as many as fit."""
     p = swept.parameters
-    first = f"{p.n_keys} keys" if swept.over == "d_k" else f"d_k {p.d_k}"
-    facts = [first, choice_word(p.components), f"{p.n_queries} queries", f"{p.batch} draws"]
+    first = message("{n_keys} keys", n_keys=p.n_keys) if swept.over == "d_k" else f"d_k {p.d_k}"
+    facts = [
+        first,
+        choice_word(p.components),
+        message("{n_queries} queries", n_queries=p.n_queries),
+        message("{batch} draws", batch=p.batch),
+    ]
     if p.mask != "none":
         facts.insert(1, p.mask)
     while facts:

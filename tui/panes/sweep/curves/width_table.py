@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .....core.message import message
 from .....core.parameters import FIELD
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
@@ -60,7 +61,7 @@ def landmark_lines(
     lines += [_row(at, swept, statistic, shape, span, at == cursor, width, glyphs) for at in rows]
     hidden = len(places) - len(rows)
     if hidden:
-        note: Line = ((f" {hidden} more rows (PgDn, PgUp) ", "dim"),)
+        note: Line = ((message(" {hidden} more rows (PgDn, PgUp) ", hidden=hidden), "dim"),)
         lines[-1] = lines[-1] if rows[-1] == cursor else fitted(note, width)
     return lines
 
@@ -90,7 +91,9 @@ def _head(
         low, high = (short(value, glyphs) for value in span)
         title = f"  {glyphs.marks[0]} {glyphs.say(TITLES[HISTOGRAM[statistic.group]])}"
         line.append((title.ljust(shape.spark + 2), COLUMN_ROLES[0]))
-        line.append((f"  {glyphs.marks[1]} {low} to {high}", COLUMN_ROLES[1]))
+        line.append(
+            (message("  {marks} {low} to {high}", marks=glyphs.marks[1], low=low, high=high), COLUMN_ROLES[1])
+        )
     return fitted(tuple(line), width)
 
 

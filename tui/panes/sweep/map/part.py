@@ -82,7 +82,11 @@ class MapPart:
         if not self.mapped.complete:
             self.pane.ask(request)
         if not asked or len(measured) < asked:
-            raise InputError(f"{len(measured)} of {asked} cells measured so far; the others are on their way.")
+            raise InputError(
+                "{count} of {asked} cells measured so far; the others are on their way.",
+                count=len(measured),
+                asked=asked,
+            )
         points = [measured[d_k, n] for n in N_KEYS for d_k in d_ks]
         command = self.command(statistic, kind)
         result = SweepResult(request.measured, d_ks, points, command, statistics=(statistic.name,), n_keys=N_KEYS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
+from .....core.message import message
 from .....core.parameters import FIELD, Parameters
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
@@ -218,8 +219,14 @@ def _source(mapped: Mapped, statistic: Statistic, index: int) -> str:
     if mapped.has_theory(index, statistic):
         return "exact"
     p = mapped.parameters
-    done = "" if mapped.complete else f", {len(mapped.measured)} of {len(D_KS) * len(N_KEYS)} cells so far"
-    return f"measured: {min(p.batch, DRAWS)} draws of {min(p.n_queries, ROWS)} rows{done}"
+    done = (
+        ""
+        if mapped.complete
+        else message(", {count} of {count2} cells so far", count=len(mapped.measured), count2=len(D_KS) * len(N_KEYS))
+    )
+    return message(
+        "measured: {min} draws of {min2} rows{done}", min=min(p.batch, DRAWS), min2=min(p.n_queries, ROWS), done=done
+    )
 
 
 def _shade(value: float | None, levels: _Levels | None) -> str:
@@ -263,7 +270,10 @@ def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs
         shades.append((f" [{shade * 2}]", "text"))
         shades.append((f" {short(factor * start, glyphs)}{unit}", "dim"))
     known = any(mapped.edges(n, index) for n in N_KEYS for index in range(len(COLUMN_ROLES)))
-    words = f" {glyphs.uprights[1]}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F"
+    words = message(
+        " {uprights}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F",
+        uprights=glyphs.uprights[1],
+    )
     none = " Softmax stays below freezing everywhere on this map"
     return [tuple(shades), ((glyphs.say(words if known else none), "dim"),)]
 

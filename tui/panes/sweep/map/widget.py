@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
+from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.statistics.catalogue import STATISTIC, Statistic
 from ....views.lines import Line
@@ -48,7 +49,7 @@ class SweepMap(LinesWidget):
     def heading(self, width: int) -> Line:
         unit = {"nats": ", nats", "keys": ", keys"}.get(self.statistic.unit, "")
         scale = ", log scale" if self.logarithmic else ""
-        words = f" over d_k (across) and keys (up){unit}{scale}"
+        words = message(" over d_k (across) and keys (up){unit}{scale}", unit=unit, scale=scale)
         return (self.glyphs.say(self.statistic.label), "heading"), (words, "dim")
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:

@@ -1,0 +1,44 @@
+"""Messages: texts in English that keep their template, so that an interface can say them in another language."""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class Message(str):
+    """An English text, and the template and the values it was made of; `message` and `counted` make one.
+
+    It is a text like any other. What is cut out of it or joined to it is a plain text, which no language has:
+    a sentence is one message, its parts are values.
+    """
+
+    template: str
+    values: dict[str, object]
+    plural: tuple[str, int] | None = None  # the template for other numbers than one, and the number
+
+    def __new__(cls, text: str) -> Self:
+        """Return the message that is its own template."""
+        made = super().__new__(cls, text)
+        made.template, made.values = text, {}
+        return made
+
+    def __str__(self) -> str:
+        """Return the message itself: an error of this message is said in any language."""
+        return self
+
+
+def message(template: str, /, **values: object) -> Message:
+    """Return a template with its placeholders replaced: `{width}` by `width=…`.
+
+    Without values, braces stand for themselves. Values may be messages.
+    """
+    made = Message(template.format(**values) if values else template)
+    made.template, made.values = template, values
+    return made
+
+
+def counted(one: str, many: str, number: int, /, **values: object) -> Message:
+    """Return the template for a number of things: `one` for 1; `{number}` may be in both."""
+    made = message(one if number == 1 else many, number=number, **values)
+    made.template, made.plural = one, (many, number)
+    return made
