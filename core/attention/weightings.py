@@ -24,6 +24,8 @@ import numpy.typing as npt
 from ..arrays import BoolArray, FloatArray
 from .softmax import softmax
 
+_ROUNDING = 1e-13  # of a difference of logits: a key at the threshold has weight 0
+
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
@@ -61,7 +63,8 @@ def entmax_15(logits: FloatArray, hidden: BoolArray | None = None) -> Weighted:
     mean = sums / count
     spread = np.maximum(_sums(ordered * ordered) - sums * mean, 0)
     threshold = mean - np.sqrt(np.maximum((1 - spread) / count, 0))
-    root = np.maximum(z - _last_in_support(threshold, threshold <= ordered), 0)
+    root = z - _last_in_support(threshold, threshold <= ordered)
+    root[root < _ROUNDING] = 0
     p = _unhidden(root * root, hidden)
     return Weighted(p, _entmax_norm(np.sqrt(p)))
 

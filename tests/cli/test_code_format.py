@@ -18,11 +18,13 @@ SMALL = ("--n-keys", "16", "--n-queries", "4", "--batch", "4")
         ("report", "--d-k", "8", *SMALL),
         ("sweep", "--d-k", "4,8", *SMALL),
         ("rules", "--d-k", "8", *SMALL),
+        ("rules", "--mechanisms", *SMALL),
+        ("rules", "--weightings", "--d-k", "8", *SMALL),
         ("softmax", "--scores", "1,2"),
         ("cost", "--heads", "4"),
         ("inspect", SAMPLE, "--layer", "1", "--head", "2"),
     ],
-    ids=lambda words: words[0],
+    ids=str,
 )
 def test_a_printed_program_runs_in_a_process_of_its_own(words: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "numbers.py"
@@ -55,7 +57,6 @@ def test_a_program_can_be_plain_ascii(capsys: Captured) -> None:
         (("diagnose", SAMPLE), "--format: … 'python'"),
         (("inspect", SAMPLE), "--format: … one head … --layer and --head"),
         (("inspect", SAMPLE, "--layer", "1", "--head", "2", "--rules", "all"), "--format: … one head … --rules"),
-        (("rules", "--mechanisms"), "--format: … table, json, csv, markdown … 'python'"),
         (("sweep", "--d-k", "4", "--stderr", "0.5", *SMALL), "No code … --stderr"),
     ],
     ids=str,

@@ -8,10 +8,10 @@ from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.attention.worked_example import Example, relevant, work_out_sides
 from attn_tui.core.export.code.compared.rules import rules_code
+from attn_tui.core.export.code.compared.sweep import sweep_code
 from attn_tui.core.export.code.cost import cost_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.export.code.softmax import softmax_code
-from attn_tui.core.export.code.sweep import sweep_code
 from attn_tui.core.export.sweep import SweepResult
 from attn_tui.core.lab import rules
 from attn_tui.core.lab.results import RuleRow, Target

@@ -70,6 +70,12 @@ def test_entmax_of_two_keys_has_a_closed_form() -> None:
     assert entmax_15(z).weights[:, 0] == pytest.approx(0.5 + t * np.sqrt(8 - t**2) / 8, abs=1e-14)
 
 
+def test_a_key_at_the_threshold_of_entmax_has_no_weight() -> None:
+    for others in range(1, 40):
+        found = entmax_15(np.array([[2.0] + [0.0] * others])).weights
+        assert np.count_nonzero(found) == 1
+
+
 def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
     logits, _ = drawn()
     p = sparsemax(logits).weights

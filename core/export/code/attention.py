@@ -33,6 +33,11 @@ def norm_of(p: Parameters) -> Normalise:
     return scale_rule(p.scale).normalise
 
 
+def norm_call(p: Parameters, name: str) -> str:
+    """Return the expression of queries or keys, normalised as the rule says."""
+    return name if norm_of(p) == "none" else f"{_CALLED[norm_of(p)]}({name})"
+
+
 def norm_functions(sides: Sequence[Parameters], dialect: Dialect) -> Piece:
     """Return the functions that normalise queries and keys for these settings."""
     p = sides[0]

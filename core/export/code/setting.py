@@ -60,7 +60,7 @@ def parts(
         drawn.append("v, g = draw(3, n, d_v), draw(4, m, d_v)  # values, and the gradient of the output")
     scales = [_scale(each, dialect, "n" in swept) for each in sides]
     return Parts(
-        _values(sides, loss, swept),
+        sizes(sides, loss, swept),
         [
             draw_function(p, dialect, loss),
             weights_function(p, dialect),
@@ -83,7 +83,7 @@ def _scale(p: Parameters, dialect: Dialect, swept: bool) -> str:
     return f"np.array({text}, np.{'float64' if p.precision == 'float64' else 'float32'})"
 
 
-def _values(sides: Sequence[Parameters], loss: bool, swept: Collection[str]) -> Piece:
+def sizes(sides: Sequence[Parameters], loss: bool = False, swept: Collection[str] = ()) -> Piece:
     """Return the line with the sizes and the seed, and one with what the rules need."""
     p = sides[0]
     values = {"seed": p.seed, "batch": draws_of(p), "m": p.n_queries, "n": p.n_keys, "d_k": p.d_k}

@@ -84,6 +84,8 @@ def has_nan_rows(columns: Sequence[Column]) -> bool:
 
 def _may_overflow(column: Column) -> bool:
     """Return whether scores may be infinite in float16."""
+    if "logit_min" not in column.measured:  # of a comparison
+        return False
     ends = (column.measured["logit_min"].value, column.measured["logit_max"].value)
     return any(end is None or abs(end) / column.multiplier > 30_000 for end in ends)
 

@@ -102,16 +102,10 @@ def _compared(given: Given) -> RulesRequest:
 def run(request: RulesRequest, output: Output) -> int:
     """Measure and print; return the exit code."""
     from ....core.export import rules as export
+    from ....core.export.code.compared.mechanisms import mechanisms_code
     from ....core.export.code.compared.rules import rules_code
     from ....core.export.listing.listing import json_lines
 
-    if output.format in CODE and (request.weightings or request.mechanisms):
-        others = ", ".join(LISTED)
-        raise UsageError(
-            "--format: with --mechanisms and --weightings must be one of {others}, not {format!r}",
-            others=others,
-            format=output.format,
-        )
     output.check()
     say, ascii_only = output.glyphs.say, output.ascii_only
     command = rules_line(request.parameters, request.order, request.mechanisms, output.format, ascii_only)
@@ -126,6 +120,8 @@ def run(request: RulesRequest, output: Output) -> int:
                 "csv": lambda: export.mechanisms_csv(compared),
                 "markdown": lambda: export.mechanisms_markdown(compared, say),
                 "table": lambda: _mechanisms_table(compared, output),
+                "python": lambda: say(mechanisms_code(compared.parameters, compared.rows, "python", command)),
+                "torch": lambda: say(mechanisms_code(compared.parameters, compared.rows, "torch", command)),
             }
         )
     else:
@@ -146,6 +142,7 @@ def run(request: RulesRequest, output: Output) -> int:
 
 def _print_weightings(request: RulesRequest, output: Output) -> None:
     from ....core.export import rules as export
+    from ....core.export.code.compared.weightings import weightings_code
     from ....core.export.listing.listing import json_lines
 
     say, ascii_only = output.glyphs.say, output.ascii_only
@@ -159,6 +156,8 @@ def _print_weightings(request: RulesRequest, output: Output) -> None:
             "csv": lambda: export.weightings_csv(compared),
             "markdown": lambda: export.weightings_markdown(compared, say),
             "table": lambda: _weightings_table(compared, output),
+            "python": lambda: say(weightings_code(p, compared.rows, "python", command)),
+            "torch": lambda: say(weightings_code(p, compared.rows, "torch", command)),
         }
     )
 

@@ -1,10 +1,9 @@
-"""What the Rules pane exports: scale rules, mechanisms or weightings in a format, or the program of scale rules."""
+"""What the Rules pane exports: scale rules, mechanisms or weightings in a format, or as a program."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.errors import InputError
 from ....core.export import rules as export
 from ...views.glyphs import Glyphs
 from ..in_format import in_format
@@ -30,9 +29,15 @@ def written(found: Result, kind: Format, glyphs: Glyphs) -> str:
 
 
 def code(found: Result, dialect: Dialect) -> str:
-    """Return the program that prints scale rules; raises InputError for mechanisms and weightings."""
+    """Return the program that prints a result; raise InputError if there is none."""
+    from ....core.export.code.compared.mechanisms import mechanisms_code
     from ....core.export.code.compared.rules import rules_code
+    from ....core.export.code.compared.weightings import weightings_code
 
-    if not isinstance(found, export.RulesResult):
-        raise InputError("No short program prints this view; v shows the scale rules, whose code there is.")
-    return rules_code(found.parameters, found.sorted, dialect, found.command)
+    match found:
+        case export.MechanismsResult():
+            return mechanisms_code(found.parameters, found.rows, dialect, found.command)
+        case export.WeightingsResult():
+            return weightings_code(found.parameters, found.rows, dialect, found.command)
+        case export.RulesResult():
+            return rules_code(found.parameters, found.sorted, dialect, found.command)

@@ -215,7 +215,7 @@ class CurvePart:
 
     def code(self, dialect: Dialect) -> str:
         """Return the program that prints all points of all curves."""
-        from .....core.export.code.sweep import sweep_code
+        from .....core.export.code.compared.sweep import sweep_code
 
         return sweep_code(self._result("table"), dialect)
 

@@ -1,0 +1,72 @@
+"""Loops of programs over d_k and numbers of keys."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ....parameters import Parameters
+from ....statistics.measurement import Column
+from ..program import WIDEST, Dialect, Piece, shown
+from ..setting import parts
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """Points that one loop runs over: they differ in d_k and the number of keys alone."""
+
+    prefix: str  # the value of the second axis, and A or B if these have loops of their own
+    sides: Sequence[Parameters]  # at the largest point
+    columns: Mapping[tuple[int, int], Sequence[Column]]  # by d_k and number of keys
+
+
+def looped(
+    loops: Sequence[Loop], names: Sequence[str], dialect: Dialect, with_keys: bool = False
+) -> tuple[list[list[Piece]], dict[str, list[str]]]:
+    """Return the pieces of each loop, and the expected statistics of each of its points, by label."""
+    swept = {"d_k", *(["n"] if with_keys else [])}
+    blocks: list[list[Piece]] = []
+    rows: dict[str, list[str]] = {}
+    for loop in loops:
+        columns = [column for columns in loop.columns.values() for column in columns]
+        found = parts(loop.sides, columns, names, dialect, swept)
+        labels = {place: _label(loop.prefix, *place, with_keys) for place in loop.columns}
+        for place, own in loop.columns.items():
+            rows[labels[place]] = [shown(column.measured[name].value) for name in names for column in own]
+        text = _text(loop, found.drawn, found.calls, max(map(len, labels.values())) + 2, with_keys)
+        blocks.append([found.values, *found.functions, found.measure, Piece(text)])
+    return blocks, rows
+
+
+def _label(prefix: str, d_k: int, n: int, with_keys: bool) -> str:
+    return f"{prefix}d_k {d_k}, n {n}" if with_keys else f"{prefix}d_k {d_k}"
+
+
+def _text(loop: Loop, drawn: str, calls: Sequence[str], wide: int, with_keys: bool) -> str:
+    """Return the loop over d_k and, if they are swept, the numbers of keys."""
+    d_ks, keys = (list(dict.fromkeys(place[axis] for place in loop.columns)) for axis in (0, 1))
+    heads = [f"for d_k in {_values(d_ks)}:", *([f"for n in {_values(keys)}:"] if with_keys else [])]
+    made = ", ".join(calls)
+    label = _label(loop.prefix, 0, 0, with_keys).replace("d_k 0", "d_k {d_k}").replace("n 0", "n {n}")
+    if len(calls) > 1:
+        assigned = f"a, b = {made}"
+        lines = assigned.split("\n") if len(assigned) < WIDEST else [f"a = {calls[0]}", f"b = {calls[1]}"]
+        numbers = '*(f"{x[name]:9.4g}" for name in a for x in (a, b))'
+    else:
+        lines = [f"found = {made}"]
+        numbers = '*(f"{value:9.4g}" for value in found.values())'
+    body = [*drawn.split("\n"), *lines, f'row = f"{label}"', f'print(f"{{row:{wide}}}", {numbers})']
+    texts = ["    " * depth + head for depth, head in enumerate(heads)]
+    return "\n".join([*texts, *("    " * len(heads) + line for line in body)])
+
+
+def _values(values: Sequence[int]) -> str:
+    """Return the values of an axis: a range if they are evenly spaced."""
+    if len(values) > 2:
+        step = values[1] - values[0]
+        if all(later - value == step for value, later in pairwise(values)):
+            return f"range({values[0]}, {values[-1] + 1}{f', {step}' if step > 1 else ''})"
+    text = ", ".join(map(str, values)) + ("," if len(values) == 1 else "")
+    return "(" + textwrap.fill(text, WIDEST - 16, subsequent_indent="    ") + ")"
