@@ -3,13 +3,15 @@
 For pairs (x_j, y_j) and a query x_i, with q = W_q x, k = W_k x, both normalised if the rule does so:
 s_ij = q_i·k_j · z = c s · p = softmax over j · o_i = Σ_j p_ij W_v e(y_j) · loss −ln softmax(o_i)[y_i], its mean.
 Backwards: ∂o = (softmax(o) − e(y))/N · ∂p_ij = ∂o_i·v_j · ∂z = p∘(∂p − Σ_j p ∂p) · ∂q = c ∂z k · ∂k = c ∂zᵀ q.
+Without a norm q and k are never computed: with M = W_qᵀ W_k, s_ij = x_iᵀ M x_j, ∂W_q = W_k ∂Mᵀ and ∂W_k = W_q ∂M.
 Everything is computed for many runs at once: weights have a first axis of runs, examples one of seeds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -53,36 +55,66 @@ def pass_over(weights: Weights, examples: Examples, multipliers: FloatArray, how
     `examples` have a first axis of runs, or of one for all; `multipliers` (runs,) are those of the scores.
     """
     x, labels = examples.keys, examples.labels
-    runs, (_, batch, pairs, width) = len(weights.query), x.shape
-    flat = x.reshape(len(x), batch * pairs, width)
-    q_raw, k_raw = (flat @ w.mT for w in (weights.query, weights.key))
-    q, k = (normalised(raw, how).reshape(runs, batch, pairs, -1) for raw in (q_raw, k_raw))
+    runs, (_, batch, pairs, _) = len(weights.query), x.shape
     c = multipliers[:, np.newaxis, np.newaxis, np.newaxis].astype(x.dtype)
-    z = q @ k.mT
+    z, backward = (_bilinear if how == "none" else _normalised)(weights, x, how)
     z *= c
-    p = _softmax(z)
+    p, entropy, _ = _softmax(z)
     hot = np.eye(weights.value.shape[-1], dtype=x.dtype)[labels]  # (runs or 1, batch, pairs, labels)
     v = hot @ weights.value.mT[:, np.newaxis]
-    o = p @ v
-    guess = _softmax(o)
-    chosen = np.take_along_axis(guess, np.broadcast_to(labels, (runs, batch, pairs))[..., np.newaxis], -1)[..., 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loss = -np.log(chosen).mean(axis=(1, 2))
-        entropy = -np.where(p > 0, p * np.log(p), 0).sum(axis=-1).mean(axis=(1, 2)) / np.log(pairs)
+    guess, _, logs = _softmax(p @ v)
+    loss = -np.vecdot(logs, hot).mean(axis=(1, 2))
     d_o = (guess - hot) / np.asarray(batch * pairs, x.dtype)
     d_p = d_o @ v.mT
-    d_z = p * (d_p - np.vecdot(p, d_p)[..., np.newaxis]) * c
-    d_q = normalised_backward((d_z @ k).reshape(q_raw.shape), q_raw, how)
-    d_k = normalised_backward((d_z.mT @ q).reshape(k_raw.shape), k_raw, how)
+    d_p -= np.vecdot(p, d_p)[..., np.newaxis]
+    d_p *= p
+    d_p *= c  # now of the scores
     d_v = (p.mT @ d_o).reshape(runs, batch * pairs, -1)
-    gradients = Weights(d_q.mT @ flat, d_k.mT @ flat, d_v.mT @ hot.reshape(len(hot), batch * pairs, -1))
+    d_value = d_v.mT @ hot.reshape(len(hot), batch * pairs, -1)
     recalled = (guess.argmax(axis=-1) == labels).mean(axis=(1, 2))
-    return Step(loss, recalled, entropy, gradients)
+    entropy = entropy.mean(axis=(1, 2)) / np.log(pairs)
+    return Step(loss, recalled, entropy, Weights(*backward(d_p), d_value))
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
-    found = logits - logits.max(axis=-1, keepdims=True)
-    found[found < FLOOR[found.dtype]] = -np.inf  # such weights change no sum, and their products are denormal
-    np.exp(found, out=found)
-    found /= found.sum(axis=-1, keepdims=True)
-    return found
+# Return the gradients of W_q and W_k from those of the scores.
+_Backward: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+
+def _bilinear(weights: Weights, x: FloatArray, _: Normalise) -> tuple[FloatArray, _Backward]:
+    """Return the scores x W_qᵀ W_k xᵀ, whose matrix in the middle is small however wide the head is."""
+    runs, (many, batch, pairs, width) = len(weights.query), x.shape
+    flat = x.reshape(many, batch * pairs, width)
+    middle = weights.query.mT @ weights.key
+    scores = (flat @ middle).reshape(runs, batch, pairs, width) @ x.mT
+
+    def backward(d_scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        d_middle = flat.mT @ (d_scores @ x).reshape(runs, batch * pairs, width)
+        return weights.key @ d_middle.mT, weights.query @ d_middle
+
+    return scores, backward
+
+
+def _normalised(weights: Weights, x: FloatArray, how: Normalise) -> tuple[FloatArray, _Backward]:
+    """Return the scores of normalised queries and keys."""
+    runs, (many, batch, pairs, width) = len(weights.query), x.shape
+    flat = x.reshape(many, batch * pairs, width)
+    raw = [flat @ each.mT for each in (weights.query, weights.key)]
+    q, k = (normalised(each, how).reshape(runs, batch, pairs, -1) for each in raw)
+
+    def backward(d_scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        d_q, d_k = (d_scores @ k).reshape(raw[0].shape), (d_scores.mT @ q).reshape(raw[1].shape)
+        d_q, d_k = (normalised_backward(each, one, how) for each, one in zip((d_q, d_k), raw, strict=True))
+        return d_q.mT @ flat, d_k.mT @ flat
+
+    return q @ k.mT, backward
+
+
+def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the softmax of logits, which are overwritten; the entropy of each row; and the logarithms."""
+    logits -= logits.max(axis=-1, keepdims=True)
+    below = np.maximum(logits, FLOOR[logits.dtype])  # such weights change no sum, and smaller ones are denormal
+    found = np.exp(below)
+    total = found.sum(axis=-1, keepdims=True)
+    found /= total
+    logits -= np.log(total, out=total)
+    return found, total[..., 0] - np.vecdot(found, below), logits

@@ -92,7 +92,8 @@ class _Group:
         repeated = Examples(np.concatenate([examples.keys] * count), np.concatenate([examples.labels] * count))
         with np.errstate(over="ignore", invalid="ignore"):
             seen = pass_over(self.weights, repeated, self.multipliers, self.how)
-            norm = np.sqrt(sum((part * part).sum(axis=(1, 2), dtype=np.float64) for part in seen.gradients[:2]))
+            flat = [part.reshape(len(part), -1) for part in seen.gradients[:2]]
+            norm = np.sqrt(sum(np.vecdot(part, part).astype(np.float64) for part in flat))
             self.optimiser.step(self.weights, seen.gradients, rate)
         for into, values in zip(found, (seen.loss, seen.recalled, seen.entropy, norm), strict=True):
             into[self.rules] = values.reshape(count, self.seeds)
