@@ -60,6 +60,14 @@ def _actions() -> type[Provider]:
     return Actions
 
 
+def _size_classes(size: Size) -> list[str]:
+    """Return the classes of a screen of this size."""
+    return [
+        max(point for point in breakpoints if cells >= point[0])[1]
+        for cells, breakpoints in zip(size, (WIDTHS, HEIGHTS), strict=True)
+    ]
+
+
 @dataclass(eq=False)
 class EngineNotification(Message):
     """The engine has a line for the user, or an error that ends the app."""
@@ -128,16 +136,13 @@ class AttnApp(PacedApp[int]):
         return filters
 
     def get_default_screen(self) -> Screen[object]:
-        screen = Screen[object](id="_default")
-        self._set_size_classes(screen, self.size)
-        return screen
+        return Screen[object](id="_default", classes=" ".join(_size_classes(self.size)))
 
     def _set_size_classes(self, screen: Screen[Any], size: Size) -> None:
         """Set the screen's classes for its size; Textual itself does so only after the first frame."""
-        for cells, breakpoints in zip(size, (WIDTHS, HEIGHTS), strict=True):
-            chosen = max(point for point in breakpoints if cells >= point[0])
-            for point in breakpoints:
-                screen.set_class(point == chosen, point[1])
+        chosen = _size_classes(size)
+        for _, name in (*WIDTHS, *HEIGHTS):
+            screen.set_class(name in chosen, name)
 
     def compose(self) -> ComposeResult:
         self.top = TopBar()

@@ -181,7 +181,8 @@ class LinesWidget(Widget):
             self._border = self._compose_border() if gutter.top else None
         top, border = gutter.top, self._border
         strips = [
-            self._content_strip(y - top) if border is None else self._framed(y - top, border) for y in crop.line_range
+            self._content_strip(y - top) if border is None else self._framed(y - top, border, size.height)
+            for y in crop.line_range
         ]
         return strips if crop.column_span == (0, outer.width) else [strip.crop(*crop.column_span) for strip in strips]
 
@@ -190,9 +191,9 @@ class LinesWidget(Widget):
         line = self._lines[y] if 0 <= y < len(self._lines) else ()
         return self._strip(line if self._selected is None else self._with_selection(line, y), thumb)
 
-    def _framed(self, y: int, border: _Border) -> Strip:
-        """Return line `y` of the content, or that of the border above or below it."""
-        if 0 <= y < self.size.height:
+    def _framed(self, y: int, border: _Border, height: int) -> Strip:
+        """Return line `y` of the `height` lines of content, or that of the border above or below them."""
+        if 0 <= y < height:
             return self._content_strip(y, y in border.thumb)
         line = border.top if y < 0 else border.foot
         width = self.outer_size.width
