@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .race import Curves
 
 _MOST = 240  # points of a curve
-_BARS = 6  # of these, the points with a standard error
+_BARS = 6  # points with a standard error, once the race is complete
 
 
 class Quantity(NamedTuple):
@@ -63,8 +63,9 @@ def snapshot(curves: Curves) -> Snapshot:
     from .race import results
 
     done = curves.done
-    places = np.unique(np.linspace(0, done - 1, min(done, _MOST)).round().astype(int))
-    bars = {int(places[round(at * (len(places) - 1))]) for at in np.linspace(0, 1, _BARS + 1)[1:]}
+    ends = np.linspace(0, curves.race.steps - 1, _BARS + 1)[1:].round().astype(int)  # wherever the race is now
+    bars = {*ends[ends < done].tolist()}
+    places = np.unique([*np.linspace(0, done - 1, min(done, _MOST - _BARS)).round().astype(int), *bars])
     found: dict[str, list[list[CurvePoint]]] = {}
     for quantity in QUANTITIES:
         values = getattr(curves, quantity.name)[:, :, places]

@@ -13,7 +13,7 @@ from ....core.message import message
 from ....core.parameters import Field
 from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Snapshot
-from ...compute.request import Failed, Request
+from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.reproduce import train_line
@@ -85,9 +85,9 @@ class TrainPane(TwoParts):
         """Show the race, and run it unless its curves are known."""
         self.settings.redraw()
         objection = self.settings.objection
-        self.curves.dim(bool(objection) or not self._is_shown)
         if objection:
             self.host.engine.withdraw(RunRace)
+            self.curves.dim(True)
             self.curves.waiting = f"{objection}."
         elif self.race in self._known:
             self.host.engine.withdraw(RunRace)
@@ -116,7 +116,10 @@ class TrainPane(TwoParts):
         match answer:
             case Raced(shown) if shown.race == self.race and not self.is_current:
                 self._take(shown)
+            case Progress() if not self._is_shown:
+                self.curves.dim(True)
             case Failed(reason):
+                self.curves.dim(True)
                 self.curves.waiting = f"{reason}."
                 self.curves.redraw()
             case _:
@@ -129,7 +132,7 @@ class TrainPane(TwoParts):
 
     @property
     def is_stale(self) -> bool:
-        return bool(self.settings.objection) or not self._is_shown
+        return self.curves.dimmed
 
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:

@@ -24,7 +24,8 @@ _ROLES: tuple[tuple[Role, Role], ...] = (
 _HIGHEST = 3.0  # nats: a loss above is drawn at the top
 _NAME = 15  # cells of a rule's name
 _COLUMNS = (  # title, width
-    ("final loss", 15), ("recalled", 9), ("to 90 %", 8), ("diverged", 9), ("entropy", 13), ("1st gradient", 13),
+    ("final loss", 15), ("recalled", 10), ("steps to 90 %", 15), ("diverged", 10), ("entropy", 13),
+    ("1st gradient", 14),
 )  # fmt: skip
 
 
@@ -80,15 +81,18 @@ def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
             text.rjust(wide) for text, (_, wide) in zip(_cells(result, glyphs)[:kept], _COLUMNS, strict=False)
         )
         lines.append((*_named(number, result.rule, glyphs), (cells, "text")))
-    if shown.used is not None and len(shown.race.rules) > 1:
+    if len(shown.race.rules) > 1:
         wide = 9
+        none = glyphs.say("—")  # until the race is complete
         titles = "".join(
             message("with {number}", number=letter(number)).rjust(wide) for number in range(len(shown.race.rules))
         )
         head_of_used: Line = (("recalled, used".ljust(2 + _NAME), "dim"), (titles, "dim"))
         lines.extend(((), head_of_used))
-        for number, (rule, shares) in enumerate(zip(shown.race.rules, shown.used, strict=True)):
-            cells = "".join(f"{100 * share:.0f} %".rjust(wide) for share in shares)
+        for number, rule in enumerate(shown.race.rules):
+            shares = shown.used[number] if shown.used is not None else ()
+            texts = [f"{100 * share:.0f} %" for share in shares] or [none] * len(shown.race.rules)
+            cells = "".join(text.rjust(wide) for text in texts)
             lines.append((*_named(number, rule, glyphs), (cells, "text")))
     return [fitted(line, width) for line in lines]
 
