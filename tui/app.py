@@ -33,6 +33,7 @@ from .panes.pane import Pane
 from .settings.declared import Settings, non_default
 from .terminal import signals
 from .terminal.paced_app import PacedApp
+from .terminal.sizes import HEIGHTS, LEAST, WIDTHS, size_classes
 from .terminal.themes import DARK, LIGHT
 from .undo import Seen, restore, seen
 from .views.glyphs import UNICODE, Glyphs
@@ -46,10 +47,6 @@ if TYPE_CHECKING:
 
     from .views.fields.choice_list import ChoiceList
 
-LEAST = (40, 12)  # columns and lines
-WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (60, "-medium"), (100, "-wide")]
-HEIGHTS = [(0, "-flat"), (LEAST[1], "-low"), (18, "-middle"), (28, "-high")]
-
 _SETTLED = 2.0  # seconds after which start-up is complete
 
 
@@ -58,14 +55,6 @@ def _actions() -> type[Provider]:
     from .palette import Actions
 
     return Actions
-
-
-def _size_classes(size: Size) -> list[str]:
-    """Return the classes of a screen of this size."""
-    return [
-        max(point for point in breakpoints if cells >= point[0])[1]
-        for cells, breakpoints in zip(size, (WIDTHS, HEIGHTS), strict=True)
-    ]
 
 
 @dataclass(eq=False)
@@ -136,11 +125,11 @@ class AttnApp(PacedApp[int]):
         return filters
 
     def get_default_screen(self) -> Screen[object]:
-        return Screen[object](id="_default", classes=" ".join(_size_classes(self.size)))
+        return Screen[object](id="_default", classes=" ".join(size_classes(self.size)))
 
     def _set_size_classes(self, screen: Screen[Any], size: Size) -> None:
         """Set the screen's classes for its size; Textual itself does so only after the first frame."""
-        chosen = _size_classes(size)
+        chosen = size_classes(size)
         for _, name in (*WIDTHS, *HEIGHTS):
             screen.set_class(name in chosen, name)
 

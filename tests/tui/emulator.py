@@ -20,7 +20,7 @@ _OFF = {"22": "12", "23": "3", "24": "4", "25": "5", "27": "7", "28": "8", "29":
 
 
 class Terminal:
-    """Interprets CUP, CUF, ED, SGR, the alternate screen and text; other sequences are ignored."""
+    """Interprets CUP, CHA, ED, SGR, the alternate screen and text; other sequences are ignored."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -53,9 +53,9 @@ class Terminal:
                 inside = 0 <= self.y < self.height and 0 <= self.x < self.width
                 assert inside or not self.strict
                 self.y, self.x = min(self.y, self.height - 1), min(self.x, self.width - 1)
-            elif final == "C":
-                assert self.x < self.width - int(arguments) or not self.strict
-                self.x = min(self.x + int(arguments), self.width - 1)
+            elif final == "G":
+                assert int(arguments) <= self.width or not self.strict
+                self.x = min(int(arguments), self.width) - 1
             elif final == "m":
                 self._set_pen(arguments.split(";") if arguments else ["0"])
             elif final == "J" and arguments == "2":

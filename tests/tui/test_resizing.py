@@ -3,7 +3,7 @@
 import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.app import LEAST
+from attn_tui.tui.terminal.sizes import LEAST
 from stage import Stage, numbers, played
 
 pytestmark = pytest.mark.slow

@@ -8,12 +8,12 @@ import pytest
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.parameters import FIELD
 from attn_tui.core.statistics.catalogue import STATISTICS
-from attn_tui.tui.app import LEAST
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.claims.view import claim_lines
+from attn_tui.tui.terminal.sizes import LEAST
 from attn_tui.tui.views.bars import NARROW
 from attn_tui.tui.views.fields.panel import applicable, value_text
 from attn_tui.tui.views.glyphs import UNICODE

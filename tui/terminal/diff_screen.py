@@ -142,11 +142,11 @@ def _by_style(pieces: dict[Style | None, list[tuple[int, int, str]]], system: Co
     for style, places in pieces.items():
         yield _switch(current, style, system)
         current = style
-        line, column = -1, 0  # of the cursor, if known
+        line = -1
         for y, x, text in places:
-            yield f"\x1b[{x - column}C" if y == line and x > column else f"\x1b[{y + 1};{x + 1}H"
+            yield f"\x1b[{x + 1}G" if y == line else f"\x1b[{y + 1};{x + 1}H"
             yield text
-            line, column = (y, x + len(text)) if text.isascii() else (-1, 0)
+            line = y
     if current is not None:
         yield "\x1b[m"
 

@@ -29,7 +29,7 @@ class Thumb(NamedTuple):
 
 def top_line(title: Line, note: Line, width: int, role: Role, glyphs: Glyphs, boxed: bool = True) -> Line:
     """Return the upper side with a title at its left and a note at its right, if they fit; corners if `boxed`."""
-    corners = glyphs.box[:2] if boxed else f"{glyphs.rule} "
+    corners = glyphs.box[:2] if boxed else "  "
     named: Role = "lit" if role == "lit" else "title"
     words: Line = tuple((text, named if of == "heading" else of) for text, of in title)
     return _side(words, note, width, role, glyphs, corners)

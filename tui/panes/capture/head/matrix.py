@@ -171,8 +171,8 @@ def _cell(values: Sequence[float | None], shown: View, chosen: int | None, glyph
     if chosen is not None:
         half = "█" if shown.tall else "▀▄"[chosen]
         return half * shown.wide, "accent"
-    ends = [-1 if each is None else level(each) for each in (upper, lower)]
-    return "▀" * shown.wide, Blend(*ends)
+    top, bottom = [-1 if each is None else level(each) for each in (upper, lower)]
+    return (" " if top == bottom else "▀") * shown.wide, Blend(top, bottom)
 
 
 def _joined(spans: Sequence[Span]) -> Line:
