@@ -97,9 +97,10 @@ def cost_line(layer: Layer, preset: Preset | None) -> str:
     return in_shell(words)
 
 
-def train_line(race: Race, ascii_only: bool = False) -> str:
-    """Return `attn-tui train --d-k 64 --rules none,sqrt_d_k …`: the command that runs this race."""
-    words = ["attn-tui", "train", "--d-k", str(race.d_k), "--rules", ",".join(race.rules)]
+def train_line(race: Race, ascii_only: bool = False, d_ks: Sequence[int] = ()) -> str:
+    """Return `attn-tui train --d-k 64 --rules none,sqrt_d_k …`: the command that runs this race, or at `d_ks`."""
+    widths = ",".join(map(str, d_ks or [race.d_k]))
+    words = ["attn-tui", "train", "--d-k", widths, "--rules", ",".join(race.rules)]
     usual = Race(optimiser=race.optimiser, rate=RATES[race.optimiser])
     for field in RACE_FIELDS[1:]:
         value = getattr(race, field.name)

@@ -23,9 +23,10 @@ _NORMS: dict[Dialect, dict[Normalise, str]] = {
         "l2": "torch.nn.functional.normalize(x, dim=-1)",
     },
 }
-_CALLED: dict[Normalise, str] = {"none": "as_drawn", "rms": "rms", "layer_norm": "layer_norm", "l2": "unit"}
+NORM_NAMES: dict[Normalise, str] = {"none": "as_drawn", "rms": "rms", "layer_norm": "layer_norm", "l2": "unit"}
 
-NORMS = tuple(_CALLED.values())
+NORMS = tuple(NORM_NAMES.values())
+TORCH_NORMS = _NORMS["torch"]
 
 
 def norm_of(p: Parameters) -> Normalise:
@@ -35,7 +36,7 @@ def norm_of(p: Parameters) -> Normalise:
 
 def norm_call(p: Parameters, name: str) -> str:
     """Return the expression of queries or keys, normalised as the rule says."""
-    return name if norm_of(p) == "none" else f"{_CALLED[norm_of(p)]}({name})"
+    return name if norm_of(p) == "none" else f"{NORM_NAMES[norm_of(p)]}({name})"
 
 
 def norm_functions(sides: Sequence[Parameters], dialect: Dialect) -> Piece:
@@ -50,7 +51,7 @@ def norm_functions(sides: Sequence[Parameters], dialect: Dialect) -> Piece:
     texts: list[str] = []
     for how in used:
         body = "x" if how == "none" else gain + _NORMS[dialect][how]
-        texts.append(f"def {_CALLED[how]}(x):\n    return {body}")
+        texts.append(f"def {NORM_NAMES[how]}(x):\n    return {body}")
     return Piece("\n\n\n".join(texts), defines=True)
 
 
@@ -65,7 +66,7 @@ def mask(p: Parameters, dialect: Dialect) -> str:
 def call(p: Parameters, sides: Sequence[Parameters], scale: str) -> str:
     """Return the call of `measure` for one of the settings that share it."""
     differ = len({norm_of(each) for each in sides}) > 1
-    return f"measure({scale}{f', {_CALLED[norm_of(p)]}' if differ else ''})"
+    return f"measure({scale}{f', {NORM_NAMES[norm_of(p)]}' if differ else ''})"
 
 
 def signature(sides: Sequence[Parameters]) -> str:
@@ -78,7 +79,7 @@ def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, biase
     """Return the lines that compute logits z, with `bias` if they are biased; hidden keys have −∞."""
     p, eager = sides[0], is_eager(sides[0])
     differ = len({norm_of(each) for each in sides}) > 1
-    own = "norm" if differ else _CALLED[norm_of(p)] if norm_of(p) != "none" else ""
+    own = "norm" if differ else NORM_NAMES[norm_of(p)] if norm_of(p) != "none" else ""
     names = [f"{own}({name})" if own else name for name in (query, "k")]
     lines: list[str] = []
     if p.mechanism == "cosine":

@@ -22,8 +22,9 @@ from ....core.training.settings import (
     parse_rules,
 )
 from ...settings.parse import UsageError, did_you_mean, value_of
+from ...views.reproduce import train_line
 from ..command import Command, Given
-from ..output import LISTED, Output
+from ..output import CODE, LISTED, Output
 from ..parser import METAVARS, Parser
 from ..progress import ProgressLine
 
@@ -59,7 +60,7 @@ def _add_options(parser: Parser) -> None:
         metavar = METAVARS[field.kind]
         text = f"{field.help} {usual[:1].upper() + usual[1:]}."
         parser.add(title, option_of(field), dest=field.name, metavar=metavar, help=text, suggest=field.choices)
-    parser.add_output(LISTED)
+    parser.add_output((*LISTED, *CODE))
 
 
 def _request(given: Given) -> TrainRequest:
@@ -102,6 +103,7 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
 def run(request: TrainRequest, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     from ....core.blas import one_blas_thread
+    from ....core.export.code.training import training_code
     from ....core.export.listing.listing import json_lines
     from ....core.export.training import training_csv, training_json, training_markdown
     from ....core.training.race import results
@@ -123,8 +125,12 @@ def run(request: TrainRequest, output: Output) -> int:
             assert curves is not None
             used = None if curves.used is None else curves.used.tolist()
             found.append((race, results(curves), used))
+    spell = output.glyphs.say
+    command = train_line(races[0], output.ascii_only, [race.d_k for race in races])
     output.emit(
         {
+            "python": lambda: spell(training_code(found, "python", command)),
+            "torch": lambda: spell(training_code(found, "torch", command)),
             "json": lambda: training_json(found),
             "jsonl": lambda: json_lines(training_json(found), "races"),
             "csv": lambda: training_csv(found),

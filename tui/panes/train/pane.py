@@ -27,7 +27,9 @@ from .view import MOST_RULES
 from .widget import START, RaceCurves, RaceSettings
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
+    from ....core.export.training import Ended
 
 _KEPT = 12  # races whose curves are kept, so that undo shows them at once
 Kept: TypeAlias = tuple[Race, str, frozenset[str]]
@@ -157,14 +159,22 @@ class TrainPane(TwoParts):
     def numbers(self, kind: Format) -> str:
         from ....core.export.training import training_csv, training_json, training_markdown
 
+        return in_format(kind, [self._ended()], training_json, training_csv, training_markdown, self.glyphs)
+
+    def code(self, dialect: Dialect) -> str:
+        from ....core.export.code.training import training_code
+
+        return training_code([self._ended()], dialect, self.command())
+
+    def _ended(self) -> Ended:
+        """Return the race on screen and how it ended; raise InputError if it has not."""
         shown = self.curves.shown
         if self.settings.objection:
             raise InputError(f"{self.settings.objection}.")
         if shown is None or not self.is_current:
             done = shown.done if shown is not None and self._is_shown else 0
             raise InputError("{done} of {steps} steps trained so far.", done=done, steps=self.race.steps)
-        found = [(shown.race, shown.results, shown.used)]
-        return in_format(kind, found, training_json, training_csv, training_markdown, self.glyphs)
+        return shown.race, shown.results, shown.used
 
     def command(self) -> str:
         return train_line(self.race, self.glyphs.ascii)
