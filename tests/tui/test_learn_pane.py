@@ -268,3 +268,35 @@ async def test_the_list_is_a_key_away_where_it_does_not_stand_beside(stage: Stag
     await stage.press("v")
     await stage.still()
     assert STEPS[6].title in stage.text
+
+
+@played(size=(200, 60))
+async def test_a_tall_screen_shows_the_lab_and_before_the_answer_that_of_a_narrower_head(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.until(lambda: pane.page.shown is not None, "the histograms")
+    await stage.still()
+    assert "For comparison, the Lab at d_k 16, 128 keys" in stage.text
+    assert "attention weights" in stage.text
+    await stage.press("enter")
+    await stage.until(lambda: pane.page.shown == Parameters(d_k=64), "those of the answer")
+    await stage.still()
+    assert "The Lab at d_k 64, 128 keys" in stage.text
+    assert "Means always add" in stage.words(pane.text)
+    await stage.press("M")  # a bug has none
+    await stage.until(lambda: pane.is_current, "the capture")
+    await stage.still()
+    assert "the Lab at d_k" not in stage.text
+    assert "attention weights" not in stage.text
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.id)
+def test_every_answer_fits_above_the_picture(item: Item, tmp_path: Path) -> None:
+    if item.kind != "bug":
+        found = found_of(item, tmp_path)
+        assert len(item_lines(item, Attempt("3", 3.0, item.stages), found, 120, 99, UNICODE)) <= 29
+
+
+@played(size=(40, 12))
+async def test_a_small_screen_has_the_title_of_the_step(stage: Stage) -> None:
+    await learn(stage)
+    assert "step 1 of 10: A score and its size" in stage.text

@@ -23,6 +23,7 @@ class Histograms(LinesWidget):
 
     columns: Sequence[Column] = ()
     curves: Sequence[ScoreCurve | None] = ()
+    paged = True  # whether a key turns to pairs that do not fit
     first = 0  # index of the first pair shown
     least = LOWEST  # lines of a pair
 
@@ -49,7 +50,7 @@ class Histograms(LinesWidget):
             return ()
         lines = grid_lines(self.columns, width, height, self.glyphs, self.curves, self.first, self.least)
         later = self._later(width, height)
-        if later and len(lines) < height:
+        if later and self.paged and len(lines) < height:
             words = "v: " + ", ".join(self.glyphs.say(TITLES[name]) for name in later)
             words = words if len(words) <= width else message("v: {count} more histograms", count=len(later))
             lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((words, "dim"),), width)]

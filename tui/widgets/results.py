@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Container
-from textual.geometry import NULL_OFFSET, Region, Size, Spacing
-from textual.layout import Layout, WidgetPlacement
+from textual.geometry import Size
 from textual.widget import Widget
 
 from ...core.statistics.catalogue import STATISTICS, Statistic
@@ -23,6 +21,7 @@ from ..views.results.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
 from .gauge import FreezingGauge
 from .histograms import Histograms
+from .stack import Stack
 from .statistics_table import StatisticsTable
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ _ADVICE = 84  # cells from which advice fits in a line
 _COMFORTABLE = 12  # lines of two rows of histograms with bars two lines high
 
 
-class Results(Container):
+class Results(Stack):
     """Shows the columns of a measurement; part of the Lab and of the Capture pane."""
 
     def __init__(self, glyphs: Glyphs, leading: bool = False) -> None:
@@ -60,10 +59,6 @@ class Results(Container):
         self._contents = Contents(())
         self._remark = ""
         self._stale = False
-
-    @property
-    def layout(self) -> Layout:
-        return _STACK
 
     def compose(self) -> ComposeResult:
         if self.leading:
@@ -242,24 +237,3 @@ class Results(Container):
 def _words(width: int) -> int:
     """Return the lines reserved for the paragraph."""
     return 4 if width < 48 else 3 if width < 80 else 2
-
-
-class _Stack(Layout):
-    """Places the parts of Results. To set heights in their styles instead would take a second layout."""
-
-    name = "stack"
-
-    def arrange(
-        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
-    ) -> list[WidgetPlacement]:
-        assert isinstance(parent, Results)
-        placements: list[WidgetPlacement] = []
-        y = 0
-        for part, lines in parent.heights(size):
-            if part in children:
-                placements.append(WidgetPlacement(Region(0, y, size.width, lines), NULL_OFFSET, Spacing(), part))
-                y += lines
-        return placements
-
-
-_STACK = _Stack()

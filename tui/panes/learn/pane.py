@@ -18,6 +18,7 @@ from ....core.learning.grading import LONGEST, GuessError, parse_guess
 from ....core.learning.question import Question
 from ....core.learning.step import Step
 from ....core.message import message
+from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
@@ -27,8 +28,9 @@ from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
 from .items import AT, ITEMS, Attempt, Found, Item, remembered, section_from, to_remember
+from .page import ItemPage, pictured
 from .requests import ItemRead, ReadItem, capture_of
-from .widget import ItemList, ItemText
+from .widget import ItemList
 
 if TYPE_CHECKING:
     from ....core.export.formats import Format
@@ -73,7 +75,8 @@ class LearnPane(TwoParts):
         super().__init__(host)
         self.at, self.done = remembered(progress or {})
         self.list = self.left = ItemList()
-        self.text = self.right = self.in_front = ItemText()
+        self.page = self.right = self.in_front = ItemPage()
+        self.text = self.page.text
         self.attempts: dict[str, Attempt] = {}
         self.found: dict[str, Found] = {}
         self._asked = ""  # the item of the last request
@@ -106,6 +109,12 @@ class LearnPane(TwoParts):
     def follow(self) -> None:
         self._show()
 
+    def leave(self) -> None:
+        self.host.engine.withdraw(Measure)
+
+    def on_resize(self) -> None:
+        self._picture()
+
     def statuses(self) -> Sequence[Line]:
         return ()
 
@@ -122,6 +131,10 @@ class LearnPane(TwoParts):
             case ItemRead(item, found):
                 self.found[item] = found
                 self._show()
+            case Answer() if answer.parameters == self.page.wanted:
+                self.page.show(answer, bool(self.attempt.stage))
+            case Failed() if isinstance(request, Measure):
+                pass  # the picture is missing, the text says everything
             case Failed(reason):
                 self._asked = ""  # so that coming back to it tries again
                 self.host.say(f"{reason}.")
@@ -157,7 +170,7 @@ class LearnPane(TwoParts):
         """Take the guess and show the answer; with the answer on screen, go to the next item."""
         attempt, item = self.attempt, self.item
         if self.in_front is self.list and self.one_at_a_time:
-            self.bring(self.text)
+            self.bring(self.page)
         elif attempt.stage == item.stages:
             if self.at + 1 < len(ITEMS):
                 self._go(self.at + 1)
@@ -224,7 +237,7 @@ class LearnPane(TwoParts):
         self._set(Attempt())
 
     def action_view(self) -> None:
-        self.bring(self.list if self.in_front is self.text else self.text)
+        self.bring(self.list if self.in_front is self.page else self.page)
 
     def action_read(self, lines: int) -> None:
         self.text.scroll_by(lines)
@@ -291,7 +304,7 @@ class LearnPane(TwoParts):
 
     def _go(self, at: int) -> None:
         self.at = at
-        self.bring(self.text if not self.one_at_a_time else self.in_front)
+        self.bring(self.page if not self.one_at_a_time else self.in_front)
         self._show()
 
     def _set(self, attempt: Attempt) -> None:
@@ -306,3 +319,17 @@ class LearnPane(TwoParts):
             self._ask_for_item()
         self.list.show(self.at, self.done)
         self.text.show(self.at, self.attempt, found)
+        self._picture()
+
+    def _picture(self) -> None:
+        """Show the picture of the selected item, if there is room for it; measure it unless it is known."""
+        answered = bool(self.attempt.stage)
+        wanted = pictured(self.item, answered)
+        self.page.want(wanted)
+        if wanted is None or not self.page.has_room(self.size.height):
+            return
+        known = self.host.engine.cached(wanted)
+        if known is None:
+            self.ask(Measure(wanted))
+        else:
+            self.page.show(known, answered)

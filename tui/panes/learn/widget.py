@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual import events
@@ -16,9 +15,6 @@ from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
 from .items import ITEMS, SECTIONS, Attempt, Found, count
 from .screen import item_lines
-
-if TYPE_CHECKING:
-    pass
 
 # The rows of the list: titles of sections, and the indices of items.
 _ROWS: tuple[str | int, ...] = tuple(
@@ -100,7 +96,7 @@ class ItemList(LinesWidget):
 class ItemText(ScrolledLines):
     """Shows one item, with its answer once that is asked for."""
 
-    LEADS = True
+    HEADED = LEADS = True
     DEFAULT_CLASSES = "region"
 
     def __init__(self) -> None:
