@@ -27,7 +27,8 @@ Sizes = tuple[int, int, int, int]  # batch, heads, queries, keys
 def mask_shape(mask: Stored, sizes: Sizes, heads_first: bool = False) -> Sizes:
     """Return the mask's shape with all four axes, 1 for missing ones; raise CaptureError if it cannot fit.
 
-    With `heads_first`, the first of three axes is that of heads, unless only the batch fits.
+    The first of three axes is the batch with all its heads, as in nn.MultiheadAttention and BLOOM, the batch, or that
+    of heads; with `heads_first`, heads precede the batch.
     """
     batch, heads, _, _ = sizes
     shape = mask.shape
@@ -36,7 +37,7 @@ def mask_shape(mask: Stored, sizes: Sizes, heads_first: bool = False) -> Sizes:
     elif len(shape) == 2:
         of_batch = shape[0] == batch and not heads_first
         shape = (shape[0], 1, 1, shape[1]) if of_batch else (1, 1, *shape)
-    elif len(shape) == 3 and heads_first and shape[0] == batch * heads > heads:  # as BLOOM's
+    elif len(shape) == 3 and shape[0] == batch * heads > (heads if heads_first else max(batch, heads)):
         shape = (batch, heads, *shape[1:])
     elif len(shape) == 3:
         of_batch = shape[0] in (1, batch) and not (heads_first and shape[0] == heads)
@@ -44,8 +45,8 @@ def mask_shape(mask: Stored, sizes: Sizes, heads_first: bool = False) -> Sizes:
     fits = len(shape) == 4 and shape[3] == sizes[3]
     if not fits or any(have not in (1, want) for have, want in zip(shape, sizes, strict=True)):
         raise CaptureError(
-            "{where} has shape {shown}; must be [keys], [batch, keys], [queries, keys] or [batch, "
-            "heads, queries, keys], here {sizes}; all but the last may be 1",
+            "{where} has shape {shown}; must be [keys], [batch, keys], [queries, keys], [batch * heads, queries, "
+            "keys] or [batch, heads, queries, keys], here {sizes}; all but the last may be 1",
             where=mask.where,
             shown=mask.shown,
             sizes=list(sizes),
@@ -128,7 +129,9 @@ def read_mask(
     """
     shape = mask_shape(mask, sizes, heads_first)
     index = head if shape[1] > 1 else 0
-    if mask.fortran:
+    if mask.fortran and len(mask.shape) == 3 and min(shape[:2]) > 1:  # one axis of batch and heads
+        values = mask.read(stream, (*shape[:1:-1], *shape[:2]), 3, index, at_hand).transpose()
+    elif mask.fortran:
         values = mask.read(stream, shape[::-1], 2, index, at_hand).transpose()
     else:
         values = mask.read(stream, shape, 1, index, at_hand)

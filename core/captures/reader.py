@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..message import message
-from .beside.roles import Unknown
-from .beside.tensors import shaped_like_scores_or_heads
+from .beside.unknown import Unknown
 from .capture import Layer, Meaning, sample_path
 from .files import CaptureError, NoQueriesError, plain, quoted
 from .folder import folder_groups, one_capture
@@ -161,9 +160,7 @@ def _completed(
     stored: StoredLayer, pair: Pair, unknown: Unknown, arrays: Mapping[str, Stored], factor: float | None
 ) -> StoredLayer:
     """Return the layer with what only the whole file tells."""
-    beside = [arrays[name] for name in unknown.beside(pair)]
-    refusal = stored.layer.refusal or unknown.change(pair)
-    refusal = refusal or shaped_like_scores_or_heads(pair, beside, stored.layer.sizes)
+    refusal = stored.layer.refusal or unknown.refusal(pair, arrays, stored.layer.sizes)
     return replace(stored, layer=replace(stored.layer, refusal=refusal, context_factor=factor))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,10 +15,6 @@ from ..naming import Pair
 from ..stored import FLOATS, Said, Stored, said
 from .roles import EVIDENCE, MASKS, Found, meaning_of
 
-_RESULTS = re.compile(
-    r"score|prob|weight|pattern|attn|attention|logit|value|out|context|hidden|proj|norm|hook_|^[vozVOZ]$|^[QK]cur$|query|key",
-    re.IGNORECASE,
-)  # words of results of attention, and of queries and keys that are not used
 LARGEST = 1 << 28  # numbers in one head's scores, queries and keys, mask, or bias
 
 
@@ -207,23 +202,6 @@ def _bias_sizes(bias: Stored, sizes: Sizes, sampled: bool) -> Sizes:
     batch, heads, queries, keys = sizes
     whole = sampled and len(bias.shape) >= 2 and bias.shape[-2] == keys
     return batch, heads, keys if whole else queries, keys
-
-
-def shaped_like_scores_or_heads(pair: Pair, unused: Iterable[Stored], sizes: Sizes) -> str:
-    """Return why a layer is refused for an unused tensor with a number for each score or head, or empty.
-
-    The tensor belongs to the module of q and k. One named like a result, such as scores, may have such a shape.
-    """
-    _, heads, queries, keys = sizes
-    for array in unused:
-        word = array.name.removeprefix(pair.before).removesuffix(pair.after)
-        own = array.name == pair.named(word) and "." not in word and bool(pair.before or pair.after)
-        long = tuple(length for length in array.shape if length > 1)
-        scores = len(array.shape) > 1 and array.shape[-2:] == (queries, keys)
-        if own and (scores or long == (heads,)) and not _RESULTS.search(word):
-            named = message("tensor {name} of shape {shown}", name=quoted(array.name), shown=array.shown)
-            return message("{named} may change attention, and attn-tui does not know it", named=named)
-    return ""
 
 
 def scales_shape(shape: tuple[int, ...], sizes: Sizes) -> tuple[int, int, int] | None:

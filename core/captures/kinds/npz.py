@@ -16,7 +16,8 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from ..files import LARGEST_HEADER, PICKLED, CaptureError, Identity, plain, quoted, short
-from ..metadata.keys import KEYS
+from ..metadata.keys import ALIASES, KEYS
+from ..naming import partner
 from ..stored import AnyArray, Contents, Contiguous, Packed, Stored
 from .npy import npy_header
 
@@ -55,7 +56,7 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
                     array = _array(archive, member, stream, path, identity)
                     if array.name in arrays or array.name in metadata:
                         raise CaptureError("{where} is there twice", where=array.where)
-                    if array.name in KEYS and not _is_tensor(array):
+                    if not _is_tensor(array):
                         metadata[array.name] = _text(stream, array)
                     else:
                         arrays[array.name] = array
@@ -72,8 +73,11 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
 
 
 def _is_tensor(array: Stored) -> bool:
-    """Return whether an array with the name of a key is a tensor rather than metadata."""
-    return array.name in _TENSORS or (array.name == "scale" and len(array.shape) > 1)
+    """Return whether an array is a tensor rather than metadata, which is named like a key, a text, or one number."""
+    if array.name in (*KEYS, *ALIASES):
+        return array.name in _TENSORS or (array.name == "scale" and len(array.shape) > 1)
+    alone = array.shape == () and "." not in array.name and array.name != "mask" and partner(array.name) is None
+    return not alone or array.format is None or array.format.kind not in "?biufSU"
 
 
 class _Bounded:

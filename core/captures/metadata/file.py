@@ -8,7 +8,7 @@ from typing import cast
 
 from ...message import message
 from ..files import LARGEST_HEADER, CaptureError, plain
-from .keys import ALIASES, KNOWN, OF_ENTRIES, SCHEMAS, by_name
+from .keys import KNOWN, OF_ENTRIES, SCHEMAS, by_name, first_name
 from .layer import LayerMetadata, layer_metadata
 from .values import Values, from_json, sequence, strings
 
@@ -52,7 +52,7 @@ class Metadata:
             unknown.append("schema")
         for number, entry in enumerate(self._entries):
             unknown += [f"layers[{number}]"] if id(entry) not in self._read else []
-            unknown += [f"layers[].{key}" for key in entry if ALIASES.get(key, key) not in OF_ENTRIES]
+            unknown += [f"layers[].{key}" for key in entry if first_name(key, entry[key]) not in OF_ENTRIES]
         return tuple(dict.fromkeys(unknown))
 
     @property

@@ -27,6 +27,7 @@ ALIASES = {
     "sliding_window": "window", "window_size": "window", "attention_chunk_size": "chunk",
     "attn_logit_softcapping": "softcap",
 }  # fmt: skip
+_SLOPES = ("alibi", "slopes")  # of each head, if they are lists
 # What a misspelt key may have meant, if it changes what is measured.
 MEANT = {*OF_LAYERS, *ALIASES, "mask", "axes", "lengths"} - {"heads", "kv_heads", "d_k", "scores"}
 # `mask` names a tensor, and is one itself in an .npz file; `format` is written by libraries.
@@ -38,13 +39,19 @@ NOTHING = ("", "none", "null", "false", "off", "no", "[]", "0", "0.0")
 OTHERS = ("length", "row", "rows", "task", "layer")
 
 
+def first_name(key: str, value: object) -> str:
+    """Return the first name of a key: `alibi` is another name of slopes if it lists them."""
+    listed = isinstance(value, list) or (isinstance(value, str) and value.strip().startswith("["))
+    return "alibi_slopes" if key in _SLOPES and listed else ALIASES.get(key, key)
+
+
 def by_name(where: str, values: Mapping[str, V]) -> dict[str, V]:
     """Return values by the first name of their keys; raise CaptureError if two keys mean the same."""
     found: dict[str, V] = {}
     for key, value in values.items():
-        name = ALIASES.get(key, key)
+        name = first_name(key, value)
         if name in found:
-            other = next(other for other in values if ALIASES.get(other, other) == name)
+            other = next(other for other in values if first_name(other, values[other]) == name)
             raise CaptureError(
                 "{where} has both {other!r} and {key!r}; keep one of them", where=where, other=other, key=key
             )

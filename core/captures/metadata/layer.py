@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, cast
 
 from ...message import message
-from ..beside.roles import changes_attention
+from ..beside.unknown import metadata_changes_attention
 from ..files import CaptureError, plain, quoted
 from .keys import KNOWN, MEANT, NOTHING, OF_ENTRIES, OTHERS, by_name
 from .values import Values, sequence
@@ -22,6 +23,10 @@ _CAUSAL: dict[str, Causal] = {
     "top_left": "top_left", "upper_left": "top_left",
     "bottom_right": "bottom_right", "lower_right": "bottom_right",
 }  # fmt: skip
+# Types of layers whose weights are not softmax of scaled scores of every key.
+_OTHER_LAYERS = re.compile(
+    r"linear|sparse_att|block_sparse|recurrent|mamba|conv|delta|compressed|sigmoid|differential"
+)
 
 
 @dataclass(frozen=True)
@@ -182,8 +187,10 @@ def _alignment(values: Values) -> Literal["top_left", "bottom_right"] | None:
 
 
 def _missing_window(values: Values, causal: Causal | None) -> str:
-    """Return why a layer is refused whose type needs a window or chunks that it does not have; empty if not."""
-    kind = str(values.own.get("layer_type", "")).lower()
+    """Return why a layer is refused for its type, which is unknown, or needs a window or chunks that are missing."""
+    kind = str(values.own.get("layer_type") or "").lower()
+    if _OTHER_LAYERS.search(kind):
+        return message("metadata 'layer_type' is {kind}, which attn-tui does not know", kind=quoted(kind))
     missing = "window" if "slid" in kind and _window(values, causal) is None else ""
     missing = "chunk" if "chunk" in kind and values.count("chunk", none=True) is None else missing
     return (
@@ -201,7 +208,7 @@ def _unknown_change(values: Values) -> str:
         if value is None or str(value).strip().lower() in NOTHING:
             continue
         near = [] if key in OTHERS else get_close_matches(key.lower(), MEANT, 1, 0.8)
-        if near or changes_attention(key):
+        if near or metadata_changes_attention(key, value):
             hint = message("; did you mean {near!r}?", near=near[0]) if near else ""
             return message(
                 "metadata {key} may change attention, and attn-tui does not know it{hint}", key=quoted(key), hint=hint

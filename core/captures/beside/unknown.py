@@ -1,0 +1,165 @@
+"""Tell whether what is not understood may change attention, by its name, its value or its shape.
+
+A tensor or a metadata key that may change attention is never ignored: the layers it may belong to are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ...message import message
+from ..files import quoted
+from ..masks import Sizes
+from ..naming import WORDS, Pair
+from ..stored import FLOATS, Stored
+
+# Words in the names of tensors and metadata that change attention.
+_CHANGES = {
+    *("bias", "biases", "mask", "masks", "alibi", "slope", "slopes", "sink", "sinks", "scale", "scales", "scaling"),
+    *("temperature", "temperatures", "window", "softcap", "softcapping", "cap", "relative", "rel", "decay"),
+    *("forget", "lambda", "dropout", "prescale", "prescaled", "multiplier", "scalar", "chunk", "segments", "packed"),
+    *("tau", "gain", "descale", "rpb", "rpe", "seqlens", "segment", "rows", "causal", "capping", "masked", "windows"),
+    *("logn", "sliding", "divisor", "normaliser", "normalizer", "temp", "topk", "dilation", "dilated", "sparsity"),
+    *("sparse", "sigmoid", "entmax", "sparsemax", "weighting", "differential", "fgate", "document"),
+}  # fmt: skip
+# Words in the names of tensors that tell which keys are visible; in metadata they mean other things.
+_OF_TENSORS = {"padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents"}
+_PACKED = re.compile(r"seq(?:uence)?_ids?$", re.IGNORECASE)  # which of several texts in one a token belongs to
+# Metadata keys of further kinds of attention: softmax with one more term, global and prefix tokens, …
+_KINDS = re.compile(
+    r"softmax_?(?:1|one|plus)|off_by_one|add_zero_attn|global_(?:token|attention)|prefix_(?:len|lm|tok)",
+    re.IGNORECASE,
+)
+# Values of metadata on attention or positions that mean other logits or weights than softmax of scaled scores.
+_ABOUT = {"attention", "attn", "softmax", "position", "positional", "positions", "pos", "score", "scores", "weights"}
+_OTHER_ATTENTION = re.compile(
+    r"sigmoid|entmax|sparsemax|relu|softmax_?(?:1|one|plus)|off_by_one|quiet|sparse|relative|alibi|t5|sliding|chunked"
+    r"|linear|performer|retention|differential|forget|dilated|local|longformer|bigbird|cosine|distance|additive"
+    r"|bahdanau|kerple|fire|learned_bias",
+    re.IGNORECASE,
+)
+_EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # often stored once, for all layers
+# Modules whose parameters have been applied before attention, or are applied after it.
+_OUTSIDE = re.compile(
+    r"(?:^|[._])(?:mlp|ffn|feed_forward|fc\d*|[a-z_]*norm\d*|ln_?\w*|embed\w*|lm_head|[a-z_]*proj|dense|qkv|c_attn"
+    r"|query|key|value|[qkvo])\."
+    r"|(?:^|[._])(?:(?:in|out)_proj|[qkv]|qkv|in|out)_bias$|(?:^|\.)[vo]_scale$|(?:^|[._])rope_scaling$|logits_scaling$"
+    r"|(?:^|[._])padding_(?:side|token|id|idx)|pad_token",
+    re.IGNORECASE,
+)
+_PARTS = {word for words in WORDS for word in words.rotary or ()}  # of queries and keys: never to be left out
+# Words of results of attention, and of queries and keys that are not used.
+_RESULTS = re.compile(
+    r"score|prob|weight|pattern|attn|attention|logit|value|out|context|hidden|proj|norm|hook_|^[vozVOZ]$|^[QK]cur$|query|key"
+    r"|(?:^|_)(?:max|min|sum|mean|std|var|entropy|rank|loss|freqs?|cos|sin|ids?)(?:_|$)",
+    re.IGNORECASE,
+)
+
+
+def changes_attention(name: str) -> bool:
+    """Return whether a tensor or a metadata key of this name may change attention."""
+    return name.rpartition(".")[2] in _PARTS or (not _CHANGES.isdisjoint(_words(name)) and not _OUTSIDE.search(name))
+
+
+def tensor_changes_attention(name: str) -> bool:
+    """Return whether a tensor of this name may change attention."""
+    hides = not _OF_TENSORS.isdisjoint(_words(name)) or bool(_PACKED.search(name))
+    return changes_attention(name) or (hides and not _OUTSIDE.search(name))
+
+
+def metadata_changes_attention(key: str, value: object) -> bool:
+    """Return whether a metadata key with this value may change attention."""
+    text = str(value).strip()
+    if changes_attention(key):
+        return True
+    one_word = len(text.split()) == 1
+    about = not _ABOUT.isdisjoint(_words(key)) and one_word and bool(_OTHER_ATTENTION.search(text))
+    return about or bool(_KINDS.search(key))
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+
+
+class Unknown:
+    """Unused tensors, by the layers that they may belong to: a layer's own, and those of no layer in particular."""
+
+    def __init__(self, unused: Iterable[str]) -> None:
+        self._changing: dict[str, list[str]] = {}  # those that may change attention, by prefix, suffix, or neither
+        self._modules: dict[str, list[str]] = {}  # all, by module or suffix
+        self._alone: list[str] = []  # those that belong to no module
+        for name in unused:
+            module, dot, _ = name.rpartition(".")
+            suffix = _SUFFIX.search(name)
+            for place in (module + dot, suffix[0] if suffix else ""):
+                self._modules.setdefault(place, []).append(name)
+            if not module and not suffix:
+                self._alone.append(name)
+            if not tensor_changes_attention(name):
+                continue
+            parts = name.split(".")
+            places = {".".join(parts[:count]) + "." for count in range(1, min(len(parts), _DEEPEST + 1))} | {"."}
+            if len(parts) > _DEEPEST or not _EVERYWHERE.isdisjoint(re.split(r"[^a-z]+", name.lower())):
+                places = {_ALL}
+            else:
+                places |= {f"numbered {suffix[0]}" if suffix else "numbered"}
+                places |= set() if re.search(r"(?:^|\.)\d+\.", name) else {"no layer"}
+            for place in places:
+                self._changing.setdefault(place, []).append(name)
+
+    def refusal(self, pair: Pair, arrays: Mapping[str, Stored], sizes: Sizes) -> str:
+        """Return why a layer is refused for a tensor that may change its attention; empty if there is none."""
+        places = ["numbered", f"numbered {pair.after}"] if pair.after else ["no layer", pair.root or "."]
+        names = [self._changing[place][0] for place in (_ALL, *places) if place in self._changing]
+        if names:
+            return message(
+                "tensor {quoted} may change attention, and attn-tui does not know it", quoted=quoted(min(names))
+            )
+        place = pair.after or pair.before
+        beside = [name for name in self._modules.get(place, []) if pair.named(_own(name, pair)) == name]
+        found = [name for name in beside if "." not in _own(name, pair)] if place else self._alone
+        changing = [name for name in found if _changes_by_shape(_own(name, pair), arrays[name], sizes)]
+        if place:
+            changing += [name for name in self._alone if _is_of_scores(name, arrays[name], sizes)]
+        if not changing:
+            return ""
+        named = message("tensor {name} of shape {shown}", name=quoted(changing[0]), shown=arrays[changing[0]].shown)
+        return message("{named} may change attention, and attn-tui does not know it", named=named)
+
+
+def _own(name: str, pair: Pair) -> str:
+    return name.removeprefix(pair.before).removesuffix(pair.after)
+
+
+def _changes_by_shape(word: str, array: Stored, sizes: Sizes) -> bool:
+    """Return whether an unused tensor of the module of q and k may change attention by its shape.
+
+    It does if it has a number for each score or head, a floating-point number for each query or key, or a boolean for
+    each key. One named like a result, such as scores, may have such a shape.
+    """
+    batch, heads, queries, keys = sizes
+    if _is_of_scores(word, array, sizes):
+        return True
+    if _is_boolean(array) or _RESULTS.search(word):
+        return _is_boolean(array) and array.shape[-1:] in ((queries,), (keys,))
+    long = tuple(length for length in array.shape if length > 1)
+    if long == (heads,):
+        return True
+    before = {tuple(length for length in axes if length > 1) for axes in ((), (heads,), (batch,), (batch, heads))}
+    return array.dtype in FLOATS and long[-1:] in ((queries,), (keys,)) and long[:-1] in before
+
+
+def _is_of_scores(word: str, array: Stored, sizes: Sizes) -> bool:
+    """Return whether a tensor has a number or a boolean for each score, and is not named like a result."""
+    of_scores = len(array.shape) > 1 and array.shape[-2:] == sizes[2:]
+    return of_scores and (_is_boolean(array) or not _RESULTS.search(word))
+
+
+def _is_boolean(array: Stored) -> bool:
+    return array.format is not None and array.format.kind == "b"
+
+
+_SUFFIX = re.compile(r"[.-]\d+$")
+_ALL = "all layers"
+_DEEPEST = 32  # parts of a name; one with more may belong to any layer
