@@ -64,7 +64,8 @@ class Layer:
     context_factor: float | None = None  # how many times longer the context was made, from the model's configuration
     numbered: bool = True  # whether the file tells the layer's number
     refusal: str = ""  # why its heads cannot be measured
-    file: str = ""  # the name of its file, if the capture is a folder of several
+    file: str = ""  # the name of its file, if there are several
+    path: str = field(default="", compare=False)  # of its file, as given
     q: tuple[Tensor, ...] = field(default=(), compare=False)  # whose components follow each other
     k: tuple[Tensor, ...] = field(default=(), compare=False)
 

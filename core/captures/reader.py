@@ -89,6 +89,7 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
     stored = [
         _completed(each, pair, unknown, found.arrays, factor) for each, pair in zip(stored, found_pairs, strict=True)
     ]
+    stored = [replace(each, layer=replace(each.layer, path=str(file))) for each in stored]
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
     notes += _only_in_config(metadata.config or {}, layers)

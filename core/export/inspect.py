@@ -2,85 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import Measurement
 from ..statistics.status import status
-from .columns import COLUMN, column_json, multiplier_cell, short_cell, statistic_name, statistics_table, values
-from .formats import NONE, Say, csv_text, escaped, json_text, markdown_table, version
+from .columns import COLUMN_TYPES, column_json, multiplier_cell, short_cell, statistic_name, statistics_table, values
+from .formats import NONE, Say, escaped, markdown_table, version
+from .listing.files import files_json, files_words
+from .listing.listing import Listing, whole
 
 if TYPE_CHECKING:
     from ..captures.capture import Capture, HeadSubject
 
 HeadMeasurement: TypeAlias = "Measurement[HeadSubject]"
+Inspected: TypeAlias = "tuple[HeadMeasurement, tuple[str, ...] | None]"  # with the reasons for its status
 
 _INSPECT = "attn-tui/inspect-1"
+
+
+def inspect_listing(captures: Sequence[Capture], asked: int) -> Listing[Inspected]:
+    """Return how `asked` heads and scales of these captures are written, with reasons if they have some."""
+    return Listing(
+        {"schema": _INSPECT, "version": version(), **files_json(captures, _file_json)},
+        "heads",
+        asked,
+        lambda each: [*_entries(*each)],
+        {
+            "file": "string", "layer": "integer", "layer_name": "string", "head": "integer", "d_k": "integer",
+            **COLUMN_TYPES,
+        },
+        lambda each: _lines(each[0]),
+    )  # fmt: skip
+
+
+def _file_json(capture: Capture) -> dict[str, Any]:
+    return {
+        "path": str(capture.path),
+        "model": capture.model,
+        "source": capture.source,
+        "licence": capture.licence,
+        "notes": list(capture.notes),
+        "unused": list(capture.unused),
+    }
+
+
+def _entries(head: HeadMeasurement, because: tuple[str, ...] | None) -> Iterator[dict[str, Any]]:
+    """Yield an entry for each scale of a head."""
+    layer = head.subject.layer
+    for column in head.columns:
+        yield {
+            "file": layer.path,
+            "layer": layer.index,
+            "layer_name": layer.name,
+            "head": head.subject.head,
+            "d_k": layer.d_k,
+            **column_json(column),
+            "status": status(column.measured),
+            **({} if because is None else {"because": list(because)}),
+        }
+
+
+def _lines(head: HeadMeasurement) -> Iterator[list[Any]]:
+    """Yield a line for each value. The layer's name is in it, because two layers may have the same number."""
+    layer = head.subject.layer
+    for column in head.columns:
+        place = [layer.path, layer.index, layer.name, head.subject.head, layer.d_k, column.rule, column.multiplier]
+        for value in values(column):
+            yield [*place, status(column.measured), *value]
 
 
 def inspect_json(
     capture: Capture, heads: Sequence[HeadMeasurement], because: Sequence[tuple[str, ...]] | None = None
 ) -> str:
     """Return one JSON object with an entry for each head and scale; `because` has the reasons of each head."""
-    return json_text(
-        {
-            "schema": _INSPECT,
-            "version": version(),
-            "file": {
-                "path": str(capture.path),
-                "model": capture.model,
-                "source": capture.source,
-                "licence": capture.licence,
-                "notes": list(capture.notes),
-                "unused": list(capture.unused),
-            },
-            "heads": [
-                {
-                    "layer": head.subject.layer.index,
-                    "layer_name": head.subject.layer.name,
-                    "head": head.subject.head,
-                    "d_k": head.subject.layer.d_k,
-                    **column_json(column),
-                    "status": status(column.measured),
-                    **({} if because is None else {"because": list(because[number])}),
-                }
-                for number, head in enumerate(heads)
-                for column in head.columns
-            ],
-        }
-    )
+    listing = inspect_listing([capture], sum(len(head.columns) for head in heads))
+    return whole(listing, "json", zip(heads, because or [None] * len(heads), strict=True))
 
 
 def inspect_csv(heads: Sequence[HeadMeasurement]) -> str:
-    """Return a line for each value. The layer's name is included, because two layers may have the same number."""
-    lines: list[list[Any]] = []
-    for head in heads:
-        layer = head.subject.layer
-        for column in head.columns:
-            place = [layer.index, layer.name, head.subject.head, layer.d_k, column.rule, column.multiplier]
-            place = [*place, status(column.measured)]
-            lines += [[*place, *value] for value in values(column)]
-    return csv_text(["layer", "layer_name", "head", "d_k", *COLUMN], lines)
+    """Return a line for each value."""
+    return whole(inspect_listing([], 0), "csv", ((head, None) for head in heads))
 
 
 def head_markdown(capture: Capture, head: HeadMeasurement, say: Say = str) -> str:
     """Return a title and a table for one head."""
     layer = head.subject.layer
     title = f"{layer.place}, head {head.subject.head}, d_k {layer.d_k}"
-    return f"{_file_line(capture, say)}: {title}\n\n{statistics_table(head.columns, say)}"
+    return f"{_file_line([capture], say)}: {title}\n\n{statistics_table(head.columns, say)}"
 
 
 def heads_markdown(
-    capture: Capture,
-    heads: Sequence[HeadMeasurement],
+    captures: Sequence[Capture],
+    heads: Sequence[Inspected],
     shown: Sequence[str],
     say: Say = str,
-    because: Sequence[tuple[str, ...]] | None = None,
 ) -> str:
-    """Return a table with a line for each head: the statistics named in `shown`, its status, and `because`."""
+    """Return a table with a line for each head: the statistics named in `shown`, its status, and any reasons."""
     statistics = [STATISTIC[name] for name in shown]
-    files = any(head.subject.layer.file for head in heads)
+    files = any(head.subject.layer.file for head, _ in heads)
     header = [
         *(["file"] if files else []),
         "layer",
@@ -89,10 +110,10 @@ def heads_markdown(
         "multiplier",
         *(statistic_name(statistic) for statistic in statistics),
         "status",
-        *([] if because is None else ["because"]),
+        *([] if heads[0][1] is None else ["because"]),
     ]
     lines: list[list[str]] = []
-    for number, head in enumerate(heads):
+    for head, because in heads:
         layer = head.subject.layer
         for column in head.columns:
             cells = [short_cell(column.measured[statistic.name], statistic) for statistic in statistics]
@@ -100,10 +121,9 @@ def heads_markdown(
             numbers = [layer.file, *numbers] if files else numbers
             lines.append([*numbers, *cells, status(column.measured) or NONE])
             if because is not None:
-                lines[-1].append("; ".join(because[number]))
-    return f"{_file_line(capture, say)}\n\n{markdown_table(header, lines, say)}"
+                lines[-1].append("; ".join(because))
+    return f"{_file_line(captures, say)}\n\n{markdown_table(header, lines, say)}"
 
 
-def _file_line(capture: Capture, say: Say) -> str:
-    parts = (str(capture.path), capture.model, capture.licence)
-    return escaped(" · ".join(part for part in parts if part), say)
+def _file_line(captures: Sequence[Capture], say: Say) -> str:
+    return escaped(" · ".join(files_words(captures, lambda capture: str(capture.path))), say)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..claims.catalogue import CLAIMS
+from ..claims import catalogue
 from ..claims.claim import Outcome, without_figures
 from ..claims.examine import examine
 from .part import Part, Steps
@@ -15,12 +15,12 @@ _SECONDS = 0.5  # that a claim takes
 
 def claim_parts(timed: bool) -> Iterator[Part[Outcome]]:
     """Yield a part for each claim, of those that measure times or of the others: what runs beside disturbs times."""
-    for claim in CLAIMS:
+    for claim in catalogue.CLAIMS:
         if claim.timed == timed:
             yield Part(examine_claim, (claim.id,), _SECONDS)
 
 
 def examine_claim(claim: str) -> Steps[Outcome]:
     """Test the claim of this id; the outcome has no figures, whose sources cannot be sent."""
-    outcome = examine(next(each for each in CLAIMS if each.id == claim))
+    outcome = examine(next(each for each in catalogue.CLAIMS if each.id == claim))
     yield 1.0, (replace(outcome, claim=without_figures(outcome.claim)),)

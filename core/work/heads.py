@@ -7,9 +7,9 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
 from ..captures.files import NotFiniteError, plain
@@ -127,6 +127,17 @@ def each_of(
                 yield (number + fraction) / len(items), () if result is None else (result,)
         except InputError as error:
             yield (number + 1) / len(items), (error,)
+
+
+def with_layer(result: T, layer: Layer) -> T:
+    """Return the result for a head with the layer as this process has it: a worker knows no name of its file."""
+    if isinstance(result, Measurement):
+        measurement = cast("Measurement[HeadSubject]", result)
+        return cast(T, replace(measurement, subject=replace(measurement.subject, layer=layer)))
+    if isinstance(result, tuple):
+        return cast(T, (layer, *cast("tuple[Any, ...]", result)[1:]))
+    assert isinstance(result, check.Figures | replay.Replay)
+    return replace(result, layer=layer)
 
 
 def measure(

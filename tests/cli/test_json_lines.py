@@ -15,20 +15,25 @@ from cli_runner import COMMAND, SAMPLE, Captured, assert_refused, printed
 
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
 SWEEP = ("sweep", *SMALL[2:], "--d-k", "2,8,32")
+WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
 # Options of each command that the page of formats lists.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "sweep": (*SWEEP[1:], "--vary", "mask=none,causal"),
     "rules": SMALL,
     "rules --mechanisms": SMALL[2:],
     "rules --weightings": SMALL,
+    "inspect": (SAMPLE, WRONG),
+    "inspect --rules all": (SAMPLE, WRONG, "--layer", "0", "--head", "1"),
+    "diagnose": (SAMPLE, WRONG),
     "compare": (SAMPLE, SAMPLE, "--layer", "0"),
+    "check": (SAMPLE, WRONG),
     "train": ("--d-k", "4,8", "--rules", "none", "--steps", "2", "--seeds", "1"),
     "claims": (),
 }
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text("utf-8")
 LISTS = dict(re.findall(r"^\| `([\w -]+)` \| [^|]* \| `(\w+)` \|$", PAGE.partition("## JSON Lines")[2], re.M))
-# What JSON says after a list that is written as its elements come.
-LATER = {"complete"}
+# What JSON says and the first line does not.
+LEFT_OUT = {"diagnose": {"complete", "summary"}, "check": {"heads"}}
 
 
 def test_every_command_that_lists_things_is_on_the_page() -> None:
@@ -42,14 +47,16 @@ def test_lines_have_the_elements_of_json_and_the_first_has_the_rest(
 ) -> None:
     monkeypatch.setattr(catalogue, "CLAIMS", catalogue.CLAIMS[:2])
     words, name = [*command.split(), *COMMANDS[command]], LISTS[command]
-    head: dict[str, Any] = json.loads(printed([*words, "--format", "json"], capsys))
+    code = main([*words, "--format", "json"])
+    head: dict[str, Any] = json.loads(capsys.readouterr().out)
     expected = head.pop(name)
-    first, *lines = map(json.loads, printed([*words, "--format", "jsonl"], capsys).splitlines())
+    assert main([*words, "--format", "jsonl"]) == code == (command == "check")
+    first, *lines = map(json.loads, capsys.readouterr().out.splitlines())
     assert lines == expected
     assert first.pop("lines") == len(lines) > 0
     if "command" in first:
         first["command"] = first["command"].replace("--format jsonl", "--format json")
-    assert first == {key: value for key, value in head.items() if key not in LATER}
+    assert first == {key: value for key, value in head.items() if key not in LEFT_OUT.get(command, {"complete"})}
 
 
 def test_a_file_whose_name_ends_so_is_written_so(tmp_path: Path, capsys: Captured) -> None:

@@ -101,7 +101,7 @@ def test_report_json_has_the_promised_structure(measurement: Measurement[Paramet
 
 def test_inspect_json_has_the_promised_structure(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
     found = strict(inspect_json(capture, heads))
-    assert list(found) == ["schema", "version", "file", "heads"]
+    assert list(found) == ["schema", "version", "file", "heads", "complete"]
     assert found["schema"] == "attn-tui/inspect-1"
     assert found["file"] == {
         "path": str(sample_path()),
@@ -166,7 +166,7 @@ def test_csv_is_tidy_and_agrees_with_json(measurement: Measurement[Parameters]) 
 def test_csv_of_heads_is_tidy_and_agrees_with_json(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
     rows = list(csv.DictReader(io.StringIO(inspect_csv(heads))))
     entries = strict(inspect_json(capture, heads))["heads"]
-    names = "layer layer_name head d_k scale multiplier status statistic value stderr"
+    names = "file layer layer_name head d_k scale multiplier status statistic value stderr"
     assert list(rows[0]) == names.split()
     assert len(rows) == len(NAMES) * len(entries)
     for number, row in enumerate(rows):
@@ -203,7 +203,7 @@ def test_markdown_has_every_measured_and_exact_value(measurement: Measurement[Pa
 
 
 def test_markdown_of_heads_has_a_line_for_each(capture: Capture, heads: list[Measurement[HeadSubject]]) -> None:
-    header, *rows = cells(heads_markdown(capture, heads, ["entropy", "max_weight"]))
+    header, *rows = cells(heads_markdown([capture], [(head, None) for head in heads], ["entropy", "max_weight"]))
     assert header == ["layer", "head", "d_k", "multiplier", "entropy", "max weight, %", "status"]
     assert [row[:4] for row in rows][:2] == [["1", "0", "32", "1"], ["1", "0", "32", "0.1768"]]
     value = heads[0].columns[1].measured["max_weight"].value

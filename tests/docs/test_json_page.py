@@ -56,9 +56,14 @@ RUNS = {
         f"inspect {PADDED}",
         f"inspect {PADDED} --scale ssmax --layer 0",
         "inspect {bare}",
+        f"inspect {{bare}} {SAMPLE}",
     ],
-    "replay-1": [f"inspect --rules all {SAMPLE} --layer 0", "inspect --rules all {one}"],
-    "diagnosis-1": [f"diagnose {WRONG}", "diagnose {bare}"],
+    "replay-1": [
+        f"inspect --rules all {SAMPLE} --layer 0",
+        "inspect --rules all {one}",
+        f"inspect --rules all {SAMPLE} {{one}} --head 0",
+    ],
+    "diagnosis-1": [f"diagnose {WRONG}", "diagnose {bare}", f"diagnose {{bare}} {WRONG} --head 0"],
     "compare-1": [
         f"compare {SAMPLE} {WRONG} --head 0",
         f"compare {SAMPLE} {PADDED} --head 1",
@@ -67,7 +72,12 @@ RUNS = {
         f"compare {SAMPLE} {{square}}",
         "compare {whole} {whole}",
     ],
-    "check-1": [f"check {WRONG} --min-file-entropy 1", f"check {SAMPLE} --baseline {WRONG}", "check {broken}"],
+    "check-1": [
+        f"check {WRONG} --min-file-entropy 1",
+        f"check {SAMPLE} --baseline {WRONG}",
+        "check {broken}",
+        f"check {{bare}} {SAMPLE}",
+    ],
     "watched-1": [
         "watch tests/data/run.jsonl --once",
         "watch {run} --once",

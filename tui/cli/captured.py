@@ -25,6 +25,11 @@ def add_file(parser: Parser, nargs: str | None = None) -> None:
     )
 
 
+def add_files(parser: Parser) -> None:
+    """Add one file or several as positional arguments."""
+    parser.add("file", "file", metavar="FILE", nargs="+", help=f"captured queries and keys: {ENDINGS}, or a folder")
+
+
 def add_axes(parser: Parser) -> None:
     """Add the option that names the axes of the tensors."""
     parser.add(

@@ -54,7 +54,13 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
     from ..settings.parse import UsageError, parameter_values, parameters_of
 
     given = app_parser(glyphs).read(words)
-    file = given.get("file")
+    file, *others = given.get("file") or [None]
+    if others and file not in COMMANDS:
+        raise UsageError(
+            "unexpected argument {word!r}: the app opens one file or folder; `attn-tui inspect` prints several and "
+            "`attn-tui compare` compares two",
+            word=others[0],
+        )
     if file in COMMANDS and not Path(file).exists():
         raise UsageError("{file} must come before its options: attn-tui {file} …", file=file)
     _, remarks = parameters_of(given)
@@ -80,7 +86,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     description = f"{DESCRIPTION}\n\n{commands_help()}"
     parser = Parser("attn-tui", USAGE, description, f"{EPILOG}\n{settings_help()}", glyphs)
     if with_file:
-        add_file(parser, nargs="?")
+        add_file(parser, nargs="*")
     add_axes(parser)
     add_mask_true(parser)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
@@ -129,7 +135,7 @@ def run(request: OpenApp, ascii_only: bool) -> int:
         return run(ReportRequest(request.parameters), printed)
     from .commands import inspect
 
-    return inspect.run(inspect.InspectRequest(file, axes=request.axes, mask_true=request.mask_true), printed)
+    return inspect.run(inspect.InspectRequest((file,), axes=request.axes, mask_true=request.mask_true), printed)
 
 
 def open_app(request: OpenApp, ascii_only: bool) -> int:

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.errors import InputError
 from ...core.message import message
-from .output import Output, say, screen_glyphs
-from .working import readable
+from .output import Output
+from .results import Results
 
 if TYPE_CHECKING:
     from ...core.captures.reader import CaptureFile
     from ...core.diagnosis.replay import Replay
 
 
-def print_replay(capture: CaptureFile, asked: int, results: Iterable[Replay | InputError], output: Output) -> int:
+def print_replay(captures: Sequence[CaptureFile], results: Results[Replay], asked: int, output: Output) -> int:
     """Print the replays of `asked` heads; return the exit code, 2 if some heads cannot be read."""
-    from ...core.export.diagnosing.replay import replay_csv, replay_json, replay_markdown
+    from ...core.export.diagnosing.replay import replay_listing, replay_markdown
 
-    heads, refusal = readable(results)
-    output.emit(
-        {
-            "json": lambda: replay_json(capture, heads),
-            "csv": lambda: replay_csv(heads),
-            "markdown": lambda: replay_markdown(heads, output.glyphs.say),
-            "table": lambda: _table(heads, output),
-        }
+    if output.is_streamed:
+        results.stream(replay_listing(captures, asked), output)
+    elif heads := [*results]:
+        output.emit(
+            {
+                "markdown": lambda: replay_markdown(heads, output.glyphs.say),
+                "table": lambda: _tables(heads, output),
+            }
+        )
+    return results.code(output)
+
+
+def _tables(heads: Sequence[Replay], output: Output) -> str:
+    """Return a table for each file, after its name if there are several."""
+    from ...core.export.diagnosing.replay import by_file
+
+    return "\n".join(
+        (output.glyphs.say(f"{name}\n") if name else "") + _table(own, output) for name, own in by_file(heads)
     )
-    if refusal is None:
-        return 0
-    say(
-        message(
-            "{refusal} ({asked} of {asked2} heads are left out)",
-            refusal=refusal,
-            asked=asked - len(heads),
-            asked2=asked,
-        ),
-        screen_glyphs(output.ascii_only),
-    )
-    return 2
 
 
 def _table(heads: Sequence[Replay], output: Output) -> str:

@@ -18,8 +18,10 @@ from .parser import Parser
 from .progress import ProgressLine
 
 if TYPE_CHECKING:
-    from ...core.captures.capture import Capture, Layer, Meaning
+    from ...core.captures.capture import Meaning
+    from ...core.captures.head import CaptureFile
     from ...core.work.part import Done, Part
+    from .captured import Head
 
 R = TypeVar("R")
 
@@ -73,10 +75,10 @@ def work_of(given: Given) -> Work:
 
 
 class HeadsRequest(Protocol):
-    """What requests that read heads of a capture have in common."""
+    """What requests that read heads of captures have in common."""
 
     @property
-    def file(self) -> Path: ...
+    def files(self) -> tuple[Path, ...]: ...
     @property
     def axes(self) -> str | None: ...
     @property
@@ -85,35 +87,43 @@ class HeadsRequest(Protocol):
     def work(self) -> Work: ...
 
 
+def opened(request: HeadsRequest, output: Output, others: Sequence[Path] = ()) -> list[CaptureFile]:
+    """Return the captures of a request, after their notes are said; raise InputError if one cannot be read.
+
+    `others` are files that the output must not overwrite either.
+    """
+    from ...core.captures.files import plain
+    from ...core.captures.several import open_captures
+
+    captures = open_captures(request.files, request.axes, request.mask_true)
+    output.check([*request.files, *others, *(file for capture in captures for file in capture.files)])
+    for path, capture in zip(request.files, captures, strict=True):
+        whose = f"{plain(path)}: " if len(captures) > 1 else ""
+        for note in capture.notes:
+            say(message("note: {whose}{note}", whose=whose, note=note), screen_glyphs(output.ascii_only))
+    return captures
+
+
 def on_heads(
     work: Callable[..., Iterator[tuple[float, R | None]]],
-    capture: Capture,
-    chosen: Sequence[tuple[Layer, int]],
+    captures: Sequence[CaptureFile],
+    chosen: Sequence[Sequence[Head]],
     arguments: tuple[Any, ...],
     what: str,
     request: HeadsRequest,
     output: Output,
 ) -> Iterator[R | InputError]:
-    """Yield the result of some `core.work.heads` for each head of the request's file, in order."""
-    from ...core.work.heads import parts, source_of
+    """Yield the result of some `core.work.heads` for each head chosen of each capture, in order."""
+    from ...core.work.heads import parts, source_of, with_layer
 
-    sources = [source_of(capture, request.file, request.axes, request.mask_true)]
-    places = (((layer.position, head), layer) for layer, head in chosen)
-    return results_of(parts(work, sources, places, arguments), request.work, what, output)
-
-
-def readable(results: Iterable[R | InputError]) -> tuple[list[R], InputError | None]:
-    """Return the results of heads that can be read, and the first error; raise that error if there is no result."""
-    found: list[R] = []
-    refusal: InputError | None = None
-    for result in results:
-        if isinstance(result, InputError):
-            refusal = refusal or result
-        else:
-            found.append(result)
-    if refusal is not None and not found:
-        raise refusal
-    return found, refusal
+    plan: list[Part[Any]] = []
+    for path, capture, heads in zip(request.files, captures, chosen, strict=True):
+        sources = [source_of(capture, path, request.axes, request.mask_true)]
+        plan += parts(work, sources, (((layer.position, head), layer) for layer, head in heads), arguments)
+    layers = (layer for heads in chosen for layer, _ in heads)
+    for result in results_of(plan, request.work, what, output):
+        layer = next(layers)
+        yield result if isinstance(result, InputError) else with_layer(result, layer)
 
 
 def complete(results: Iterable[R | InputError]) -> list[R]:
@@ -139,6 +149,8 @@ def results_of(parts: Iterable[Part[Any]], work: Work, what: str, output: Output
     alone = replace(work, executor="serial") if len(plan) == 1 and work.executor.startswith("threads") else work
     with ProgressLine(what) as progress, performed(lambda: plan, alone, output) as steps:
         for done in steps:
+            if done.results and output.on_screen:
+                progress.hide()
             for result in done.results:
                 if isinstance(result, EngineError):
                     raise result

@@ -135,7 +135,7 @@ def _step(
     along = dot(by_row, r)
     if slopes is None:
         return _limited(-along / size)[:, np.newaxis], np.zeros(0)
-    shared: FloatArray = np.matvec(slopes.mT, by_row)
+    shared: FloatArray = (slopes.mT @ by_row[..., np.newaxis])[..., 0]
     flat = slopes.reshape(-1, slopes.shape[-1])
     normal = flat.T @ flat
     diagonal = np.diagonal(normal).copy()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from ..formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
+from ..listing.files import files_json
 
 if TYPE_CHECKING:
     from ...captures.capture import Capture
@@ -18,24 +19,30 @@ _CHECK = "attn-tui/check-1"
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of a check."""
+    """The result of a check of one file."""
 
     capture: Capture
     heads: Sequence[Figures]
     findings: Sequence[Finding]
     allowed: Sequence[Finding]
+    name: str = ""  # of the file, if there are several
+
+    def place(self, each: Finding) -> str:
+        """Return where a finding is, for people."""
+        return each.place if each.layer is not None or not self.name else self.name
 
 
-def check_json(checked: Checked) -> str:
+def check_json(checked: Sequence[Checked]) -> str:
     """Return one JSON object with all figures and findings."""
     return json_text(
         {
             "schema": _CHECK,
             "version": version(),
-            "file": {"path": str(checked.capture.path), "model": checked.capture.model},
+            **files_json([each.capture for each in checked], _file_json),
             "findings": _findings(checked),
             "heads": [
                 {
+                    "file": each.layer.path,
                     "layer": str(each.layer.index),
                     "layer_name": each.layer.name,
                     "head": each.head,
@@ -47,26 +54,34 @@ def check_json(checked: Checked) -> str:
                     "first_key_weight": existing(each.first_key_weight),
                     "verdict": each.verdict.verdict,
                 }
-                for each in checked.heads
+                for file in checked
+                for each in file.heads
             ],
             "summary": {
-                "heads": len(checked.heads),
-                "findings": len(checked.findings),
-                "allowed": len(checked.allowed),
+                "heads": sum(len(each.heads) for each in checked),
+                "findings": sum(len(each.findings) for each in checked),
+                "allowed": sum(len(each.allowed) for each in checked),
             },
         }
     )
 
 
-def _findings(checked: Checked) -> list[dict[str, Any]]:
+def _file_json(capture: Capture) -> dict[str, Any]:
+    return {"path": str(capture.path), "model": capture.model}
+
+
+def _findings(checked: Sequence[Checked]) -> list[dict[str, Any]]:
     return [
-        *(_finding(each, False) for each in checked.findings),
-        *(_finding(each, True) for each in checked.allowed),
+        _finding(file, each, allowed)
+        for allowed in (False, True)
+        for file in checked
+        for each in (file.allowed if allowed else file.findings)
     ]
 
 
-def _finding(each: Finding, allowed: bool) -> dict[str, Any]:
+def _finding(file: Checked, each: Finding, allowed: bool) -> dict[str, Any]:
     return {
+        "file": str(file.capture.path) if each.layer is None else each.layer.path,
         "layer": None if each.layer is None else str(each.layer.index),
         "layer_name": None if each.layer is None else each.layer.name,
         "head": each.head,
@@ -78,32 +93,51 @@ def _finding(each: Finding, allowed: bool) -> dict[str, Any]:
     }
 
 
-def check_csv(checked: Checked) -> str:
+def check_csv(checked: Sequence[Checked]) -> str:
     """Return a line for each finding."""
-    columns = ("layer", "layer_name", "head", "rule", "message", "value", "limit", "allowed")
+    columns = ("file", "layer", "layer_name", "head", "rule", "message", "value", "limit", "allowed")
     return csv_text(columns, [[line[name] for name in columns] for line in _findings(checked)])
 
 
-def check_markdown(checked: Checked, say: Say = str) -> str:
+def check_markdown(checked: Sequence[Checked], say: Say = str) -> str:
     """Return a table with a line for each finding."""
     header = ["place", "rule", "finding", "value", "limit"]
     return markdown_table(
         header,
         [
             [
-                each.place,
+                file.place(each),
                 each.rule,
                 each.message,
                 *(NONE if n is None else digits(n) for n in (each.value, each.limit)),
             ]
-            for each in checked.findings
+            for file in checked
+            for each in file.findings
         ],
         say,
     )
 
 
-def check_junit(checked: Checked) -> str:
-    """Return JUnit XML: a test case for each head, and one for the file, failed if it has findings."""
+def check_junit(checked: Sequence[Checked]) -> str:
+    """Return JUnit XML: for each file a suite with a test case for each head, and one for the file.
+
+    A case is failed if it has findings.
+    """
+    suites = [_suite(each) for each in checked]
+    cases, failed = (sum(numbers) for numbers in zip(*((c, f) for _, c, f in suites), strict=True))
+    return "\n".join(
+        [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<testsuites tests="{cases}" failures="{failed}" errors="0">',
+            *(text for text, _, _ in suites),
+            "</testsuites>",
+            "",
+        ]
+    )
+
+
+def _suite(checked: Checked) -> tuple[str, int, int]:
+    """Return the suite of a file, how many test cases it has, and how many of them are failed."""
     of_head: dict[tuple[str, int], list[Finding]] = {(_class(e), e.head): [] for e in checked.heads}
     of_file: list[Finding] = []
     for each in checked.findings:
@@ -115,11 +149,8 @@ def check_junit(checked: Checked) -> str:
     cases.append(_case("file", "all heads", of_file))
     failed = sum(bool(found) for found in (*of_head.values(), of_file))
     name = quoteattr(f"attn-tui check {_clean(str(checked.capture.path))}")
-    lines = [f'<testsuites tests="{len(cases)}" failures="{failed}" errors="0">']
-    lines.append(f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">')
-    return "\n".join(
-        ['<?xml version="1.0" encoding="UTF-8"?>', *lines, *cases, "  </testsuite>", "</testsuites>", ""]
-    )
+    start = f'  <testsuite name={name} tests="{len(cases)}" failures="{failed}" errors="0">'
+    return "\n".join([start, *cases, "  </testsuite>"]), len(cases), failed
 
 
 def _class(each: Figures | Finding) -> str:
@@ -144,12 +175,13 @@ def _clean(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def check_github(checked: Checked) -> str:
+def check_github(checked: Sequence[Checked]) -> str:
     """Return a workflow command of GitHub Actions for each finding."""
-    path = _property(str(checked.capture.path))
     return "".join(
-        f"::error file={path},title={_property(f'attn-tui {each.rule}')}::{_data(f'{each.place}: {each.message}')}\n"
-        for each in checked.findings
+        f"::error file={_property(str(file.capture.path))},title={_property(f'attn-tui {each.rule}')}::"
+        f"{_data(f'{file.place(each)}: {each.message}')}\n"
+        for file in checked
+        for each in file.findings
     )
 
 

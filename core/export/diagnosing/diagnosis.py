@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
+from ..formats import NONE, Say, digits, existing, markdown_table, version
+from ..listing.files import files_json
+from ..listing.listing import CellType, Listing
 
 if TYPE_CHECKING:
     from ...captures.capture import Capture, Layer
@@ -25,17 +27,21 @@ class Diagnosed:
     verdict: Verdict
 
 
-def diagnosis_json(capture: Capture, heads: Sequence[Diagnosed]) -> str:
-    """Return one JSON object with an entry for each head."""
-    return json_text(
-        {
-            "schema": _DIAGNOSIS,
-            "version": version(),
-            "file": {"path": str(capture.path), "model": capture.model, "notes": list(capture.notes)},
-            "heads": [_head(each) for each in heads],
-            "summary": summary(heads),
-        }
+def diagnosis_listing(captures: Sequence[Capture], asked: int, written: Sequence[Diagnosed]) -> Listing[Diagnosed]:
+    """Return how `asked` verdicts are written; at their end, `written` has them all, for the summary."""
+    return Listing(
+        {"schema": _DIAGNOSIS, "version": version(), **files_json(captures, _file_json)},
+        "heads",
+        asked,
+        lambda each: [_head(each)],
+        _COLUMNS,
+        lambda each: [_line(each)],
+        lambda: {"summary": summary(written)},
     )
+
+
+def _file_json(capture: Capture) -> dict[str, Any]:
+    return {"path": str(capture.path), "model": capture.model, "notes": list(capture.notes)}
 
 
 def summary(heads: Sequence[Diagnosed]) -> dict[str, Any]:
@@ -53,6 +59,7 @@ def _head(each: Diagnosed) -> dict[str, Any]:
     verdict = each.verdict
     effect = verdict.consequence
     return {
+        "file": each.layer.path,
         "layer": str(each.layer.index),
         "layer_name": each.layer.name,
         "head": each.head,
@@ -70,24 +77,33 @@ def _head(each: Diagnosed) -> dict[str, Any]:
     }
 
 
-_COLUMNS = (
-    "layer", "layer_name", "head", "verdict", "cause", "also", "multiplier", "multiplier_error", "expected",
-    "expected_from", "evidence", "misfit", "says",
-)  # fmt: skip
+def _line(each: Diagnosed) -> list[Any]:
+    """Return the cells of a line of CSV; `also` is separated by spaces."""
+    cells = _head(each) | {"also": " ".join(each.verdict.also)}
+    return [cells[name] for name in _COLUMNS]
 
 
-def diagnosis_csv(heads: Sequence[Diagnosed]) -> str:
-    """Return a line for each head; `also` is separated by spaces."""
-    lines: list[list[Any]] = []
-    for each in heads:
-        cells = _head(each) | {"also": " ".join(each.verdict.also)}
-        lines.append([cells[name] for name in _COLUMNS])
-    return csv_text(_COLUMNS, lines)
+_COLUMNS: Mapping[str, CellType] = {
+    "file": "string", "layer": "string", "layer_name": "string", "head": "integer", "verdict": "string",
+    "cause": "string", "also": "string", "multiplier": "number", "multiplier_error": "number", "expected": "number",
+    "expected_from": "string", "evidence": "string", "misfit": "number", "says": "string",
+}  # fmt: skip
 
 
 def diagnosis_markdown(heads: Sequence[Diagnosed], say: Say = str) -> str:
     """Return a table with a line for each head."""
-    header = ["layer", "head", "verdict", "cause", "multiplier", "expected", "evidence", "misfit"]
+    files = any(each.layer.file for each in heads)
+    header = [
+        *(["file"] if files else []),
+        "layer",
+        "head",
+        "verdict",
+        "cause",
+        "multiplier",
+        "expected",
+        "evidence",
+        "misfit",
+    ]
     lines: list[list[str]] = []
     for each in heads:
         verdict = each.verdict
@@ -95,6 +111,7 @@ def diagnosis_markdown(heads: Sequence[Diagnosed], say: Say = str) -> str:
         numbers = [_cell(verdict.multiplier), digits(verdict.expected.multiplier)]
         lines.append(
             [
+                *([each.layer.file] if files else []),
                 str(each.layer.index),
                 str(each.head),
                 verdict.verdict,

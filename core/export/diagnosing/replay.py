@@ -2,57 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..formats import Say, csv_text, digits, existing, json_text, markdown_table, version
+from ..formats import Say, digits, escaped, existing, markdown_table, version
+from ..listing.files import files_json
+from ..listing.listing import CellType, Listing, whole
 
 if TYPE_CHECKING:
     from ...captures.capture import Capture
     from ...diagnosis.replay import Replay, Replayed
 
 _REPLAY = "attn-tui/replay-1"
-_COLUMNS = (
-    "layer", "layer_name", "head", "rule", "multiplier", "divergence", "entropy", "entropy_change", "one_hot_rows",
-    "freezing_ratio",
-)  # fmt: skip
+_COLUMNS: Mapping[str, CellType] = {
+    "file": "string", "layer": "integer", "layer_name": "string", "head": "integer", "rule": "string",
+    "multiplier": "number", "divergence": "number", "entropy": "number", "entropy_change": "number",
+    "one_hot_rows": "number", "freezing_ratio": "number",
+}  # fmt: skip
+_FIGURES = [*_COLUMNS][5:]
+
+
+def replay_listing(captures: Sequence[Capture], asked: int) -> Listing[Replay]:
+    """Return how `asked` heads are written."""
+    return Listing(
+        {"schema": _REPLAY, "version": version(), **files_json(captures, _file_json)},
+        "heads",
+        asked,
+        lambda each: [_entry(each)],
+        _COLUMNS,
+        _lines,
+    )
+
+
+def _file_json(capture: Capture) -> dict[str, Any]:
+    return {"path": str(capture.path), "model": capture.model}
+
+
+def _entry(each: Replay) -> dict[str, Any]:
+    return {
+        "file": each.layer.path,
+        "layer": each.layer.index,
+        "layer_name": each.layer.name,
+        "head": each.head,
+        "replayed": [{"rules": list(found.rules), **_figures(found)} for found in each.replayed],
+        "left_out": list(each.left_out),
+        "thawed_by": None if each.thawing is None else each.thawing.rules[0],
+    }
+
+
+def _figures(found: Replayed) -> dict[str, Any]:
+    return {name: existing(getattr(found, name)) for name in _FIGURES}
+
+
+def _lines(each: Replay) -> Iterator[list[Any]]:
+    """Yield a line for each rule of a head."""
+    for found in each.replayed:
+        for rule in found.rules:
+            yield [each.layer.path, each.layer.index, each.layer.name, each.head, rule, *_figures(found).values()]
 
 
 def replay_json(capture: Capture, heads: Sequence[Replay]) -> str:
     """Return one JSON object with an entry for each head."""
-    return json_text(
-        {
-            "schema": _REPLAY,
-            "version": version(),
-            "file": {"path": str(capture.path), "model": capture.model},
-            "heads": [
-                {
-                    "layer": each.layer.index,
-                    "layer_name": each.layer.name,
-                    "head": each.head,
-                    "replayed": [{"rules": list(found.rules), **_figures(found)} for found in each.replayed],
-                    "left_out": list(each.left_out),
-                    "thawed_by": None if each.thawing is None else each.thawing.rules[0],
-                }
-                for each in heads
-            ],
-        }
-    )
-
-
-def _figures(found: Replayed) -> dict[str, Any]:
-    names = _COLUMNS[4:]
-    return {name: existing(getattr(found, name)) for name in names}
+    return whole(replay_listing([capture], len(heads)), "json", heads)
 
 
 def replay_csv(heads: Sequence[Replay]) -> str:
     """Return a line for each rule of each head."""
-    lines: list[list[Any]] = []
-    for each in heads:
-        place = [each.layer.index, each.layer.name, each.head]
-        for found in each.replayed:
-            lines += [[*place, rule, *_figures(found).values()] for rule in found.rules]
-    return csv_text(_COLUMNS, lines)
+    return whole(replay_listing([], 0), "csv", heads)
 
 
 def replay_table(heads: Sequence[Replay]) -> tuple[list[str], list[list[str]]]:
@@ -80,8 +96,17 @@ def replay_table(heads: Sequence[Replay]) -> tuple[list[str], list[list[str]]]:
 
 
 def replay_markdown(heads: Sequence[Replay], say: Say = str) -> str:
-    """Return a table with a line for each rule."""
-    return markdown_table(*replay_table(heads), say)
+    """Return a table with a line for each rule; for each file, after its name, if there are several."""
+    return "\n".join(
+        (f"{escaped(name, say)}\n\n" if name else "") + markdown_table(*replay_table(own), say)
+        for name, own in by_file(heads)
+    )
+
+
+def by_file(heads: Sequence[Replay]) -> list[tuple[str, list[Replay]]]:
+    """Return the heads of each file after its name, which is empty if there is one."""
+    names = list(dict.fromkeys(each.layer.file for each in heads))
+    return [(name if len(names) > 1 else "", [each for each in heads if each.layer.file == name]) for name in names]
 
 
 def thawing_lines(heads: Sequence[Replay]) -> list[str]:

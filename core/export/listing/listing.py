@@ -56,9 +56,14 @@ def pieces(listing: Listing[T], format: Streamed, things: Iterable[T]) -> Iterat
                 yield csv_text([*listing.columns], listing.rows(thing)).partition("\n")[2]
 
 
-def json_lines(text: str, name: str) -> str:
-    """Return one JSON object as JSON Lines: what it says beside the list of this name, then each of its elements."""
+def json_lines(text: str, name: str, others: Sequence[str] = ()) -> str:
+    """Return one JSON object as JSON Lines: what it says beside the list of this name, then each of its elements.
+
+    `others` are left out.
+    """
     head: dict[str, Any] = json.loads(text)
+    for other in others:
+        del head[other]
     elements: list[Mapping[str, Any]] = head.pop(name)
     return "".join(map(_line, [{**head, "lines": len(elements)}, *elements]))
 

@@ -5,25 +5,27 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ....core.captures.capture import Meaning
 from ....core.message import message
 from ...settings.parse import UsageError
-from ..captured import add_axes, add_file, add_mask_true, chosen_heads
+from ..captured import add_axes, add_files, add_mask_true, chosen_heads
 from ..command import Command, Given
-from ..output import Output, OutputFormat, say, screen_glyphs
+from ..output import LISTED, Output, OutputFormat, say, screen_glyphs
 from ..parser import Parser
-from ..working import USUAL, Work, add_work, complete, on_heads, work_of
+from ..working import USUAL, Work, add_work, complete, on_heads, opened, work_of
 from .compare import compare_captures
 from .diagnose import add_config, read_configuration
 
 if TYPE_CHECKING:
-    from ....core.diagnosis.check import Figures
+    from ....core.captures.reader import CaptureFile
+    from ....core.diagnosis.check import Figures, Limits
     from ....core.export.diagnosing.check import Checked
 
-_FORMATS: tuple[OutputFormat, ...] = ("table", "json", "csv", "markdown", "junit", "github")
+_FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github")
 _FOUND = 1  # the exit code if there are findings
 _PROJECT = Path("pyproject.toml")
 
@@ -41,9 +43,9 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """The file to check, and the limits."""
+    """The files to check, and the limits."""
 
-    file: Path
+    files: tuple[Path, ...]
     limits: dict[str, float]
     allow: tuple[str, ...] = ()
     config: Path | None = None
@@ -55,7 +57,7 @@ class CheckRequest:
 
 
 def _add_options(parser: Parser) -> None:
-    add_file(parser)
+    add_files(parser)
     add_axes(parser)
     add_mask_true(parser)
     add_config(parser)
@@ -81,7 +83,7 @@ def _request(given: Given) -> CheckRequest:
         if name in given:
             limits[name] = _number(given[name], f"--{name.replace('_', '-')}")
     return CheckRequest(
-        Path(given["file"]),
+        tuple(map(Path, given["file"])),
         cast("dict[str, float]", limits),
         tuple(allow),
         Path(given["config"]) if "config" in given else None,
@@ -137,87 +139,104 @@ def _project_limits() -> dict[str, Any]:
 
 
 def run(request: CheckRequest, output: Output) -> int:
-    """Check a capture and print the findings; return the exit code: 0 without findings, else 1."""
+    """Check captures and print the findings; return the exit code: 0 without findings, else 1."""
     from ....core.captures.reader import open_capture
-    from ....core.diagnosis.check import Limits, changes, findings
-    from ....core.export.diagnosing.check import (
-        Checked,
-        check_csv,
-        check_github,
-        check_json,
-        check_junit,
-        check_markdown,
-    )
+    from ....core.diagnosis.check import Limits
+    from ....core.export.diagnosing import check as export
+    from ....core.export.listing.listing import json_lines
     from ....core.work import heads as working
 
     given = read_configuration(request.config)
-    capture = open_capture(request.file, request.axes, request.mask_true)
     old = None if request.baseline is None else open_capture(request.baseline, request.axes, request.mask_true)
-    output.check((request.file, *capture.files, *(() if old is None else old.files)))
-    messages = screen_glyphs(output.ascii_only)
-    for note in capture.notes:
-        say(message("note: {note}", note=note), messages)
-    chosen = chosen_heads(capture, None, None)
-    what = message("checking {count} heads", count=len(chosen))
-    heads: list[Figures] = complete(on_heads(working.check_figures, capture, chosen, (given,), what, request, output))
+    captures = opened(request, output, () if old is None else old.files)
+    chosen = [chosen_heads(capture, None, None) for capture in captures]
+    what = message("checking {count} heads", count=sum(map(len, chosen)))
+    found = iter(complete(on_heads(working.check_figures, captures, chosen, (given,), what, request, output)))
     known = {each.name for each in fields(Limits)}
     limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
+    checked = [
+        _checked(number, capture, [*islice(found, len(heads))], limits, old, request, output)
+        for number, (capture, heads) in enumerate(zip(captures, chosen, strict=True))
+    ]
+    output.emit(
+        {
+            "json": lambda: export.check_json(checked),
+            "jsonl": lambda: json_lines(export.check_json(checked), "findings", ["heads"]),
+            "csv": lambda: export.check_csv(checked),
+            "markdown": lambda: export.check_markdown(checked, output.glyphs.say),
+            "table": lambda: output.glyphs.say(_table(checked)),
+            "junit": lambda: export.check_junit(checked),
+            "github": lambda: export.check_github(checked),
+        }
+    )
+    return _FOUND if any(each.findings for each in checked) else 0
+
+
+def _checked(
+    number: int,
+    capture: CaptureFile,
+    heads: Sequence[Figures],
+    limits: Limits,
+    old: CaptureFile | None,
+    request: CheckRequest,
+    output: Output,
+) -> Checked:
+    """Return what is found in one file of the request."""
+    from ....core.diagnosis.check import changes, findings
+    from ....core.export.diagnosing.check import Checked
+    from ....core.work.heads import source_of
+
     found = findings(heads, limits)
     if old is not None and request.baseline is not None:
-        paths = (request.baseline, request.file)
+        paths = (request.baseline, request.files[number])
         sources = [
-            working.source_of(each, path, request.axes, request.mask_true)
+            source_of(each, path, request.axes, request.mask_true)
             for each, path in zip((old, capture), paths, strict=True)
         ]
         comparison = compare_captures(old, capture, sources, request.work, output)
         for note in comparison.notes:
-            say(message("note: baseline: {note}", note=note), messages)
-        found += changes(comparison)
-    allowed = [each for each in found if any(each.matches(pattern) for pattern in request.allow)]
-    checked = Checked(capture, heads, [each for each in found if each not in allowed], allowed)
-    output.emit(
-        {
-            "json": lambda: check_json(checked),
-            "csv": lambda: check_csv(checked),
-            "markdown": lambda: check_markdown(checked, output.glyphs.say),
-            "table": lambda: output.glyphs.say(_table(checked)),
-            "junit": lambda: check_junit(checked),
-            "github": lambda: check_github(checked),
-        }
-    )
-    return _FOUND if checked.findings else 0
-
-
-def _table(checked: Checked) -> str:
-    """Return a line for each finding, and one that counts them."""
-    lines = [f"{each.place}: {each.message}" for each in checked.findings]
-    count = message("{count} findings", count=len(checked.findings)) if len(checked.findings) != 1 else "1 finding"
-    allowed = message(", {count} allowed", count=len(checked.allowed)) if checked.allowed else ""
-    return "".join(
-        f"{line}\n"
-        for line in [
-            *lines,
-            message("{count} heads, {count2}{allowed}", count=len(checked.heads), count2=count, allowed=allowed),
+            say(message("note: baseline: {note}", note=note), screen_glyphs(output.ascii_only))
+        found += [
+            each if each.layer is None else replace(each, layer=capture.layers[each.layer.position])
+            for each in changes(comparison)
         ]
+    allowed = [each for each in found if any(each.matches(pattern) for pattern in request.allow)]
+    name = capture.layers[0].file if len(request.files) > 1 else ""
+    return Checked(capture, heads, [each for each in found if each not in allowed], allowed, name)
+
+
+def _table(checked: Sequence[Checked]) -> str:
+    """Return a line for each finding, and one that counts them."""
+    lines = [f"{file.place(each)}: {each.message}" for file in checked for each in file.findings]
+    allowed = sum(len(each.allowed) for each in checked)
+    total = message(
+        "{files}{heads} heads, {findings}{allowed}",
+        files=message("{count} files, ", count=len(checked)) if len(checked) > 1 else "",
+        heads=sum(len(each.heads) for each in checked),
+        findings=message("{count} findings", count=len(lines)) if len(lines) != 1 else "1 finding",
+        allowed=message(", {count} allowed", count=allowed) if allowed else "",
     )
+    return "".join(f"{line}\n" for line in [*lines, total])
 
 
 COMMAND = Command(
-    usage="""attn-tui check FILE [--config FILE] [--baseline OLD] [limits]
+    usage="""attn-tui check FILE... [--config FILE] [--baseline OLD] [limits]
                         [--allow PATTERN] [--format FORMAT] [-o FILE]""",
     description="""\
-Check the heads of a capture, for scripts and continuous integration. The exit
-status is 0 without findings, 1 with findings, and 2 if the file cannot be read
-or used. Findings are: numbers that are not finite, logits that are too large,
-heads whose logits or whose queries or keys hardly differ, a file whose heads
-are nearly all one-hot, and, where the file has weights, lse or o and v, every
-cause that `attn-tui diagnose` finds. Limits also come from the section
-[tool.attn-tui.check] of pyproject.toml in the current folder.""",
+Check the heads of captures, for scripts and continuous integration. The exit
+status is 0 without findings, 1 with findings, and 2 if a file cannot be read or
+used. Each file is checked by itself. Findings are: numbers that are not
+finite, logits that are too large, heads whose logits or whose queries or keys
+hardly differ, a file whose heads are nearly all one-hot, and, where the file
+has weights, lse or o and v, every cause that `attn-tui diagnose` finds.
+Limits also come from the section [tool.attn-tui.check] of pyproject.toml in the
+current folder.""",
     examples="""\
 examples:
   attn-tui check capture.safetensors
   attn-tui check capture.safetensors --config config.json --format github
   attn-tui check capture.safetensors --max-logit 50 --allow '*:scale-other'
+  attn-tui check step-*.safetensors --format junit -o findings.xml
   attn-tui check new.safetensors --baseline old.safetensors --format junit
 """,
     add_options=_add_options,

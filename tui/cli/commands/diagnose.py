@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,15 +11,15 @@ from ....core.captures.capture import Meaning
 from ....core.errors import InputError
 from ....core.message import message
 from ...views.lines import Line, wrapped
-from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number
+from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
-from ..output import Output, say, screen_glyphs
+from ..output import LISTED, Output
 from ..parser import Parser
-from ..working import USUAL, Work, add_work, on_heads, readable, work_of
+from ..results import Results
+from ..working import USUAL, Work, add_work, on_heads, opened, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
-    from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.configuration import Configuration
     from ....core.export.diagnosing.diagnosis import Diagnosed
 
@@ -31,7 +31,7 @@ _LARGEST = 1 << 23  # bytes of a configuration
 class DiagnoseRequest:
     """The heads to diagnose; without layer and head, every head."""
 
-    file: Path
+    files: tuple[Path, ...]
     layer: str | None = None
     head: int | None = None
     config: Path | None = None
@@ -43,14 +43,14 @@ class DiagnoseRequest:
 
 def _add_options(parser: Parser) -> None:
     title = "heads"
-    add_file(parser)
+    add_files(parser)
     add_axes(parser)
     add_mask_true(parser)
     add_config(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
     add_work(parser)
-    parser.add_output()
+    parser.add_output(LISTED)
 
 
 def add_config(parser: Parser) -> None:
@@ -65,7 +65,7 @@ def add_config(parser: Parser) -> None:
 
 def _request(given: Given) -> DiagnoseRequest:
     return DiagnoseRequest(
-        Path(given["file"]),
+        tuple(map(Path, given["file"])),
         given.get("layer"),
         head_number(given["head"]) if "head" in given else None,
         Path(given["config"]) if "config" in given else None,
@@ -90,63 +90,50 @@ def read_configuration(path: Path | None) -> Configuration | None:
 
 
 def run(request: DiagnoseRequest, output: Output) -> int:
-    """Diagnose heads of a capture and print the verdicts; return the exit code, 2 if some heads cannot be read."""
-    from ....core.captures.reader import open_capture
-    from ....core.export.diagnosing.diagnosis import diagnosis_csv, diagnosis_json, diagnosis_markdown
-
-    given = read_configuration(request.config)
-    capture = open_capture(request.file, request.axes, request.mask_true)
-    output.check((request.file, *capture.files))
-    messages = screen_glyphs(output.ascii_only)
-    for note in capture.notes:
-        say(message("note: {note}", note=note), messages)
-    heads, refusal, left_out = diagnose_heads(capture, request, given, output)
-    output.emit(
-        {
-            "json": lambda: diagnosis_json(capture, heads),
-            "csv": lambda: diagnosis_csv(heads),
-            "markdown": lambda: diagnosis_markdown(heads, output.glyphs.say),
-            "table": lambda: _table(capture, heads, output),
-        }
-    )
-    if refusal is None:
-        return 0
-    say(
-        message(
-            "{refusal} ({left_out} of {left_out2} heads are left out)",
-            refusal=refusal,
-            left_out=left_out,
-            left_out2=left_out + len(heads),
-        ),
-        messages,
-    )
-    return 2
-
-
-def diagnose_heads(
-    capture: CaptureFile, request: DiagnoseRequest, given: Configuration | None, output: Output
-) -> tuple[list[Diagnosed], InputError | None, int]:
-    """Return the verdicts, the first error, and how many heads cannot be read; raise that error if all cannot."""
-    from ....core.export.diagnosing.diagnosis import Diagnosed
+    """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
+    from ....core.export.diagnosing.diagnosis import Diagnosed, diagnosis_listing, diagnosis_markdown
     from ....core.work import heads as working
 
-    chosen = chosen_heads(capture, request.layer, request.head)
-    what = message("diagnosing {count} heads", count=len(chosen))
-    found, refusal = readable(on_heads(working.diagnose, capture, chosen, (given,), what, request, output))
-    return [Diagnosed(*each) for each in found], refusal, len(chosen) - len(found)
+    given = read_configuration(request.config)
+    captures = opened(request, output)
+    chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
+    asked = sum(map(len, chosen))
+    heads: list[Diagnosed] = []
+
+    def diagnosed() -> Iterator[Diagnosed | InputError]:
+        what = message("diagnosing {count} heads", count=asked)
+        for each in on_heads(working.diagnose, captures, chosen, (given,), what, request, output):
+            if isinstance(each, InputError):
+                yield each
+            else:
+                heads.append(Diagnosed(*each))
+                yield heads[-1]
+
+    results = Results(diagnosed(), asked, "heads")
+    if output.is_streamed:
+        results.stream(diagnosis_listing(captures, asked, heads), output)
+    elif [*results]:
+        output.emit(
+            {
+                "markdown": lambda: diagnosis_markdown(heads, output.glyphs.say),
+                "table": lambda: _table(captures, heads, output),
+            }
+        )
+    return results.code(output)
 
 
-def _table(capture: Capture, heads: Sequence[Diagnosed], output: Output) -> str:
+def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Output) -> str:
     """Return a line for each run of heads with the same verdict, each with its explanation."""
     from rich.text import Text
 
     from ....core.captures.files import plain
     from ....core.export.diagnosing.diagnosis import summary
+    from ....core.export.listing.files import files_words
     from ...views.lines import as_text
     from ...views.results.diagnosis import diagnosis_lines
     from ..printing import printed, title_lines
 
-    words = [plain(capture.path.name), *(text for text in (capture.model, capture.licence) if text)]
+    words = files_words(captures, lambda capture: plain(capture.path.name))
     sources = dict.fromkeys(message("expected from {words}", words=each.verdict.expected.words) for each in heads)
     words += [*sources][:1] if len(sources) == 1 else []
     counts = summary(heads)["verdicts"]
@@ -165,7 +152,7 @@ def _table(capture: Capture, heads: Sequence[Diagnosed], output: Output) -> str:
 
 
 COMMAND = Command(
-    usage="""attn-tui diagnose FILE [--config FILE] [--layer I] [--head H]
+    usage="""attn-tui diagnose FILE... [--config FILE] [--layer I] [--head H]
                         [--axes AXES] [--mask-true WORD]
                         [--format FORMAT] [-o FILE]""",
     description="""\
@@ -179,13 +166,14 @@ is
   undecided    if the evidence does not determine the multiplier,
   unexplained  if nothing known explains it,
   no-evidence  if the file has only q and k, which cannot tell.
+Of several files, each is diagnosed by itself, and options apply to all.
 docs/diagnose.md explains every cause.""",
     examples="""\
 examples:
   attn-tui diagnose capture.safetensors                        every head
   attn-tui diagnose capture.safetensors --layer 3 --head 5     one head
   attn-tui diagnose capture.safetensors --config config.json   what is expected
-  attn-tui diagnose capture.safetensors --format json          for a script
+  attn-tui diagnose step-*.safetensors --format jsonl          several files
 """,
     add_options=_add_options,
     request=_request,

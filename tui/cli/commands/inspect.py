@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....core.captures.capture import NOTHING, Capture, HeadSubject, Layer, Meaning, Told
+from ....core.captures.capture import NOTHING, Meaning, Told
+from ....core.errors import InputError
 from ....core.message import message
 from ....core.parameters import FIELD, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
-from ....core.statistics.measurement import Measurement
 from ....core.statistics.status import MEANINGS
 from ...settings.parse import UsageError, no_effect, value_of, with_scale
-from ...views.glyphs import Glyphs
 from ...views.reproduce import in_shell
-from ..captured import add_axes, add_file, add_mask_true, chosen_heads, head_number, ranges
+from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
-from ..output import WITH_CODE, Output, say, screen_glyphs
+from ..output import CODE, LISTED, Output
 from ..parser import Parser
-from ..progress import ProgressLine
-from ..working import USUAL, Work, add_work, on_heads, readable, work_of
+from ..results import Results
+from ..working import USUAL, Work, add_work, on_heads, opened, work_of
 
 if TYPE_CHECKING:
-    from ....core.captures.reader import CaptureFile
+    from ....core.export.inspect import HeadMeasurement, Inspected
 
 _SCALE = replace(FIELD["scale"], choices=("file", *SCALE_RULES))
 
@@ -34,7 +32,7 @@ _SCALE = replace(FIELD["scale"], choices=("file", *SCALE_RULES))
 class InspectRequest:
     """The heads to measure and their scale; without layer and head, every head."""
 
-    file: Path
+    files: tuple[Path, ...]
     layer: str | None = None
     head: int | None = None
     scale: str | None = None  # of B: a name of SCALE_RULES or a formula; None and "file" mean the file's scale
@@ -62,7 +60,7 @@ _TOLD = (
 
 def _add_options(parser: Parser) -> None:
     title = "heads and scale"
-    add_file(parser)
+    add_files(parser)
     add_axes(parser)
     add_mask_true(parser)
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
@@ -133,7 +131,7 @@ def _add_options(parser: Parser) -> None:
         help=message("the factor of cosines that the head learned; used by {users}", users=_users("temperature")),
     )
     add_work(parser)
-    parser.add_output(WITH_CODE)
+    parser.add_output((*LISTED, *CODE))
     parser.add_rules(SCALE_RULES)
 
 
@@ -164,7 +162,7 @@ def _request(given: Given) -> InspectRequest:
             told[name] = value_of(FIELD[name], given[option], words)
             remarks += [] if name in needs else [no_effect(words)]
     return InspectRequest(
-        Path(given["file"]),
+        tuple(map(Path, given["file"])),
         given.get("layer"),
         head_number(given["head"]) if "head" in given else None,
         scale,
@@ -193,77 +191,71 @@ def _count(text: str) -> int:
 
 
 def run(request: InspectRequest, output: Output) -> int:
-    """Measure and print heads of a capture; return the exit code, 2 if some heads cannot be read."""
-    from ....core.captures.reader import open_capture
+    """Measure and print heads of captures; return the exit code, 2 if some heads cannot be read."""
     from ....core.export.code.captured.head import head_code
-    from ....core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
+    from ....core.export.inspect import head_markdown, heads_markdown, inspect_listing
     from ....core.work import heads as working
     from ...panes.capture.ranking.printed import SHOWN
     from ...views.results.table import Contents
+    from ..inspecting import head_title, list_table, worst
     from ..printing import whole_table
 
-    capture = open_capture(request.file, request.axes, request.mask_true)
-    output.check((request.file, *capture.files))
-    messages = screen_glyphs(output.ascii_only)
-    for note in capture.notes:
-        say(message("note: {note}", note=note), messages)
-    chosen = chosen_heads(capture, request.layer, request.head)
-    coded = output.format in ("python", "torch")
-    if coded and (request.every_rule or request.worst is not None or len(chosen) > 1):
+    captures = opened(request, output)
+    chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
+    asked = sum(map(len, chosen))
+    if output.format in CODE and (request.every_rule or request.worst is not None or asked > 1):
         raise UsageError(
-            "--format: {format} prints one head; give --layer and --head, and neither --rules nor --worst",
+            "--format: {format} prints one head of one file; give --layer and --head, and neither --rules nor "
+            "--worst",
             format=output.format,
         )
     if request.every_rule:
         from ..replaying import print_replay
 
         arguments = (request.told, () if request.scale is None else (request.scale,))
-        what = message("replaying {count} heads", count=len(chosen))
-        results = on_heads(working.replay_rules, capture, chosen, arguments, what, request, output)
-        return print_replay(capture, len(chosen), results, output)
-    one = len(chosen) == 1 and request.worst is None
+        what = message("replaying {count} heads", count=asked)
+        replays = on_heads(working.replay_rules, captures, chosen, arguments, what, request, output)
+        return print_replay(captures, Results(replays, asked, "heads"), asked, output)
+    one = asked == 1 and request.worst is None
     other = request.scale or "file"
     if request.against is not None and not one:
         raise UsageError("--against: only with a single head; give --layer and --head")
     names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
     arguments = (names, request.multiplier, request.told)
-    what = message("measuring {count} heads", count=len(chosen))
-    heads, refusal = readable(on_heads(working.measure, capture, chosen, arguments, what, request, output))
-    left_out = len(chosen) - len(heads)
-    because: list[tuple[str, ...]] | None = None
+    what = message("measuring {count} heads", count=asked)
+    measured = on_heads(working.measure, captures, chosen, arguments, what, request, output)
+    results = Results(map(_without_reasons, measured), asked, "heads")
+    listing = inspect_listing(captures, asked * len(names))
+    heads: list[Inspected] = []
     if request.worst is not None:
-        heads, because = _worst(capture, heads, request.worst)
-    spell = output.glyphs.say
-    output.emit(
-        {
-            "json": lambda: inspect_json(capture, heads, because),
-            "csv": lambda: inspect_csv(heads),
-            "python": lambda: spell(head_code(heads[0], "python", _command(request))),
-            "torch": lambda: spell(head_code(heads[0], "torch", _command(request))),
-            "markdown": lambda: (
-                head_markdown(capture, heads[0], spell)
-                if one
-                else heads_markdown(capture, heads, SHOWN, spell, because)
-            ),
-            "table": lambda: (
-                whole_table(_head_title(capture, heads[0]), Contents(heads[0].columns), output)
-                if one
-                else _list_table(capture, heads, output, because)
-            ),
-        }
-    )
-    if refusal is None:
-        return 0
-    say(
-        message(
-            "{refusal} ({left_out} of {count} heads are left out)",
-            refusal=refusal,
-            left_out=left_out,
-            count=len(chosen),
-        ),
-        messages,
-    )
-    return 2
+        heads = worst(captures, results.all(), request.worst)
+        if heads and output.is_streamed:
+            output.stream(replace(listing, asked=len(heads)), heads)
+    elif output.is_streamed:
+        results.stream(listing, output)
+    else:
+        heads = [*results]
+    if heads and not output.is_streamed:
+        first, spell = heads[0][0], output.glyphs.say
+        output.emit(
+            {
+                "python": lambda: spell(head_code(first, "python", _command(request))),
+                "torch": lambda: spell(head_code(first, "torch", _command(request))),
+                "markdown": lambda: (
+                    head_markdown(captures[0], first, spell) if one else heads_markdown(captures, heads, SHOWN, spell)
+                ),
+                "table": lambda: (
+                    whole_table(head_title(captures[0], first), Contents(first.columns), output)
+                    if one
+                    else list_table(captures, heads, output)
+                ),
+            }
+        )
+    return results.code(output)
+
+
+def _without_reasons(head: HeadMeasurement | InputError) -> Inspected | InputError:
+    return head if isinstance(head, InputError) else (head, None)
 
 
 def _command(request: InspectRequest) -> str:
@@ -278,94 +270,17 @@ def _command(request: InspectRequest) -> str:
     if request.scale == "custom":
         options["scale"] = request.multiplier
     words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    return in_shell(["attn-tui", "inspect", str(request.file), *words])
-
-
-def _worst(
-    capture: CaptureFile, heads: Sequence[Measurement[HeadSubject]], count: int
-) -> tuple[list[Measurement[HeadSubject]], list[tuple[str, ...]]]:
-    """Return the heads most worth a look, worst first, and why."""
-    from ....core.blas import one_blas_thread
-    from ....core.diagnosis.heads.ranking import rank
-    from ....core.diagnosis.reading import file_configuration
-
-    with ProgressLine(message("explaining {count} heads", count=len(heads))) as progress, one_blas_thread():
-        for fraction, ranked in rank(capture, heads, file_configuration(capture)):
-            progress.show(fraction)
-            if ranked is not None:
-                return [head for head, _ in ranked[:count]], [each.because for _, each in ranked[:count]]
-    raise AssertionError("ranking ends with its result")
-
-
-def _head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
-    layer = head.subject.layer
-    return [
-        *_file_words(capture, [layer]),
-        message("layer {index}", index=layer.index),
-        message("head {head}", head=head.subject.head),
-    ]
-
-
-def _file_words(capture: Capture, layers: Sequence[Layer]) -> list[str]:
-    """Return what a title says about the file and these layers."""
-    from ....core.captures.files import plain
-
-    words = [plain(capture.path.name)]
-    words += [text for text in (capture.model, capture.licence) if text]
-    words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
-    words.append(message("{ranges} tokens", ranges=ranges([layer.keys for layer in layers])))
-    batch = layers[0].batch
-    return [*words, message("{batch} texts", batch=batch)] if batch > 1 else words
-
-
-def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
-    """Return what a title says about the scale of a list of heads."""
-    from ...views.results.table import column_title
-
-    columns = [head.columns[0] for head in heads]
-    titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
-    return (
-        message("scale: {next}", next=next(iter(titles)))
-        if len(titles) == 1
-        else message("scale: {count}, by layer", count=len(titles))
-    )
-
-
-def _list_table(
-    capture: Capture,
-    heads: Sequence[Measurement[HeadSubject]],
-    output: Output,
-    because: Sequence[tuple[str, ...]] | None,
-) -> str:
-    """Return a title and a table with one line per head; with reasons, they end the lines."""
-    from rich.text import Text
-
-    from ....core.statistics.catalogue import STATISTIC
-    from ...panes.capture.ranking.printed import head_list
-    from ...panes.capture.ranking.ranked import RankedHead, ranked_lines
-    from ...views.lines import as_text
-    from ..printing import printed, title_lines
-
-    glyphs, width = output.glyphs, output.width if output.on_screen else None
-    words = [*_file_words(capture, [head.subject.layer for head in heads]), _scale_words(heads, glyphs)]
-    title = title_lines(words, output.text_width, glyphs)
-    if because is None:
-        return printed([title, Text(), head_list(heads, width, glyphs)], output)
-    ranked = [
-        RankedHead(head.subject.layer.index, head.subject.head, head.columns[0].measured, reasons)
-        for head, reasons in zip(heads, because, strict=True)
-    ]
-    lines = ranked_lines(ranked, STATISTIC["freezing_ratio"], width, glyphs)
-    return printed([title, Text(), as_text(lines)], output)
+    return in_shell(["attn-tui", "inspect", str(request.files[0]), *words])
 
 
 COMMAND = Command(
-    usage="""attn-tui inspect FILE [--layer I] [--head H] [--worst N]
+    usage="""attn-tui inspect FILE... [--layer I] [--head H] [--worst N]
                         [--scale RULE] [--against RULE]
                         [--axes AXES] [--format FORMAT] [-o FILE]""",
     description="""\
 Read captured queries and keys and print the statistics of their attention: one
-line per head, or the whole table and histograms of a single head. If some heads
+line per head, or the whole table and histograms of a single head. Of several
+files, each line names its file, and options apply to all. If some heads
 cannot be read, the others are still printed and the exit status is 2. A head's
 status is the first of these words that applies:
 """

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ....core.engine_names import LostEngineError
 from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Step, Target
@@ -21,10 +19,10 @@ from ....core.statistics.catalogue import STATISTIC
 from ...settings.parse import UsageError, is_number, no_effect, parameter_values, value_of
 from ...views.reproduce import SweepQuestion, sweep_line
 from ..command import Command, Given
-from ..interrupts import INTERRUPTED
-from ..output import CODE, LISTED, Output, say, screen_glyphs
+from ..output import CODE, LISTED, Output
 from ..parser import Parser
 from ..progress import ProgressLine
+from ..results import Results
 from ..working import USUAL, Estimated, Work, add_work, performed, work_of
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from ....core.work.sweeps import Predicted, SweepPlan
 
 GRID = "1:4096:log24"  # the default values of d_k, unless the number of keys is swept
-_LOST = 2  # the exit code if the workers are lost
 _ALWAYS = ("n_keys", "n_queries", "batch", "scale", "components", "seed")  # in every title
 
 
@@ -249,36 +246,24 @@ def run(request: SweepRequest, output: Output) -> int:
         question.statistics,
         request.n_keys,
     )
-    plan, count, ended = _plan(request, result, output), 0, ""
+    plan = _plan(request, result, output)
     if request.work.dry_run:
         raise Estimated(sweeps.parts(plan), output, least=plan.target is not None)
-
-    def counted(points: Iterable[Predicted]) -> Iterator[Predicted]:
-        nonlocal count, ended
-        try:
-            for point in points:
-                count += 1
-                yield point
-        except KeyboardInterrupt:
-            ended = "interrupted"
-        except LostEngineError as error:
-            ended = str(error)
-
-    written = False
+    kept: Results[Predicted] | None = None
     try:
         progress = ProgressLine(message("sweeping {asked} points", asked=result.asked))
         with progress, performed(lambda: sweeps.parts(plan), request.work, output) as steps:
-            points = counted(_shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output))
+            points = _shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output)
+            results = Results(points, result.asked, "points")
             if output.is_streamed:
-                first = next(points, None)
-                if first is not None:
-                    output.stream(sweep_listing(result), chain([first], points))
+                results.stream(sweep_listing(result), output)
             else:
-                found += points
-            written = True
-    except KeyboardInterrupt:
-        if not written:
+                found += results
+            kept = results
+    except KeyboardInterrupt:  # a second one, or while the engine is closed
+        if kept is None:
             raise
+    assert kept is not None
     if found:
         output.emit(
             {
@@ -288,26 +273,7 @@ def run(request: SweepRequest, output: Output) -> int:
                 "table": lambda: _table(result, output),
             }
         )
-    if not ended:
-        return 0
-    where = (
-        ""
-        if output.path is None
-        else message(" in {path}", path=output.path)
-        if count
-        else message("; {path} is not written", path=output.path)
-    )
-    say(
-        message(
-            "{ended}: kept {count} of {asked} points{where}",
-            ended=ended,
-            count=count,
-            asked=result.asked,
-            where=where,
-        ),
-        screen_glyphs(output.ascii_only),
-    )
-    return INTERRUPTED if ended == "interrupted" else _LOST
+    return kept.code(output)
 
 
 def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPlan:

@@ -28,6 +28,7 @@ class RankedHead:
     measured: Mapping[str, Estimate] | None  # None: unreadable
     because: tuple[str, ...]
     rough: bool = False  # whether it was measured on some rows only
+    file: str = ""  # the name of its file, if there are several
 
     @property
     def place(self) -> str:
@@ -69,7 +70,9 @@ def ranked_lines(
         role: Role = "heading" if word == "healthy" else "alert"
         rough = glyphs.say("≈") if each.rough else " "
         spans.append((rough + word.ljust(_STATUS), role))
-        spans.append((" " + glyphs.say("; ".join(each.because)), "text"))
+        because = "; ".join(each.because)
+        said = f"{each.file}: {because}" if each.file and because else each.file or because
+        spans.append((" " + glyphs.say(said), "text"))
         lines.append(_cut(tuple(spans), width, glyphs))
     return [_cut(_header(statistic, bars, shares, glyphs), width, glyphs), *lines]
 

@@ -1,0 +1,96 @@
+"""What `attn-tui inspect` prints of the heads it has measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...core.captures.capture import Capture, HeadSubject, Layer
+from ...core.message import message
+from ...core.statistics.measurement import Measurement
+from ..views.glyphs import Glyphs
+from .captured import ranges
+from .output import Output
+from .progress import ProgressLine
+
+if TYPE_CHECKING:
+    from ...core.captures.reader import CaptureFile
+    from ...core.diagnosis.heads.reasons import Explained
+    from ...core.export.inspect import Inspected
+
+
+def worst(captures: Sequence[CaptureFile], heads: Sequence[Inspected], count: int) -> list[Inspected]:
+    """Return the heads most worth a look, worst first, and why; `heads` are in the order of the captures."""
+    from ...core.blas import one_blas_thread
+    from ...core.diagnosis.heads.ranking import rank
+    from ...core.diagnosis.heads.reasons import severity
+    from ...core.diagnosis.reading import file_configuration
+
+    found: list[tuple[Measurement[HeadSubject], Explained]] = []
+    with ProgressLine(message("explaining {count} heads", count=len(heads))) as progress, one_blas_thread():
+        for capture in captures:
+            layers = {layer.path for layer in capture.layers}
+            own = [head for head, _ in heads if head.subject.layer.path in layers]
+            done = len(found)
+            for fraction, ranked in rank(capture, own, file_configuration(capture)):
+                progress.show((done + fraction * len(own)) / max(len(heads), 1))
+                found += ranked or ()
+    found.sort(key=lambda each: severity(each[0].columns[-1].measured, each[1].verdict))
+    return [(head, each.because) for head, each in found[:count]]
+
+
+def head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
+    layer = head.subject.layer
+    return [
+        *_file_words([capture], [layer]),
+        message("layer {index}", index=layer.index),
+        message("head {head}", head=head.subject.head),
+    ]
+
+
+def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[str]:
+    """Return what a title says about the files and these layers."""
+    from ...core.captures.files import plain
+    from ...core.export.listing.files import files_words
+
+    words = files_words(captures, lambda capture: plain(capture.path.name))
+    words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
+    words.append(message("{ranges} tokens", ranges=ranges([layer.keys for layer in layers])))
+    batches = [layer.batch for layer in layers]
+    return [*words, message("{batch} texts", batch=ranges(batches))] if max(batches) > 1 else words
+
+
+def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
+    """Return what a title says about the scale of a list of heads."""
+    from ..views.results.table import column_title
+
+    columns = [head.columns[0] for head in heads]
+    titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
+    return (
+        message("scale: {next}", next=next(iter(titles)))
+        if len(titles) == 1
+        else message("scale: {count}, by layer", count=len(titles))
+    )
+
+
+def list_table(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
+    """Return a title and a table with one line per head; with reasons, they end the lines."""
+    from rich.text import Text
+
+    from ...core.statistics.catalogue import STATISTIC
+    from ..panes.capture.ranking.printed import head_list
+    from ..panes.capture.ranking.ranked import RankedHead, ranked_lines
+    from ..views.lines import as_text
+    from .printing import printed, title_lines
+
+    glyphs, width = output.glyphs, output.width if output.on_screen else None
+    measured, layers = [head for head, _ in heads], [head.subject.layer for head, _ in heads]
+    title = title_lines([*_file_words(captures, layers), _scale_words(measured, glyphs)], output.text_width, glyphs)
+    if heads[0][1] is None:
+        return printed([title, Text(), head_list(measured, width, glyphs)], output)
+    ranked = [
+        RankedHead(layer.index, head.subject.head, head.columns[0].measured, because or (), file=layer.file)
+        for layer, (head, because) in zip(layers, heads, strict=True)
+    ]
+    lines = ranked_lines(ranked, STATISTIC["freezing_ratio"], width, glyphs)
+    return printed([title, Text(), as_text(lines)], output)

@@ -1,0 +1,91 @@
+"""Results of long work as they come, of which some may be missing at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ...core.engine_names import LostEngineError
+from ...core.errors import InputError
+from ...core.message import message
+from .interrupts import INTERRUPTED
+from .output import Output, say, screen_glyphs
+
+if TYPE_CHECKING:
+    from ...core.export.listing.listing import Listing
+
+T = TypeVar("T")
+
+_MISSING = 2  # the exit code if some cannot be read, or the workers are lost
+
+
+class Results(Generic[T]):
+    """Iterates over results that could be computed, and tells at the end what is missing.
+
+    Ctrl-C and the loss of the workers end them. An InputError stands for a result that cannot be computed.
+    """
+
+    def __init__(self, results: Iterable[T | InputError], asked: int, what: str) -> None:
+        self._results = results
+        self._asked, self._what = asked, what
+        self.count = 0
+        self._left_out = 0
+        self._refusal: InputError | None = None
+        self._ended: KeyboardInterrupt | LostEngineError | None = None  # why there are no more
+
+    def __iter__(self) -> Iterator[T]:
+        try:
+            for result in self._results:
+                if isinstance(result, InputError):
+                    self._refusal = self._refusal or result
+                    self._left_out += 1
+                else:
+                    self.count += 1
+                    yield result
+        except (KeyboardInterrupt, LostEngineError) as error:
+            self._ended = error
+
+    def all(self) -> list[T]:
+        """Return them; raise KeyboardInterrupt or LostEngineError if that ended them early."""
+        found = [*self]
+        if self._ended is not None:
+            raise self._ended
+        return found
+
+    def stream(self, listing: Listing[T], output: Output) -> None:
+        """Write them as they come; nothing, if there are none."""
+        things = iter(self)
+        first = next(things, None)
+        if first is not None:
+            output.stream(listing, chain([first], things))
+
+    def code(self, output: Output) -> int:
+        """Return the exit code, after what is missing is said; raise the first error if there are no results."""
+        if self._refusal is not None and not self.count and not self._ended:
+            raise self._refusal
+        glyphs = screen_glyphs(output.ascii_only)
+        if self._refusal is not None:
+            text = message(
+                "{refusal} ({count} of {asked} {what} are left out)",
+                refusal=self._refusal,
+                count=self._left_out,
+                asked=self._asked,
+                what=self._what,
+            )
+            say(text, glyphs)
+        if self._ended is None:
+            return 0 if self._refusal is None else _MISSING
+        where, interrupted = "", isinstance(self._ended, KeyboardInterrupt)
+        if output.path is not None:
+            where = message(" in {path}" if self.count else "; {path} is not written", path=output.path)
+        text = message(
+            "{why}: kept {count} of {asked} {what}{where}",
+            why="interrupted" if interrupted else self._ended,
+            count=self.count,
+            asked=self._asked,
+            what=self._what,
+            where=where,
+        )
+        say(text, glyphs)
+        return INTERRUPTED if interrupted else _MISSING
