@@ -6,8 +6,8 @@ import math
 
 from ..message import message
 from ..parameters import Parameters
-from .claim import UNCLAIMED, Bounds, Claim, Figure, at_least, at_most, value
-from .examine import difference, lab, precise, trial, trial_part
+from .claim import UNCLAIMED, Bounds, Claim, Difference, Figure, at_least, at_most, value
+from .examine import lab, precise, trial, trial_part
 from .trials import (
     first_or_last,
     gradient_growth,
@@ -211,7 +211,7 @@ SOFTMAX: tuple[Claim, ...] = (
                 Figure(
                     f"one-hot rows at d_k {more} minus those at {d}, unscaled",
                     at_least(0.02, "more, by at least 0.02"),
-                    difference(lab("one_hot_rows", precise(more, 10)), lab("one_hot_rows", precise(d, 10, seed=1))),
+                    Difference(lab("one_hot_rows", precise(more, 10)), lab("one_hot_rows", precise(d, 10, seed=1))),
                 )
                 for d, more in ((16, 256), (256, 4096))
             ),
@@ -223,7 +223,7 @@ SOFTMAX: tuple[Claim, ...] = (
             Figure(
                 "scaled entropy at d_k 4096 minus that at 16",
                 value(0, within=0.02),
-                difference(lab("entropy", precise(4096, 10), True), lab("entropy", precise(16, 10, seed=1), True)),
+                Difference(lab("entropy", precise(4096, 10), True), lab("entropy", precise(16, 10, seed=1), True)),
             ),
         ),
         title="unscaled rows are one-hot",
@@ -261,7 +261,7 @@ SOFTMAX: tuple[Claim, ...] = (
                 Figure(
                     f"largest weight with {more} keys minus that with {n}, d_k 64, unscaled",
                     at_least(0, "more"),
-                    difference(lab("max_weight", precise(64, more)), lab("max_weight", precise(64, n, seed=1))),
+                    Difference(lab("max_weight", precise(64, more)), lab("max_weight", precise(64, n, seed=1))),
                     measure="the largest weight",
                 )
                 for n, more in _LENGTHS
@@ -270,7 +270,7 @@ SOFTMAX: tuple[Claim, ...] = (
                 Figure(
                     f"entropy / ln n with {more} keys minus that with {n}",
                     at_most(0, "less"),
-                    difference(
+                    Difference(
                         lab("entropy_fraction", precise(64, more)), lab("entropy_fraction", precise(64, n, seed=1))
                     ),
                     measure="entropy / ln n",

@@ -37,6 +37,36 @@ Source: TypeAlias = Callable[[Any], Reading]  # takes the Results of `examine`
 
 
 @dataclass(frozen=True)
+class FromLab:
+    """The source of a statistic of the Lab's unscaled column, or of the scaled one."""
+
+    statistic: str
+    parameters: Parameters
+    scaled: bool = False
+
+    def __call__(self, results: Any) -> Reading:
+        """Return the statistic, from the Results of `examine`."""
+        measured = results.measure(self.parameters).columns[int(self.scaled)].measured[self.statistic]
+        return Reading(measured, results.predict(self.parameters).columns[int(self.scaled)].values[self.statistic])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The source of `one` minus `other`, two statistics that are measured independently."""
+
+    one: FromLab
+    other: FromLab
+
+    def __call__(self, results: Any) -> Reading:
+        """Return the difference, from the Results of `examine`."""
+        (a, exact_a), (b, exact_b) = self.one(results), self.other(results)
+        exact = exact_a - exact_b if exact_a is not None and exact_b is not None else None
+        if a is None or b is None or a.value is None or b.value is None:
+            return Reading(None, exact)
+        return Reading(Estimate(a.value - b.value, math.hypot(a.stderr or 0.0, b.stderr or 0.0)), exact)
+
+
+@dataclass(frozen=True)
 class Bounds:
     """The bounds, both inclusive, that a claim puts on a quantity."""
 
@@ -97,6 +127,7 @@ class Claim:
     timed: bool = False  # whether it measures times, which other work would disturb
     title: str = ""  # in a few words
     scores: tuple[float, ...] = ()  # those of the row of softmax that it is about
+    sources: tuple[FromLab | Difference | None, ...] = ()  # of its figures, those of the Lab; see `without_figures`
 
 
 @dataclass(frozen=True)
@@ -121,5 +152,6 @@ class Outcome:
 
 
 def without_figures(claim: Claim) -> Claim:
-    """Return the claim without its figures, whose sources cannot be sent to another process."""
-    return replace(claim, figures=())
+    """Return the claim without its figures, as some of their sources cannot be sent to another process."""
+    sources = tuple(each.source if isinstance(each.source, FromLab | Difference) else None for each in claim.figures)
+    return replace(claim, figures=(), sources=sources)

@@ -5,7 +5,6 @@ Verdicts are never stored: changing a claimed figure changes the verdict.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -15,10 +14,10 @@ from ..lab.sampling import Draws
 from ..message import message
 from ..parameters import Parameters
 from ..statistics.catalogue import FAR
-from ..statistics.measurement import Estimate, Measurement
+from ..statistics.measurement import Measurement
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .claim import UNCLAIMED, Bounds, Claim, Finding, Outcome, Reading, Source, Verdict, figure_text
+from .claim import UNCLAIMED, Bounds, Claim, Finding, FromLab, Outcome, Reading, Source, Verdict, figure_text
 
 T = TypeVar("T")
 
@@ -46,15 +45,9 @@ class Results:
         return self.cached(predict, p)
 
 
-def lab(statistic: str, p: Parameters, scaled: bool = False) -> Source:
+def lab(statistic: str, p: Parameters, scaled: bool = False) -> FromLab:
     """Read a statistic from the Lab's unscaled column, or from the scaled one."""
-
-    def read(results: Results) -> Reading:
-        column = int(scaled)
-        measured = results.measure(p).columns[column].measured[statistic]
-        return Reading(measured, results.predict(p).columns[column].values[statistic])
-
-    return read
+    return FromLab(statistic, p, scaled)
 
 
 def precise(d_k: int, n_keys: int = 128, **others: int | float | str) -> Parameters:
@@ -71,19 +64,6 @@ def trial(function: Callable[..., Reading], *arguments: Any) -> Source:
 def trial_part(part: str, function: Callable[..., Mapping[str, Reading]], *arguments: Any) -> Source:
     """Read one of several results of such a measurement."""
     return lambda results: results.cached(function, *arguments)[part]
-
-
-def difference(one: Source, other: Source) -> Source:
-    """Read `one` minus `other`, two quantities that are measured independently."""
-
-    def read(results: Results) -> Reading:
-        (a, exact_a), (b, exact_b) = one(results), other(results)
-        exact = exact_a - exact_b if exact_a is not None and exact_b is not None else None
-        if a is None or b is None or a.value is None or b.value is None:
-            return Reading(None, exact)
-        return Reading(Estimate(a.value - b.value, math.hypot(a.stderr or 0.0, b.stderr or 0.0)), exact)
-
-    return read
 
 
 def examine(claim: Claim) -> Outcome:

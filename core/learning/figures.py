@@ -8,18 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from ..claims.claim import FromLab
 from ..parameters import Parameters
 
 Unit: TypeAlias = Literal["number", "share", "count"]  # a share is shown in per cent
-
-
-@dataclass(frozen=True)
-class FromLab:
-    """A statistic of the Lab's unscaled column, or of the scaled one."""
-
-    statistic: str
-    parameters: Parameters
-    scaled: bool = False
 
 
 @dataclass(frozen=True)

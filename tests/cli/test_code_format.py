@@ -21,6 +21,7 @@ SMALL = ("--n-keys", "16", "--n-queries", "4", "--batch", "4")
         ("rules", "--mechanisms", *SMALL),
         ("rules", "--weightings", "--d-k", "8", *SMALL),
         ("softmax", "--scores", "1,2"),
+        ("learn", "1"),
         ("train", "--d-k", "4,8", "--steps", "12", "--seeds", "2"),
         ("cost", "--heads", "4"),
         ("inspect", SAMPLE, "--layer", "1", "--head", "2"),
@@ -53,7 +54,8 @@ def test_a_program_can_be_plain_ascii(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("words", "pieces"),
     [
-        (("claims",), "--format: … table, json, jsonl, csv, markdown … 'python'"),
+        (("learn",), "--format: … one step or question"),
+        (("learn", "b1"), "--format: … one step or question"),
         (("diagnose", SAMPLE), "--format: … 'python'"),
         (("inspect", SAMPLE), "--format: … one head … --layer and --head"),
         (("inspect", SAMPLE, "--layer", "1", "--head", "2", "--rules", "all"), "--format: … one head … --rules"),

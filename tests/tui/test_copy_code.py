@@ -1,7 +1,10 @@
 """The key that shows and copies the code of what a pane shows."""
 
 import pytest
+from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.export.code.report import report_code
+from attn_tui.tui.panes.claims.pane import ClaimsPane
+from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.widgets.code_screen import CodeScreen
 from clipboard import copies
 from stage import Stage, played
@@ -51,11 +54,38 @@ async def test_capital_y_copies_a_program_in_each_of_these_panes(
     assert "# expected" in copied[0]
 
 
+@pytest.mark.slow
 @played(settled=True)
-async def test_a_pane_without_code_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_claim_of_the_lab_has_code_and_another_says_where_it_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copied = copies(stage, monkeypatch)
-    stage.app.action_pane("Claims")
+    pane = await stage.opened(ClaimsPane)
+    await stage.until(lambda: len(pane.claims.outcomes) == len(CLAIMS), "all claims")
+    pane.show_claim("softmax-of-20")
+    await stage.press("Y")
+    await stage.until(lambda: bool(copied), "a program")
+    assert "20, 10, 10" in copied[0]
+    await stage.press("escape")
+    pane.show_claim("max-weight-example")
+    await stage.press("Y")
+    await stage.until(lambda: "No short program" in stage.words(stage.app.notice), "a notice")
+    assert "in the Lab" in stage.words(stage.app.notice)
+    assert len(copied) == 1
+
+
+@pytest.mark.slow
+@played(settled=True)
+async def test_a_step_of_the_tour_shows_its_code_after_the_answer(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = copies(stage, monkeypatch)
+    pane = await stage.opened(LearnPane)
+    await stage.until(lambda: pane.is_current, "the figures")
     await stage.press("Y")
     await stage.until(lambda: stage.app.notice.display, "a notice")
-    assert "No short program" in stage.words(stage.app.notice)
     assert not copied
+    await stage.press("enter")
+    await stage.press("Y")
+    await stage.until(lambda: bool(copied), "a program")
+    assert copied[0].startswith("# attn-tui learn 1")

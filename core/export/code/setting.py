@@ -13,7 +13,15 @@ from .drawing import draw_function, vectors, weights, weights_function
 from .program import Dialect, NoCodeError, Piece
 from .rounding import is_rounded, rounding_functions
 from .rule import VARIABLES, needed, scale_code
-from .statistics import gradient_lines, prints_gradients, seen_line, statistics_lines, std_function, uses_autograd
+from .statistics import (
+    OF_LOGITS,
+    gradient_lines,
+    prints_gradients,
+    seen_line,
+    statistics_lines,
+    std_function,
+    uses_autograd,
+)
 
 _LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws
 
@@ -48,7 +56,7 @@ def parts(
     body = [
         *(["x = q.clone().requires_grad_()"] if autograd else []),
         *logit_lines(sides, dialect, "x" if autograd else "q"),
-        *weight_lines(p, dialect),
+        *(weight_lines(p, dialect) if {*names} - OF_LOGITS else []),
         *gradient_lines(p, names, dialect),
         *statistics_lines(p, names, columns, dialect),
     ]

@@ -36,6 +36,8 @@ _JACOBIAN = (
 )
 
 CODE: dict[str, Code] = {
+    "logit_mean": Code("{z}.mean()", "{z}.mean()"),
+    "logit_variance": Code("{z}.var()", "{z}.var(correction=0)"),
     "logit_std": Code("{std}", "{std}"),
     "freezing_ratio": Code("({row_std} / {limit}).mean()", "({row_std} / {limit}).mean()"),
     "entropy": Code("entropy.mean()", "entropy.mean()"),
@@ -52,8 +54,10 @@ CODE: dict[str, Code] = {
     "nan_rows": Code("np.isnan(p[..., 0]).mean()", "p[..., 0].isnan().double().mean()"),
     "weight_lost": Code("(1 - p.sum(-1){share}).mean()", "(1 - p.double().sum(-1){share}).mean()"),
 }
+OF_LOGITS = frozenset({"logit_mean", "logit_variance", "logit_std", "freezing_ratio"})  # weights are not needed
 # What the program of a report prints, if it exists; sweeps and rules print what their tables show.
-OF_REPORTS = tuple(name for name in CODE if name not in ("freezing_ratio", "entropy_fraction"))
+_COMPARED = ("logit_mean", "logit_variance", "freezing_ratio", "entropy_fraction")
+OF_REPORTS = tuple(name for name in CODE if name not in _COMPARED)
 _OF_NAN = ("entropy", "effective_keys", "max_weight", "jacobian_norm", "weight_lost", "nan_rows")
 
 
@@ -237,6 +241,7 @@ def _fills(p: Parameters, biased: bool, dialect: Dialect) -> Mapping[str, str]:
         "of": "[:, 1:]" if masked else "",
         "share": share,
         "first": "p[..., 0]",
+        "z": z,
     }
 
 

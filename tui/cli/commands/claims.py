@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ....core.message import message
 from ..command import Command, Given
-from ..output import LISTED, Output
+from ..output import CODE, LISTED, Output
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
@@ -21,7 +21,7 @@ class ClaimsRequest:
 
 def _add_options(parser: Parser) -> None:
     add_work(parser)
-    parser.add_output(LISTED)
+    parser.add_output((*LISTED, *CODE))
 
 
 def _request(given: Given) -> ClaimsRequest:
@@ -32,6 +32,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
     from ....core.export.claims import claims_csv, claims_json, claims_markdown
+    from ....core.export.code.figures import claims_code
     from ....core.export.listing.listing import json_lines
     from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report
@@ -46,6 +47,8 @@ def run(request: ClaimsRequest, output: Output) -> int:
     outcomes, glyphs = [replace(by_id[claim.id], claim=claim) for claim in CLAIMS], output.glyphs
     output.emit(
         {
+            "python": lambda: glyphs.say(claims_code(outcomes, "python", "attn-tui claims")),
+            "torch": lambda: glyphs.say(claims_code(outcomes, "torch", "attn-tui claims")),
             "json": lambda: claims_json(outcomes),
             "jsonl": lambda: json_lines(claims_json(outcomes), "claims"),
             "csv": lambda: claims_csv(outcomes),
@@ -68,6 +71,7 @@ some seconds.""",
 examples:
   attn-tui claims                        every claim, its figures and verdict
   attn-tui claims --format markdown      one line per claim
+  attn-tui claims --format python        programs of the claims that the Lab tests
   attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
 """,
     add_options=_add_options,

@@ -19,15 +19,17 @@ from ...panes.learn.requests import capture_of
 from ...settings.parse import UsageError
 from ...views.glyphs import Glyphs
 from ...views.lines import Line
+from ...views.reproduce import in_shell
 from ..command import Command, Given
-from ..output import Output
+from ..output import CODE, Output
 from ..parser import Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.learning.card import Card
 
-_FORMATS = ("table", "json", "markdown")
+_FORMATS = ("table", "json", "markdown", *CODE)
 _ACCEPTED = f"a step, 1 to {len(STEPS)}, a question, q1 to q{len(QUESTIONS)}, or a bug, b1 to b{len(BUGS)}"
 
 
@@ -77,6 +79,11 @@ def run(request: LearnRequest, output: Output) -> int:
     from ...views.lines import as_text
     from ..printing import printed
 
+    if output.format in CODE and (request.item is None or not request.item.sources):
+        raise UsageError(
+            "--format: {format} prints the figures of one step or question; name it, such as 1 or q4",
+            format=output.format,
+        )
     output.check()
     width, glyphs = output.text_width, output.glyphs
 
@@ -89,11 +96,22 @@ def run(request: LearnRequest, output: Output) -> int:
     output.emit(
         {
             "table": text,
+            "python": lambda: glyphs.say(_code(request, "python")),
+            "torch": lambda: glyphs.say(_code(request, "torch")),
             "json": lambda: learning_json(_cards(request)),
             "markdown": lambda: learning_markdown(_cards(request), glyphs.say),
         }
     )
     return 0
+
+
+def _code(request: LearnRequest, dialect: Dialect) -> str:
+    """Return the program that prints the figures of the requested item."""
+    from ....core.export.code.figures import card_code
+
+    assert request.item is not None, "the list has no code"
+    [card] = _cards(request)
+    return card_code(card, request.item.sources, dialect, in_shell(["attn-tui", "learn", request.item.word]))
 
 
 def _listed(glyphs: Glyphs) -> list[Line]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ....core.learning.bugs.bug import Bug, BugExamined
 from ....core.learning.bugs.catalogue import BUGS
 from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
+from ....core.learning.figures import Figure
 from ....core.learning.question import Question
 from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Shown, Step
@@ -53,6 +54,15 @@ class Item:
         """Its title in the list."""
         content = self.content
         return filled(content.question, content.given) if isinstance(content, Question) else content.title
+
+    @property
+    def sources(self) -> tuple[Figure, ...]:
+        """The figures in its table; none of a bug, whose capture is made on the spot."""
+        content = self.content
+        if isinstance(content, Bug):
+            return ()
+        names = content.table if isinstance(content, Step) else content.figures
+        return tuple(content.figures[name] for name in names)
 
     @property
     def shown(self) -> Shown:

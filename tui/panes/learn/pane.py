@@ -33,6 +33,7 @@ from .requests import ItemRead, ReadItem, capture_of
 from .widget import ItemList
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
     from ....core.learning.card import Card
 
@@ -153,6 +154,15 @@ class LearnPane(TwoParts):
 
     def command(self) -> str:
         return in_shell(["attn-tui", "learn", self.item.word])
+
+    def code(self, dialect: Dialect) -> str:
+        from ....core.export.code.figures import card_code
+
+        if not self.item.sources:
+            raise InputError("E opens the capture of this bug, where Y shows the code of its head.")
+        if self.attempt.stage < self.item.stages:
+            raise InputError("Enter shows the answer; then Y shows its code.")
+        return card_code(self._card(), self.item.sources, dialect, self.command())
 
     @property
     def file_name(self) -> str:

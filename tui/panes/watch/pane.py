@@ -25,6 +25,7 @@ from .widget import Chosen, Ranking, RunMap
 if TYPE_CHECKING:
     from textual.timer import Timer
 
+    from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
     from ....core.watching.snapshot import Snapshot
 
@@ -128,6 +129,11 @@ class WatchPane(TwoParts):
         words += ["--step", str(self.at)] if self.at is not None else []
         words += ["--baseline", str(self.baseline)] if self.baseline is not None else []
         return in_shell(words, self.glyphs.ascii)
+
+    def code(self, dialect: Dialect) -> str:
+        if self.run is None:
+            raise InputError("No run is open.")
+        raise InputError("Enter opens this head in the Capture pane, where Y shows its code.")
 
     @property
     def file_name(self) -> str:

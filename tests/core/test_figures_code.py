@@ -1,0 +1,73 @@
+"""The code of claims, and of the tour's figures: it prints the numbers that its comments say."""
+
+from dataclasses import replace
+
+import pytest
+from attn_tui.core.claims.catalogue import CLAIMS
+from attn_tui.core.claims.claim import Claim, FromLab, Outcome, without_figures
+from attn_tui.core.claims.examine import examine
+from attn_tui.core.export.code.figures import card_code, claim_code, claims_code
+from attn_tui.core.export.code.program import Dialect, NoCodeError
+from attn_tui.core.export.code.statistics import CODE
+from attn_tui.core.learning.card import question_card, step_card
+from attn_tui.core.learning.compute import readings
+from attn_tui.core.learning.question import Question
+from attn_tui.core.learning.questions.catalogue import QUESTIONS
+from attn_tui.core.learning.step import Step
+from attn_tui.core.learning.tour.steps import STEPS
+from printed_code import INSTALLED, compared, expected_in, printed_by
+
+_OF_LAB = [claim for claim in CLAIMS if claim.scores or any(without_figures(claim).sources)]
+_OWN = {"scaled-is-normal", "three-sigma-range"}  # of the shape of the law, which no short program measures
+
+
+def measured_by_lab(item: Step | Question) -> bool:
+    names = item.table if isinstance(item, Step) else item.figures
+    sources = [item.figures[name].source for name in names]
+    return any(isinstance(each, FromLab) and each.statistic in CODE for each in sources)
+
+
+def examined(claim: Claim) -> Outcome:
+    return replace(examine(claim), claim=without_figures(claim))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("claim", [claim for claim in _OF_LAB if claim.id not in _OWN], ids=lambda claim: claim.id)
+def test_the_code_of_a_claim_prints_its_figures(claim: Claim, dialect: Dialect) -> None:
+    outcome = examined(claim)
+    text = claim_code(outcome, dialect, "attn-tui claims")
+    assert {*expected_in(text)} <= {finding.label for finding in outcome.findings}
+    assert compared(text) == ""
+
+
+def test_a_claim_with_measurements_of_its_own_has_no_code() -> None:
+    claim = next(each for each in CLAIMS if each.id == "max-weight-example")
+    with pytest.raises(NoCodeError, match="not the Lab's"):
+        claim_code(examined(claim), "python", "attn-tui claims")
+
+
+def test_programs_of_several_claims_follow_each_other() -> None:
+    chosen = [each for each in CLAIMS if each.id in ("softmax-of-20", "softmax-of-101", "bleu-table")]
+    text = claims_code([examined(claim) for claim in chosen], "python", "attn-tui claims")
+    assert text.count("# expected") == 2
+    assert [line.split()[-1] for line in printed_by(text)] == ["0.9999", "4.54e-05", "0.7311"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("number", [at for at, step in enumerate(STEPS, 1) if measured_by_lab(step)])
+def test_the_code_of_a_step_prints_the_figures_of_the_lab(number: int, dialect: Dialect) -> None:
+    step = STEPS[number - 1]
+    card = step_card(number, step, readings(step.figures))
+    text = card_code(card, [step.figures[name] for name in step.table], dialect, "attn-tui learn")
+    assert compared(text) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [at for at, question in enumerate(QUESTIONS, 1) if measured_by_lab(question)])
+def test_the_code_of_a_question_prints_the_figures_of_the_lab(number: int) -> None:
+    question = QUESTIONS[number - 1]
+    card = question_card(number, question, readings(question.figures))
+    text = card_code(card, [*question.figures.values()], "python", "attn-tui learn")
+    assert compared(text) == ""
