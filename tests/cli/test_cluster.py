@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,52 +20,13 @@ from attn_tui.core.work.run import run
 from attn_tui.core.work.sweeps import parts, sweep_plan
 from attn_tui.tui.cli.main import main
 from cli_runner import COMMAND, SAMPLE, Captured, attn, printed, refusal
+from dask_cluster import PATIENCE, Cluster
 
 pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
 pytestmark = pytest.mark.slow
 
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "8", "--batch", "4")
-LONG = ("sweep", "--d-k", "2:1024:log24", "--n-keys", "1024", "--n-queries", "256", "--batch", "32")
-PATIENCE = 60  # seconds
-
-
-@dataclass
-class Cluster:
-    """A scheduler and workers, each a process."""
-
-    folder: Path
-    scheduler: subprocess.Popen[bytes] = field(init=False)
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]])
-    address: str = ""
-
-    def __post_init__(self) -> None:
-        file = self.folder / "scheduler.json"
-        self.scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
-        limit = time.monotonic() + PATIENCE
-        while not file.exists():
-            assert time.monotonic() < limit
-            time.sleep(0.1)
-        self.address = json.loads(file.read_text())["address"]
-
-    def add_worker(self, *options: str) -> None:
-        self.workers.append(
-            dask("worker", self.address, "--nthreads", "1", "--local-directory", str(self.folder), *options)
-        )
-
-    @property
-    def executor(self) -> tuple[str, str]:
-        return "--executor", f"dask:{self.address}"
-
-    def end(self) -> None:
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-        for process in (*self.workers, self.scheduler):
-            process.wait(PATIENCE)
-
-
-def dask(*words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+LONG = ("sweep", "--d-k", "2:1024:log24", "--n-keys", "1024", "--n-queries", "256", "--batch", "16")
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +44,14 @@ def own(tmp_path: Path) -> Iterator[Cluster]:
     found = Cluster(tmp_path)
     yield found
     found.end()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What a long sweep gives on this machine."""
+    file = tmp_path_factory.mktemp("expected") / "found.json"
+    assert main([*LONG, "--format", "json", "-o", str(file)]) == 0
+    return file.read_bytes()
 
 
 def _end_on_ctrl_c() -> None:
@@ -147,20 +115,19 @@ def test_mpi_gives_the_bytes_of_this_machine(capsys: Captured) -> None:
     assert "no workers; start it as mpiexec" in refusal([*words, "--executor", "mpi"], capsys)
 
 
-def test_a_worker_that_is_killed_changes_no_byte(own: Cluster, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_changes_no_byte(own: Cluster, tmp_path: Path, expected: bytes) -> None:
     own.add_worker("--no-nanny")
     own.add_worker("--no-nanny")
-    file, expected = tmp_path / "found.json", tmp_path / "expected.json"
+    file = tmp_path / "found.json"
     process = begun((*LONG, *own.executor), file)
     own.workers[0].kill()
     assert process.communicate(timeout=PATIENCE) == ("", "")
     assert process.returncode == 0
-    assert main([*LONG, "--format", "json", "-o", str(expected)]) == 0
-    assert file.read_bytes() == expected.read_bytes()
+    assert file.read_bytes() == expected
 
 
 def test_a_scheduler_that_is_killed_ends_the_work_in_one_line_and_keeps_the_points(
-    own: Cluster, tmp_path: Path
+    own: Cluster, tmp_path: Path, expected: bytes
 ) -> None:
     own.add_worker("--no-nanny")
     file = tmp_path / "found.json"
@@ -175,8 +142,7 @@ def test_a_scheduler_that_is_killed_ends_the_work_in_one_line_and_keeps_the_poin
         f"attn-tui: executor dask:{own.address}: its workers are gone: kept {len(found['points'])} of"
     )
     assert main([*words, "--format", "json", "-o", str(file)]) == 0
-    assert main([*LONG, "--format", "json", "-o", str(tmp_path / "expected.json")]) == 0
-    assert file.read_bytes() == (tmp_path / "expected.json").read_bytes()
+    assert file.read_bytes() == expected
 
 
 def test_ctrl_c_ends_the_work_at_once_and_keeps_the_points(two_workers: Cluster, tmp_path: Path) -> None:
