@@ -47,6 +47,9 @@ bench-terminal: .venv/installed-for-benchmarks  ## measure the app in a terminal
 docs: .venv/installed  ## renew the tables of docs/json.md that are made from declarations
 	@$(BIN)/python docs/tables.py
 
+messages: .venv/installed-for-tests  ## find all messages again, merge them into the catalogue and compile it
+	@$(BIN)/python docs/messages $(ARGS)
+
 pictures: .venv/installed  ## make the pictures of the README again
 	@$(BIN)/python docs/pictures.py $(ARGS)
 
@@ -58,7 +61,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 	  printf '%-16s%s\n' "$$name" "$$text"; done
 
-.PHONY: run test test-fast test-lowest test-torch soak lint bench bench-terminal docs pictures clean help
+.PHONY: run test test-fast test-lowest test-torch soak lint bench bench-terminal docs messages pictures clean help
 
 .venv/installed: pyproject.toml .venv/pyvenv.cfg
 	@echo "Installing attn-tui into .venv" >&2

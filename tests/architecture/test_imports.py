@@ -26,7 +26,7 @@ LAYERS = (
     ("core.claims", "core.diagnosis", "core.watching", "core.training"),
     ("core.learning", "core.work"),
     ("core.export",),
-    ("tui.files", "tui.history", "tui.tuning"),
+    ("tui.files", "tui.history", "tui.language", "tui.tuning"),
     ("tui.views", "tui.compute"),
     ("tui.terminal",),
     ("tui.settings", "tui.widgets"),
@@ -192,10 +192,13 @@ def test_packages_on_disk_are_the_packages_that_are_installed() -> None:
 
 def test_every_file_that_is_not_a_module_is_installed_with_its_package() -> None:
     patterns = SETUPTOOLS["package-data"]
+    folders = {path.parent for path in SOURCES.values()}
     for package in SETUPTOOLS["packages"]:
         parts = package.split(".")[1:]
         folder = ROOT.joinpath(*parts) if parts else ROOT / SETUPTOOLS["package-dir"]["attn_tui"]
         matched = [set(folder.glob(pattern)) for pattern in patterns.get(package, [])]
         assert all(matched), f"{package}: a pattern matches nothing"
-        files = {path for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
+        data = [each for each in folder.rglob("*") if each.is_dir() and each.name != "__pycache__"]
+        own = [folder, *(each for each in data if not folders & {each, *each.parents} - {folder, *folder.parents})]
+        files = {path for each in own for path in each.iterdir() if path.is_file() and path.suffix != ".py"}
         assert files == set().union(*matched), package

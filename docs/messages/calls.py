@@ -1,0 +1,51 @@
+"""Messages of calls: what is written out where it is said, found in the sources.
+
+- `say(message, …)`, as a method of whatever draws characters
+- `count(one, many, number, …)`, for the singular and the plural
+- `InputError(message, …)` and its kind, if they take the values of placeholders by name
+
+A text that is put together at the call (an f-string, a sum) is not a message: it cannot be translated.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from message import ROOT, Message, has_words
+
+
+def from_calls() -> Iterator[Message]:
+    """Yield the messages of all calls in core and tui."""
+    for path in source_files():
+        place = str(path.relative_to(ROOT))
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                yield from _of_call(node, place)
+
+
+def source_files() -> list[Path]:
+    """Return the modules of core and tui; the recorder runs in other programs and speaks English there."""
+    found = [path for folder in ("core", "tui") for path in (ROOT / folder).rglob("*.py")]
+    return sorted(path for path in found if not path.is_relative_to(ROOT / "core" / "recorder"))
+
+
+def _of_call(node: ast.Call, place: str) -> Iterator[Message]:
+    texts = [*map(_text, node.args[:2])]
+    match node.func:
+        case ast.Attribute(attr="say") | ast.Name(id="say"):
+            one, many = next(iter(texts), ""), ""
+        case ast.Attribute(attr="count") if len(texts) == 2 and all(texts):
+            one, many = texts
+        case ast.Name(id=name) if name.endswith("Error") and any(word.arg for word in node.keywords):
+            one, many = next(iter(texts), ""), ""
+        case _:
+            return
+    if has_words(one):
+        yield Message(one, place, plural=many)
+
+
+def _text(node: ast.expr) -> str:
+    """Return a text that is written out; "" for any other expression."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

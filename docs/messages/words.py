@@ -1,0 +1,79 @@
+"""Messages of small tables inside modules, read from the sources: these names are no part of what a module offers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from message import ROOT, Message, messages
+
+# By file: the names whose values are texts. Keys of dictionaries are names, not texts.
+TABLES: dict[str, tuple[str, ...]] = {
+    "core/learning/grading.py": ("_ACCEPTED",),
+    "core/training/settings.py": ("ACCEPTED",),
+    "tui/cli/parser.py": ("_TITLES",),
+    "tui/panes/rules/mechanisms.py": ("_WORDS",),
+    "tui/panes/rules/view.py": ("CURVE", "METER", "STATUS", "FROZEN", "_WORDS", "_FORMATS"),
+    "tui/panes/rules/weightings.py": ("_COLUMNS",),
+    "tui/panes/train/view.py": ("_COLUMNS",),
+    "tui/views/notice.py": ("_COPIED",),
+    "tui/views/results/comparison.py": ("_TITLES",),
+}
+# By file: the names whose values are pairs of a key to press and what it does.
+KEYS: dict[str, tuple[str, ...]] = {
+    "tui/keymap.py": ("NEXT_PANE", "OUTPUT_KEYS"),
+    "tui/panes/sweep/pane.py": ("_MOVES", "_SHOWN", "_CURVES", "_REST"),
+    "tui/views/export.py": ("_keys",),
+    "tui/views/fields/choice_list.py": ("_KEYS", "_KEYS_OF_SEVERAL"),
+}
+
+
+def from_words() -> Iterator[Message]:
+    """Yield the texts of all tables."""
+    for path, names in TABLES.items():
+        for name in names:
+            yield from messages(path, ((name, text) for text in _texts(_declared(path, name))))
+    for path, names in KEYS.items():
+        for name in names:
+            yield from messages(path, ((f"{name}: a key bar", text) for text in _effects(_declared(path, name))))
+
+
+def _declared(path: str, name: str) -> ast.AST:
+    """Return the value of a name in a file, or the function; raise LookupError if there is neither."""
+    for node in ast.parse((ROOT / path).read_text("utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                return value
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                for target, value in zip(names, values, strict=True):
+                    if isinstance(target, ast.Name) and target.id == name:
+                        return value
+            case ast.AnnAssign(target=ast.Name(id=found), value=ast.expr() as value) if found == name:
+                return value
+            case ast.FunctionDef(name=found) if found == name:
+                return node
+            case _:
+                pass
+    raise LookupError(f"{path} declares no {name}: correct the tables of {__name__}.py")
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """Yield the texts in an expression, in order, except for keys of dictionaries."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.Dict):
+        for value in node.values:
+            yield from _texts(value)
+    elif not isinstance(node, ast.JoinedStr):
+        for child in ast.iter_child_nodes(node):
+            yield from _texts(child)
+
+
+def _effects(node: ast.AST) -> Iterator[str]:
+    """Yield the second texts of pairs of texts."""
+    match node:
+        case ast.Tuple(elts=[ast.Constant(value=str()), ast.Constant(value=str(effect))]):
+            yield effect
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _effects(child)

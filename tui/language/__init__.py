@@ -1,0 +1,1 @@
+"""The language that users read: which one, and its messages."""

@@ -1,0 +1,52 @@
+"""Widths and line breaks of texts with wide characters: a Chinese one takes two cells, and no space follows it."""
+
+from __future__ import annotations
+
+import re
+
+_WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"  # Chinese characters and punctuation
+_OPENING = "（“「『《"  # no line ends with one of these
+_CLOSING = "，。；：、？！）”」』》"  # and none begins with one of these, or with … after a word
+_PIECE = re.compile(
+    rf"[{_OPENING}]*"
+    rf"(?:[{_WIDE}]|(?:[^\s…{_WIDE}{_OPENING}{_CLOSING}]|…(?=\w))+)?"
+    rf"(?:[{_CLOSING}]|…(?!\w))*\s*"
+)
+
+
+def cells(text: str) -> int:
+    """Return how many cells a text takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # not at the top: commands without tables run without Rich
+
+    return cell_len(text)
+
+
+def to_left(text: str, width: int) -> str:
+    """Return the text with spaces after it, `width` cells in all; a longer text as it is."""
+    return text + " " * (width - cells(text))
+
+
+def to_right(text: str, width: int) -> str:
+    """Return the text with spaces before it, `width` cells in all; a longer text as it is."""
+    return " " * (width - cells(text)) + text
+
+
+def pieces(text: str) -> list[str]:
+    """Split a text where a line may end: after spaces, and beside wide characters; the pieces are the whole text.
+
+    No piece begins with closing punctuation or ends with an opening one.
+    """
+    return [piece for piece in _PIECE.findall(text) if piece]
+
+
+def broken(text: str, width: int) -> list[str]:
+    """Return the text in lines of at most `width` cells; only a piece that is longer is on a longer line."""
+    lines, line = list[str](), ""
+    for piece in pieces(text):
+        if line and cells(line + piece.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += piece
+    return [*lines, line.rstrip()] if line else lines
