@@ -1,8 +1,8 @@
 """Messages of calls: what is written out where it is said, found in the sources.
 
-- `say(message, …)`, as a method of whatever draws characters
-- `count(one, many, number, …)`, for the singular and the plural
-- `InputError(message, …)` and its kind, if they take the values of placeholders by name
+- `message(template, …)`, and `say(template, …)`, as a method of whatever draws characters
+- `counted(one, many, number, …)`, for the singular and the plural
+- `InputError(template, …)` and its kind
 
 A text that is put together at the call (an f-string, a sum) is not a message: it cannot be translated.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from message import ROOT, Message, has_words
@@ -34,16 +35,31 @@ def source_files() -> list[Path]:
 def _of_call(node: ast.Call, place: str) -> Iterator[Message]:
     texts = [*map(_text, node.args[:2])]
     match node.func:
-        case ast.Attribute(attr="say") | ast.Name(id="say"):
+        case ast.Attribute(attr="say") | ast.Name(id="say" | "message"):
             one, many = next(iter(texts), ""), ""
-        case ast.Attribute(attr="count") if len(texts) == 2 and all(texts):
+        case ast.Name(id="counted") if len(texts) == 2 and all(texts):
             one, many = texts
-        case ast.Name(id=name) if name.endswith("Error") and any(word.arg for word in node.keywords):
+        case ast.Name(id=name) if name in errors():
             one, many = next(iter(texts), ""), ""
         case _:
             return
     if has_words(one):
-        yield Message(one, place, plural=many)
+        yield Message(one.strip(), place, plural=many.strip())
+
+
+@cache
+def errors() -> frozenset[str]:
+    """Return the names of InputError and of the errors derived from it."""
+    bases = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for path in source_files()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {"InputError"}
+    while more := {name for name, of in bases.items() if of & found} - found:
+        found |= more
+    return frozenset(found)
 
 
 def _text(node: ast.expr) -> str:

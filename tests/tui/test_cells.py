@@ -6,6 +6,7 @@ import pytest
 from attn_tui.tui.language.cells import broken, cells, pieces, to_left, to_right
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 MIXED = st.text("注意力权重，。；：、（）“”abc √d_k=64 ×", max_size=60)
 
@@ -61,3 +62,8 @@ def test_only_lines_of_one_piece_are_longer(text: str, width: int) -> None:
 def test_english_breaks_at_spaces_alone(text: str, width: int) -> None:
     words = [word for line in broken(text, width) for word in line.split()]
     assert words == text.split()
+
+
+def test_widths_are_those_of_the_library_that_draws() -> None:
+    differing = [hex(code) for code in range(0x20, 0x10000) if cells(chr(code)) != cell_len(chr(code))]
+    assert not differing

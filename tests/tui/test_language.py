@@ -1,26 +1,32 @@
-"""Which language users read, and what its catalogue says."""
+"""Which language users read, and how messages are said in it."""
+
+import pickle
 
 import pytest
-from attn_tui.tui.language.catalogue import Catalogue, catalogue
-from attn_tui.tui.language.chosen import LANGUAGES, LanguageError, chosen, of_locale
+from attn_tui.core.errors import InputError
+from attn_tui.core.message import counted, message
+from attn_tui.tui.language.catalogue import translated
+from attn_tui.tui.language.chosen import LanguageError, of_locale, of_words
+from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE
 
 
 @pytest.mark.parametrize(
-    ("option", "variable", "setting", "locale", "language"),
+    ("words", "variable", "locale", "language"),
     [
-        ("zh", "en", "en", "en_GB.UTF-8", "zh"),
-        ("en", "zh", "zh", "zh_CN.UTF-8", "en"),
-        (None, "zh", "en", "en_GB.UTF-8", "zh"),
-        (None, "", "zh", "en_GB.UTF-8", "zh"),
-        (None, "", "en", "zh_CN.UTF-8", "en"),
-        (None, "", None, "zh_CN.UTF-8", "zh"),
-        (None, "", None, "de_DE.UTF-8", "en"),
+        ("--lang zh", "en", "en_GB.UTF-8", "zh"),
+        ("report --lang=en", "zh", "zh_CN.UTF-8", "en"),
+        ("--lang auto", "en", "zh_CN.UTF-8", "zh"),
+        ("-- --lang en", "zh", "en_GB.UTF-8", "zh"),
+        ("", "zh", "en_GB.UTF-8", "zh"),
+        ("", "", "zh_CN.UTF-8", "zh"),
+        ("", "auto", "zh_CN.UTF-8", "zh"),
+        ("", "", "de_DE.UTF-8", "en"),
     ],
 )
-def test_the_option_counts_before_the_variable_the_setting_and_the_locale(
-    option: str | None, variable: str, setting: str | None, locale: str, language: str
+def test_the_option_counts_before_the_variable_and_the_locale(
+    words: str, variable: str, locale: str, language: str
 ) -> None:
-    assert chosen({"LANG": locale, "ATTN_TUI_LANG": variable}, option, setting) == language
+    assert of_words(words.split(), {"LANG": locale, "ATTN_TUI_LANG": variable}) == language
 
 
 @pytest.mark.parametrize(
@@ -50,47 +56,56 @@ def test_chinese_of_any_region_is_chinese(environment: dict[str, str], language:
 
 
 @pytest.mark.parametrize(
-    ("option", "environment", "setting", "line"),
+    ("words", "environment", "line"),
     [
-        ("fr", {}, None, "--lang: must be en or zh, not 'fr'"),
-        ("", {"ATTN_TUI_LANG": "zh"}, None, "--lang: must be en or zh, not ''"),
-        (None, {"ATTN_TUI_LANG": "zh_CN"}, "zh", "ATTN_TUI_LANG: must be en or zh, not 'zh_CN'"),
-        (None, {}, "chinese", "language: must be en or zh, not 'chinese'"),
+        ("--lang fr", {}, "--lang: must be one of auto, en, zh, not 'fr'"),
+        ("--lang", {"ATTN_TUI_LANG": "zh"}, "--lang: must be one of auto, en, zh, not ''"),
+        ("", {"ATTN_TUI_LANG": "zh_CN"}, "ATTN_TUI_LANG: must be one of auto, en, zh, not 'zh_CN'"),
     ],
 )
 def test_an_unknown_language_is_one_line_with_its_place_and_those_that_exist(
-    option: str | None, environment: dict[str, str], setting: str | None, line: str
+    words: str, environment: dict[str, str], line: str
 ) -> None:
     with pytest.raises(LanguageError) as refusal:
-        chosen(environment, option, setting)
+        of_words(words.split(), environment)
     assert str(refusal.value) == line
 
 
-def test_english_says_messages_as_they_are_written() -> None:
-    english = catalogue("en")
-    assert english.text("entropy") == "entropy"
-    assert english.text("") == ""
-    assert english.text("{share:.1f} % of {n} keys", share=12.345, n=128) == "12.3 % of 128 keys"
-    assert english.text("keys { }") == "keys { }"
-    assert english.count("{number} head", "{number} heads", 1) == "1 head"
-    assert english.count("{number} head", "{number} heads of {n}", 2, n=7) == "2 heads of 7"
+def test_english_is_what_the_program_is_written_in() -> None:
+    said = message("{share:.1f} % of {n} keys", share=12.345, n=128)
+    assert said == "12.3 % of 128 keys"
+    assert translated(said, "en") == said
+    assert message("keys { }") == "keys { }"
+    assert counted("{number} head", "{number} heads", 1) == "1 head"
+    assert counted("{number} head", "{number} heads of {n}", 2, n=7) == "2 heads of 7"
 
 
-def test_chinese_translates_and_fills_in_the_values() -> None:
-    chinese = catalogue("zh")
-    assert chinese.text("entropy") == "熵"
-    assert chinese.text("") == ""
-    assert chinese.text("variance, σ {std}: d_k·σ⁴", std=2) == "方差，σ 2：d_k·σ⁴"
+def test_chinese_translates_a_message_and_fills_in_the_values() -> None:
+    assert translated("entropy", "zh") == "熵"
+    assert translated("  entropy ", "zh") == "  熵 "
+    assert translated("", "zh") == ""
+    assert translated(message("{label}: {value:.2f}", label="entropy", value=1), "zh") == "熵：1.00"
+    assert translated(message("{label:<6}|{label:>4}|", label="entropy"), "zh") == "熵    |  熵|"
+
+
+def test_values_that_are_messages_or_errors_are_said_in_chinese_too() -> None:
+    inner = message("{label} of {name!r}", label="entropy", name="entropy")
+    assert translated(message("{inner}.", inner=inner), "zh") == "熵 of 'entropy'."
+    assert translated(message("{error}.", error=InputError("{label}", label="entropy")), "zh") == "熵。"
 
 
 def test_what_is_not_translated_is_said_in_english() -> None:
-    assert catalogue("zh").text("{n} things that no screen shows", n=3) == "3 things that no screen shows"
-    assert catalogue("zh").count("{number} thing", "{number} things", 2) == "2 things"
+    assert translated(message("{n} things that no screen shows", n=3), "zh") == "3 things that no screen shows"
+    assert translated(counted("{number} thing", "{number} things", 2), "zh") == "2 things"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_language_has_one_catalogue(language: str) -> None:
-    found = chosen({}, language)
-    assert catalogue(found) is catalogue(found)
-    assert isinstance(catalogue(found), Catalogue)
-    assert catalogue(found).language == language
+def test_an_error_keeps_its_message_when_it_crosses_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(InputError("{label}: no", label="entropy")))
+    assert str(error) == "entropy: no"
+    assert translated(str(error), "zh") == "熵：no"
+
+
+def test_ascii_is_always_english() -> None:
+    assert IN_LANGUAGE["zh"].say("entropy") == "熵"
+    assert UNICODE.say("entropy") == ASCII.say("entropy") == "entropy"
+    assert IN_LANGUAGE["zh"].say("{label} ±", label="entropy") == "熵 ±"

@@ -16,7 +16,7 @@ from attn_tui.tui.settings.store import config_file, load, save, save_on_exit
 from attn_tui.tui.terminal.themes import names
 
 # A value of each setting that is not the default.
-OTHER = {row.name: not row.default if isinstance(row.default, bool) else "attn-light" for row in SETTINGS}
+OTHER = {row.name: not row.default if isinstance(row.default, bool) else [*row.choices()][-1] for row in SETTINGS}
 
 
 @pytest.fixture

@@ -49,28 +49,27 @@ usage error or unreadable input, or 130 after Ctrl-C.
 def parser_of(name: str, glyphs: Glyphs) -> Parser:
     """Return the parser of a command."""
     command = COMMANDS[name].load()
-    parser = Parser(
-        message("attn-tui {name}", name=name), command.usage, command.description, command.examples + OUTPUT, glyphs
-    )
+    epilog = glyphs.say(command.examples) + glyphs.say(OUTPUT)
+    parser = Parser(f"attn-tui {name}", command.usage, glyphs.say(command.description), epilog, glyphs)
     command.add_options(parser)
     return parser
 
 
-def commands_help() -> str:
+def commands_help(glyphs: Glyphs) -> str:
     """Return the list of commands, one line each."""
     wide = max(map(len, COMMANDS)) + 2
-    lines = "\n".join(f"  {row.name.ljust(wide)}{row.summary}" for row in COMMANDS.values())
+    lines = "\n".join(f"  {row.name:<{wide}}{glyphs.say(row.summary)}" for row in COMMANDS.values())
     return message("commands:\n{lines}\n  attn-tui COMMAND --help shows its options.", lines=lines)
 
 
-def settings_help() -> str:
+def settings_help(glyphs: Glyphs) -> str:
     """Return the section on the settings: what the app saves, where, and what overrides what."""
     from ..settings.store import config_file
 
     rows = [(setting.name, setting.variable, setting.help) for setting in SETTINGS]
     rows.append(("[parameters]", f"{variable_of(FIELD['d_k'])} ...", "parameters, named like their options"))
     rows.append(("[keys]", KEYS_VARIABLE, "keys of actions: quit=ctrl+x lab.redraw=n"))
-    table = "\n".join(f"  {name:<14}{variable:<20}{help}" for name, variable, help in rows)
+    table = "\n".join(f"  {name:<14}{variable:<20}{glyphs.say(help)}" for name, variable, help in rows)
     return message(
         "settings of the app, from the environment or the file\n  {config_file}\n{table}\n  The app "
         "saves its parameters in the file when it ends and starts with them the\n  next time; R in "

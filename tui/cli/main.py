@@ -16,6 +16,7 @@ from . import interrupts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..language.chosen import Language
     from .output import Output, OutputFormat
 
 _FAULT = 1
@@ -59,19 +60,22 @@ def program() -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv`, by default that of the process; return the exit code."""
     from ...core.errors import NO_MEMORY, InputError
+    from ..language.chosen import of_words
     from . import output
 
     words = sys.argv[1:] if argv is None else argv
     ascii_only = "--ascii" in words
+    language: Language = "en"
     try:
-        code = _run(words, ascii_only)
+        language = of_words(words, os.environ)
+        code = _run(words, ascii_only, language)
         output.flush_stdout()
         return code
     except InputError as error:
-        output.say(str(error), output.screen_glyphs(ascii_only))
-        output.point(error.pointer, output.screen_glyphs(ascii_only))
+        output.say(str(error), output.screen_glyphs(ascii_only, language))
+        output.point(error.pointer, output.screen_glyphs(ascii_only, language))
     except MemoryError:
-        output.say(NO_MEMORY)
+        output.say(NO_MEMORY, output.screen_glyphs(ascii_only, language))
     except KeyboardInterrupt:
         return interrupts.INTERRUPTED
     except BrokenPipeError:
@@ -82,13 +86,13 @@ def main(argv: list[str] | None = None) -> int:
         if exhausted is None:  # a bug in attn-tui or in a library
             from . import crash
 
-            output.say(crash.report(error, words), output.screen_glyphs(ascii_only))
+            output.say(crash.report(error, words), output.screen_glyphs(ascii_only, language))
             return _FAULT
-        output.say(exhausted)
+        output.say(exhausted, output.screen_glyphs(ascii_only, language))
     return _REFUSED
 
 
-def _run(words: list[str], ascii_only: bool) -> int:
+def _run(words: list[str], ascii_only: bool, language: Language) -> int:
     from .. import tuning
     from . import output
     from .commands.catalogue import COMMANDS
@@ -96,33 +100,35 @@ def _run(words: list[str], ascii_only: bool) -> int:
     row = COMMANDS.get(words[0]) if words else None
     if row is None or row.tuned:
         tuning.set_environment()
-    glyphs = output.screen_glyphs(ascii_only)
     try:
         if row is not None:
-            return _run_command(row.name, words[1:], ascii_only)
+            return _run_command(row.name, words[1:], ascii_only, language)
         from . import open_app
 
-        return open_app.run(open_app.parse(words, glyphs), ascii_only)
+        request = open_app.parse(words, output.screen_glyphs(ascii_only, language))
+        return open_app.run(request, ascii_only, language)
     except SystemExit:  # after --help and --version
         return 0
 
 
-def _run_command(name: str, words: list[str], ascii_only: bool) -> int:
+def _run_command(name: str, words: list[str], ascii_only: bool, language: Language) -> int:
+    from dataclasses import replace
+
     from . import output
     from .commands.catalogue import COMMANDS
     from .help import parser_of
 
     command = COMMANDS[name].load()
-    glyphs = output.screen_glyphs(ascii_only)
+    glyphs = output.screen_glyphs(ascii_only, language)
     parser = parser_of(name, glyphs)
     given = parser.read(words)
     request = command.request(given)
     for remark in request.remarks:
         output.say(message("note: {remark}", remark=remark), glyphs)
-    return command.run(request, _output(given, ascii_only, parser.formats))
+    return command.run(request, replace(_output(given, parser.formats), ascii_only=ascii_only, language=language))
 
 
-def _output(given: dict[str, Any], ascii_only: bool, formats: Sequence[str]) -> Output:
+def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
     """Return where the result goes, and in which of these formats."""
     from pathlib import Path
 
@@ -132,7 +138,7 @@ def _output(given: dict[str, Any], ascii_only: bool, formats: Sequence[str]) -> 
     path = given.get("output")
     format: OutputFormat | None = given.get("format")
     if path in (None, "-"):
-        return Output(format or "table", None, ascii_only)
+        return Output(format or "table")
     for ending, needed, words in ((PARQUET, "csv", "has the rows of CSV"), (JSON_LINES, "jsonl", "is JSON Lines")):
         if str(path).endswith(ending):
             if needed not in formats:
@@ -152,4 +158,4 @@ def _output(given: dict[str, Any], ascii_only: bool, formats: Sequence[str]) -> 
                     format=format,
                 )
             format = format or cast("OutputFormat", needed)
-    return Output(format or "table", Path(path), ascii_only)
+    return Output(format or "table", Path(path))

@@ -16,6 +16,7 @@ from ...core.message import message
 from ...core.model_choice import parameters_from
 from ...core.parameters import Parameters, Value
 from .. import tuning
+from ..language.chosen import Language, chosen
 from ..views.glyphs import Glyphs
 from . import output
 from .commands.catalogue import COMMANDS
@@ -36,6 +37,7 @@ class OpenApp:
     mask_true: Meaning | None = None
     mouse: bool = True
     theme: str | None = None
+    lang: str | None = None
     config: bool = True  # whether the settings file is read and written
     run: Path | None = None  # to watch
     max_logit: float | None = None  # the limit of its logits
@@ -71,6 +73,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         given.get("mask_true"),
         not given.get("no_mouse"),
         given.get("theme"),
+        given.get("lang"),
         not given.get("no_config"),
         remarks=remarks,
     )
@@ -83,8 +86,9 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     from .help import DESCRIPTION, EPILOG, USAGE, commands_help, settings_help
     from .parser import Parser
 
-    description = f"{DESCRIPTION}\n\n{commands_help()}"
-    parser = Parser("attn-tui", USAGE, description, f"{EPILOG}\n{settings_help()}", glyphs)
+    description = f"{glyphs.say(DESCRIPTION)}\n\n{glyphs.say(commands_help(glyphs))}"
+    epilog = f"{glyphs.say(EPILOG)}\n{glyphs.say(settings_help(glyphs))}"
+    parser = Parser("attn-tui", USAGE, description, epilog, glyphs)
     if with_file:
         add_file(parser, nargs="*")
     add_axes(parser)
@@ -110,7 +114,7 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
-def run(request: OpenApp, ascii_only: bool) -> int:
+def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
     """Open the app, or print the report or the inspection of a file; return the exit code."""
     from ..settings.parse import did_you_mean
 
@@ -125,10 +129,9 @@ def run(request: OpenApp, ascii_only: bool) -> int:
         )
     if output.is_terminal():
         return open_app(request, ascii_only)
-    glyphs = output.screen_glyphs(ascii_only)
+    printed = output.Output(ascii_only=ascii_only, language=language)
     for remark in request.remarks:
-        output.say(message("note: {remark}", remark=remark), glyphs)
-    printed = output.Output(ascii_only=ascii_only)
+        output.say(message("note: {remark}", remark=remark), printed.messages)
     if file is None:
         from .commands.report import ReportRequest, run
 
@@ -196,7 +199,8 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
         raise InputError(
             "--theme: must be one of {names}, not {theme!r}", names=", ".join(names()), theme=request.theme
         )
-    glyphs = output.screen_glyphs(ascii_only or settings.ascii)
+    language = chosen(request.lang or settings.lang, os.environ)
+    glyphs = output.screen_glyphs(ascii_only or settings.ascii, language)
     settings = with_accepted_keys(settings, os.environ) if settings.keys else settings
     _forget_columns()
     app = AttnApp(

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, TypeVar, cast
 
 from ..files import FileError, check_file, write_bytes, write_texts
-from ..views.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
+from ..language.chosen import Language
+from ..views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
 if TYPE_CHECKING:
@@ -39,13 +40,20 @@ class Output:
     format: OutputFormat = "table"
     path: Path | None = None
     ascii_only: bool = False
+    language: Language = "en"  # of tables and messages; other formats are English
 
     @property
     def glyphs(self) -> Glyphs:
-        """The characters of the result. Files are UTF-8, whatever the locale."""
+        """The characters and the language of the result. Files are UTF-8, whatever the locale."""
+        language = self.language if self.format == "table" else "en"
         if self.path is None:
-            return screen_glyphs(self.ascii_only)
-        return ASCII if self.ascii_only else UNICODE
+            return screen_glyphs(self.ascii_only, language)
+        return ASCII if self.ascii_only else IN_LANGUAGE[language]
+
+    @property
+    def messages(self) -> Glyphs:
+        """The characters and the language of messages on stderr."""
+        return screen_glyphs(self.ascii_only, self.language)
 
     @property
     def is_parquet(self) -> bool:
@@ -133,11 +141,11 @@ def flush_stdout() -> None:
         stdout.flush()
 
 
-def screen_glyphs(ascii_only: bool) -> Glyphs:
-    """Return the characters for stdout: ASCII on request or if the locale has nothing else."""
+def screen_glyphs(ascii_only: bool, language: Language = "en") -> Glyphs:
+    """Return the characters for stdout: ASCII, and English, on request or if the locale has nothing else."""
     if _stdout() is None:
-        return ASCII if ascii_only else UNICODE
-    return glyphs_for(ascii_only or _is_c_locale())
+        return ASCII if ascii_only else IN_LANGUAGE[language]
+    return glyphs_for(ascii_only or _is_c_locale(), language)
 
 
 def _is_c_locale() -> bool:
@@ -164,7 +172,8 @@ def screen_width() -> int:
 
 
 def say(text: str, glyphs: Glyphs = UNICODE) -> None:
-    """Print one line on stderr, with control characters escaped."""
+    """Print a message on one line of stderr, with control characters escaped."""
+    text = text if glyphs.ascii else glyphs.say(text)
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
         sys.stderr.write(f"attn-tui: {glyphs.say(line)}\n")

@@ -12,10 +12,13 @@ from ...core.message import message
 from ...core.models import MODELS
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
+from ..language.cells import broken
+from ..language.chosen import CHOICES
 from ..settings.parse import UsageError, did_you_mean, is_number
 from ..views.glyphs import Glyphs
 from .output import FORMATS, WIDEST, screen_width
 
+_LANG = "language: en, zh (Simplified Chinese) or auto, the locale's (default); JSON and CSV stay English"
 METAVARS = {"integer": "N", "real": "X", "choice": "NAME", "setting": "A"}
 _TITLES = {
     "model": "a model",
@@ -71,8 +74,10 @@ class Parser(argparse.ArgumentParser):
         """
         if choices:
             settings["type"] = _one_of(tuple(choices))
+        if "help" in settings:
+            settings["help"] = self._glyphs.say(settings["help"])
         if title not in self._groups:
-            self._groups[title] = self.add_argument_group(title)
+            self._groups[title] = self.add_argument_group(self._glyphs.say(title))
         action = self._groups[title].add_argument(*names, **settings)
         self.arguments.append((action, (*choices, *suggest)))
 
@@ -93,8 +98,9 @@ class Parser(argparse.ArgumentParser):
         self.add_common("output")
 
     def add_common(self, title: str) -> None:
-        """Add --ascii and --help."""
+        """Add --ascii, --lang and --help."""
         self.add(title, "--ascii", action="store_true", help="plain ASCII instead of Unicode")
+        self.add(title, "--lang", metavar="NAME", choices=CHOICES, help=_LANG)
         self.add(title, "-h", "--help", action="help", help="show this help and exit")
 
     def add_fields(self, fields: Iterable[Field]) -> None:
@@ -102,9 +108,8 @@ class Parser(argparse.ArgumentParser):
         for field in fields:
             title = _TITLES.get(field.group, field.group)
             metavar = {"scale": "RULE", "model": "MODEL"}.get(field.name, METAVARS[field.kind])
-            self.add(
-                title, field.option, dest=field.name, metavar=metavar, help=_field_help(field), suggest=field.choices
-            )
+            help = self._glyphs.say(_field_help(field)).replace("%", "%%")
+            self.add(title, field.option, dest=field.name, metavar=metavar, help=help, suggest=field.choices)
 
     def add_rules(self, names: Iterable[str] = FIELD["scale"].choices) -> None:
         """List the scale rules, one line each."""
@@ -112,14 +117,16 @@ class Parser(argparse.ArgumentParser):
         formulas = {name: rule.formula for name, rule in SCALE_RULES.items()} | {
             "custom": "the value of --multiplier"
         }
-        lines = "\n".join(f"{name.ljust(wide)}{formulas[name]}" for name in names)
-        self.add_argument_group("scale rules and their multipliers", lines)
+        say = self._glyphs.say
+        lines = "\n".join(f"{name:<{wide}}{say(formulas[name])}" for name in names)
+        self.add_argument_group(say("scale rules and their multipliers"), lines)
 
     def add_models(self) -> None:
         """List the models, one line each."""
         wide = max(map(len, MODELS)) + 2
-        lines = "\n".join(f"{name.ljust(wide)}{model.summary}" for name, model in MODELS.items())
-        self.add_argument_group("models, and what they set", lines)
+        say = self._glyphs.say
+        lines = "\n".join(f"{name:<{wide}}{say(model.summary)}" for name, model in MODELS.items())
+        self.add_argument_group(say("models, and what they set"), lines)
 
     def error(self, message: str) -> NoReturn:
         message = re.sub("^the following arguments are required: (.*)", r"missing argument \1", message)
@@ -177,7 +184,7 @@ def _field_help(field: Field) -> str:
         accepted = "one of the models below"
     return message(
         "{help} {accepted}; default {default}.", help=field.help, accepted=sentence_case(accepted), default=default
-    ).replace("%", "%%")
+    )
 
 
 def sentence_case(text: str) -> str:
@@ -190,3 +197,6 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=26, width=min(screen_width(), WIDEST) - 2)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return broken(" ".join(text.split()), width)

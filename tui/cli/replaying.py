@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...core.message import message
+from ..language.cells import to_left, to_right
 from .output import Output
 from .results import Results
 
@@ -47,8 +48,8 @@ def _table(heads: Sequence[Replay], output: Output) -> str:
     widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header))]
     shown: list[str] = []
     for first, *others in (header, *lines):
-        cells = [cell.rjust(wide) for cell, wide in zip(others, widths[1:], strict=True)]
-        shown.append("  ".join([first.ljust(widths[0]), *cells]))
+        cells = [to_right(cell, wide) for cell, wide in zip(others, widths[1:], strict=True)]
+        shown.append("  ".join([to_left(first, widths[0]), *cells]))
     left_out = dict.fromkeys(name for each in heads for name in each.left_out)
     below = thawing_lines(heads)
     if left_out:

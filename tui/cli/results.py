@@ -10,7 +10,7 @@ from ...core.engine_names import LostEngineError
 from ...core.errors import InputError
 from ...core.message import message
 from .interrupts import INTERRUPTED
-from .output import Output, say, screen_glyphs
+from .output import Output, say
 
 if TYPE_CHECKING:
     from ...core.export.listing.listing import Listing
@@ -64,7 +64,7 @@ class Results(Generic[T]):
         """Return the exit code, after what is missing is said; raise the first error if there are no results."""
         if self._refusal is not None and not self.count and not self._ended:
             raise self._refusal
-        glyphs = screen_glyphs(output.ascii_only)
+        glyphs = output.messages
         if self._refusal is not None:
             text = message(
                 "{refusal} ({count} of {asked} {what} are left out)",

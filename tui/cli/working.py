@@ -13,7 +13,7 @@ from ...core.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_na
 from ...core.errors import InputError
 from ...core.message import message
 from .command import Given
-from .output import Output, say, screen_glyphs
+from .output import Output, say
 from .parser import Parser
 from .progress import ProgressLine
 
@@ -100,7 +100,7 @@ def opened(request: HeadsRequest, output: Output, others: Sequence[Path] = ()) -
     for path, capture in zip(request.files, captures, strict=True):
         whose = f"{plain(path)}: " if len(captures) > 1 else ""
         for note in capture.notes:
-            say(message("note: {whose}{note}", whose=whose, note=note), screen_glyphs(output.ascii_only))
+            say(message("note: {whose}{note}", whose=whose, note=note), output.messages)
     return captures
 
 
@@ -171,7 +171,7 @@ def performed(
         nullcontext() if work.resume is None else open_spool(work.resume) as spool,
         open_engine(work.executor) as engine,
     ):
-        glyphs = screen_glyphs(output.ascii_only)
+        glyphs = output.messages
         if engine.remark:
             say(message("note: {remark}", remark=engine.remark), glyphs)
         if known := 0 if spool is None else spool.count(parts()):

@@ -2,56 +2,75 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from gettext import NullTranslations, translation
 from pathlib import Path
-from typing import Protocol
+from string import Formatter
+from typing import Any
 
+from ...core.message import Message
+from .cells import WIDE, to_left, to_middle, to_right
 from .chosen import Language
 
 DOMAIN = "attn_tui"  # the name of the file: zh/LC_MESSAGES/attn_tui.mo
 
-
-class Translations(Protocol):
-    """What a catalogue needs of gettext."""
-
-    def gettext(self, message: str, /) -> str:
-        """Return the translation of a message; the message itself if there is none."""
-        ...
-
-    def ngettext(self, one: str, many: str, number: int, /) -> str:
-        """Return the translation of the form for a number."""
-        ...
+_AROUND = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
+_PADDED = re.compile(r"([<>^]?)(\d+)")
+_PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
+_STOPS = str.maketrans(",.;:?!", "，。；：？！")
+_AFTER_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))")
 
 
-class Catalogue:
-    """The messages of one language. `catalogue` returns the same object for a language every time."""
+def translated(text: str, language: Language) -> str:
+    """Return a message in a language, and any other text as it is.
 
-    def __init__(self, language: Language, translations: Translations | None = None) -> None:
-        self.language = language
-        self._translations = translations  # None: messages are said as they are written
-
-    def text(self, message: str, **values: object) -> str:
-        """Return a message in this language, with its placeholders replaced: `{width}` by `width=…`.
-
-        Without values, braces stand for themselves.
-        """
-        found = self._translations.gettext(message) if self._translations and message else message
-        return found.format(**values) if values else found
-
-    def count(self, one: str, many: str, number: int, **values: object) -> str:
-        """Return the message for a number of things: `one` if it is 1 in English; `{number}` may be in both."""
-        if self._translations is None:
-            found = one if number == 1 else many
-        else:
-            found = self._translations.ngettext(one, many, number)
-        return found.format(number=number, **values)
+    A message of a template is translated whole; its values are translated if they are messages themselves. Spaces
+    around a text are kept.
+    """
+    return _translator(language).text(text)
 
 
 @lru_cache
-def catalogue(language: Language) -> Catalogue:
-    """Return the messages of a language."""
+def _translator(language: Language) -> _Translator:
     if language == "en":
-        return Catalogue(language)
-    from gettext import translation  # English needs none of it
+        return _Translator(NullTranslations())
+    return _Translator(translation(DOMAIN, Path(__file__).parent, [language]))
 
-    return Catalogue(language, translation(DOMAIN, Path(__file__).parent, [language]))
+
+class _Translator(Formatter):
+    """Fills in the placeholders of translated templates."""
+
+    def __init__(self, catalogue: NullTranslations) -> None:
+        self._catalogue = catalogue
+
+    def text(self, text: str) -> str:
+        if not isinstance(text, Message) or not text.values:
+            return self._found(text)
+        if text.plural is not None:
+            template = self._catalogue.ngettext(text.template, *text.plural)
+        else:
+            template = self._found(text.template)
+        return _typeset(self.vformat(template, (), text.values))
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Return a value as text; one that is a text or an error is translated, and padded in cells."""
+        if not isinstance(value, str | Exception):
+            return super().format_field(value, format_spec)
+        text = self.text(str(value))
+        if found := _PADDED.fullmatch(format_spec):
+            return _PAD[found[1]](text, int(found[2]))
+        return super().format_field(text, format_spec)
+
+    def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """A translation may leave out a value."""
+
+    def _found(self, template: str) -> str:
+        before, inner, after = _AROUND.fullmatch(template).groups()  # pyright: ignore
+        return f"{before}{self._catalogue.gettext(inner)}{after}" if inner else template
+
+
+def _typeset(text: str) -> str:
+    """Return a text in which stops that follow a wide character are wide too."""
+    return _AFTER_WIDE.sub(lambda stop: stop[1].translate(_STOPS), text)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 
-_WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"  # Chinese characters and punctuation
+WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"  # Chinese characters and punctuation
+# Latin and Greek letters, punctuation, mathematics, lines, blocks and braille: a cell each.
+_SINGLE = re.compile(
+    "[\x20-\x7e\xa1-\xac\xae-\u02ff\u0370-\u0377\u0384-\u03ff\u1d00-\u1dbf\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2319\u2500-\u25fc\u2800-\u28ff]*"
+)
 _OPENING = "（“「『《"  # no line ends with one of these
 _CLOSING = "，。；：、？！）”」』》"  # and none begins with one of these, or with … after a word
 _PIECE = re.compile(
     rf"[{_OPENING}]*"
-    rf"(?:[{_WIDE}]|(?:[^\s…{_WIDE}{_OPENING}{_CLOSING}]|…(?=\w))+)?"
+    rf"(?:[{WIDE}]|(?:[^\s…{WIDE}{_OPENING}{_CLOSING}]|…(?=\w))+)?"
     rf"(?:[{_CLOSING}]|…(?!\w))*\s*"
 )
 
 
 def cells(text: str) -> int:
     """Return how many cells a text takes in a terminal."""
-    if text.isascii():
+    if _SINGLE.fullmatch(text):
         return len(text)
     from rich.cells import cell_len  # not at the top: commands without tables run without Rich
 
@@ -31,6 +35,12 @@ def to_left(text: str, width: int) -> str:
 def to_right(text: str, width: int) -> str:
     """Return the text with spaces before it, `width` cells in all; a longer text as it is."""
     return " " * (width - cells(text)) + text
+
+
+def to_middle(text: str, width: int) -> str:
+    """Return the text with spaces around it, `width` cells in all; a longer text as it is."""
+    room = max(width - cells(text), 0)
+    return " " * (room // 2) + text + " " * (room - room // 2)
 
 
 def pieces(text: str) -> list[str]:

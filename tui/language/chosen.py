@@ -1,39 +1,49 @@
-"""Which language users read: of the option `--lang`, the environment, the settings, or else the locale."""
+"""Which language users read: that of `--lang`, of the environment or the settings, or else the locale's."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, TypeAlias, get_args
 
 from ...core.errors import InputError
 
 Language: TypeAlias = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-OPTION, VARIABLE, SETTING = "--lang", "ATTN_TUI_LANG", "language"
+AUTO = "auto"  # the locale's language
+CHOICES = (AUTO, *LANGUAGES)
+OPTION, VARIABLE = "--lang", "ATTN_TUI_LANG"
 
 
 class LanguageError(InputError):
     """A language that the program does not have."""
 
 
-def chosen(environment: Mapping[str, str], option: str | None = None, setting: str | None = None) -> Language:
-    """Return the language: the first of option, environment and setting that is given, otherwise the locale's.
+def of_words(words: Sequence[str], environment: Mapping[str, str]) -> Language:
+    """Return the language of a command line: of its option, of the environment, or else the locale's.
 
-    Raise LanguageError if the one that decides is not one of LANGUAGES.
+    Raise LanguageError if the one that decides is not one of CHOICES.
     """
-    for name, text in ((OPTION, option), (VARIABLE, environment.get(VARIABLE) or None), (SETTING, setting)):
-        if text is not None:
-            return parse_language(text, name)
-    return of_locale(environment)
+    for word, after in pairwise([*words, ""]):
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if name == OPTION:
+            return chosen(value if equals else after, environment, OPTION)
+    return chosen(environment.get(VARIABLE) or AUTO, environment, VARIABLE)
 
 
-def parse_language(text: str, name: str) -> Language:
-    """Return the language of a text; raise LanguageError, which names the option or setting, if it is unknown."""
+def chosen(text: str, environment: Mapping[str, str], name: str = OPTION) -> Language:
+    """Return the language of one of CHOICES; raise LanguageError, which names where it stood, for another text."""
     for language in LANGUAGES:
-        if text.strip().lower() == language:
+        if text == language:
             return language
-    raise LanguageError(f"{name}: must be {' or '.join(LANGUAGES)}, not {text!r}")
+    if text == AUTO:
+        return of_locale(environment)
+    raise LanguageError(
+        "{name}: must be one of {choices}, not {text!r}", name=name, choices=", ".join(CHOICES), text=text
+    )
 
 
 def of_locale(environment: Mapping[str, str]) -> Language:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ...core.errors import InputError
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELDS, NO_MODEL, Field, Parameters, Value
+from ..language.chosen import AUTO, CHOICES
 
 PREFIX = "ATTN_TUI_"  # of environment variables
 KEYS_VARIABLE = PREFIX + "KEYS"
@@ -30,6 +31,7 @@ class Settings:
 
     theme: str = "attn-dark"
     ascii: bool = False
+    lang: str = AUTO
     mouse: bool = True
     hint: bool = True
     parameters: Mapping[str, Value] = field(default_factory=dict[str, Value])  # by name; others have defaults
@@ -79,6 +81,7 @@ def _themes() -> Collection[str]:
 SETTINGS = (
     Setting("theme", "colours", Settings.theme, _themes),
     Setting("ascii", "plain ASCII instead of Unicode", Settings.ascii),
+    Setting("lang", "language: auto is the locale's", Settings.lang, lambda: CHOICES),
     Setting("mouse", "use the mouse", Settings.mouse),
     Setting("hint", "show the hint for new users", Settings.hint),
 )

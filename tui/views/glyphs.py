@@ -5,10 +5,11 @@ from __future__ import annotations
 import locale
 import sys
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...core.message import message
+from ..language.chosen import Language
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,18 @@ class Glyphs:
     line: str  # a thin line at the foot of a cell, and at equal steps up to its top; empty if braille can be shown
     ascii: bool
 
+    language: Language = "en"
+
     def say(self, text: str, /, **values: object) -> str:
-        """Return a message in these characters.
+        """Return a message in the language of these glyphs and in their characters.
 
         Values replace the placeholders of its template. In ASCII, `√d_k` becomes `sqrt(d_k)`.
         """
         text = message(text, **values) if values else text
+        if self.language != "en":
+            from ..language.catalogue import translated  # English needs none of it
+
+            return translated(text, self.language)
         if not self.ascii or text.isascii():
             return text
         for symbol, word in _PHRASES:
@@ -79,16 +86,20 @@ _ASCII = str.maketrans(
 )  # fmt: skip
 
 
-def glyphs_for(ascii_only: bool) -> Glyphs:
-    """Return ASCII if requested or if the locale's encoding cannot show Unicode; otherwise UNICODE."""
+# English or another language in Unicode; ASCII is always English.
+IN_LANGUAGE: dict[Language, Glyphs] = {"en": UNICODE, "zh": replace(UNICODE, language="zh")}
+
+
+def glyphs_for(ascii_only: bool, language: Language = "en") -> Glyphs:
+    """Return ASCII if requested or if the locale's encoding cannot show Unicode; otherwise those of the language."""
     if ascii_only:
         return ASCII
     encoding = sys.stdout.encoding or locale.getpreferredencoding(False)
     try:
-        "▁█√±".encode(encoding)
+        "▁█√±中".encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return ASCII
-    return UNICODE
+    return IN_LANGUAGE[language]
 
 
 # One ASCII character for each character that Textual's own widgets draw with.

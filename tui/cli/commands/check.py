@@ -14,7 +14,7 @@ from ....core.message import message
 from ...settings.parse import UsageError
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads
 from ..command import Command, Given
-from ..output import LISTED, Output, OutputFormat, say, screen_glyphs
+from ..output import LISTED, Output, OutputFormat, say
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, on_heads, opened, work_of
 from .compare import compare_captures
@@ -195,7 +195,7 @@ def _checked(
         ]
         comparison = compare_captures(old, capture, sources, request.work, output)
         for note in comparison.notes:
-            say(message("note: baseline: {note}", note=note), screen_glyphs(output.ascii_only))
+            say(message("note: baseline: {note}", note=note), output.messages)
         found += [
             each if each.layer is None else replace(each, layer=capture.layers[each.layer.position])
             for each in changes(comparison)

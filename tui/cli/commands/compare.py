@@ -12,7 +12,7 @@ from ....core.message import message
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
-from ..output import LISTED, Output, say, screen_glyphs
+from ..output import LISTED, Output, say
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
@@ -73,7 +73,7 @@ def run(request: CompareRequest, output: Output) -> int:
     reference = open_capture(request.reference, request.axes, request.mask_true)
     test = open_capture(request.test, request.axes, request.mask_true)
     output.check((request.reference, request.test, *reference.files, *test.files))
-    messages = screen_glyphs(output.ascii_only)
+    messages = output.messages
     for capture in (reference, test):
         for note in capture.notes:
             say(message("note: {name}: {note}", name=capture.path.name, note=note), messages)

@@ -21,6 +21,7 @@ from ....core.training.settings import (
     option_of,
     parse_rules,
 )
+from ...language.cells import to_left, to_right
 from ...settings.parse import UsageError, did_you_mean, value_of
 from ...views.reproduce import train_line
 from ..command import Command, Given
@@ -176,7 +177,7 @@ def _aligned(rows: Sequence[Sequence[str]], say: Any) -> list[str]:
 
 
 def _cell(text: str, size: int, column: int) -> str:
-    return text.ljust(size) if column == 1 else text.rjust(size)
+    return to_left(text, size) if column == 1 else to_right(text, size)
 
 
 COMMAND = Command(

@@ -12,7 +12,7 @@ from ....core.watching.limits import LIMIT
 from ...settings.parse import UsageError
 from .. import output as printing
 from ..command import Command, Given
-from ..output import Output, say, screen_glyphs
+from ..output import Output, say
 from ..parser import Parser
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class WatchRequest:
     once: bool = False
     step: int | None = None  # the last step to print
     baseline: int | None = None  # the step to compare with
+    lang: str | None = None  # of the app
     remarks: tuple[str, ...] = ()
 
 
@@ -59,7 +60,7 @@ def _request(given: Given) -> WatchRequest:
     if not 0 < limit < float("inf"):
         raise UsageError("--max-logit: must be a number above 0, not {text!r}", text=text)
     step, baseline = (_step(name, given.get(name)) for name in ("step", "baseline"))
-    return WatchRequest(Path(given["run"]), limit, bool(given.get("once")), step, baseline)
+    return WatchRequest(Path(given["run"]), limit, bool(given.get("once")), step, baseline, given.get("lang"))
 
 
 def _step(name: str, text: str | None) -> int | None:
@@ -76,7 +77,7 @@ def run(request: WatchRequest, output: Output) -> int:
     if not once and output.path is None and output.format == "table" and printing.is_terminal():
         from ..open_app import OpenApp, open_app
 
-        return open_app(OpenApp(run=request.run, max_logit=request.limit), output.ascii_only)
+        return open_app(OpenApp(run=request.run, max_logit=request.limit, lang=request.lang), output.ascii_only)
     from ....core.export.watching import watching_csv, watching_json, watching_markdown
 
     shown = newest(request, output)
@@ -99,7 +100,7 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
     from ....core.watching.snapshot import snapshot
     from ....core.watching.step import Step
 
-    messages = screen_glyphs(output.ascii_only)
+    messages = output.messages
     history: tuple[Step, ...] = ()
     cursor, more, waiting = START, True, ""
     baseline: Step | None = None

@@ -11,6 +11,7 @@ from textual.message import Message
 
 from ....core.message import message
 from ....core.statistics.catalogue import STATISTIC, Statistic
+from ...language.cells import to_left, to_right
 from ...views.border import Thumb
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, wrapped
@@ -370,8 +371,8 @@ def replay_lines(table: ReplayTable, width: int, glyphs: Glyphs) -> list[Line]:
     for number, row in enumerate(rows):
         rules = row[0].split(" = ")
         shown = next((n for n in range(len(rules), 0, -1) if len(_some(rules, n)) <= room), 1)
-        name = glyphs.say(_some(rules, shown))[: max(room, 0)].ljust(max(room, 0))
-        cells = [glyphs.say(row[at]).rjust(wide) for at, wide in zip(columns, numbers, strict=True)]
+        name = to_left(glyphs.say(_some(rules, shown))[: max(room, 0)], max(room, 0))
+        cells = [to_right(glyphs.say(row[at]), wide) for at, wide in zip(columns, numbers, strict=True)]
         role: Role = "heading" if number == 0 else "scaled" if number == 1 else "text"
         lines.append((("  ".join([name, *cells]), role),))
     for text in table.below:

@@ -10,6 +10,7 @@ from ....core.message import message
 from ....core.statistics.catalogue import STATISTICS
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import status
+from ...language.cells import to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, line_width, middle_cut, wrapped
 from ...views.numbers import percent, short
@@ -72,7 +73,7 @@ def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, g
         value = measured[each.name].value or 0.0
         text = short(value, glyphs) if each.unit != "share" else percent(value) if value else "none"
         label = middle_cut(glyphs.say(each.short_label), width - len(text) - 1, glyphs.say("…"))
-        lines.append(((label.ljust(width - len(text)), "label"), (text, "text")))
+        lines.append(((to_left(label, width - len(text)), "label"), (text, "text")))
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, ends, fitted, middle_cut
 from .view import cells_of, verdict_counts
@@ -49,13 +50,13 @@ def overview_lines(
         verdict: Role = "scaled" if texts[0] == glyphs.say("✓") else "unscaled"
         return fitted(
             (
-                (mark.ljust(1), "accent"),
-                (middle_cut(name, title, sign).ljust(title) + _GAP, names),
-                (texts[0].ljust(2), verdict),
-                (middle_cut(texts[1], label, sign).ljust(label) + _GAP, names),
-                (middle_cut(texts[2], claimed, sign).rjust(claimed) + _GAP, others),
-                (texts[3].rjust(measured) + _GAP, others),
-                (texts[4].rjust(exact), "accent" if others == "accent" else "theory"),
+                (to_left(mark, 1), "accent"),
+                (to_left(middle_cut(name, title, sign), title) + _GAP, names),
+                (to_left(texts[0], 2), verdict),
+                (to_left(middle_cut(texts[1], label, sign), label) + _GAP, names),
+                (to_right(middle_cut(texts[2], claimed, sign), claimed) + _GAP, others),
+                (to_right(texts[3], measured) + _GAP, others),
+                (to_right(texts[4], exact), "accent" if others == "accent" else "theory"),
             ),
             width,
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
 from ....core.message import message
 from ....core.statistics.measurement import Estimate
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, wrapped
 from ...views.numbers import signed
@@ -101,10 +102,10 @@ def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> lis
             gap = " " * _GAP
             lines.append(
                 (
-                    ((sign if at == 0 else "").ljust(2), role),
-                    (text.ljust(room), "dim" if number == 0 else "label"),
-                    (gap + said.rjust(claimed) + gap + ends_[0].rjust(measured), of),
-                    (gap + ends_[1].rjust(exact), "dim" if number == 0 else "theory"),
+                    (to_left(sign if at == 0 else "", 2), role),
+                    (to_left(text, room), "dim" if number == 0 else "label"),
+                    (gap + to_right(said, claimed) + gap + to_right(ends_[0], measured), of),
+                    (gap + to_right(ends_[1], exact), "dim" if number == 0 else "theory"),
                 )
             )
     return lines
@@ -139,7 +140,7 @@ def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
         facts = message("claimed {signed}, {facts}", signed=signed(finding.claimed, glyphs), facts=facts)
     texts = wrapped(glyphs.say(finding.label), width - _SIGN, "label") + wrapped(glyphs.say(facts), width - _SIGN)
     signs = [glyphs.say(sign), *[""] * (len(texts) - 1)]
-    return [((sign.ljust(_SIGN), role), *text) for sign, text in zip(signs, texts, strict=True)]
+    return [((to_left(sign, _SIGN), role), *text) for sign, text in zip(signs, texts, strict=True)]
 
 
 def _values(finding: Finding, glyphs: Glyphs) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ....core.attention.cost import Cost, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, beside, fitted, line_width, wrapped
 from ...views.numbers import binary, metric, percent
@@ -94,7 +95,7 @@ def _bar(share: float, glyphs: Glyphs) -> str:
     """Return a bar of `_BAR` cells for a share of 1."""
     steps = len(glyphs.lengths) - 1
     full, part = divmod(round(share * _BAR * steps), steps)
-    return (glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")).ljust(_BAR)
+    return to_left(glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else ""), _BAR)
 
 
 def model_lines(layer: Layer, height: int, glyphs: Glyphs, preset: Preset | None) -> list[Line]:
@@ -140,7 +141,7 @@ def _table(
         mark: Span = (glyphs.cursor if here else " ", "accent")
         role: Role = "dim" if number == 0 else "accent" if here else "text"
         cells = [
-            cell.ljust(w) if at in at_left else cell.rjust(w)
+            to_left(cell, w) if at in at_left else to_right(cell, w)
             for at, (cell, w) in enumerate(zip(row, widths, strict=True))
         ]
         first: Span = (cells[0], "heading" if number == 0 and title is None else role)

@@ -9,6 +9,7 @@ from ....core.attention.cost import Cost, Layer
 from ....core.attention.formats import FORMATS
 from ....core.attention.presets import Preset
 from ....core.message import message
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, wrapped
 from ...views.numbers import binary, metric
@@ -183,10 +184,10 @@ def _table(rows: Sequence[Sequence[str]], widths: Sequence[int], glyphs: Glyphs)
     lines: list[Line] = []
     for number, row in enumerate(said):
         name: Role = "heading" if number == 0 else "label"
-        spans: list[Span] = [(row[0].ljust(NAME), name)]
+        spans: list[Span] = [(to_left(row[0], NAME), name)]
         for at, least in enumerate(widths, 1):
             cells = max(abs(least), max(len(other[at]) for other in said) + (least > 0))
             right: Role = "dim" if number == 0 else "text"
-            spans.append((row[at].ljust(cells), "dim") if least < 0 else (row[at].rjust(cells), right))
+            spans.append((to_left(row[at], cells), "dim") if least < 0 else (to_right(row[at], cells), right))
         lines.append(tuple(spans))
     return lines

@@ -14,6 +14,7 @@ from ....core.learning.question import Question
 from ....core.learning.step import Shown, Step
 from ....core.learning.wording import best, filled
 from ....core.message import message
+from ...language.cells import to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, wrapped
 from .items import Attempt, Found, Item
@@ -153,7 +154,7 @@ def _choices(bug: Bug, page: _Page) -> Block:
     if 2 * column > page.width:
         return [((text, "text"),) for text in texts]
     pairs = zip_longest(texts[:half], texts[half:], fillvalue="")
-    return [((one.ljust(column), "text"), (other, "text")) for one, other in pairs]
+    return [((to_left(one, column), "text"), (other, "text")) for one, other in pairs]
 
 
 def _choice_field(bug: Bug, page: _Page) -> Block:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ....core.learning.card import MEASURED
 from ....core.learning.wording import exact_text, measured_text
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, middle_cut, wrapped
 from ...views.numbers import signed
@@ -52,9 +53,9 @@ def figure_lines(
         mark = glyphs.cursor if chosen else " "
         line: Line = (
             (mark, "accent"),
-            (middle_cut(label, room, glyphs.say("…")).ljust(room), "accent" if chosen else "label"),
-            (" " * _GAP + found.rjust(measured), "dim" if head else "text"),
-            (" " * _GAP + known.rjust(exact), "dim" if head else "theory"),
+            (to_left(middle_cut(label, room, glyphs.say("…")), room), "accent" if chosen else "label"),
+            (" " * _GAP + to_right(found, measured), "dim" if head else "text"),
+            (" " * _GAP + to_right(known, exact), "dim" if head else "theory"),
         )
         lines.append(fitted(line, width))
     return lines

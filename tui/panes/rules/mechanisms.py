@@ -9,6 +9,7 @@ from ....core.message import message
 from ....core.parameters import choice_word
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, wrapped
 from ...views.numbers import on_the_point, short
@@ -101,8 +102,8 @@ def _block(
     scaled: bool = True,
 ) -> list[Line]:
     """Return a heading with the d_k, and a line for each mechanism, with its scale rule if `scaled`."""
-    ends: list[Span] = [(str(d_k).rjust(_CELL), "dim") for d_k in d_ks]
-    lines: list[Line] = [((glyphs.say(title).ljust(_NAME), "heading"), *ends)]
+    ends: list[Span] = [(to_right(str(d_k), _CELL), "dim") for d_k in d_ks]
+    lines: list[Line] = [((to_left(glyphs.say(title), _NAME), "heading"), *ends)]
     known = [row for row in rows if row.d_k in d_ks]
     texts = dict(zip(map(id, known), _texts([value(row) for row in known], glyphs), strict=True))
     for kind in dict.fromkeys(map(_kind, rows)):
@@ -116,8 +117,8 @@ def _block(
         role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
         role = "scaled" if kind == ("dot_product", "sqrt_d_k", False) else role
         cells = [texts[id(found[d_k])] if d_k in found else glyphs.say("…") for d_k in d_ks]
-        values: list[Span] = [(text.rjust(_CELL), "text") for text in cells]
-        lines.append(((" " + glyphs.say(word).ljust(_NAME - 1), role), *values))
+        values: list[Span] = [(to_right(text, _CELL), "text") for text in cells]
+        lines.append(((" " + to_left(glyphs.say(word), _NAME - 1), role), *values))
     return lines
 
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rich.cells import set_cell_size
+
 from ....core.lab.results import SORTABLE, Order, RuleRow
 from ....core.message import message
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
+from ...language.cells import to_left, to_right
 from ...views.bars import span_at
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
@@ -185,23 +188,23 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
     for number in range(HEAD):
         here = number == HEAD - 1 and shown.order.column == "rule"
         title = message("  rule{value}", value=" " + mark if here else "") if number == HEAD - 1 else ""
-        spans: list[Span] = [(title.ljust(NAME), sorted_by if here else "heading")]
+        spans: list[Span] = [(to_left(title, NAME), sorted_by if here else "heading")]
         for column in columns:
             if column == CURVE:
                 ends = _ends(shown.curves)
                 text = ("entropy at d_k", ends)[number][: max(cells, len(ends))]
                 if len("entropy at d_k") > cells:
                     text = ("at d_k", ends)[number]
-                spans.append((f" {text}".ljust(cells + 1), "heading" if number == 0 else "dim"))
+                spans.append((to_left(f" {text}", cells + 1), "heading" if number == 0 else "dim"))
                 continue
             if column in _WORDS:
                 titles, room = _WORDS[column]
-                spans.append((" " + glyphs.say(titles[number]).ljust(room)[:room], "heading"))
+                spans.append((" " + set_cell_size(glyphs.say(titles[number]), room), "heading"))
                 continue
             form = _FORMATS[column]
             here = shown.order.column == column
             title = (mark if here and number == 0 else "") + glyphs.say(form.titles[number])
-            spans.append((" " + title.rjust(form.width), sorted_by if here else "heading"))
+            spans.append((" " + to_right(title, form.width), sorted_by if here else "heading"))
         lines.append(tuple(spans))
     return lines
 
@@ -212,19 +215,19 @@ def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
     share = column in STATISTIC and STATISTIC[column].unit == "share"
     form, factor = _FORMATS[column], 100 if share else 1
     if share and value == 0:
-        return "none".rjust(form.width)
+        return to_right("none", form.width)
     (text,) = on_the_point([None if value is None else factor * value], form.decimals, glyphs)
     whole, point, rest = text.partition(".")
     if "e" in text or len(whole) > form.whole:  # a power of ten
-        return text.rjust(form.width)[: form.width]
-    return (whole.rjust(form.whole) + (point + rest).ljust(1 + form.decimals)).rjust(form.width)[: form.width]
+        return to_right(text, form.width)[: form.width]
+    return to_right(to_right(whole, form.whole) + to_left(point + rest, 1 + form.decimals), form.width)[: form.width]
 
 
 def _row(shown: Shown, name: str, columns: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
     row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
     named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
     mark = glyphs.marks[1] if name == shown.lab else " "
-    label = glyphs.say(scale_rule(name).label).ljust(NAME - 2)
+    label = to_left(glyphs.say(scale_rule(name).label), NAME - 2)
     sign: Line = ((glyphs.cursor if chosen else " ", "accent"), (mark, "scaled"))
     head: Line = (*sign, (label, "accent" if chosen else named))
     if row is None:
@@ -243,7 +246,7 @@ def _row(shown: Shown, name: str, columns: Sequence[str], cells: int, glyphs: Gl
             spans.append((f" {meter(row.value('freezing_ratio'), glyphs)}", "dim" if stale else named))
         elif column in _WORDS:
             _, room = _WORDS[column]
-            spans.append((" " + glyphs.say(_word(column, shown.freezing.get(name), row)).ljust(room)[:room], value))
+            spans.append((" " + set_cell_size(glyphs.say(_word(column, shown.freezing.get(name), row)), room), value))
         else:
             spans.append((" " + _text(row.value(column), column, glyphs), value))
     return (*head, *spans)
@@ -258,14 +261,14 @@ def _word(column: str, freezing: Freezing | None, row: RuleRow) -> str:
 def _curve(shown: Shown, name: str, cells: int, glyphs: Glyphs) -> str:
     """Return values from 0 to 1 over d_k as a line with a mark where softmax freezes; in ASCII as bars."""
     if shown.curves is None or name not in shown.curves.values:  # those of another formula
-        return glyphs.say(_PENDING).ljust(cells)
+        return to_left(glyphs.say(_PENDING), cells)
     values = shown.curves.values[name]
     if not glyphs.ascii:
         line = braille_line(values, cells // len(values) * len(values))
-        return with_freezing(line, shown.curves.d_ks, shown.freezing.get(name), glyphs).ljust(cells)
+        return to_left(with_freezing(line, shown.curves.d_ks, shown.freezing.get(name), glyphs), cells)
     steps = len(glyphs.bars) - 2  # so that a bar does not touch the line above
     bars = ["?" if value is None else glyphs.bars[max(round(value * steps), value > 0)] for value in values]
-    return "".join(bar * (cells // len(values)) for bar in bars).ljust(cells)
+    return to_left("".join(bar * (cells // len(values)) for bar in bars), cells)
 
 
 def left_out(width: int, first: int, by: str, curves: RuleCurves | None) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ....core.export.rules import weightings_remarks
 from ....core.lab.weighting.results import WEIGHTINGS
 from ....core.parameters import Parameters
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
 from ...views.numbers import on_the_point
@@ -39,8 +40,8 @@ def weighting_text(parameters: Parameters, rows: Sequence[WeightingRow], width: 
     wide = max(len(WEIGHTINGS[row.name].formula) for row in rows) + 2
     for row in rows:
         weighting = WEIGHTINGS[row.name]
-        name: Span = (glyphs.say(weighting.label).ljust(_NAME), "label")
-        formula: Span = (glyphs.say(weighting.formula).ljust(wide), "text")
+        name: Span = (to_left(glyphs.say(weighting.label), _NAME), "label")
+        formula: Span = (to_left(glyphs.say(weighting.formula), wide), "text")
         source: Span = (glyphs.say(weighting.source), "dim")
         if _NAME + wide + len(source[0]) <= width:
             lines.append((name, formula, source))
@@ -54,19 +55,19 @@ def weighting_text(parameters: Parameters, rows: Sequence[WeightingRow], width: 
 def weighting_lines(rows: Sequence[WeightingRow], width: int, glyphs: Glyphs) -> list[Line]:
     """Return a heading and a line for each weighting; columns that do not fit are named below."""
     shown = [*_COLUMNS][: max((width - _NAME) // _CELL, 1)]
-    head: list[Span] = [("weighting".ljust(_NAME), "heading")]
+    head: list[Span] = [(to_left("weighting", _NAME), "heading")]
     cells: list[list[Span]] = [[] for _ in rows]
     for name in shown:
         title, factor = _COLUMNS[name]
-        head.append((glyphs.say(title).rjust(_CELL), "dim"))
+        head.append((to_right(glyphs.say(title), _CELL), "dim"))
         values = [row.estimate(name).value for row in rows]
         texts = on_the_point([None if value is None else factor * value for value in values], 3, glyphs)
         for spans, text in zip(cells, texts, strict=True):
-            spans.append((text.rjust(_CELL), "text"))
+            spans.append((to_right(text, _CELL), "text"))
     lines: list[Line] = [tuple(head)]
     for row, spans in zip(rows, cells, strict=True):
         role: Role = "scaled" if row.name == "softmax" else "label"
-        lines.append(((glyphs.say(WEIGHTINGS[row.name].label).ljust(_NAME), role), *spans))
+        lines.append(((to_left(glyphs.say(WEIGHTINGS[row.name].label), _NAME), role), *spans))
     if left_out := [_COLUMNS[name][0] for name in _COLUMNS if name not in shown]:
         lines += wrapped(
             glyphs.say("Not shown at this width: {left_out}.", left_out="; ".join(left_out)), width, "dim"

@@ -14,6 +14,7 @@ from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
 from ....core.statistics.column_names import setting_names
+from ...language.cells import to_left, to_right
 from ...views.fields.draft import Draft
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
@@ -175,7 +176,7 @@ def _scores(example: Example, glyphs: Glyphs, editing: Editing | None) -> list[L
             lines.append(((mark, "accent"), *_typed(editing.draft, room + 1, bool(editing.objection))))
             continue
         text = _score(score, room, glyphs)
-        lines.append(((mark, "accent"), (f"{text.rjust(room)} ", "accent" if here else "text")))
+        lines.append(((mark, "accent"), (f"{to_right(text, room)} ", "accent" if here else "text")))
     return lines
 
 
@@ -210,7 +211,12 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
     power = {True: "exp(x−max)", False: "e^(x−m)" if side >= BESIDE else ""}[wide]
     columns = [6, *([len(power)] if power else []), 0, 7, 7]
     columns[-3] = min(max(side - sum(columns) - len(gap) * len(columns), 0), _LONGEST)
-    head = [("logit".rjust(6)), *([power] if power else []), "weight".ljust(columns[-3] + len(gap) + 7), "p(1−p)"]
+    head = [
+        (to_right("logit", 6)),
+        *([power] if power else []),
+        to_left("weight", columns[-3] + len(gap) + 7),
+        "p(1−p)",
+    ]
     tables: list[list[Line]] = []
     for number, (s, role) in enumerate(zip(worked.sides, COLUMN_ROLES, strict=True)):
         lines = [
@@ -219,12 +225,12 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
         ]
         logits = in_cells(s.logits, 6, glyphs)
         for logit, exp, p, complement in zip(logits, s.powers, s.weights, s.complement, strict=True):
-            cells: list[Span] = [(logit.rjust(6), "text")]
+            cells: list[Span] = [(to_right(logit, 6), "text")]
             if power:
-                cells.append((unit_cells(float(exp), glyphs).ljust(len(power)), "dim"))
+                cells.append((to_left(unit_cells(float(exp), glyphs), len(power)), "dim"))
             cells.append((bar_cells(float(p), columns[-3], glyphs), role))
             for share in (p, complement):
-                cells.append((unit_cells(float(share), glyphs).ljust(7), "text"))
+                cells.append((to_left(unit_cells(float(share), glyphs), 7), "text"))
             lines.append(tuple((text + gap, of) for text, of in cells))
         tables.append(lines)
     return tables
@@ -233,9 +239,9 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
 def _powers(worked: Worked, scores: Sequence[Line], glyphs: Glyphs) -> list[Line]:
     """Return the exponentials of both columns, for which narrow tables have no room."""
     a, b = (name if len(name) < 12 else letter for name, letter in zip(_names(worked), "AB", strict=True))
-    lines: list[Line] = [_line(glyphs.say(f" e^(x−m) {a.ljust(11)} {b}"), "dim")]
+    lines: list[Line] = [_line(glyphs.say(f" e^(x−m) {to_left(a, 11)} {b}"), "dim")]
     for score, *powers in zip(scores, *(s.powers for s in worked.sides), strict=True):
-        texts = [unit_cells(float(power), glyphs).ljust(11) for power in powers]
+        texts = [to_left(unit_cells(float(power), glyphs), 11) for power in powers]
         lines.append((*score, *((f" {text}", role) for text, role in zip(texts, COLUMN_ROLES, strict=True))))
     return lines
 
@@ -334,4 +340,4 @@ def bar_cells(share: float, cells: int, glyphs: Glyphs) -> str:
     steps = len(glyphs.lengths) - 1
     full, part = divmod(round(share * cells * steps), steps)
     bar = glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")
-    return bar.ljust(cells)
+    return to_left(bar, cells)

@@ -11,6 +11,7 @@ from ....core.export.sweep import SweepResult, place_titles, place_words
 from ....core.message import message
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
+from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, line_width
 from ...views.numbers import on_the_point, short, spread
@@ -106,7 +107,7 @@ def _place(sweep: SweepResult, glyphs: Glyphs) -> _Block:
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
 
     def line(words: Sequence[str], role: Role) -> Line:
-        return (("  ".join(word.rjust(cells) for word, cells in zip(words, widths, strict=True)), role),)
+        return (("  ".join(to_right(word, cells) for word, cells in zip(words, widths, strict=True)), role),)
 
     blank = line([""] * len(titles), "label")
     return _Block((blank, blank, line(titles, "heading")), [line(row, "label") for row in cells])
@@ -119,7 +120,7 @@ def _statistic(
     pair = [_column(sweep, statistic, index, deviations, errors, glyphs) for index in range(len(COLUMN_ROLES))]
     name = glyphs.say(statistic.short_label + _UNITS[statistic.unit])
     titles = [_beside(lines) for lines in zip(*(block.titles for block in pair), strict=True)]
-    titles[0] = ((name.ljust(line_width(titles[0])), "heading"),)
+    titles[0] = ((to_left(name, line_width(titles[0])), "heading"),)
     rows = [_beside(cells) for cells in zip(*(block.rows for block in pair), strict=True)]
     return _Block(titles, rows)
 
@@ -145,13 +146,13 @@ def _column(
         line: Line = ((texts[at], role), (spread(estimate, factor, glyphs) if errors else "", "dim"))
         if known:
             sign = "!" if is_far(deviations[at][index].get(statistic.name)) else " "
-            line = (*line, (sign, "alert"), (texts[len(found) + at].rjust(len(_EXACT)), "theory"))
+            line = (*line, (sign, "alert"), (to_right(texts[len(found) + at], len(_EXACT)), "theory"))
         rows.append(line)
     name = glyphs.say(sweep.names[index])
     rows = [fitted(row, max(line_width(row), len(name))) for row in rows]
     width = line_width(rows[0])
-    titles: list[Line] = [((" " * width, "text"),), ((name.ljust(width), role),)]
-    return _Block([*titles, (((_EXACT if known else "").rjust(width), "theory"),)], rows)
+    titles: list[Line] = [((" " * width, "text"),), ((to_left(name, width), role),)]
+    return _Block([*titles, ((to_right(_EXACT if known else "", width), "theory"),)], rows)
 
 
 def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
@@ -161,8 +162,8 @@ def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
     axis = message("{glyphs} to {glyphs2}", glyphs=short(span.low, glyphs), glyphs2=short(span.high, glyphs))
     for index, role in enumerate(COLUMN_ROLES):
         titles: list[Line] = [
-            (((message("logits, {axis}", axis=axis) if index == 0 else "").ljust(cells), "heading"),),
-            ((glyphs.say(sweep.names[index])[:cells].ljust(cells), role),),
+            ((to_left(message("logits, {axis}", axis=axis) if index == 0 else "", cells), "heading"),),
+            ((to_left(glyphs.say(sweep.names[index])[:cells], cells), role),),
             ((" " * cells, "text"),),
         ]
         histograms = [each[index].histograms["logits"] for each in columns]

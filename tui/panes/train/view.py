@@ -10,6 +10,7 @@ from ....core.parameters import Field, Value
 from ....core.scales import scale_rule
 from ....core.training.settings import RACE_FIELDS, Race, Result
 from ....core.training.snapshot import CurvePoint, Quantity, Snapshot
+from ...language.cells import to_left, to_right
 from ...views.fields.panel import field_line
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
@@ -74,31 +75,31 @@ def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
     while kept < len(_COLUMNS) and room >= _COLUMNS[kept][1]:
         room -= _COLUMNS[kept][1]
         kept += 1
-    head = "".join(title.rjust(wide) for title, wide in _COLUMNS[:kept])
+    head = "".join(to_right(title, wide) for title, wide in _COLUMNS[:kept])
     lines: list[Line] = [((" " * (2 + _NAME), "text"), (head, "dim"))]
     for number, result in enumerate(shown.results):
         cells = "".join(
-            text.rjust(wide) for text, (_, wide) in zip(_cells(result, glyphs)[:kept], _COLUMNS, strict=False)
+            to_right(text, wide) for text, (_, wide) in zip(_cells(result, glyphs)[:kept], _COLUMNS, strict=False)
         )
         lines.append((*_named(number, result.rule, glyphs), (cells, "text")))
     if len(shown.race.rules) > 1:
         wide = 9
         none = glyphs.say("—")  # until the race is complete
         titles = "".join(
-            message("with {number}", number=letter(number)).rjust(wide) for number in range(len(shown.race.rules))
+            to_right(message("with {number}", number=letter(number)), wide) for number in range(len(shown.race.rules))
         )
-        head_of_used: Line = (("recalled, used".ljust(2 + _NAME), "dim"), (titles, "dim"))
+        head_of_used: Line = ((to_left("recalled, used", 2 + _NAME), "dim"), (titles, "dim"))
         lines.extend(((), head_of_used))
         for number, rule in enumerate(shown.race.rules):
             shares = shown.used[number] if shown.used is not None else ()
             texts = [f"{100 * share:.0f} %" for share in shares] or [none] * len(shown.race.rules)
-            cells = "".join(text.rjust(wide) for text in texts)
+            cells = "".join(to_right(text, wide) for text in texts)
             lines.append((*_named(number, rule, glyphs), (cells, "text")))
     return [fitted(line, width) for line in lines]
 
 
 def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
-    name = glyphs.say(rule_name(rule))[: _NAME - 1].ljust(_NAME)
+    name = to_left(glyphs.say(rule_name(rule))[: _NAME - 1], _NAME)
     return (f"{letter(number)} ", _ROLES[number][0]), (name, "label")
 
 

@@ -8,6 +8,7 @@ from ....core.against import against_word
 from ....core.model_choice import model_title
 from ....core.parameters import FIELDS, Field, Parameters, choice_word
 from ....core.scales import scale_rule
+from ...language.cells import to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, fitted, shortened, wrapped
 from .entry import Editing
@@ -102,7 +103,7 @@ def field_line(field: Field, text: str, role: Role, focused: bool, width: int, g
     room = min(room, width - len(label) - (not left))
     value: Role = "accent" if focused and role == "text" else role
     return (
-        (label.ljust(width - room), "accent" if focused else "label"),
+        (to_left(label, width - room), "accent" if focused else "label"),
         (" " * (room - len(text) - len(left) - len(right)), "text"),
         (left, "accent"),
         (text, value),

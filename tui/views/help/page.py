@@ -9,6 +9,7 @@ from ....core.message import message
 from ....core.parameters import Field
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT, Statistic
+from ...language.cells import to_right
 from ..glyphs import Glyphs
 from ..lines import Line, ends, line_width, wrapped
 from .keys import key_word
@@ -68,7 +69,7 @@ def _folded(keys: Sequence[KeyHelp]) -> list[KeyHelp]:
 
 def _key_lines(pressed: str, effect: str, name: str, width: int, glyphs: Glyphs) -> list[Line]:
     """Return the keys to press, their effect, and the name at the right, on a separate line if needed."""
-    press = glyphs.say(pressed).rjust(PRESS)
+    press = to_right(glyphs.say(pressed), PRESS)
     lines: list[Line] = [
         ((" " * len(press) if number else press, "key"), ("  ", "text"), *text)
         for number, text in enumerate(wrapped(glyphs.say(effect), width - len(press) - 2))

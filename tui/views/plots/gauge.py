@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from rich.cells import set_cell_size
+
 from ....core.statistics.status import FREEZING, FROZEN
 from ....core.theory.prediction import ratio_given, status_given
+from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
 from ..numbers import short
@@ -37,10 +40,10 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
         lines.append(
             fitted(
                 (
-                    (names[index][: room - 1].ljust(room), role),
+                    (to_left(names[index][: room - 1], room), role),
                     *bar(ratio, cells, role, glyphs),
-                    (ratio_text(ratio, glyphs).rjust(_RATIO - 1) + " ", role),
-                    (f" {word}".ljust(_WORD), "alert" if word in ("frozen", "NaN", "one-hot") else "text"),
+                    (to_right(ratio_text(ratio, glyphs), _RATIO - 1) + " ", role),
+                    (to_left(f" {word}", _WORD), "alert" if word in ("frozen", "NaN", "one-hot") else "text"),
                 ),
                 width,
             )
@@ -59,7 +62,7 @@ def bar(ratio: float | None, cells: int, role: Role, glyphs: Glyphs) -> list[Spa
     level = max(level, 1) if ratio else level
     full, part = divmod(level, steps)
     text = glyphs.lengths[-1] * full + (glyphs.lengths[part] if part else "")
-    text = text.ljust(cells)[:cells]
+    text = set_cell_size(text, cells)
     if ratio is not None and ratio > END:
         text = text[:-1] + glyphs.right
     at, over = mark_cell(cells), full > mark_cell(cells)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....core.message import message
 from ....core.statistics.column_names import column_names
 from ....core.statistics.measurement import Column, HistogramName
+from ...language.cells import to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, ends, fitted, line_width
 from ..numbers import percent, power, short
@@ -140,7 +141,7 @@ def pair_lines(
         names = [*[""] * (height - 1), glyphs.say(words[index])]
         for number, (label, row) in enumerate(zip(names, rows, strict=True)):
             over = {NAME + cell: sign for cell, sign in law.get(number, {}).items()}
-            lines.append(_crossed(label.ljust(NAME) + row, over, role, glyphs))
+            lines.append(_crossed(to_left(label, NAME) + row, over, role, glyphs))
     marks = axis_marks(columns, name, glyphs)
     lines.append(((" " * NAME + axis_line(span, cells, glyphs, marks), "dim"),))
     return lines if width == NAME + cells else [fitted(line, width) for line in lines]

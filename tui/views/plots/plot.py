@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from ...language.cells import to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
 from .axes import Axis, tick_labels
@@ -114,7 +115,7 @@ def draw(plot: Plot, width: int, height: int, glyphs: Glyphs) -> Drawing:
     _write_words(cells, at, glyphs)
     lines: list[Line] = []
     for row, content in enumerate(cells):
-        side = labels.get(row, "").rjust(margin - 1) + glyphs.frame[row in labels]
+        side = to_right(labels.get(row, ""), margin - 1) + glyphs.frame[row in labels]
         lines.append(((side, "dim"), *_merged(content)))
     lines += _axis_lines(at, glyphs)
     return Drawing(at, [fitted(line, width) for line in lines[:height]])

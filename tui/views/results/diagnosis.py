@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ....core.export.formats import digits
 from ....core.message import message
+from ...language.cells import to_left
 
 if TYPE_CHECKING:
     from ....core.export.diagnosing.diagnosis import Diagnosed
@@ -22,7 +23,7 @@ def diagnosis_lines(heads: Sequence[Diagnosed]) -> list[tuple[str, tuple[str, ..
     wide = max(map(len, places), default=0)
     for run, place in zip(runs, places, strict=True):
         verdict = run[0].verdict
-        cells = [place.ljust(wide), verdict.verdict.ljust(_WORDS), _multipliers(run)]
+        cells = [to_left(place, wide), to_left(verdict.verdict, _WORDS), _multipliers(run)]
         if verdict.evidence is not None:
             worst = max((each.verdict.misfit or 0.0 for each in run), default=0.0)
             cells.append(message("{evidence}, misfit {worst}", evidence=verdict.evidence, worst=digits(worst)))

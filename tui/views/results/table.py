@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from rich.cells import set_cell_size
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,7 @@ from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
 from ....core.statistics.column_names import is_unscaled
 from ....core.statistics.measurement import Column, Estimate, Measurement
 from ....core.theory.prediction import status_given
+from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
 from ..numbers import STDERR, VALUE, aligned, aligned_share, short, spread
@@ -207,14 +209,14 @@ def multiplier_text(column: Column, glyphs: Glyphs) -> str:
 def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:
     """Return the titles of the columns; `first` stands over the labels."""
     text, role = (shape.alone, "heading") if shape.alone else first
-    titles: list[Span] = [(glyphs.say(text).ljust(LABEL)[:LABEL], role)]
+    titles: list[Span] = [(set_cell_size(glyphs.say(text), LABEL), role)]
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         room = CELL if shape.beside else shape.cell
-        titles.append((("  " + column_title(column, glyphs, room - 2)).ljust(room)[:room], role))
+        titles.append((set_cell_size("  " + column_title(column, glyphs, room - 2), room), role))
         if shape.beside:
             titles.append((_theory_title(contents, shape.cell - room, 6), "theory"))
         elif shape.instead:
-            titles[-1] = (f"  {column_title(column, glyphs, VALUE - 3)}".ljust(VALUE), role)
+            titles[-1] = (to_left(f"  {column_title(column, glyphs, VALUE - 3)}", VALUE), role)
             titles.append((_theory_title(contents, shape.cell - VALUE, 4), "theory"))
     return fitted(tuple(titles), shape.width)
 
@@ -222,8 +224,8 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _
 def _theory_title(contents: Contents, width: int, indent: int) -> str:
     """Return the title of exact values in `width` cells: beside rounded numbers it names the arithmetic."""
     if not contents.rounded:
-        return (" " * indent + "theory").ljust(width)
-    return _longest(["exact arithmetic", " " * indent + "exact"], width).ljust(width)
+        return to_left(" " * indent + "theory", width)
+    return to_left(_longest(["exact arithmetic", " " * indent + "exact"], width), width)
 
 
 def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
@@ -232,7 +234,7 @@ def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, m
         return fitted(((glyphs.say(f" {row.label}"), "heading"),), shape.width)
     mark = glyphs.cursor if marked else " "
     name: Role = "accent" if marked else "label"
-    line: list[Span] = [((mark + glyphs.say(row.label)).ljust(LABEL)[:LABEL], name)]
+    line: list[Span] = [(set_cell_size(mark + glyphs.say(row.label), LABEL), name)]
     for index, role in enumerate(COLUMN_ROLES[: len(contents.columns)]):
         if row.words:
             line.append(_word(row.words[index], shape.cell, role, glyphs))
@@ -261,7 +263,7 @@ def _cell(statistic: Statistic, contents: Contents, index: int, shape: Layout, g
         if shape.beside or shape.instead:
             sign, exact = theory_text(contents, index, statistic, glyphs)
             spans.append((sign, "alert"))
-            spans.append((exact if shape.beside else exact.strip().rjust(CELL - VALUE - 1), "theory"))
+            spans.append((exact if shape.beside else to_right(exact.strip(), CELL - VALUE - 1), "theory"))
     return _filled(spans, shape.cell)
 
 
@@ -288,7 +290,7 @@ def _part(statistic: Statistic, contents: Contents, index: int, alone: Alone, gl
         return [(sign, "alert"), (exact, "theory")]
     value, rest = measured_text(contents.columns[index], statistic, glyphs)
     if alone == "±":
-        return [(rest.strip().rjust(VALUE), "dim"), (" ", "text")]
+        return [(to_right(rest.strip(), VALUE), "dim"), (" ", "text")]
     return [(value, COLUMN_ROLES[index]), (" ", "text")]
 
 
@@ -299,7 +301,7 @@ def measured_text(column: Column, statistic: Statistic, glyphs: Glyphs) -> tuple
     value = (aligned_share if share else aligned)(estimate.value, glyphs)
     if estimate.stderr is None or (share and estimate.value == 0 and estimate.stderr == 0):
         return value, " " * (CELL - VALUE)
-    return value, spread(estimate, 100 if share else 1, glyphs).ljust(CELL - VALUE)
+    return value, to_left(spread(estimate, 100 if share else 1, glyphs), CELL - VALUE)
 
 
 def theory_text(contents: Contents, index: int, statistic: Statistic, glyphs: Glyphs) -> tuple[str, str]:
@@ -318,7 +320,7 @@ def is_far(deviation: float | None) -> bool:
 
 def _word(word: str, cells: int, role: Role, glyphs: Glyphs) -> Span:
     """Return a column's status."""
-    return (f"  {word or glyphs.say('—')}".ljust(cells)[:cells], role)
+    return (set_cell_size(f"  {word or glyphs.say('—')}", cells), role)
 
 
 def _ratio(freezing: Freezing | None, glyphs: Glyphs) -> str:
@@ -333,11 +335,11 @@ def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) ->
     forms = [glyphs.say(words) for words in freezing.words()]
     length = min(cells - 24, 12)
     if length < 6:
-        return [("  " + _longest(forms, cells - 2).ljust(cells - 2), role)]
+        return [("  " + to_left(_longest(forms, cells - 2), cells - 2), role)]
     half, room = length // 2, cells - 3 - length
     filled = min(round(freezing.ratio * half), length)
     bar = "".join(glyphs.bars[-1] if at < filled else glyphs.rule for at in range(length))
-    return [("  " + bar[:filled], role), (bar[filled:], "dim"), (" " + _longest(forms, room).ljust(room), role)]
+    return [("  " + bar[:filled], role), (bar[filled:], "dim"), (" " + to_left(_longest(forms, room), room), role)]
 
 
 def _longest(forms: Sequence[str], room: int) -> str:

@@ -6,9 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from rich.cells import set_cell_size
+
 from ....core.export.watching import change_words, offender_words
 from ....core.message import message
 from ....core.statistics.catalogue import STATISTICS
+from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
 from ..numbers import short
@@ -181,7 +184,7 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
     for name, table in shown.values.items():
         value = table[layer][head]
         number = "not finite" if math.isinf(value) else short(None if math.isnan(value) else value, glyphs)
-        line: Line = ((labels[name][: wide - 1].ljust(wide), "label"), (number, "text"))
+        line: Line = ((to_left(labels[name][: wide - 1], wide), "label"), (number, "text"))
         if shown.changes is not None and name in shown.changes:
             change = shown.changes[name][layer][head]
             words = f" {'+' * (change > 0)}{short(change, glyphs)}" if math.isfinite(change) else ""
@@ -202,7 +205,7 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
 
 def _joined(cells: Sequence[str], wide: Sequence[int], glyphs: Glyphs) -> str:
     said = [glyphs.say(cell) for cell in cells]
-    return "  ".join(cell.rjust(size) for cell, size in zip(said, wide, strict=True))
+    return "  ".join(to_right(cell, size) for cell, size in zip(said, wide, strict=True))
 
 
 def chart(values: Sequence[float], size: Size, low: float, high: float, glyphs: Glyphs) -> list[str]:
@@ -268,7 +271,7 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
             part = part_of(value, low, high) if math.isfinite(value) and high > low else 0.5
             text = _shade(value, part, here == chosen, glyphs)
             text = "!" + text[1:] if here in over and each == 1 else text
-            text = (text + ("!" if here in over else "")).ljust(each)[:each]
+            text = set_cell_size(text + ("!" if here in over else ""), each)
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
         lines.append(fitted(tuple(spans), width))
     legend = _legend(low, high, shown.baseline is not None, glyphs) if numbers else "no numbers to show"
@@ -324,5 +327,5 @@ def _shade(value: float, part: float, chosen: bool, glyphs: Glyphs) -> str:
     steps = len(glyphs.shades) - 1
     part = 1.0 if math.isinf(value) else part
     if chosen:
-        return str(min(int(part * 10), 9)).ljust(2)
+        return to_left(str(min(int(part * 10), 9)), 2)
     return glyphs.shades[1 + min(int(part * steps), steps - 1)] * 2

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import set_cell_size
+
 from .....core.message import message
 from .....core.scales import scale_rule
+from ....language.cells import to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Name, Span, fitted
 from ....views.numbers import short
@@ -32,9 +35,9 @@ def row_lines(
     """
     name, each = _widths(width, tokens, len(row.columns), row.keys[-1] if row.keys else 0)
     roles: Sequence[Name] = COLUMN_ROLES[-len(row.columns) :]
-    head: list[Span] = [("key".ljust(name + 2), "dim")]
+    head: list[Span] = [(to_left("key", name + 2), "dim")]
     for column, role, mark in zip(row.columns, roles, "AB"[-len(row.columns) :], strict=True):
-        head.append((_column_title(column, mark, each - 1, glyphs).ljust(each), role))
+        head.append((to_left(_column_title(column, mark, each - 1, glyphs), each), role))
     figures = _figures(row, name, each, roles, glyphs)
     room = height - 1 - len(figures)
     if room < _FEWEST:
@@ -115,7 +118,7 @@ def _keys(
     others = row.visible - len(shown)
     if others > 0 and room:
         rest = [max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0) for column in row.columns]
-        first = (message(" {others} more", others=others).ljust(name + 2)[: name + 2], "dim")
+        first = (set_cell_size(message(" {others} more", others=others), name + 2), "dim")
         lines.append((first, *_bars(rest, each, roles, glyphs)))
     return lines
 
@@ -133,8 +136,8 @@ def _bars(weights: Sequence[float], each: int, roles: Sequence[Name], glyphs: Gl
         parts = min(max(round(weight * cells * steps), int(weight >= 0.005)), cells * steps)
         whole, rest = divmod(parts, steps)
         bar = glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else "")
-        spans.append((bar.ljust(cells), role))
-        spans.append((f"{weight:.2f}".rjust(_VALUE - 1) + " ", "text"))
+        spans.append((to_left(bar, cells), role))
+        spans.append((to_right(f"{weight:.2f}", _VALUE - 1) + " ", "text"))
     return spans
 
 
@@ -142,9 +145,9 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     """Return the entropy, the gradient and the spread of the logits under each rule."""
 
     def line(title: str, texts: Sequence[str]) -> Line:
-        cells: list[Span] = [(glyphs.say(title)[: name + 1].ljust(name + 2), "label")]
+        cells: list[Span] = [(to_left(glyphs.say(title)[: name + 1], name + 2), "label")]
         for text, role in zip(texts, roles, strict=False):
-            cells.append((glyphs.say(text)[:each].ljust(each), role))
+            cells.append((to_left(glyphs.say(text)[:each], each), role))
         return tuple(cells)
 
     def jacobian(column: RowColumn) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from .....core.statistics.catalogue import STATISTIC, Statistic
 from .....core.statistics.measurement import Estimate
 from .....core.statistics.status import status
+from ....language.cells import to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
 from ....views.numbers import short
@@ -58,18 +59,19 @@ def ranked_lines(
     for number, (each, value) in enumerate(zip(heads, values, strict=True)):
         here = number == chosen
         word = "unreadable" if each.measured is None else status(each.measured) or ""
-        place: Span = (f"{glyphs.cursor if here else ' '}{each.place}".ljust(_PLACE), "accent" if here else "label")
+        mark = glyphs.cursor if here else " "
+        place: Span = (to_left(f"{mark}{each.place}", _PLACE), "accent" if here else "label")
         certain: Role = "dim" if each.rough else "text"
-        spans: list[Span] = [place, (_number(value, statistic, glyphs).rjust(_VALUE - 1) + " ", certain)]
+        spans: list[Span] = [place, (to_right(_number(value, statistic, glyphs), _VALUE - 1) + " ", certain)]
         if bars:
             spans.append((_bar(value, full, glyphs) + " ", "scaled"))
         if shares:
             for name in ("max_weight", "first_key_weight"):
                 share = _number(_value(each.measured, name), STATISTIC[name], glyphs)
-                spans.append((share.rjust(_SHARE - 1) + " ", certain))
+                spans.append((to_right(share, _SHARE - 1) + " ", certain))
         role: Role = "heading" if word == "healthy" else "alert"
         rough = glyphs.say("≈") if each.rough else " "
-        spans.append((rough + word.ljust(_STATUS), role))
+        spans.append((rough + to_left(word, _STATUS), role))
         because = "; ".join(each.because)
         said = f"{each.file}: {because}" if each.file and because else each.file or because
         spans.append((" " + glyphs.say(said), "text"))
@@ -88,9 +90,9 @@ def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> L
     label = "σ / freezing" if statistic.name == "freezing_ratio" else statistic.short_label
     room = _VALUE + bars * (_BAR + 1) - 1
     shown = glyphs.say(label)[:room]
-    text = " L/H".ljust(_PLACE) + (shown.ljust(room) if bars else shown.rjust(room))
-    text += " " + ("  top".rjust(_SHARE - 1) + " " + "first".rjust(_SHARE - 1) + " ") * shares
-    return ((text + " status".ljust(_STATUS + 2) + "because", "dim"),)
+    text = to_left(" L/H", _PLACE) + (to_left(shown, room) if bars else to_right(shown, room))
+    text += " " + (to_right("  top", _SHARE - 1) + " " + to_right("first", _SHARE - 1) + " ") * shares
+    return ((text + to_left(" status", _STATUS + 2) + "because", "dim"),)
 
 
 def _cut(line: Line, width: int | None, glyphs: Glyphs) -> Line:
@@ -122,4 +124,4 @@ def _bar(value: float | None, full: float, glyphs: Glyphs) -> str:
     steps = len(glyphs.lengths) - 1
     eighths = round(min(part, 1.0) * _BAR * steps)
     whole, rest = divmod(eighths, steps)
-    return (glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else "")).ljust(_BAR)
+    return to_left(glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else ""), _BAR)

@@ -14,6 +14,7 @@ from .....core.scales import scale_rule
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
 from .....core.theory.prediction import status_given
+from ....language.cells import to_left
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
 from ....views.plots.axes import Axis, axis_over
@@ -236,15 +237,15 @@ class _Reading(NamedTuple):
 
 def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: int, glyphs: Glyphs) -> Line:
     mark, role, name, here, index = reading
-    line: list[Span] = [(place[:_PLACE].ljust(_PLACE), "accent"), (f"{mark} ", role)]
+    line: list[Span] = [(to_left(place[:_PLACE], _PLACE), "accent"), (f"{mark} ", role)]
     if here is None:
-        line.extend([(glyphs.say(name)[: _TITLE - 1].ljust(_TITLE), role), ("     measuring", "dim")])
+        line.extend([(to_left(glyphs.say(name)[: _TITLE - 1], _TITLE), role), ("     measuring", "dim")])
         return fitted(tuple(line), width)
     value, rest = measured_text(here.columns[index], statistic, glyphs)
     title = column_title(here.columns[index], glyphs, _TITLE - 1)
     if name not in ("unscaled", "scaled") and glyphs.say(name) not in title:
         title = glyphs.say(name)[: _TITLE - 1]  # of which of several rules it is
-    line.extend([(title.ljust(_TITLE), role), (value, role), (rest, "dim")])
+    line.extend([(to_left(title, _TITLE), role), (value, role), (rest, "dim")])
     if here.theory:
         sign, exact = theory_text(here, index, statistic, glyphs)
         line.extend([("exact", "dim"), (sign, "alert"), (f"{exact} ", "theory")])

@@ -10,6 +10,7 @@ from .....core.parameters import FIELD
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
 from .....core.statistics.measurement import HistogramName
+from ....language.cells import cells, to_left
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted
 from ....views.numbers import VALUE, short
@@ -82,15 +83,15 @@ def _head(
     for index, role in enumerate(COLUMN_ROLES):
         room = CELL if shape.errors else VALUE
         title = f"  {glyphs.marks[index]} {glyphs.say(names[index])}"
-        line.append(
-            (title.ljust(room) if len(title) < room else f"  {glyphs.marks[index]} {'AB'[index]}".ljust(room), role)
-        )
+        if cells(title) >= room:
+            title = f"  {glyphs.marks[index]} {'AB'[index]}"
+        line.append((to_left(title, room), role))
         if shape.theory:
-            line.append(("   exact".ljust(THEORY), "theory"))
+            line.append((to_left("   exact", THEORY), "theory"))
     if shape.spark:
         low, high = (short(value, glyphs) for value in span)
         title = f"  {glyphs.marks[0]} {glyphs.say(TITLES[HISTOGRAM[statistic.group]])}"
-        line.append((title.ljust(shape.spark + 2), COLUMN_ROLES[0]))
+        line.append((to_left(title, shape.spark + 2), COLUMN_ROLES[0]))
         line.append(
             (message("  {marks} {low} to {high}", marks=glyphs.marks[1], low=low, high=high), COLUMN_ROLES[1])
         )
