@@ -45,6 +45,7 @@ from .widgets.notice import Notice
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..core.training.settings import Race
     from .views.fields.choice_list import ChoiceList
 
 _SETTLED = 2.0  # seconds after which start-up is complete
@@ -362,6 +363,10 @@ class AttnApp(PacedApp[int]):
     def to_softmax(self, scores: tuple[float, ...]) -> None:
         self.action_pane("Softmax")
         self.pane.take_scores(scores)
+
+    def to_race(self, race: Race) -> None:
+        self.action_pane("Train")
+        self.pane.take_race(race)
 
     def to_capture(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
         self._opened("Capture").take_head(path, place, baseline, source)

@@ -29,6 +29,7 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     trials.freezing_threshold,
     trials.freezing_width,
     trials.projected,
+    trials.raced,
     trials.rotary,
     trials.score_overflow,
     trials.summed_terms,

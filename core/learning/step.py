@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..parameters import Parameters
+from ..training.settings import Race
 from .figures import Figure
 
 Compare = Literal["ratio", "difference"]
@@ -31,6 +32,7 @@ class Shown:
     scores: tuple[float, ...] = ()  # the row of the Softmax pane
     head: tuple[int, int] | None = None  # layer and head in the Capture pane, of the sample
     claim: str = ""  # the claim to select in the Claims pane
+    race: Race | None = None  # of the Train pane
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def test_measured_figures_agree_with_exact_ones(item: Item) -> None:
 @every
 def test_what_is_shown_exists(item: Item) -> None:
     shown = item.shown
-    assert shown.pane in ("Lab", "Rules", "Softmax", "Capture", "Claims")
+    assert shown.pane in ("Lab", "Rules", "Softmax", "Capture", "Claims", "Train")
+    assert (shown.race is not None) == (shown.pane == "Train")
     assert bool(shown.scores) == (shown.pane == "Softmax")
     assert (shown.head is not None) == (shown.pane == "Capture")
     assert shown.claim in {claim.id for claim in CLAIMS} or shown.pane != "Claims"

@@ -15,6 +15,7 @@ from attn_tui.tui.panes.learn.items import ITEMS, Attempt, Found, Item, remember
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.learn.requests import ReadItem
 from attn_tui.tui.panes.learn.screen import item_lines
+from attn_tui.tui.panes.train.pane import TrainPane
 from attn_tui.tui.settings.declared import Settings
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width
@@ -257,6 +258,22 @@ async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(
     assert claims.claims.chosen.id == "float-overflow"
     await stage.press("alt+9", "M")
     assert pane.at == 0
+
+
+@pytest.mark.slow
+@played(size=(80, 24))
+async def test_e_on_a_question_about_training_runs_its_race(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.press("m", *["down"] * 9)
+    await stage.until(lambda: pane.is_current, "the figures")
+    before = (await stage.opened(TrainPane)).race
+    await stage.press("alt+9", "E")
+    train = stage.app.pane
+    assert isinstance(train, TrainPane)
+    assert train.race == pane.item.shown.race
+    assert (train.race.optimiser, train.race.rules) == ("adam", ("none", "sqrt_d_k"))
+    await stage.press("u")
+    assert train.race == before
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 60)])

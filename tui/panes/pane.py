@@ -23,6 +23,7 @@ from ..widgets.lines import LinesWidget
 if TYPE_CHECKING:
     from ...core.export.code.program import Dialect
     from ...core.export.formats import Format
+    from ...core.training.settings import Race
     from ..views.fields.choice_list import ChoiceList
 
 
@@ -55,6 +56,10 @@ class Host(Protocol):
 
     def to_capture(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
         """Show a head, (position of the layer, head), of a file in the Capture pane; Esc there shows `source`."""
+        ...
+
+    def to_race(self, race: Race) -> None:
+        """Show the Train pane with this race."""
         ...
 
     def to_pane(self, name: str, item: str = "") -> None:
@@ -116,6 +121,9 @@ class Pane(Container, can_focus=True):
 
     def take_scores(self, scores: tuple[float, ...]) -> None:
         """Show a row of softmax with these scores; only the Softmax pane does."""
+
+    def take_race(self, race: Race) -> None:
+        """Train this race; only the Train pane does."""
 
     def take_head(self, path: Path, place: tuple[int, int], baseline: Path | None, source: str) -> None:
         """Show a head of a file, which the pane `source` opened; only the Capture pane does."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ...training.settings import Race
 from ..figures import lab, trial
 from ..question import Question
 from ..step import Shown
@@ -9,6 +12,9 @@ from ..tour.about_scores import enough
 
 _SCALED = 1 / 8  # at d_k 64
 _LARGEST = 65_504.0  # of float16
+_TRAINED = Race(64, ("none", "sqrt_d_k", "d_k"), rate=2.0, seeds=4)
+_SLOW = Race(64, ("none", "sqrt_d_k"), rate=0.01, seeds=4, optimiser="adam")
+_FAST = replace(_SLOW, rate=0.1)
 
 USE: tuple[Question, ...] = (
     Question(
@@ -44,15 +50,20 @@ USE: tuple[Question, ...] = (
         (
             "Dropping it from the heads of a trained model, all-MiniLM-L6-v2 with d_k = {d_k}, moves {moved} of the "
             "weight of a row to other keys, on average; the entropy falls from {before} to {after} of ln n.",
+            "How much that harms depends on how far training went. In the race of the Train pane rows end nearly "
+            "one-hot: trained with 1/√d_k at d_k {race_d_k}, {kept} of labels are recalled without it, but {lost} "
+            "under 1/d_k.",
             "It can be moved, though: multiply W_Q by 1/√d_k once, and leave the scale out.",
         ),
         {
             "moved": trial("weight moved, mean over heads", "scale_dropped", part="moved", unit="share"),
             "before": trial("entropy / ln n, with the scale", "scale_dropped", part="before", unit="share"),
             "after": trial("entropy / ln n, without", "scale_dropped", part="after", unit="share"),
+            "kept": trial("race, recalled without it", "raced", _TRAINED, part="sqrt_d_k under none", unit="share"),
+            "lost": trial("race, under 1/d_k", "raced", _TRAINED, part="sqrt_d_k under d_k", unit="share"),
         },
         Shown("Capture", "Weights of a query at the file's scale and at × 1, side by side.", head=(2, 3)),
-        given={"d_k": 32},
+        given={"d_k": 32, "race_d_k": _TRAINED.d_k},
     ),
     Question(
         "learn-it",
@@ -64,14 +75,25 @@ USE: tuple[Question, ...] = (
             "Xavier weights under 1/√d_k do, {xavier}.",
             "With plain gradient descent, a W_Q smaller by √d_k, without a scale, learns d_k times as fast relative "
             "to its size; with Adam, whose steps have one size, √d_k times.",
+            "The race of the Train pane, with Adam at d_k {race_d_k}: at rate {slow}, {slow_none} of labels are "
+            "recalled without a scale, so weights can do its work. At rate {fast} it is {fast_none}, and {fast_sqrt} "
+            "with 1/√d_k.",
         ),
         {
             "t5": trial("variance, T5, no scale", "projected", 512, 64, 1 / (512 * 64), 1 / 512, 1.0, part="logits"),
             "xavier": trial(
                 "variance, Xavier, 1/√d_k", "projected", 512, 64, 1 / 512, 1 / 512, _SCALED, part="logits"
             ),
+            "slow_none": trial("recalled, rate {slow}, no scale", "raced", _SLOW, part="none recalled", unit="share"),
+            "fast_none": trial("recalled, rate {fast}, no scale", "raced", _FAST, part="none recalled", unit="share"),
+            "fast_sqrt": trial("the same, 1/√d_k", "raced", _FAST, part="sqrt_d_k recalled", unit="share"),
         },
-        Shown("Lab", "A: smaller queries without a scale. Compare its variance with 1.", enough(64, std_q=0.125)),
+        Shown(
+            "Train",
+            "Adam at a large rate: without a scale less is recalled. A smaller learning rate (↓, then ←) mends it.",
+            race=_FAST,
+        ),
+        given={"race_d_k": _FAST.d_k, "slow": _SLOW.rate, "fast": _FAST.rate},
     ),
     Question(
         "optimum",

@@ -260,6 +260,8 @@ class LearnPane(TwoParts):
                 host.to_lab(shown.parameters)
             case "Softmax":
                 host.to_softmax(shown.scores)
+            case "Train" if shown.race is not None:
+                host.to_race(shown.race)
             case "Capture":
                 of_bug = self.item.kind == "bug"
                 if of_bug and not self.is_current:

@@ -191,6 +191,11 @@ class TrainPane(TwoParts):
         self.settings.race, name, self.curves.other_axis = kept
         self.curves.quantity = next(each for each in QUANTITIES if each.name == name)
 
+    def take_race(self, race: Race) -> None:
+        self.settings.finish()
+        self.settings.race = race
+        self._show()
+
     # Keys
 
     def action_move(self, step: int) -> None:
