@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Self
 
 
@@ -42,3 +43,9 @@ def counted(one: str, many: str, number: int, /, **values: object) -> Message:
     made = message(one if number == 1 else many, number=number, **values)
     made.template, made.plural = one, (many, number)
     return made
+
+
+def joined(parts: Iterable[str], between: str = " ") -> Message:
+    """Return texts as one message; in another language, each is said by itself."""
+    values = {f"part{number}": part for number, part in enumerate(parts)}
+    return message(between.join(f"{{{name}}}" for name in values), **values)

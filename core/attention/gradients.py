@@ -56,9 +56,9 @@ def gradients(
     path = attended or attend(q, k, v, variant)
     if g.shape != path.output.shape:
         raise InputError(
-            "upstream gradient: must have the output's shape {shape}, not {shape2}",
+            "upstream gradient: must have the output's shape {shape}, not {given}",
             shape=path.output.shape,
-            shape2=g.shape,
+            given=g.shape,
         )
     folded_g = fold_heads(g, v)
     d_v = fold_heads(path.weights, v).mT @ folded_g

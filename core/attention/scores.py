@@ -106,18 +106,18 @@ def fold_heads(x: FloatArray, like: FloatArray) -> FloatArray:
     """
     if min(x.ndim, like.ndim) < 2:
         raise InputError(
-            "queries and keys must have at least two axes, vectors and components, not {shape} and {shape2}",
-            shape=x.shape,
-            shape2=like.shape,
+            "queries and keys must have at least two axes, vectors and components, not {q_shape} and {k_shape}",
+            q_shape=x.shape,
+            k_shape=like.shape,
         )
     if x.shape[:-2] == like.shape[:-2]:
         return x
     if x.ndim < 3 or x.ndim != like.ndim or x.shape[:-3] != like.shape[:-3]:
         raise InputError(
-            "queries {shape} and keys {shape2} may differ in heads, the third axis from the end, but "
+            "queries {q_shape} and keys {k_shape} may differ in heads, the third axis from the end, but "
             "not in the axes before it",
-            shape=x.shape,
-            shape2=like.shape,
+            q_shape=x.shape,
+            k_shape=like.shape,
         )
     heads, kv_heads = x.shape[-3], like.shape[-3]
     if not kv_heads or heads % kv_heads:
@@ -136,7 +136,7 @@ def check_sizes(q: FloatArray, k: FloatArray, mechanism: Mechanism, weights: Wei
     if type(weights) is not wanted:
         kinds = [kind.__name__.replace("NoneType", "no weights") for kind in (wanted, type(weights))]
         raise InputError(
-            "{mechanism} attention needs {kinds}, not {kinds2}", mechanism=mechanism, kinds=kinds[0], kinds2=kinds[1]
+            "{mechanism} attention needs {needed}, not {given}", mechanism=mechanism, needed=kinds[0], given=kinds[1]
         )
     widths = (q.shape[-1], k.shape[-1])
     if isinstance(weights, AdditiveWeights):
@@ -147,13 +147,13 @@ def check_sizes(q: FloatArray, k: FloatArray, mechanism: Mechanism, weights: Wei
         accepted = (widths[0], widths[0])
     if widths != accepted:
         raise InputError(
-            "queries are {widths} wide and keys {widths2}; {mechanism} attention needs {accepted} and "
-            "{accepted2} here",
-            widths=widths[0],
-            widths2=widths[1],
+            "queries are {q_width} wide and keys {k_width}; {mechanism} attention needs {q_needed} and "
+            "{k_needed} here",
+            q_width=widths[0],
+            k_width=widths[1],
             mechanism=mechanism,
-            accepted=accepted[0],
-            accepted2=accepted[1],
+            q_needed=accepted[0],
+            k_needed=accepted[1],
         )
 
 

@@ -55,9 +55,9 @@ def attend(q: FloatArray, k: FloatArray, v: FloatArray, variant: Variant) -> Att
     """
     if k.shape[:-1] != v.shape[:-1]:
         raise InputError(
-            "there must be one value for each key; the keys are {shape} and the values {shape2}",
-            shape=k.shape,
-            shape2=v.shape,
+            "there must be one value for each key; the keys are {k_shape} and the values {v_shape}",
+            k_shape=k.shape,
+            v_shape=v.shape,
         )
     normal_q = with_gain(normalised(q, variant.normalise, variant.epsilon), variant.gain_q)
     normal_k = with_gain(normalised(k, variant.normalise, variant.epsilon), variant.gain_k)

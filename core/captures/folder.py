@@ -48,7 +48,7 @@ def folder_groups(folder: Path) -> tuple[list[Group], list[str]]:
         names = sorted((entry.name for entry in os.scandir(folder) if entry.is_file()), key=_in_order)
     except OSError as error:
         raise CaptureError(
-            "{folder}: cannot be read: {strerror}", folder=plain(folder), strerror=short(error.strerror or error)
+            "{folder}: cannot be read: {reason}", folder=plain(folder), reason=short(error.strerror or error)
         ) from error
     pickled = [name for name in names if name.lower().endswith(_PICKLED)]
     notes: list[str] = [message("pickles are never opened: {pickled}", pickled=_few(pickled))] if pickled else []
@@ -81,7 +81,7 @@ def folder_groups(folder: Path) -> tuple[list[Group], list[str]]:
             if not name.endswith(".npy"):
                 raise
             notes.append(
-                message("{name} is left out: {partition}", name=plain(name), partition=str(error).partition(": ")[2])
+                message("{name} is left out: {reason}", name=plain(name), reason=str(error).partition(": ")[2])
             )  # an array of something else
             continue
         read |= {file for file, _ in group.contents.files}

@@ -70,9 +70,9 @@ def build_layer(
     if metadata.kv_heads not in (None, kv_heads):
         notes.append(
             message(
-                "k has {kv_heads} heads, but the metadata says {kv_heads2}; using {kv_heads}",
+                "k has {kv_heads} heads, but the metadata says {said}; using {kv_heads}",
                 kv_heads=kv_heads,
-                kv_heads2=metadata.kv_heads,
+                said=metadata.kv_heads,
             )
         )
     if pair.words.projection and pair.inside:
@@ -113,11 +113,11 @@ def build_layer(
     if masks and not cross and sizes[2] != sizes[3] and not placed and metadata.cross is None:
         notes.append(
             message(
-                "taken as cross-attention, with {sizes} queries and {sizes2} keys: every query counts; "
+                "taken as cross-attention, with {queries} queries and {keys} keys: every query counts; "
                 "metadata 'rows' or 'alignment' tell which tokens they are, and 'attention' that they are "
                 "of another text",
-                sizes=sizes[2],
-                sizes2=sizes[3],
+                queries=sizes[2],
+                keys=sizes[3],
             )
         )
     known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
@@ -188,18 +188,18 @@ def _further(array: Stored, axes: Axes, first: Located) -> Located:
     for axis in ("batch", "token"):
         if part.size(axis) != first.size(axis):
             raise CaptureError(
-                "{where} of shape {shown} and {name} of {shown2} must have the same batch and tokens",
+                "{where} of shape {shown} and {name} of {other} must have the same batch and tokens",
                 where=array.where,
                 shown=array.shown,
                 name=quoted(first.array.name),
-                shown2=first.array.shown,
+                other=first.array.shown,
             )
     if first.size("head") % part.size("head"):
         raise CaptureError(
-            "{where}: {size} heads cannot share {size2}",
+            "{where}: {heads} heads cannot share {parts}",
             where=array.where,
-            size=first.size("head"),
-            size2=part.size("head"),
+            heads=first.size("head"),
+            parts=part.size("head"),
         )
     return part
 
@@ -234,20 +234,20 @@ def _flat_kv_heads(q: Stored, k: Stored, axes: Axes, metadata: LayerMetadata) ->
 def _sizes(q: Located, k: Located) -> Sizes:
     """Return [batch, heads, queries, keys]; raise CaptureError if q and k do not match, or are too large."""
     where = message(
-        "{where} of shape {shown} and {name} of {shown2}",
+        "{where} of shape {shown} and {name} of {other}",
         where=q.array.where,
         shown=q.array.shown,
         name=quoted(k.array.name),
-        shown2=k.array.shown,
+        other=k.array.shown,
     )
     hint = "check the axes"
     for axis, problem in (("batch", "batch elements"), ("d_k", "numbers per vector (d_k)")):
         if q.size(axis) != k.size(axis):
             raise CaptureError(
-                "{where} have {axis} and {axis2} {problem}; {hint}",
+                "{where} have {of_q} and {of_k} {problem}; {hint}",
                 where=where,
-                axis=q.size(axis),
-                axis2=k.size(axis),
+                of_q=q.size(axis),
+                of_k=k.size(axis),
                 problem=problem,
                 hint=hint,
             )
@@ -274,10 +274,10 @@ def _sizes(q: Located, k: Located) -> Sizes:
     for what, count, most in (
         (
             message(
-                "{queries} queries × {keys} keys make {queries2} scores per head",
+                "{queries} queries × {keys} keys make {scores} scores per head",
                 queries=queries,
                 keys=keys,
-                queries2=queries * keys,
+                scores=queries * keys,
             ),
             queries * keys,
             _MOST_SCORES,

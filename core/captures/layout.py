@@ -77,11 +77,11 @@ def find_axes(
     ndim = len(q.shape)
     if len(k.shape) != ndim or not 2 <= ndim <= 4:
         raise CaptureError(
-            "{where} has shape {shown} and its keys {shown2}; both must be [batch, head, token, d_k], "
+            "{where} has shape {shown} and its keys {of_keys}; both must be [batch, head, token, d_k], "
             "[head, token, d_k] or [token, d_k]",
             where=q.where,
             shown=q.shown,
-            shown2=k.shown,
+            of_keys=k.shown,
         )
     if given is not None:
         return _fit(given, q), None

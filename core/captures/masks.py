@@ -65,10 +65,10 @@ def query_mask(mask: Stored, sizes: Sizes, sampled: bool) -> tuple[Stored, int]:
         if shape[-1:] == (count,) and shape[:-1] in ((), (1,), (batch,), (1, 1), (batch, 1)):
             return replace(mask, shape=(shape[0] if len(shape) > 1 else 1, count)), count
     raise CaptureError(
-        "{where} has shape {shown}; must be [queries] or [batch, queries], here {value}",
+        "{where} has shape {shown}; must be [queries] or [batch, queries], here {sizes}",
         where=mask.where,
         shown=mask.shown,
-        value=[batch, queries],
+        sizes=[batch, queries],
     )
 
 

@@ -145,9 +145,9 @@ def pairs(names: Collection[str]) -> tuple[list[Pair], list[str]]:
                 name = quoted(before + word + after)
                 notes.append(
                     message(
-                        "{name} is ignored: there is no {quoted}",
+                        "{name} is ignored: there is no {missing}",
                         name=name,
-                        quoted=quoted(before + missing[0] + after),
+                        missing=quoted(before + missing[0] + after),
                     )
                 )
         if words is not None:

@@ -130,7 +130,7 @@ def _by_measure(claim: Claim, findings: Sequence[Finding]) -> dict[str, list[Fin
 def _count(off: int, claimed: int) -> str:
     """Describe how many of the claimed figures are off."""
     return (
-        message("{off} of {claimed} figures {value} off", off=off, claimed=claimed, value="is" if off == 1 else "are")
+        message("{off} of {claimed} figures {are} off", off=off, claimed=claimed, are="is" if off == 1 else "are")
         if claimed > 1
         else "The figure is off"
     )

@@ -120,7 +120,7 @@ def configured_scale(config: Configuration, layer: int, d_k: int) -> ConfiguredS
         found = ConfiguredScale(1.0, message("{model_type} does not scale", model_type=config.model_type))
     elif config.query_pre_attn_scalar is not None:
         scalar = config.query_pre_attn_scalar
-        found = ConfiguredScale(scalar**-0.5, message("1/√{scalar:g}, query_pre_attn_scalar", scalar=scalar))
+        found = ConfiguredScale(scalar**-0.5, message("1/√{width:g}, query_pre_attn_scalar", width=scalar))
     elif not config.scale_attn_weights:
         found = ConfiguredScale(1.0, "scale_attn_weights is false")
     else:
@@ -157,7 +157,7 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
             return None
         if value != int(value):
             raise InputError(
-                "{where}: {keys!r} must be a whole number, not {value:g}", where=where, keys=keys[0], value=value
+                "{where}: {key!r} must be a whole number, not {value:g}", where=where, key=keys[0], value=value
             )
         return int(value)
 

@@ -48,9 +48,9 @@ class Histogram:
         if self.axis != other.axis:
             raise ValueError(
                 message(
-                    "histograms on different axes cannot be added: {axis} and {axis2}",
+                    "histograms on different axes cannot be added: {axis} and {other}",
                     axis=self.axis,
-                    axis2=other.axis,
+                    other=other.axis,
                 )
             )
         counts = tuple(one + two for one, two in zip(self.counts, other.counts, strict=True))

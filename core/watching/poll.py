@@ -121,7 +121,7 @@ def _folder(path: Path, cursor: Cursor) -> News:
     if not cursor.next_files:
         cursor = _listed(path, cursor)
     if not cursor.next_files:
-        none = message("{path} has no {value} yet", path=path, value="whole capture" if cursor.half else "captures")
+        none = message("{path} has no {what} yet", path=path, what="whole capture" if cursor.half else "captures")
         return News((), cursor, waiting="" if cursor.files - cursor.half else none)
     (name, *signature), rest = cursor.next_files[0], cursor.next_files[1:]  # of the signature: time and size
     number = _order(name)[0]

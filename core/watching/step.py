@@ -59,14 +59,14 @@ def parse_line(text: str) -> Step:
     heads = next(iter(counts.values()))
     for name, each in counts.items():
         if each != heads:
-            raise InputError("{name!r} has other layers or heads than {next!r}", name=name, next=next(iter(counts)))
+            raise InputError("{name!r} has other layers or heads than {other!r}", name=name, other=next(iter(counts)))
     names = line.get("layers")
     layers = tuple(map(str, cast("list[object]", names))) if isinstance(names, list) else _numbered(len(heads))
     if len(layers) != len(heads):
         raise InputError(
-            "layers must be {count} names, one for each list of numbers, not {count2}",
-            count=len(heads),
-            count2=len(layers),
+            "layers must be {lists} names, one for each list of numbers, not {names}",
+            lists=len(heads),
+            names=len(layers),
         )
     scaled = line.get("scaled")
     if scaled is not None and not isinstance(scaled, bool):

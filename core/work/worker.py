@@ -116,10 +116,10 @@ def differences(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
             )
             return "", (
                 message(
-                    "{count} of {count2} workers have another kind of processor than this machine ({what}): "
+                    "{unlike} of {workers} workers have another kind of processor than this machine ({what}): "
                     "last digits may differ from those of a run here",
-                    count=len(unlike),
-                    count2=len(others),
+                    unlike=len(unlike),
+                    workers=len(others),
                     what=what,
                 )
             )

@@ -62,9 +62,9 @@ def find_roles(pair: Pair, names: Collection[str]) -> Found:
             shared |= {role} if own else set()
         if len(own) > 1 and role not in ("mask", *EVIDENCE):
             refusal = message(
-                "{quoted} and {quoted2} are both there; keep one of them",
-                quoted=quoted(own[0]),
-                quoted2=quoted(own[1]),
+                "{one} and {other} are both there; keep one of them",
+                one=quoted(own[0]),
+                other=quoted(own[1]),
             )
         if own:
             roles[role] = own[0]

@@ -113,7 +113,7 @@ def roles_of(
         there["slopes"] = there.pop("bias")
         if "slopes" in found.roles:
             refusal = message(
-                "{quoted} and 'alibi' both hold slopes; keep one of them", quoted=quoted(found.roles["slopes"])
+                "{name} and 'alibi' both hold slopes; keep one of them", name=quoted(found.roles["slopes"])
             )
     for role, values in (("sinks", metadata.sinks), ("slopes", metadata.slopes), ("rows", metadata.rows)):
         if values is not None:

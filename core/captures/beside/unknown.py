@@ -114,7 +114,7 @@ class Unknown:
         names = [self._changing[place][0] for place in (_ALL, *places) if place in self._changing]
         if names:
             return message(
-                "tensor {quoted} may change attention, and attn-tui does not know it", quoted=quoted(min(names))
+                "tensor {name} may change attention, and attn-tui does not know it", name=quoted(min(names))
             )
         place = pair.after or pair.before
         beside = [name for name in self._modules.get(place, []) if pair.named(_own(name, pair)) == name]

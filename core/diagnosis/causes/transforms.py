@@ -62,7 +62,7 @@ def rotations(subject: Subject) -> Iterator[Transform]:
             for theta in thetas if count == width else thetas[:_USUAL]:
                 words = f"θ {theta:g}{', interleaved' if interleaved else ''}"
                 words += (
-                    message(", components {first} to {first2}", first=first, first2=first + count - 1)
+                    message(", components {first} to {last}", first=first, last=first + count - 1)
                     if count < width
                     else ""
                 )

@@ -168,7 +168,7 @@ def _evidence_stage(
         return Stage(
             kind,
             "not-compared",
-            message("{where} has {value}", where=where, value="it" if kind != "weights" else "them"),
+            message("{where} has {it}", where=where, it="it" if kind != "weights" else "them"),
         )
     change = _evidence_change(a, b, one, other, scores, process)
     known = process.differences.get(kind)

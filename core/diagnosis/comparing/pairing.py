@@ -102,11 +102,11 @@ def common_tokens(reference: Capture, test: Capture, one: Layer, other: Layer) -
     """Return which tokens two layers have in common, as far as their files say."""
     texts = min(one.batch, other.batch)
     size = message(
-        "{batch} × {keys} keys in the reference, {batch2} × {keys2} in the other capture",
+        "{batch} × {keys} keys in the reference, {other_batch} × {other_keys} in the other capture",
         batch=one.batch,
         keys=one.keys,
-        batch2=other.batch,
-        keys2=other.keys,
+        other_batch=other.batch,
+        other_keys=other.keys,
     )
     if reference.tokens is not None and test.tokens is not None:
         count = min(texts, len(reference.tokens), len(test.tokens))

@@ -195,11 +195,11 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
         return
     sources = ["evidence" if known else "file" for known in sure]
     says = message(
-        "× {after:.4g} ({sources}), × {before:.4g} in the reference ({sources2})",
+        "× {after:.4g} ({source}), × {before:.4g} in the reference ({source_before})",
         after=after,
-        sources=sources[1],
+        source=sources[1],
         before=before,
-        sources2=sources[0],
+        source_before=sources[0],
     )
     if factor != 1:
         says += message(", of scores that are × {factor:.4g}", factor=factor)
@@ -232,11 +232,11 @@ def _declared(
     if abs(ratio - 1) > _proportion(one, other, factor):
         words = [" (assumed)" if each.assumed else "" for each in (before, after)]
         says = message(
-            "× {multiplier:.4g}{words}, × {multiplier2:.4g}{words2} in the reference",
-            multiplier=after.multiplier,
-            words=words[1],
-            multiplier2=before.multiplier,
-            words2=words[0],
+            "× {after:.4g}{format}, × {before:.4g}{format_before} in the reference",
+            after=after.multiplier,
+            format=words[1],
+            before=before.multiplier,
+            format_before=words[0],
         )
         if factor != 1:
             says += message(
@@ -326,7 +326,7 @@ def _kinds(layers: tuple[Layer, Layer]) -> str:
     return (
         ""
         if kinds[0] == kinds[1]
-        else message(": {kinds}, {kinds2} in the reference", kinds=kinds[1], kinds2=kinds[0])
+        else message(": {after}, {before} in the reference", after=kinds[1], before=kinds[0])
     )
 
 

@@ -162,7 +162,7 @@ def heads_in_words(heads: Sequence[int]) -> str:
     if len(found) == 1:
         return message("head {found}", found=found[0])
     if found[-1] - found[0] == len(found) - 1 and len(found) > 2:
-        return message("heads {found} to {found2}", found=found[0], found2=found[-1])
+        return message("heads {first} to {last}", first=found[0], last=found[-1])
     return "heads " + ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
 
 

@@ -159,7 +159,7 @@ def _of_verdict(verdict: Judged) -> str:
 def _of_sink(measured: Mapping[str, Estimate], traits: Traits) -> list[str]:
     sink = measured["sink_weight"].value if "sink_weight" in measured else None
     if sink is not None and sink > SINK:
-        return [message("the sink logit takes {value:.0f} % of the weight", value=100 * sink)]
+        return [message("the sink logit takes {percent:.0f} % of the weight", percent=100 * sink)]
     size, cosine, others = traits.first_key_size, traits.first_key_cosine, traits.other_cosine
     if size is not None and cosine is not None and size >= _NOTABLE and cosine > 0:
         return [message("|k₀| is {size} × the median key", size=_number(size))]
@@ -202,9 +202,9 @@ def _of_spread(traits: Traits, layer: Sequence[Traits], word: Status) -> list[st
             if variety < _ALIKE:
                 return [
                     message(
-                        "all {name} are alike: they differ by {value:.2g} % of their length",
-                        name=name,
-                        value=100 * variety,
+                        "all {what} are alike: they differ by {percent:.2g} % of their length",
+                        what=name,
+                        percent=100 * variety,
                     )
                 ]
     candidates.sort(key=lambda each: -each[0])

@@ -54,10 +54,10 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) 
     kinds = sorted({each.evidence for each in verdicts.values() if each.evidence is not None})
     misfit = max((each.misfit for each in verdicts.values() if each.misfit is not None), default=0.0)
     what = message(
-        "({kinds}, misfit {misfit:.2g}{value})",
+        "({kinds}, misfit {misfit:.2g}{undecided})",
         kinds=", ".join(kinds),
         misfit=misfit,
-        value=message(", {undecided} undecided", undecided=undecided) if undecided else "",
+        undecided=message(", {undecided} undecided", undecided=undecided) if undecided else "",
     )
     if undecided == len(verdicts):
         return message("{count}: the evidence does not determine the scale {what}", count=count, what=what)
@@ -111,7 +111,7 @@ def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Judged], cou
     if first.also:
         text += message(" (or {also})", also=", ".join(first.also[:2]))
     if len(causes) > 1:
-        text += message("; {sum} with other causes", sum=sum(causes.values()) - most)
+        text += message("; {others} with other causes", others=sum(causes.values()) - most)
     return text
 
 
@@ -122,10 +122,10 @@ def _unknown(layers: Sequence[Layer]) -> str:
     said = (
         "no scale in the file"
         if not scales
-        else message("scale × {next}", next=next(iter(scales)))
+        else message("scale × {scale}", scale=next(iter(scales)))
         if len(scales) == 1
         else "scales"
     )
     return message(
-        "{said}{value}: q and k alone cannot tell which was used", said=said, value=" by the file" if scales else ""
+        "{said}{by}: q and k alone cannot tell which was used", said=said, by=" by the file" if scales else ""
     )
