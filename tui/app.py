@@ -15,7 +15,6 @@ from textual.binding import BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.errors import NoWidget
-from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
@@ -92,6 +91,7 @@ class AttnApp(PacedApp[int]):
         self.settings = settings or Settings()
         self.parameters = parameters
         self.engine = engine
+        self.executor = self.settings.executor  # where long work is done
         self.glyphs = glyphs
         LinesWidget.glyphs = glyphs
         self.ascii_only = glyphs.ascii
@@ -117,13 +117,6 @@ class AttnApp(PacedApp[int]):
         self.set_class(chosen.dark, "-dark-mode", update=False)
         self.set_class(not chosen.dark, "-light-mode", update=False)
         self.stylesheet.set_variables(self.get_css_variables())
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the line filters; under NO_COLOR, the terminal's own colours are dropped, as grey would be black."""
-        filters = super().get_line_filters()
-        if self.no_color and self.native_ansi_color:
-            return [NoColor() if isinstance(each, Monochrome) else each for each in filters]
-        return filters
 
     def get_default_screen(self) -> Screen[object]:
         return Screen[object](id="_default", classes=" ".join(size_classes(self.size)))
@@ -183,10 +176,8 @@ class AttnApp(PacedApp[int]):
     def lasting(self) -> dict[str, Any]:
         """Return the settings that changed, as the file stores them."""
         changed: dict[str, Any] = {"parameters": non_default(self.parameters)}
-        if self.theme != self.settings.theme:
-            changed["theme"] = self.theme
-        if self.greeted:
-            changed["hint"] = False
+        now = {"theme": self.theme, "executor": self.executor, "hint": self.settings.hint and not self.greeted}
+        changed |= {name: value for name, value in now.items() if value != getattr(self.settings, name)}
         return changed | {key: value for pane in self.panes.values() for key, value in pane.lasting.items()}
 
     # Actions
@@ -274,6 +265,12 @@ class AttnApp(PacedApp[int]):
         from .palette import Palette
 
         self._open(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+
+    def action_executor(self) -> None:
+        """Choose where long work is done."""
+        from .choosing import choose_executor
+
+        choose_executor(self)
 
     def _open(self, screen: Screen[Any]) -> None:
         self._set_size_classes(screen, self.size)

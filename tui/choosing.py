@@ -1,14 +1,19 @@
-"""Choosing from a list over the pane."""
+"""Choosing from a list over the pane, and the list of executors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from textual.screen import Screen
 
+from ..core.engine_names import EngineError, engine_name
 from ..core.message import message
+from .compute.engine import Engine
+from .panes.pane import Pane
 from .views.fields.choice_list import ChoiceList
+from .views.fields.choices import Choice
 from .widgets.picker import ChoiceScreen
 
 
@@ -34,3 +39,49 @@ def choose(app: ChoosingApp, found: ChoiceList, take: Callable[[Sequence[str]], 
             app.note(message("choose {title}", title=found.title))
 
     app.push_screen(ChoiceScreen(found), chosen)
+
+
+_EXECUTORS = (
+    Choice("serial", "serial", "one after the other", "In the process that computes; keys interrupt it."),
+    Choice("threads", "threads", "threads of that process", "As many as there are cores; threads:4 are four."),
+    Choice("processes", "processes", "on this machine", "As many as there are cores; they take a second to start."),
+    Choice("dask", "dask", "a cluster on this machine", "Started and ended by the app; needs attn-tui[cluster]."),
+)
+
+
+class ExecutingApp(ChoosingApp, Protocol):
+    """What choosing the executor needs of the app."""
+
+    executor: str
+    engine: Engine
+
+    @property
+    def pane(self) -> Pane:
+        """The pane on screen."""
+        ...
+
+
+def choose_executor(app: ExecutingApp) -> None:
+    """Choose where long work is done from a list, to which typing adds such as `dask:tcp://HOST:8786`."""
+    own = () if app.executor in [row.value for row in _EXECUTORS] else _typed_executor(app.executor)
+    found = ChoiceList.at("executor: where long work is done", (*_EXECUTORS, *own), app.executor)
+
+    def take(values: Sequence[str]) -> None:
+        app.executor = app.engine.executor = values[0]
+        app.pane.leave()
+        app.pane.follow()
+
+    choose(app, replace(found, beyond=_typed_executor), take)
+
+
+def _typed_executor(text: str) -> tuple[Choice, ...]:
+    """Return the row of an executor with a number or an address, if the text names one."""
+    try:
+        kind, rest = engine_name(text)
+    except EngineError:
+        return ()
+    if not rest:
+        return ()
+    here = message("{number} {kind} on this machine.", number=rest, kind=kind)
+    help = here if rest.isdigit() else "The workers of a scheduler."
+    return (Choice(text.strip(), text.strip(), help=help),)

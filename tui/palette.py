@@ -157,7 +157,8 @@ def offered() -> list[Command]:
     """Return all commands, except the palette itself and those that type digits."""
     named = [command for command in all_commands() if command.name]
     found = [command for command in named if command.name != "palette" and command.words not in PANES]
-    return [*found, Command("theme", EVERYWHERE, "colours: choose a theme", "", "change_theme")]
+    executor = Command("executor", EVERYWHERE, "executor: where long work is done", "", "executor")
+    return [*found, Command("theme", EVERYWHERE, "colours: choose a theme", "", "change_theme"), executor]
 
 
 def _help(command: Command) -> str:

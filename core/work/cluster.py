@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from threading import Thread
 from typing import Any
 
 from ..engine_names import EngineError, cores
-from .engines import Engine, checked, same_versions
-from .worker import dask_setup, perform_on_dask, perform_prepared
+from .engines import Engine, begin_elsewhere, checked, same_versions
+from .worker import dask_setup, perform_on_dask
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
 _END = 0.3  # seconds to wait for the connection to be closed
@@ -47,7 +48,7 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     try:
         workers, remark = _workers(client, name)
         executor = client.get_executor(pure=False, retries=_RETRIES)
-        yield Engine(name, workers, executor, perform_on_dask, remark)
+        yield Engine(name, workers, executor, partial(begin_elsewhere, perform_on_dask), remark)
     finally:
         closing = Thread(target=_close, args=(client, cluster), daemon=True)
         closing.start()
@@ -93,7 +94,7 @@ def open_mpi(name: str) -> Generator[Engine, None, None]:
         how = "mpiexec -n N python -m mpi4py.futures -m attn_tui …, with N of at least 2"
         raise EngineError("executor {name}: no workers; start it as {how}", name=name, how=how)
     with futures.MPIPoolExecutor() as pool:
-        yield checked(Engine(name, pool.num_workers, pool, perform_prepared))
+        yield checked(Engine(name, pool.num_workers, pool))
 
 
 def _load(module: str, name: str, extra: str) -> Any:

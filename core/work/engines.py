@@ -7,16 +7,32 @@ from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, Th
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from multiprocessing import get_context
 from threading import Event
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..blas import one_blas_thread
 from ..engine_names import EngineError
 from .part import Part, perform
-from .worker import differences, ignore_interrupts, perform_prepared, traits
+from .worker import RUNS, differences, give_way, perform_of_run, perform_prepared, start_process, traits
 
 _START = 30  # seconds in which workers must answer
+_END = 1.0  # seconds to wait for the thread of a pool whose processes have ended
+
+Perform: TypeAlias = "Callable[[Part[Any]], tuple[Any, ...]]"
+# Begins a run: returns the function that performs its parts, and one that stops those that are running.
+Begin: TypeAlias = "Callable[[], tuple[Perform, Callable[[], object]]]"
+
+
+def _begin_thread() -> tuple[Perform, Callable[[], object]]:
+    stopped = Event()
+    return partial(perform, stopped=stopped.is_set), stopped.set
+
+
+def begin_elsewhere(perform: Perform = perform_prepared) -> tuple[Perform, Callable[[], object]]:
+    """Begin a run whose running parts cannot be stopped, or end themselves when they are cancelled."""
+    return perform, lambda: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +42,7 @@ class Engine:
     name: str
     workers: int = 1
     executor: Executor | None = None
-    perform: Callable[[Part[Any]], tuple[Any, ...]] = perform
+    begin: Begin = begin_elsewhere
     remark: str = ""  # what the user should know of it
 
 
@@ -34,22 +50,25 @@ SERIAL = Engine("serial")
 
 
 @contextmanager
-def open_threads(workers: int) -> Generator[Engine, None, None]:
-    """Open threads of this process; afterwards they end after their step."""
-    stopped = Event()
-    with one_blas_thread(), ThreadPoolExecutor(workers, "work") as pool:
-        try:
-            yield Engine("threads", workers, pool, partial(perform, stopped=stopped.is_set))
-        finally:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
+def open_threads(workers: int, background: bool = False) -> Generator[Engine, None, None]:
+    """Open threads of this process; in the background, they give way to others."""
+    initializer = give_way if background else None
+    with one_blas_thread(), ThreadPoolExecutor(workers, "work", initializer) as pool:
+        yield Engine("threads", workers, pool, _begin_thread)
 
 
 @contextmanager
-def open_processes(workers: int) -> Generator[Engine, None, None]:
-    """Open processes on this machine; raise EngineError if they do not start."""
-    with _ending(ProcessPoolExecutor(workers, get_context("spawn"), ignore_interrupts)) as pool:
-        yield checked(Engine("processes", workers, pool, perform_prepared))
+def open_processes(workers: int, background: bool = False) -> Generator[Engine, None, None]:
+    """Open processes on this machine, which give way to others in the background; raise EngineError."""
+    context = get_context("spawn")
+    ended, numbers = context.RawArray("Q", RUNS), count(1)
+
+    def begin() -> tuple[Perform, Callable[[], object]]:
+        number = next(numbers)
+        return partial(perform_of_run, number), lambda: ended.__setitem__(number % RUNS, number)
+
+    with _ending(ProcessPoolExecutor(workers, context, start_process, (ended, background))) as pool:
+        yield checked(Engine("processes", workers, pool, begin))
 
 
 @contextmanager
@@ -59,11 +78,14 @@ def _ending(pool: ProcessPoolExecutor) -> Generator[Executor, None, None]:
         yield pool
     finally:
         processes: list[Any] = [*(getattr(pool, "_processes", None) or {}).values()]
+        manager: Any = getattr(pool, "_executor_manager_thread", None)
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
         for process in processes:
             process.join()
+        if manager is not None:
+            manager.join(_END)  # else its semaphores may be removed while this process ends, which Python reports
 
 
 def checked(engine: Engine) -> Engine:

@@ -6,25 +6,27 @@ import hashlib
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..captures.capture import Capture, HeadSubject, Layer, Meaning, Told
-from ..captures.files import NotFiniteError, plain
+from ..captures.files import CaptureError, NotFiniteError, plain
 from ..captures.head import CaptureFile
-from ..captures.heads import named_rule, stream_head
+from ..captures.heads import file_rule, named_rule, stream_head
 from ..captures.reader import open_capture
 from ..diagnosis import check, replay, verdict
 from ..diagnosis.comparing import compare
 from ..diagnosis.comparing.results import HeadComparison, Pair
 from ..diagnosis.configuration import Configuration
+from ..diagnosis.heads.ranking import Known, known
+from ..diagnosis.heads.rough import rough_statistics
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.subject import Facts
 from ..engine_names import EngineError
 from ..errors import InputError
-from ..statistics.measurement import Measurement
+from ..statistics.measurement import Estimate, Measurement
 from .part import Part, Steps
 
 T = TypeVar("T")
@@ -47,8 +49,11 @@ class Source:
 
 
 def source_of(capture: Capture, path: Path, axes: str | None = None, mask_true: Meaning | None = None) -> Source:
-    """Return how to open a capture again that `open_capture` opened with these arguments."""
-    return Source(os.path.abspath(path), axes, mask_true, _identity(capture))
+    """Return how to open a capture again that `open_capture` opened with these arguments; raise CaptureError."""
+    try:
+        return Source(os.path.abspath(path), axes, mask_true, _identity(capture))
+    except OSError as error:  # it has been removed since
+        raise CaptureError("{path}: {why}", path=plain(path), why=error.strerror) from None
 
 
 def _identity(capture: Capture) -> str:
@@ -146,6 +151,43 @@ def measure(
     """Measure a head under each rule."""
     layer = capture.layers[place[0]]
     return stream_head(capture, layer, place[1], [named_rule(rule, layer, multiplier, told) for rule in rules])
+
+
+class Surveyed(NamedTuple):
+    """What a survey found of a head."""
+
+    place: Place
+    measured: Mapping[str, Estimate] | None  # at the file's scale; None if the head cannot be read
+    exact: bool  # whether that is of all rows
+    known: Known | None  # None if it was not asked for
+
+
+def survey(
+    capture: CaptureFile, place: Place, own: Configuration | None, exact: bool, explain: bool
+) -> Iterator[tuple[float, Surveyed | None]]:
+    """Measure a head at the file's scale, all rows or a few, and with `explain` find what its reasons come from.
+
+    `own` is the configuration in the file.
+    """
+    layer, head = capture.layers[place[0]], place[1]
+    found: Mapping[str, Estimate] | None = None
+    try:
+        if exact:
+            for fraction, measurement in stream_head(capture, layer, head, [file_rule(layer)]):
+                found = None if measurement is None else measurement.columns[0].measured
+                yield fraction / 2, None
+        else:
+            found = rough_statistics(capture, layer, head)
+            yield 0.5, None
+    except InputError:
+        found = None
+    yield 1.0, Surveyed(place, found, exact, known(capture, layer, head, own) if explain else None)
+
+
+def explain(capture: CaptureFile, place: Place) -> Iterator[tuple[float, tuple[Layer, int, Known]]]:
+    """Find what the reasons of a head come from."""
+    layer, head = capture.layers[place[0]], place[1]
+    yield 1.0, (layer, head, known(capture, layer, head, file_configuration(capture)))
 
 
 def check_figures(

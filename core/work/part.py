@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..errors import InputError
 
@@ -35,6 +35,43 @@ class Done(Generic[R]):
     results: tuple[R | InputError, ...] = ()
     part: Part[R] | None = None  # that the results are of; None if there are none
     complete: bool = False  # whether these are the last results of the part
+
+
+def results_of(done: Done[R]) -> tuple[R, ...]:
+    """Return the results; raise an InputError among them."""
+    found: list[R] = []
+    for result in done.results:
+        if isinstance(result, InputError):
+            raise result
+        found.append(result)
+    return tuple(found)
+
+
+class Store(Protocol):
+    """Where the results of finished parts are kept."""
+
+    def get(self, part: Part[Any]) -> tuple[Any, ...] | None:
+        """Return the results of a part, or None if it is not finished."""
+        ...
+
+    def add(self, part: Part[Any], results: tuple[Any, ...]) -> None:
+        """Keep the results of a part."""
+        ...
+
+
+class Kept:
+    """Results of finished parts in memory, so that work that was stopped continues."""
+
+    def __init__(self) -> None:
+        self._results: dict[Part[Any], tuple[Any, ...]] = {}
+
+    def get(self, part: Part[Any]) -> tuple[Any, ...] | None:
+        """Return the results of a part, or None if it is not finished."""
+        return self._results.get(part)
+
+    def add(self, part: Part[Any], results: tuple[Any, ...]) -> None:
+        """Keep the results of a part."""
+        self._results[part] = results
 
 
 def perform(part: Part[R], stopped: Callable[[], bool] = lambda: False) -> tuple[R | InputError, ...]:

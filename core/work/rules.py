@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from ..lab import mechanisms, rule_curves, rules
 from ..lab.results import MechanismRow, RuleCurves, RuleRow
+from ..lab.sampling import Draws
 from ..lab.weighting import comparison
 from ..lab.weighting.results import WeightingRow
 from ..parameters import Parameters, ScaleName
 from .cost import column_seconds, separate_seconds
 from .part import Part, Steps
 
-RuleResult: TypeAlias = "RuleRow | RuleCurves"
+_own = threading.local()
 
 
-def rule_parts(p: Parameters) -> Iterator[Part[RuleResult]]:
+def _draws() -> Draws:
+    """Return the components that this thread drew last, which the next part often shares."""
+    found: Draws = _own.__dict__.setdefault("draws", Draws())
+    return found
+
+
+def rule_parts(p: Parameters) -> Iterator[Part[RuleRow] | Part[RuleCurves]]:
     """Yield the parts that measure every rule, and the curves of their entropy over d_k."""
-    for names in rules.passes(p):
+    yield from row_parts(p)
+    yield curves_part(p)
+
+
+def row_parts(p: Parameters, first: str = "") -> Iterator[Part[RuleRow]]:
+    """Yield the parts that measure every rule, the one named `first` before the others."""
+    for names in rules.passes(p, first):
         yield Part(measure_rules, (p, names), _seconds(p, len(names), full=True))
-    yield Part(measure_curves, (p,), 1.0)
 
 
-def measure_rules(p: Parameters, names: Sequence[ScaleName]) -> Steps[RuleResult]:
+def curves_part(p: Parameters) -> Part[RuleCurves]:
+    """Return the part that measures the curves of entropy over d_k."""
+    return Part(measure_curves, (p,), 1.0)
+
+
+def measure_rules(p: Parameters, names: Sequence[ScaleName]) -> Steps[RuleRow]:
     """Measure rules that share a pass over the scores."""
-    for step in rules.measure(p, names):
+    for step in rules.measure(p, names, _draws()):
         yield step.fraction, step.found
 
 
-def measure_curves(p: Parameters) -> Steps[RuleResult]:
+def measure_curves(p: Parameters) -> Steps[RuleCurves]:
     """Measure entropy over d_k under every rule."""
     for step in rule_curves.stream(p):
         yield step.fraction, () if step.found is None else (step.found,)
@@ -46,7 +63,7 @@ def mechanism_parts(p: Parameters) -> Iterator[Part[MechanismRow]]:
 
 def measure_mechanism(p: Parameters, d_k: int, number: int) -> Steps[MechanismRow]:
     """Measure the mechanism of this number at a d_k."""
-    for step in mechanisms.measure(p, d_k, mechanisms.COMPARED[number]):
+    for step in mechanisms.measure(p, d_k, mechanisms.COMPARED[number], _draws()):
         yield step.fraction, () if step.found is None else (step.found,)
 
 

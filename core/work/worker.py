@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module, metadata
+from multiprocessing import connection, parent_process
 from typing import Any, TypeVar
 
 from ..blas import one_blas_thread
@@ -19,6 +22,10 @@ R = TypeVar("R")
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of GNU's malloc.h
 _TRIM_BYTES = 64 << 20  # free memory at the end of the heap beyond this is returned to the system
 _MMAP_BYTES = 32 << 20  # larger arrays are mapped, and returned at once; glibc accepts no higher threshold
+_NICE = 10  # the niceness of threads that give way
+RUNS = 64  # that share a pool of processes at most
+
+_own = threading.local()  # what a process of a pool inherited
 
 
 def keep_memory() -> None:
@@ -42,6 +49,29 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def give_way() -> None:
+    """Let other threads and processes of this machine go before this thread."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+
+
+def start_process(ended: Sequence[int], background: bool) -> None:
+    """Prepare a process of a pool; `ended` has, at its number modulo RUNS, each run that has ended."""
+    ignore_interrupts()
+    if background:
+        give_way()
+    _own.ended = ended
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it has ended, however that happened."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
 def dask_setup(_: object) -> None:
     """Prepare a worker of a local Dask cluster; Dask looks for a function of this name."""
     ignore_interrupts()
@@ -58,6 +88,13 @@ def perform_prepared(part: Part[R]) -> tuple[R | InputError, ...]:
     """Perform a part in a process that works for another one."""
     prepare()
     return perform(part)
+
+
+def perform_of_run(run: int, part: Part[R]) -> tuple[R | InputError, ...]:
+    """Perform a part in a process of a pool; stop after a step if its run has ended."""
+    prepare()
+    ended: Sequence[int] = _own.ended
+    return perform(part, lambda: ended[run % RUNS] >= run)
 
 
 def perform_on_dask(part: Part[R]) -> tuple[R | InputError, ...]:

@@ -1,10 +1,13 @@
 """Parts performed by engines: results in the order of the plan, errors, and what stays behind."""
 
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from attn_tui.core.errors import InputError
 from attn_tui.core.work import engines, worker
 from attn_tui.core.work.engines import SERIAL, Engine
 from attn_tui.core.work.opening import open_engine
-from attn_tui.core.work.part import Part
+from attn_tui.core.work.part import Kept, Part
 from attn_tui.core.work.run import run
 
 
@@ -37,6 +40,17 @@ def ended() -> Iterator[tuple[float, tuple[int, ...]]]:
 
     yield 0.5, ()
     os._exit(1)
+
+
+def slow() -> Iterator[tuple[float, tuple[int, ...]]]:
+    for step in range(1000):
+        time.sleep(0.01)
+        yield step / 1000, ()
+
+
+def unreadable() -> Iterator[tuple[float, tuple[int, ...]]]:
+    yield 0.5, ()
+    raise EngineError("not readable on this worker")
 
 
 def results(parts: list[Part[int]], engine: Engine) -> list[Any]:
@@ -96,6 +110,62 @@ def test_closing_the_work_stops_running_parts_after_their_step_and_begins_no_oth
     assert time.monotonic() - start < 1
     assert set(begun) <= {0, 1}
     assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize("name", ["threads:2", pytest.param("processes:2", marks=pytest.mark.slow)])
+def test_another_run_of_the_same_engine_does_not_wait_for_a_closed_one(name: str) -> None:
+    with open_engine(name) as engine:
+        work = run([Part(slow, ()) for _ in range(8)], engine)
+        for _ in range(3):
+            next(work)
+        work.close()
+        start = time.monotonic()
+        assert results([Part(doubled, (1,))], engine) == ["1", "1"]
+        assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("name", ["serial", "threads:2"])
+def test_finished_parts_are_kept_and_not_performed_again(name: str) -> None:
+    kept, performed = Kept(), list[int]()
+
+    def noted(number: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+        performed.append(number)
+        yield 1.0, (number,)
+
+    parts = [Part(noted, (number,)) for number in range(4)]
+    with open_engine(name) as engine:
+        for plan in (parts[:3], parts, parts):
+            found = [result for done in run(plan, engine, kept) for result in done.results]
+            assert found == [*range(len(plan))]
+    assert sorted(performed) == [0, 1, 2, 3]
+
+
+def test_what_a_worker_could_not_do_is_not_kept() -> None:
+    kept, part = Kept(), Part(unreadable, ())
+    for name in ("serial", "threads:1"):
+        with open_engine(name) as engine:
+            assert [str(result) for done in run([part], engine, kept) for result in done.results] == [
+                "not readable on this worker"
+            ]
+        assert kept.get(part) is None
+
+
+@pytest.mark.slow
+def test_processes_end_with_the_process_that_started_them() -> None:
+    program = (
+        "import os, signal\n"
+        "from attn_tui.core.work.engines import open_processes\n"
+        "with open_processes(2) as engine:\n"
+        "    print(*engine.executor._processes, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    limit = time.monotonic() + 10
+    workers = found.stdout.split()
+    assert len(workers) == 2
+    while any(Path(f"/proc/{worker}/exe").exists() for worker in workers):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -152,7 +152,8 @@ async def test_the_commands_of_the_pane_and_the_panes_are_offered_before_anythin
     here = {command.words for command in NAMED if command.place in (pane, EVERYWHERE)}
     assert here <= {*offered}
     assert {f"{name} pane" for name in PANES} <= {*offered}
-    assert {*offered} == here | {f"{name} pane" for name in PANES} | {"colours: choose a theme"}
+    others = {"colours: choose a theme", "executor: where long work is done"}
+    assert {*offered} == here | {f"{name} pane" for name in PANES} | others
 
 
 @played(settled=True)

@@ -159,14 +159,14 @@ async def test_mechanisms_are_dimmed_while_others_are_measured(stage: Stage, mon
 async def test_a_failure_is_explained_until_the_parameters_change(
     stage: Stage, module: ModuleType, keys: str, stays: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = module.stream
+    real = module.measure
 
-    def stream(p: Parameters, *others: Any) -> Iterator[Any]:
+    def measure(p: Parameters, *others: Any) -> Iterator[Any]:
         if p.n_keys == 32:
             raise MemoryError
         return real(p, *others)
 
-    monkeypatch.setattr(module, "stream", stream)
+    monkeypatch.setattr(module, "measure", measure)
     pane = await stage.complete(RulesPane)
     await stage.press(*keys)
     await stage.at_rest()  # the curves come after the failure of the rules

@@ -16,7 +16,12 @@ from attn_tui.tui.settings.store import config_file, load, save, save_on_exit
 from attn_tui.tui.terminal.themes import names
 
 # A value of each setting that is not the default.
-OTHER = {row.name: not row.default if isinstance(row.default, bool) else [*row.choices()][-1] for row in SETTINGS}
+OTHER = {
+    row.name: not row.default
+    if isinstance(row.default, bool)
+    else [*(row.choices() or ["dask:tcp://10.0.0.1:8786"])][-1]
+    for row in SETTINGS
+}
 
 
 @pytest.fixture
@@ -150,6 +155,9 @@ def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
         ('theme = "mauve"', ["theme: ", "'mauve'", *names()]),
         ("theme = 3", ["theme: ", "3", *names()]),
         ("theme = [1]", ["theme: ", "[1]", *names()]),
+        ('executor = "gpu"', ["executor: ", "'gpu'", "threads[:N]"]),
+        ('executor = "threads:0"', ["executor: ", "from 1 to"]),
+        ("executor = 3", ["executor: ", "3"]),
         ("ascii = 1", ["ascii: ", "1", "true or false"]),
         ('colour = "red"', ["colour: "]),
         ("asci = true", ["asci: ", "ascii?"]),

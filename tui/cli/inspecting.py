@@ -11,32 +11,30 @@ from ...core.statistics.measurement import Measurement
 from ..views.glyphs import Glyphs
 from .captured import ranges
 from .output import Output
-from .progress import ProgressLine
 
 if TYPE_CHECKING:
     from ...core.captures.reader import CaptureFile
-    from ...core.diagnosis.heads.reasons import Explained
     from ...core.export.inspect import Inspected
+    from .working import HeadsRequest
 
 
-def worst(captures: Sequence[CaptureFile], heads: Sequence[Inspected], count: int) -> list[Inspected]:
+def worst(
+    captures: Sequence[CaptureFile], heads: Sequence[Inspected], count: int, request: HeadsRequest, output: Output
+) -> list[Inspected]:
     """Return the heads most worth a look, worst first, and why; `heads` are in the order of the captures."""
-    from ...core.blas import one_blas_thread
-    from ...core.diagnosis.heads.ranking import rank
-    from ...core.diagnosis.heads.reasons import severity
-    from ...core.diagnosis.reading import file_configuration
+    from ...core.diagnosis.heads.ranking import Known, rank
+    from ...core.work import heads as working
+    from .working import complete, on_heads
 
-    found: list[tuple[Measurement[HeadSubject], Explained]] = []
-    with ProgressLine(message("explaining {count} heads", count=len(heads))) as progress, one_blas_thread():
-        for capture in captures:
-            layers = {layer.path for layer in capture.layers}
-            own = [head for head, _ in heads if head.subject.layer.path in layers]
-            done = len(found)
-            for fraction, ranked in rank(capture, own, file_configuration(capture)):
-                progress.show((done + fraction * len(own)) / max(len(heads), 1))
-                found += ranked or ()
-    found.sort(key=lambda each: severity(each[0].columns[-1].measured, each[1].verdict))
-    return [(head, each.because) for head, each in found[:count]]
+    asked = {(head.subject.layer.path, head.subject.layer.position) for head, _ in heads}
+    layers = [[layer for layer in each.layers if (layer.path, layer.position) in asked] for each in captures]
+    chosen = [[(layer, head) for layer in each for head in range(layer.heads)] for each in layers]
+    known: dict[tuple[str, int], dict[int, Known]] = {}
+    what = message("explaining {count} heads", count=len(heads))
+    for layer, head, each in complete(on_heads(working.explain, captures, chosen, (), what, request, output)):
+        known.setdefault((layer.path, layer.position), {})[head] = each
+    ranked = rank([head for head, _ in heads], known)
+    return [(head, each.because) for head, each in ranked[:count]]
 
 
 def head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:

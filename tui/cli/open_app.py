@@ -38,6 +38,7 @@ class OpenApp:
     mouse: bool = True
     theme: str | None = None
     lang: str | None = None
+    executor: str | None = None
     config: bool = True  # whether the settings file is read and written
     run: Path | None = None  # to watch
     max_logit: float | None = None  # the limit of its logits
@@ -74,9 +75,20 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
         not given.get("no_mouse"),
         given.get("theme"),
         given.get("lang"),
+        _executor(given),
         not given.get("no_config"),
         remarks=remarks,
     )
+
+
+def _executor(given: Mapping[str, Any]) -> str | None:
+    """Return the executor, if one is given; raise EngineError if there is none of this name."""
+    from ...core.engine_names import engine_name
+
+    executor = given.get("executor")
+    if executor is not None:
+        engine_name(executor, "--executor")
+    return executor
 
 
 def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
@@ -85,6 +97,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     from .captured import add_axes, add_file, add_mask_true
     from .help import DESCRIPTION, EPILOG, USAGE, commands_help, settings_help
     from .parser import Parser
+    from .working import EXECUTOR_HELP
 
     description = f"{glyphs.say(DESCRIPTION)}\n\n{glyphs.say(commands_help(glyphs))}"
     epilog = f"{glyphs.say(EPILOG)}\n{glyphs.say(settings_help(glyphs))}"
@@ -95,6 +108,7 @@ def app_parser(glyphs: Glyphs, with_file: bool = True) -> Parser:
     add_mask_true(parser)
     parser.add("screen", "--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add("screen", "--theme", metavar="NAME", help="attn-dark (default), attn-light or a theme of Textual")
+    parser.add("screen", "--executor", metavar="NAME", help=EXECUTOR_HELP)
     parser.add("screen", "--no-config", action="store_true", help="do not read or write the settings file")
     parser.add_common("screen")
     parser.add("screen", "--version", action=_ShowVersion, nargs=0, help="show the version and exit")
@@ -175,6 +189,8 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
     from ..settings import store
 
     settings = store.load(store.config_file() if request.config else None, os.environ)
+    settings = replace(settings, executor=request.executor or settings.executor)
+    engine.executor = settings.executor
     parameters = parameters_from(request.given, parameters_from(settings.parameters))
     first_pane = "Lab"
     if request.file is not None:

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+EXECUTOR_HELP = message(
+    "where parts of the work are done: {engines}; without N, as many as there are cores. The "
+    "result is the same, byte for byte; default {default_engine}",
+    engines=ENGINES,
+    default_engine=DEFAULT_ENGINE,
+)
+
 
 @dataclass(frozen=True)
 class Work:
@@ -45,12 +52,7 @@ def add_work(parser: Parser) -> None:
         title,
         "--executor",
         metavar="NAME",
-        help=message(
-            "where parts of the work are done: {engines}; without N, as many as there are cores. The "
-            "result is the same, byte for byte; default {default_engine}",
-            engines=ENGINES,
-            default_engine=DEFAULT_ENGINE,
-        ),
+        help=EXECUTOR_HELP,
     )
     parser.add(
         title,

@@ -38,6 +38,7 @@ class Submission(NamedTuple):
     number: int
     kind: type[Request]
     request: Request | None
+    executor: str = "serial"  # for requests that take long
 
 
 class Reply(NamedTuple):
@@ -74,6 +75,7 @@ class Engine:
         self._latest: dict[type[Request], int] = {}  # the number of the latest request, by kind
         self._cache: dict[Parameters, Answer] = {}
         self.notify: Callable[[Notification], object] = lambda _: None
+        self.executor = "serial"  # where requests that take long are performed, as `--executor` says
 
     # For panes
 
@@ -90,7 +92,7 @@ class Engine:
         """Cancel the pending request of a kind, if any."""
         number = self._latest.pop(kind, None)
         if number is not None:
-            self.send(Submission(number, kind, None))
+            self.send(Submission(number, kind, None, self.executor))
 
     def cached(self, parameters: Parameters) -> Answer | None:
         """Return the complete measurement of these parameters, if it is cached."""
@@ -184,7 +186,7 @@ class Engine:
         self._number += 1
         self._latest[kind] = self._number
         self._pending[self._number] = pending
-        self.send(Submission(self._number, kind, pending.request))
+        self.send(Submission(self._number, kind, pending.request, self.executor))
 
     def _current(self, kind: type[Request]) -> _Pending | None:
         """Return the latest request of a kind, if it is pending."""

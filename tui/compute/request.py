@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from .workers import Pace, Workers
+
 if TYPE_CHECKING:
     from ...core.lab.sampling import Draws
     from ...core.parameters import Parameters
@@ -43,9 +45,10 @@ class Request:
 
 
 class Cache:
-    """Data that requests share with later ones, in the engine's process."""
+    """Data that requests share with later ones, and the workers, in the engine's process."""
 
     def __init__(self) -> None:
+        self.workers = Workers()
         self.by_kind: dict[type, Any] = {}  # by kind of request
         self._drawn: tuple[object, Draws] | None = None
 
@@ -68,9 +71,10 @@ class Cache:
 
 @dataclass(frozen=True)
 class Progress:
-    """The part of a long computation that is done, 0 to 1."""
+    """The part of a long computation that is done, 0 to 1; and its pace, if it is not done in the engine's thread."""
 
     fraction: float
+    pace: Pace | None = None
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class Schedule:
 
     def submit(self, submission: Submission) -> Iterator[Reply]:
         """Add a request, or cancel one; yield the end of requests that it replaces or cancels."""
+        self._cache.workers.name = submission.executor
         replaced = self._waiting.pop(submission.kind, None)
         if replaced is not None:
             yield Reply(replaced.number, None)
@@ -97,7 +98,7 @@ class Schedule:
 
     def _start(self, submission: Submission) -> Iterator[Reply]:
         """Start a job; a measurement that is being prefetched is continued."""
-        number, kind, request = submission
+        number, kind, request, _ = submission
         assert request is not None
         job = self._jobs[kind] = _Job(number, request)
         prefetch = self._jobs.get(Prefetch)

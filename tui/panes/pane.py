@@ -14,7 +14,8 @@ from ...core.errors import InputError
 from ...core.parameters import Field, Parameters
 from ...core.statistics.catalogue import Statistic
 from ..compute.engine import Engine, EngineError
-from ..compute.request import Crashed, Request
+from ..compute.request import Crashed, Progress, Request
+from ..compute.workers import Pace
 from ..views.bars import Key, parameters_status, progress_status
 from ..views.glyphs import Glyphs
 from ..views.lines import Line
@@ -106,6 +107,7 @@ class Pane(Container, can_focus=True):
         self.host = host
         self.glyphs = host.glyphs
         self.progress: float | None = None  # of a long computation, 0 to 1
+        self.pace: Pace | None = None  # of the workers that perform it, if there are any
 
     @property
     def parameters(self) -> Parameters:
@@ -161,7 +163,7 @@ class Pane(Container, can_focus=True):
     def statuses(self) -> Sequence[Line]:
         """Return the status at the right of the top bar, in forms from long to short."""
         if self.progress is not None:
-            return progress_status(self.progress, self.glyphs, f"d_k {self.parameters.d_k}")
+            return progress_status(self.progress, self.glyphs, f"d_k {self.parameters.d_k}", self.pace)
         return parameters_status(self.parameters, self.glyphs)
 
     @property
@@ -202,6 +204,8 @@ class Pane(Container, can_focus=True):
     def on_answered(self, message: Answered) -> None:
         if isinstance(message.answer, Crashed):
             raise EngineError.of(message.answer)
+        if isinstance(message.answer, Progress):
+            self.pace = message.answer.pace
         self.show_answer(message.request, message.answer)
 
     def show_answer(self, request: Request, answer: object) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...core.engine_names import DEFAULT_ENGINE, EngineError, engine_name
 from ...core.errors import InputError
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELDS, NO_MODEL, Field, Parameters, Value
@@ -34,6 +35,7 @@ class Settings:
     lang: str = AUTO
     mouse: bool = True
     hint: bool = True
+    executor: str = DEFAULT_ENGINE
     parameters: Mapping[str, Value] = field(default_factory=dict[str, Value])  # by name; others have defaults
     learn: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the progress in the Learn pane
     keys: Mapping[str, str] = field(default_factory=dict[str, str])  # by the names of actions
@@ -48,6 +50,7 @@ class Setting(NamedTuple):
     help: str
     default: str | bool
     choices: Callable[[], Collection[str]] = tuple
+    refuse: Callable[[str], object] | None = None  # raises SettingError for a text, instead of choices
 
     @property
     def variable(self) -> str:
@@ -57,10 +60,15 @@ class Setting(NamedTuple):
     @property
     def accepted(self) -> str:
         """The accepted values, in words."""
+        if self.refuse is not None:
+            return "a text"
         return "true or false" if isinstance(self.default, bool) else "one of " + ", ".join(self.choices())
 
     def check(self, value: object) -> None:
         """Raise SettingError if a value is not accepted."""
+        if self.refuse is not None and isinstance(value, str):
+            self.refuse(value)
+            return
         flag = isinstance(self.default, bool)
         if not (isinstance(value, bool) if flag else value in self.choices()):
             raise SettingError("must be {accepted}, not {value!r}", accepted=self.accepted, value=value)
@@ -78,12 +86,21 @@ def _themes() -> Collection[str]:
     return names()
 
 
+def _refuse_executor(text: str) -> None:
+    """Raise SettingError if there is no executor of this name."""
+    try:
+        engine_name(text)
+    except EngineError as error:
+        raise SettingError(str(error).removeprefix("executor: ")) from None
+
+
 SETTINGS = (
     Setting("theme", "colours", Settings.theme, _themes),
     Setting("ascii", "plain ASCII instead of Unicode", Settings.ascii),
     Setting("lang", "language: auto is the locale's", Settings.lang, lambda: CHOICES),
     Setting("mouse", "use the mouse", Settings.mouse),
     Setting("hint", "show the hint for new users", Settings.hint),
+    Setting("executor", "where long work is done, as --executor says", Settings.executor, refuse=_refuse_executor),
 )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Generic, TypeVar
 
 from textual.driver import Driver
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.timer import Timer
 
 from .diff_screen import DiffApp
@@ -28,6 +30,13 @@ class PacedApp(DiffApp[ReturnType], Generic[ReturnType]):
         query = self.pacing.query(len(sent))
         self._delay_or_paint()
         return query
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return the line filters; under NO_COLOR, the terminal's own colours are dropped, as grey would be black."""
+        filters = super().get_line_filters()
+        if self.no_color and self.native_ansi_color:
+            return [NoColor() if isinstance(each, Monochrome) else each for each in filters]
+        return filters
 
     def get_driver_class(self) -> type[Driver]:
         """Return the driver that reads replies, if it supports this platform and this version of Textual."""

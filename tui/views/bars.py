@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...core.message import message
+from ...core.message import counted, message
 from ...core.model_widths import MODEL_WIDTHS
 from ...core.parameters import FIELD, Parameters
 from .fields.entry import Editing
@@ -77,8 +77,13 @@ def typing_status(editing: Editing) -> list[Line]:
     return [(label, (f"{editing.text}_", role)), ((f"{editing.text[-4:]}_", role),)]
 
 
-def progress_status(fraction: float, glyphs: Glyphs, at: str = "") -> list[Line]:
-    """Return `computing ███─────── 34 %` and shorter forms, down to ` 34 %`; forms with `at` come first."""
+def progress_status(
+    fraction: float, glyphs: Glyphs, at: str = "", pace: tuple[int, float] | None = None
+) -> list[Line]:
+    """Return `computing ███─────── 34 %` and shorter forms, down to ` 34 %`; forms with `at` come first.
+
+    A pace, the number of workers and of parts a second, comes before all: `2 workers · 7.1 parts/s · ██──── 34 %`.
+    """
     percent: Span = (f" {100 * fraction:3.0f} %", "text")
     forms: list[Line] = [
         (("computing ", "text"), *_bar(fraction, 10, glyphs), percent),
@@ -86,10 +91,18 @@ def progress_status(fraction: float, glyphs: Glyphs, at: str = "") -> list[Line]
         (*_bar(fraction, 5, glyphs), percent),
     ]
     least: Line = ((f" {100 * fraction:2.0f} %", "text"),)
-    if not at:
-        return [*forms, least]
     where: Span = (glyphs.say(f"{at} · "), "text")
-    return [*((where, *form) for form in forms), ((at, "text"), *least), *forms, least]
+    shown: list[Line] = [*forms, least]
+    if at:
+        shown = [*((where, *form) for form in forms), ((at, "text"), *least), *shown]
+    if pace is None:
+        return shown
+    workers, rate = pace
+    count = glyphs.say(counted("{number} worker · ", "{number} workers · ", workers))
+    fast: Span = (count + glyphs.say("{rate} parts/s · ", rate=f"{rate:.{0 if rate >= 10 else 1}f}"), "text")
+    short: Span = (count, "text")
+    paced: list[Line] = [(fast, *forms[1]), (fast, *forms[2]), (fast, percent), (short, *forms[2])]
+    return [*([(where, *paced[0])] if at else []), *paced, *shown]
 
 
 def _bar(fraction: float, cells: int, glyphs: Glyphs) -> Line:

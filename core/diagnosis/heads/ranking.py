@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ...captures.capture import HeadSubject, Layer
 from ...captures.files import CaptureError, NotFiniteError
@@ -16,13 +17,20 @@ from .reasons import Explained, Judged, Traits, has_evidence, judged, reasons, s
 from .traits import traits
 
 
-def layer_traits(capture: CaptureFile, layer: Layer) -> Iterator[tuple[int, Traits | None]]:
-    """Yield each head of a layer and what spreads its logits, None if it cannot be read."""
-    for head in range(layer.heads):
-        try:
-            yield head, traits(capture, layer, head)
-        except CaptureError:
-            yield head, None
+class Known(NamedTuple):
+    """What is known of a head besides its statistics."""
+
+    traits: Traits | None  # None if it cannot be read
+    verdict: Judged | None  # None without evidence
+
+
+def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Known:
+    """Return what spreads the logits of a head, and what its evidence says; `own` is the file's configuration."""
+    try:
+        found = traits(capture, layer, head)
+    except CaptureError:
+        found = None
+    return Known(found, judge(capture, layer, head, own))
 
 
 def judge(
@@ -40,29 +48,23 @@ def judge(
     return None if verdict.verdict == "no-evidence" else judged(verdict)
 
 
-def explained(
-    measured: Mapping[str, Estimate], head: int, layer: Mapping[int, Traits | None], verdict: Judged | None
-) -> Explained:
-    """Return the reasons of a head; `layer` has the traits of all heads of its layer."""
-    known = [each for each in layer.values() if each is not None]
-    return Explained(reasons(measured, layer.get(head), known, verdict), verdict)
+def explained(measured: Mapping[str, Estimate], head: int, layer: Mapping[int, Known]) -> Explained:
+    """Return the reasons of a head; `layer` has what is known of all heads of its layer."""
+    own = layer[head]
+    others = [each.traits for each in layer.values() if each.traits is not None]
+    return Explained(reasons(measured, own.traits, others, own.verdict), own.verdict)
 
 
 def rank(
-    capture: CaptureFile, heads: Sequence[Measurement[HeadSubject]], own: Configuration | None
-) -> Iterator[tuple[float, list[tuple[Measurement[HeadSubject], Explained]] | None]]:
-    """Yield the finished fraction, 0 to 1, and with the last one the heads, worst first, with their reasons.
+    heads: Sequence[Measurement[HeadSubject]], layers: Mapping[tuple[str, int], Mapping[int, Known]]
+) -> list[tuple[Measurement[HeadSubject], Explained]]:
+    """Return the heads with their reasons, worst first.
 
-    The heads must have been measured at the file's scale. `own` is the configuration in the file.
+    The heads must have been measured at the file's scale. `layers` has what is known of all heads of their layers, by
+    path and position of the layer, and by head.
     """
-    of_layer: dict[int, dict[int, Traits | None]] = {}
     found: list[tuple[Measurement[HeadSubject], Explained]] = []
-    for number, each in enumerate(heads):
+    for each in heads:
         layer, head = each.subject.layer, each.subject.head
-        if layer.position not in of_layer:
-            of_layer[layer.position] = dict(layer_traits(capture, layer))
-        measured = each.columns[-1].measured
-        verdict = judge(capture, layer, head, own)
-        found.append((each, explained(measured, head, of_layer[layer.position], verdict)))
-        yield (number + 1) / len(heads), None
-    yield 1.0, sorted(found, key=lambda each: severity(each[0].columns[-1].measured, each[1].verdict))
+        found.append((each, explained(each.columns[-1].measured, head, layers[layer.path, layer.position])))
+    return sorted(found, key=lambda each: severity(each[0].columns[-1].measured, each[1].verdict))

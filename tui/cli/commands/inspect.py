@@ -228,7 +228,7 @@ def run(request: InspectRequest, output: Output) -> int:
     listing = inspect_listing(captures, asked * len(names))
     heads: list[Inspected] = []
     if request.worst is not None:
-        heads = worst(captures, results.all(), request.worst)
+        heads = worst(captures, results.all(), request.worst, request, output)
         if heads and output.is_streamed:
             output.stream(replace(listing, asked=len(heads)), heads)
     elif output.is_streamed:

@@ -106,7 +106,7 @@ class CapturePane(RankedHeads):
 
     def statuses(self) -> Sequence[Line]:
         if self.progress is not None:
-            return progress_status(self.progress, self.glyphs)
+            return progress_status(self.progress, self.glyphs, pace=self.pace)
         capture = self.map.capture
         if capture is None:
             return ()
@@ -213,6 +213,8 @@ class CapturePane(RankedHeads):
             case Progress(fraction) if isinstance(request, MeasureHead):
                 self.results.show_stale("Computing this head.")
                 self.show_progress(fraction)
+            case Progress(fraction) if isinstance(request, MeasureHeads | CompareHeads):
+                self.show_progress(None if fraction == 1 else fraction)
             case Failed(reason):
                 self._fail(request, f"{reason}.")
             case _:

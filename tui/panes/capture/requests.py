@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from ....core.errors import InputError
 from ....core.message import message
+from ....core.work.part import results_of
 from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Request, Work
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Meaning
     from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.comparing.results import HeadComparison
-    from ....core.diagnosis.heads.reasons import Explained, Judged, Traits
+    from ....core.diagnosis.heads.reasons import Explained
     from ....core.export.formats import Format
     from ....core.statistics.measurement import Estimate
+    from ....core.work.heads import Source, Surveyed
 
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
 
@@ -46,6 +48,13 @@ class OpenCapture(Request):
             open_files.clear()
             open_files[self] = open_capture(self.path or sample_path(), self.axes, self.mask_true)
         return open_files[self]
+
+    def source(self, capture: CaptureFile) -> Source:
+        """Return how workers open the file."""
+        from ....core.captures.reader import sample_path
+        from ....core.work.heads import source_of
+
+        return source_of(capture, self.path or sample_path(), self.axes, self.mask_true)
 
 
 @dataclass(frozen=True)
@@ -115,59 +124,55 @@ class MeasureHeads(Request):
     file: OpenCapture
 
     def work(self, cache: Cache) -> Work:
-        from ....core.captures.heads import file_rule, stream_head
-        from ....core.diagnosis.heads.ranking import explained, judge, layer_traits
-        from ....core.diagnosis.heads.rough import is_large, rough_statistics
+        from ....core.diagnosis.heads.ranking import Known, explained
+        from ....core.diagnosis.heads.rough import is_large
         from ....core.diagnosis.reading import file_configuration
+        from ....core.work.heads import parts, survey
 
         capture, told = self.file.opened(cache), time.monotonic()
         try:
             own = file_configuration(capture)
         except InputError:  # `attn-tui diagnose` reports it
             own = None
+        heads = [((layer.position, head), layer) for layer in capture.layers for head in range(layer.heads)]
+        small = [each for each in heads if not is_large(each[1])]
+        large = [each for each in heads if is_large(each[1])]
+        sources = [self.file.source(capture)]
+        plan = [
+            part
+            for items, exact, explain in ((small, True, True), (large, False, True), (large, True, False))
+            for part in parts(survey, sources, items, (own, exact, explain))
+        ]
         found: dict[Place, Mapping[str, Estimate] | None] = {}
         reasons: dict[Place, Explained] = {}
-        known: dict[int, tuple[dict[int, Traits | None], dict[int, Judged | None]]] = {}
-        large = [layer for layer in capture.layers if is_large(layer)]
-        small = [layer for layer in capture.layers if not is_large(layer)]
-        for layer, exact in [
-            *((each, True) for each in small),
-            *((each, w) for w in (False, True) for each in large),
-        ]:
-            of_layer: dict[int, Mapping[str, Estimate] | None] = {}
-            for head in range(layer.heads):
-                try:
-                    if exact:
-                        for _, measurement in stream_head(capture, layer, head, [file_rule(layer)]):
-                            if measurement is not None:
-                                measured = measurement.columns[0].measured
-                                of_layer[head] = found[layer.position, head] = measured
-                            yield None
-                    else:
-                        of_layer[head] = rough_statistics(capture, layer, head)
-                except InputError:
-                    # Marked on the map; selecting it shows the reason.
-                    of_layer[head] = found[layer.position, head] = None
-                yield None
-                if time.monotonic() - told > PROGRESS_INTERVAL:
-                    told = time.monotonic()
+        known: dict[int, dict[int, Known]] = {}  # by layer and head
+        latest: dict[Place, Mapping[str, Estimate]] = {}
+        running = cache.workers.begin(plan)
+        each: Surveyed
+        for done in running.steps():
+            for each in results_of(done):
+                layer, head = each.place
+                if each.exact or each.measured is None:  # that is marked on the map; selecting it shows the reason
+                    found[each.place] = each.measured
+                if each.measured is not None:
+                    latest[each.place] = each.measured
+                of_layer = known.setdefault(layer, {})
+                if each.known is not None:
+                    of_layer[head] = each.known
+                if len(of_layer) == capture.layers[layer].heads:  # reasons compare the heads of a layer
+                    for place in [place for place in latest if place[0] == layer]:
+                        reasons[place] = explained(latest.pop(place), place[1], of_layer)
+                        yield None
+            if time.monotonic() - told > PROGRESS_INTERVAL:
+                told = time.monotonic()
+                yield Progress(min(done.seconds / running.total, 0.999), running.pace)
+                if found or reasons:
                     yield HeadStatistics(found, explained=reasons)
                     found, reasons = {}, {}
-            if layer.position not in known:
-                traits: dict[int, Traits | None] = {}
-                for head, each in layer_traits(capture, layer):
-                    traits[head] = each
-                    yield None
-                verdicts: dict[int, Judged | None] = {}
-                for head in range(layer.heads):
-                    verdicts[head] = judge(capture, layer, head, own)
-                    yield None
-                known[layer.position] = traits, verdicts
-            traits, verdicts = known[layer.position]
-            for head, measured in of_layer.items():
-                if measured is not None:
-                    reasons[layer.position, head] = explained(measured, head, traits, verdicts[head])
+            else:
+                yield None
         yield HeadStatistics(found, explained=reasons)
+        yield Progress(1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,25 +243,31 @@ class CompareHeads(Request):
     baseline: Path
 
     def work(self, cache: Cache) -> Work:
-        from ....core.captures.files import CaptureError
         from ....core.captures.reader import open_capture
-        from ....core.diagnosis.comparing.compare import compare_heads, plan
+        from ....core.diagnosis.comparing.compare import plan
+        from ....core.work.heads import compare_pair, parts, source_of
 
         capture, told = self.file.opened(cache), time.monotonic()
         reference = open_capture(self.baseline, self.file.axes, self.file.mask_true)
         yield None
         whole = plan(reference, capture)
+        sources = [
+            source_of(reference, self.baseline, self.file.axes, self.file.mask_true),
+            self.file.source(capture),
+        ]
         found: list[HeadComparison] = []
-        for pair in whole.pairs:
-            with suppress(CaptureError):  # an unreadable head is marked on the map
-                found.append(compare_heads(reference, capture, pair))
+        running = cache.workers.begin(parts(compare_pair, sources, ((pair, pair.layer) for pair in whole.pairs)))
+        for done in running.steps():
+            found += [each for each in done.results if not isinstance(each, InputError)]  # marked on the map
             if time.monotonic() - told > PROGRESS_INTERVAL:
                 told = time.monotonic()
+                yield Progress(min(done.seconds / running.total, 0.999), running.pace)
                 yield ComparedHeads(self.baseline, tuple(found), whole.missing, False)
                 found = []
             else:
                 yield None
         yield ComparedHeads(self.baseline, tuple(found), whole.missing, True)
+        yield Progress(1.0)
 
 
 @dataclass(frozen=True, eq=False)

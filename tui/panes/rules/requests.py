@@ -11,6 +11,7 @@ from ....core.lab.results import NOT_OF_MECHANISMS
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.parameters import Parameters
 from ....core.scales import is_formula
+from ....core.work.part import results_of
 from ...compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
 
 if TYPE_CHECKING:
@@ -29,29 +30,32 @@ class MeasureRules(Request):
     first: str = field(default="", compare=False)  # the rule to measure first
 
     def work(self, cache: Cache) -> Work:
-        from ....core.lab.rules import stream
+        from ....core.lab.rules import faults
         from ....core.theory.freezing import freezing_of
+        from ....core.work.rules import row_parts
 
         start = last_sent = time.monotonic()
-        found: list[RuleRow] = []
-        freezing: dict[str, Freezing | None] = {}
-        for step in stream(self.parameters, cache.draws(self.parameters), self.first):
-            found += step.found
-            for row in step.found:
+        found: list[RuleRow] = faults(self.parameters)
+        freezing: dict[str, Freezing | None] = {**freezing_of(self.parameters, [row.rule for row in found])}
+        running = cache.workers.begin(row_parts(self.parameters, self.first))
+        for done in running.steps():
+            for row in results_of(done):
+                found.append(row)
                 freezing |= freezing_of(self.parameters, [row.rule])
                 yield None  # a few milliseconds each, the first time
-            now = time.monotonic()
-            if step.fraction == 1 or (found and now - last_sent > BATCH_INTERVAL):
+            now, fraction = time.monotonic(), min(done.seconds / running.total, 0.999)
+            if found and now - last_sent > BATCH_INTERVAL:
                 last_sent = now
                 if now - start > _SLOW:
-                    yield Progress(step.fraction)
-                yield RuleRows(found, freezing, step.fraction)
+                    yield Progress(fraction, running.pace)
+                yield RuleRows(found, freezing, fraction)
                 found, freezing = [], {}
             elif now - last_sent > PROGRESS_INTERVAL and now - start > _SLOW:
                 last_sent = now
-                yield Progress(step.fraction)
+                yield Progress(fraction, running.pace)
             else:
                 yield None
+        yield RuleRows(found, freezing, 1.0)
 
 
 @dataclass(frozen=True)
@@ -61,30 +65,35 @@ class MeasureRuleCurves(Request):
     parameters: Parameters
 
     def work(self, cache: Cache) -> Work:
-        from ....core.lab.rule_curves import stream
+        from ....core.work.rules import curves_part
 
-        return (step.found for step in stream(self.parameters))
+        for done in cache.workers.begin([curves_part(self.parameters)]).steps():
+            yield from results_of(done) or (None,)
 
 
 @dataclass(frozen=True)
 class MeasureMechanisms(Request):
-    """Measure every mechanism over d_k. Answered by MechanismRows."""
+    """Measure every mechanism over d_k. Answered by MechanismRows and Progress."""
 
     parameters: Parameters
 
     def work(self, cache: Cache) -> Work:
-        from ....core.lab.mechanisms import stream
+        from ....core.work.rules import mechanism_parts
 
         last_sent = time.monotonic()
         found: list[MechanismRow] = []
-        for step in stream(self.parameters):
-            found += [step.found] if step.found else []
-            if step.fraction == 1 or time.monotonic() - last_sent > PROGRESS_INTERVAL:
+        running = cache.workers.begin(mechanism_parts(self.parameters))
+        for done in running.steps():
+            found += results_of(done)
+            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
                 last_sent = time.monotonic()
-                yield MechanismRows(found, step.fraction)
+                fraction = min(done.seconds / running.total, 0.999)
+                yield Progress(fraction, running.pace)
+                yield MechanismRows(found, fraction)
                 found = []
             else:
                 yield None
+        yield MechanismRows(found, 1.0)
 
 
 @dataclass(frozen=True)
@@ -94,17 +103,19 @@ class MeasureWeightings(Request):
     parameters: Parameters
 
     def work(self, cache: Cache) -> Work:
-        from ....core.lab.weighting.comparison import stream
+        from ....core.work.rules import weighting_parts
 
         last_sent = time.monotonic()
-        for step in stream(self.parameters):
-            if step.found is not None:
-                yield WeightingRows(step.found)
-            elif time.monotonic() - last_sent > PROGRESS_INTERVAL:
+        found: list[WeightingRow] = []
+        running = cache.workers.begin(weighting_parts(self.parameters))
+        for done in running.steps():
+            found += results_of(done)
+            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
                 last_sent = time.monotonic()
-                yield Progress(step.fraction)
+                yield Progress(done.seconds / running.total, running.pace)
             else:
                 yield None
+        yield WeightingRows(found)
 
 
 def of_rules(p: Parameters) -> Parameters:

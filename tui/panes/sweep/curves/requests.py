@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,8 @@ from ....compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progre
 from ..grids import landmarks_of, placed
 
 if TYPE_CHECKING:
-    from .....core.lab.results import Point, Step
+    from .....core.lab.results import Point
     from .....core.theory.prediction import PredictedColumn, Prediction
-    from .....core.work.sweeps import Predicted
 
 _CURVE_STEPS = 120  # of an exact curve over d_k
 
@@ -49,18 +48,32 @@ class MeasureOver(Request):
     rules: tuple[str, ...] = ()  # scale rules that are measured too, besides that of the parameters
 
     def work(self, cache: Cache) -> Work:
-        sweeps: dict[MeasureOver, _Sweep] = cache.by_kind.setdefault(MeasureOver, {})
-        key = replace(self, known=0)
-        if all(each.parameters != self.parameters for each in sweeps):
-            sweeps.clear()
-        if key not in sweeps or sweeps[key].sent != self.known:
-            sweeps[key] = _Sweep(key)
-        try:
-            for step in sweeps[key].work:  # noqa: UP028  `yield from` would close the sweep when it is stopped
-                yield step
-        except Exception:
-            sweeps.pop(key, None)  # it cannot continue
-            raise
+        from .....core.work.part import Kept
+        from .....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
+
+        p, key = self.parameters, replace(self, known=0)
+        kept: dict[MeasureOver, Kept] = cache.by_kind.setdefault(MeasureOver, {})
+        if all(each.parameters != p for each in kept):
+            kept.clear()
+        d_ks, n_keys = (self.values, ()) if self.over == "d_k" else ((p.d_k,), self.values)
+        vary = ("scale", (p.scale, *self.rules)) if self.rules else None
+        plan = sweep_plan(p, d_ks, vary=vary, n_keys=n_keys)
+        running = cache.workers.begin(parts(plan), kept.setdefault(key, Kept()))
+        last_sent, found, passed = time.monotonic(), dict[tuple[str, int], SweptPoint](), 0
+        for step in fold(plan, running.steps(), plan_seconds(plan)):
+            for point, exact in step.found:
+                passed += 1
+                if passed > self.known:
+                    at = point.parameters
+                    found[at.scale, getattr(at, self.over)] = _with_deviations(point, exact)
+            now = time.monotonic()
+            if step.fraction == 1 or now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
+                last_sent = now
+                yield Progress(step.fraction, running.pace)
+                yield Points(found, step.fraction)
+                found = {}
+            else:
+                yield None
 
 
 @dataclass(frozen=True)
@@ -97,35 +110,6 @@ class Points:
 
     points: Mapping[tuple[str, int], SweptPoint]
     fraction: float
-
-
-class _Sweep:
-    """A sweep that can be stopped and continued."""
-
-    def __init__(self, asked: MeasureOver) -> None:
-        from .....core.work.sweeps import stream, sweep_plan
-
-        p = asked.parameters
-        self.sent = 0  # points
-        self.over = asked.over
-        d_ks, n_keys = (asked.values, ()) if asked.over == "d_k" else ((p.d_k,), asked.values)
-        vary = ("scale", (p.scale, *asked.rules)) if asked.rules else None
-        self.work = self._work(stream(sweep_plan(p, d_ks, vary=vary, n_keys=n_keys)))
-
-    def _work(self, steps: Iterator[Step[tuple[Predicted, ...]]]) -> Work:
-        last_sent, found = time.monotonic(), dict[tuple[str, int], SweptPoint]()
-        for step in steps:
-            for point, exact in step.found:
-                p = point.parameters
-                found[p.scale, getattr(p, self.over)] = _with_deviations(point, exact)
-            now = time.monotonic()
-            if step.fraction == 1 or now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
-                last_sent = now
-                self.sent += len(found)
-                yield Points(found, step.fraction)
-                found = {}
-            else:
-                yield None
 
 
 def _with_deviations(point: Point, prediction: Prediction) -> SweptPoint:

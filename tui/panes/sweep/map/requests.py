@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from .....core.against import fault_of_settings
 from .....core.errors import ParameterError
 from .....core.parameters import Parameters
-from ....compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Request, Work
+from ....compute.request import BATCH_INTERVAL, PROGRESS_INTERVAL, Cache, Progress, Request, Work
 
 if TYPE_CHECKING:
     from .....core.lab.results import Point
@@ -68,15 +68,18 @@ class MeasureMap(Request):
         )
 
     def work(self, cache: Cache) -> Work:
-        from .....core.work.sweeps import stream, sweep_plan
+        from .....core.work.sweeps import fold, parts, plan_seconds, sweep_plan
 
         p, d_ks = self.measured, self.d_ks
         last_sent, found = time.monotonic(), dict[Place, MeasuredCell]()
-        for step in stream(sweep_plan(p, d_ks, n_keys=N_KEYS, histograms=())) if d_ks else ():
+        plan = sweep_plan(p, d_ks, n_keys=N_KEYS, histograms=()) if d_ks else None
+        running = cache.workers.begin(parts(plan) if plan else ())
+        for step in fold(plan, running.steps(), plan_seconds(plan)) if plan else ():
             found |= {(point.parameters.d_k, point.parameters.n_keys): (point, exact) for point, exact in step.found}
             now = time.monotonic()
             if now - last_sent > (BATCH_INTERVAL if found else PROGRESS_INTERVAL):
                 last_sent = now
+                yield Progress(step.fraction, running.pace)
                 yield MeasuredCells(found, min(step.fraction, 0.999))
                 found = {}
             else:
