@@ -48,7 +48,8 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     try:
         workers, remark = _workers(client, name)
         executor = client.get_executor(pure=False, retries=_RETRIES)
-        yield Engine(name, workers, executor, partial(begin_elsewhere, perform_on_dask), remark)
+        begin = partial(begin_elsewhere, perform_on_dask)
+        yield Engine(name, workers, executor, begin, remark, client.run)
     finally:
         closing = Thread(target=_close, args=(client, cluster), daemon=True)
         closing.start()

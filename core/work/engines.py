@@ -35,6 +35,10 @@ def begin_elsewhere(perform: Perform = perform_prepared) -> tuple[Perform, Calla
     return perform, lambda: None
 
 
+# Calls a function with arguments on each worker, and returns what it returns by the name of the worker.
+Everywhere: TypeAlias = "Callable[..., Mapping[str, Any]]"
+
+
 @dataclass(frozen=True, eq=False)
 class Engine:
     """Where parts are performed: an executor and its number of workers, or this thread."""
@@ -44,6 +48,7 @@ class Engine:
     executor: Executor | None = None
     begin: Begin = begin_elsewhere
     remark: str = ""  # what the user should know of it
+    everywhere: Everywhere | None = None  # None: its workers are on this machine, or cannot be addressed
 
 
 SERIAL = Engine("serial")

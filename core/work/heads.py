@@ -27,6 +27,7 @@ from ..diagnosis.subject import Facts
 from ..engine_names import EngineError
 from ..errors import InputError
 from ..statistics.measurement import Estimate, Measurement
+from .engines import Engine
 from .part import Part, Steps
 
 T = TypeVar("T")
@@ -67,6 +68,28 @@ def _identity(capture: Capture) -> str:
             file.seek(max(size - _SEEN, 0))
             found.update(file.read())
     return found.hexdigest()
+
+
+def check_files(sources: Sequence[Source], engine: Engine) -> None:
+    """Raise EngineError, which names file and machine, if a worker does not see the files that this process sees.
+
+    Workers that cannot be asked before say so when they open a file.
+    """
+    if engine.everywhere is None:
+        return
+    for worker, fault in engine.everywhere(unlike, sources).items():
+        if fault:
+            raise EngineError("executor {name}: {fault} ({worker})", name=engine.name, fault=fault, worker=worker)
+
+
+def unlike(sources: Sequence[Source]) -> str:
+    """Return which of the files is another one in this process, or not readable; empty if none is."""
+    for source in sources:
+        try:
+            _opened(source)
+        except EngineError as error:
+            return str(error)
+    return ""
 
 
 _own = threading.local()  # what a capture has decompressed is not shared between threads

@@ -14,7 +14,7 @@ PATIENCE = 60  # seconds
 
 @dataclass
 class Cluster:
-    """A scheduler and workers, each a process."""
+    """A scheduler and workers, each a process that works in the folder."""
 
     folder: Path
     options: tuple[str, ...] = ()  # of the scheduler
@@ -51,4 +51,6 @@ class Cluster:
     def _dask(self, *words: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
         env = {**os.environ, **self.env}
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+        return subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, cwd=self.folder
+        )

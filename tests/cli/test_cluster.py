@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from dask_cluster import PATIENCE, Cluster
 pytest.importorskip("distributed", reason="needs pip install 'attn-tui[cluster]'")
 pytestmark = pytest.mark.slow
 
+WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
 SMALL = ("sweep", "--n-keys", "16", "--n-queries", "8", "--batch", "4")
 LONG = ("sweep", "--d-k", "2:1024:log24", "--n-keys", "1024", "--n-queries", "256", "--batch", "16")
 
@@ -195,6 +197,33 @@ def test_a_worker_with_another_numpy_is_refused_before_work(
 
     monkeypatch.setattr(engines, "traits", traits)
     assert "a worker has NumPy" in refusal([*SMALL, *two_workers.executor], capsys)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="the system has no /proc")
+@pytest.mark.parametrize("command", ["inspect", "diagnose", "compare"])
+@pytest.mark.parametrize(("there", "says"), [(None, "no such file"), (WRONG, "sees another file of this name")])
+def test_a_worker_that_does_not_see_the_file_is_named_before_work(
+    command: str,
+    there: str | None,
+    says: str,
+    two_workers: Cluster,
+    tmp_path: Path,
+    capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def seen_by(folder: Path, file: str | None) -> None:
+        (folder / "head.safetensors").unlink(missing_ok=True)
+        if file is not None:
+            shutil.copy(file, folder / "head.safetensors")
+
+    monkeypatch.chdir(tmp_path)
+    seen_by(tmp_path, SAMPLE)
+    seen_by(two_workers.folder, there)
+    file = "/proc/self/cwd/head.safetensors"  # another one for every process
+    line = refusal([command, file, *([SAMPLE] if command == "compare" else []), *two_workers.executor], capsys)
+    assert line.startswith(f"executor dask:{two_workers.address}: {file}: ")
+    assert platform.node() in line
+    assert says in line
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tls://127.0.0.1:1", "tcp://no-such-host.invalid:8786"])

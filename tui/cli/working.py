@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -20,6 +21,8 @@ from .progress import ProgressLine
 if TYPE_CHECKING:
     from ...core.captures.capture import Meaning
     from ...core.captures.head import CaptureFile
+    from ...core.work.engines import Engine
+    from ...core.work.heads import Source
     from ...core.work.part import Done, Part
     from .captured import Head
 
@@ -116,14 +119,15 @@ def on_heads(
     output: Output,
 ) -> Iterator[R | InputError]:
     """Yield the result of some `core.work.heads` for each head chosen of each capture, in order."""
-    from ...core.work.heads import parts, source_of, with_layer
+    from ...core.work.heads import check_files, parts, source_of, with_layer
 
     plan: list[Part[Any]] = []
+    sources: list[Source] = []
     for path, capture, heads in zip(request.files, captures, chosen, strict=True):
-        sources = [source_of(capture, path, request.axes, request.mask_true)]
-        plan += parts(work, sources, (((layer.position, head), layer) for layer, head in heads), arguments)
+        sources.append(source_of(capture, path, request.axes, request.mask_true))
+        plan += parts(work, sources[-1:], (((layer.position, head), layer) for layer, head in heads), arguments)
     layers = (layer for heads in chosen for layer, _ in heads)
-    for result in results_of(plan, request.work, what, output):
+    for result in results_of(plan, request.work, what, output, partial(check_files, sources)):
         layer = next(layers)
         yield result if isinstance(result, InputError) else with_layer(result, layer)
 
@@ -138,8 +142,10 @@ def complete(results: Iterable[R | InputError]) -> list[R]:
     return found
 
 
-def results_of(parts: Iterable[Part[Any]], work: Work, what: str, output: Output) -> Iterator[Any | InputError]:
-    """Yield the results of parts in order; show `what` is done, and how much of it.
+def results_of(
+    parts: Iterable[Part[Any]], work: Work, what: str, output: Output, check: Callable[[Engine], object] = bool
+) -> Iterator[Any | InputError]:
+    """Yield the results of parts in order; show `what` is done, and how much of it. `check` the engine first.
 
     Raise EngineError if the engine cannot start, or is lost. Other InputErrors are results.
     """
@@ -149,7 +155,7 @@ def results_of(parts: Iterable[Part[Any]], work: Work, what: str, output: Output
     total = sum(part.seconds for part in plan) or 1.0
     # A single part has news of its progress in this thread only.
     alone = replace(work, executor="serial") if len(plan) == 1 and work.executor.startswith("threads") else work
-    with ProgressLine(what) as progress, performed(lambda: plan, alone, output) as steps:
+    with ProgressLine(what) as progress, performed(lambda: plan, alone, output, check) as steps:
         for done in steps:
             if done.results and output.on_screen:
                 progress.hide()
@@ -162,7 +168,10 @@ def results_of(parts: Iterable[Part[Any]], work: Work, what: str, output: Output
 
 @contextmanager
 def performed(
-    parts: Callable[[], Iterable[Part[R]]], work: Work, output: Output
+    parts: Callable[[], Iterable[Part[R]]],
+    work: Work,
+    output: Output,
+    check: Callable[[Engine], object] = bool,
 ) -> Generator[Generator[Done[R], None, None], None, None]:
     """Open the engine and the file of finished parts; the value is what `core.work.run` yields of `parts()`."""
     from ...core.work.opening import open_engine
@@ -173,6 +182,7 @@ def performed(
         nullcontext() if work.resume is None else open_spool(work.resume) as spool,
         open_engine(work.executor) as engine,
     ):
+        check(engine)
         glyphs = output.messages
         if engine.remark:
             say(message("note: {remark}", remark=engine.remark), glyphs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,9 @@ def compare_captures(
             "{path} and {path2}: no head is in both", path=plain(reference.path), path2=plain(test.path)
         )
     parts = working.parts(working.compare_pair, sources, ((pair, pair.layer) for pair in pairs))
-    heads: list[HeadComparison] = complete(results_of(parts, work, "comparing", output))
+    heads: list[HeadComparison] = complete(
+        results_of(parts, work, "comparing", output, partial(working.check_files, sources))
+    )
     found = Comparison(tuple(heads), whole.missing, whole.notes)
     return found if layer is None and head is None else replace(found, missing=())
 
