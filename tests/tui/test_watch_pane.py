@@ -1,12 +1,19 @@
 """The Watch pane: it follows a run, steps through it, and says which heads pass the limit."""
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
+from attn_tui.core.watching.limits import LIMIT
+from attn_tui.core.watching.sample import sample_run
+from attn_tui.tui.cli.commands.catalogue import COMMANDS
+from attn_tui.tui.cli.help import parser_of
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.watch.pane import WatchPane
+from attn_tui.tui.panes.watch.sample import FROM_LINES, FROM_PYTORCH, LINE
+from attn_tui.tui.views.glyphs import UNICODE
 from stage import Stage, played
 
 pytestmark = pytest.mark.slow
@@ -23,17 +30,40 @@ def append(path: Path, *steps: int, worst: float = 50.0) -> None:
 
 
 async def watching(stage: Stage, path: Path) -> WatchPane:
-    pane = await stage.opened(WatchPane)
-    pane.run = path
-    pane.follow()
-    return pane
+    stage.app.panes["Watch"] = WatchPane(stage.app, run=path)
+    return await stage.opened(WatchPane)
 
 
 @played(size=WIDE)
-async def test_without_a_run_it_says_how_to_open_one(stage: Stage) -> None:
+async def test_without_a_run_it_shows_an_example_and_how_to_make_one(stage: Stage) -> None:
     pane = await stage.opened(WatchPane)
+    await stage.until(lambda: pane.shown is not None, "the example")
     await stage.still()
-    assert "No run is open. `attn-tui watch RUN` opens" in stage.words(pane.ranking)
+    words = stage.words(pane.ranking)
+    assert "An example" in words
+    assert "is inside the logits" in words
+    for command in (*FROM_PYTORCH, FROM_LINES):
+        assert command in words
+        program, name, *rest = shlex.split(command)
+        assert program == "attn-tui"
+        COMMANDS[name].load().request(parser_of(name, UNICODE).read(rest))
+
+
+@played(size=WIDE)
+async def test_the_line_that_the_example_shows_can_be_watched(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text(f"{LINE}\n")
+    pane = await watching(stage, tmp_path / "run.jsonl")
+    await stage.until(lambda: pane.shown is not None, "the line")
+    await stage.still()
+    assert "An example" not in stage.text
+    assert "20.5" in stage.text
+
+
+def test_the_example_is_a_run_that_passes_the_limit() -> None:
+    steps = [json.loads(line) for line in sample_run().read_text().splitlines()]
+    assert [each["step"] for each in steps] == [*range(0, 121, 5)]
+    largest = [max(map(max, each["max_logit"])) for each in steps]
+    assert largest[0] < 5 < LIMIT < max(largest)
 
 
 @played(size=WIDE)

@@ -134,9 +134,15 @@ class LinesWidget(Widget):
     def _compose_for(self, size: Size) -> None:
         lines: tuple[Line, ...] = ()
         if size:
-            head = (ends(self.heading(size.width), self.note(), size.width),) if self._heads else ()
+            head = (self._head(size.width),) if self._heads else ()
             lines = (*head, *self.compose_lines(*self.room))[: size.height]
         self._lines, self._size_of_lines = lines, size
+
+    def _head(self, width: int) -> Line:
+        """Return the heading as the first line of the content, a blank from the left edge of the screen."""
+        if self.gutter.left:
+            return ends(self.heading(width), self.note(), width)
+        return ends(((" ", "text"), *self.heading(width - 1)), self.note(), width)
 
     def _compose_border(self) -> _Border:
         width, boxed = self.outer_size.width, self.boxed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual import events
 
@@ -14,6 +15,8 @@ from .lines import LinesWidget
 
 class ScrolledLines(LinesWidget):
     """Shows the lines that `write` returns; if they do not fit, they scroll, and the last line says so."""
+
+    INDENT: ClassVar[str] = ""  # before the line that counts those below
 
     top = 0
     _total = 0  # lines of the whole text
@@ -40,7 +43,8 @@ class ScrolledLines(LinesWidget):
         self.top = min(self.top, max(len(lines) - height + last_line, 0)) if len(lines) > height else 0
         shown = list(lines[self.top : self.top + height])
         if shown and last_line and self.top + height < len(lines):
-            shown[-1] = ((message("{count} more lines (PgDn)", count=len(lines) - self.top - height + 1), "dim"),)
+            below = message("{count} more lines (PgDn)", count=len(lines) - self.top - height + 1)
+            shown[-1] = ((self.INDENT + below, "dim"),)
         return [fitted(line, width) for line in shown]
 
     def thumb(self) -> Thumb | None:

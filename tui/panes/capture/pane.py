@@ -51,9 +51,9 @@ class CapturePane(RankedHeads):
 
     NAME = "Capture"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "head"), ("n N", "of note"), ("v", "view"), ("?", "help"), ("q", "quit"), (">", "next pane"),
-        ("/", "find"), ("m", "map"), ("s", "scale"), ("b", "baseline"), ("↑↓", "layer"), ("Tab", "list, matrix"),
-        ("a", "A"), ("i", "list"), ("+ -", "zoom"), ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"),
+        ("←→", "head"), ("n N", "of note"), ("a s", "scales"), ("v", "view"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("/", "find"), ("m", "map"), ("b", "baseline"), ("↑↓", "layer"), ("Tab", "list, matrix"),
+        ("i", "list"), ("+ -", "zoom"), ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"),
         ("PgUp PgDn", "scroll"), (", .", "text"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ....core.lab.results import RuleCurves
     from ....core.theory.prediction import Freezing
 
-NAME = 17  # cells of the cursor, the mark of the Lab's rule, and the name
+NAME = 16  # cells of the cursor, the mark of the Lab's rule, and the name
 CURVE = "entropy over d_k"  # the last column, which rows cannot be sorted by
 STATUS, FROZEN = "status", "frozen at d_k"  # in words, so rows cannot be sorted by them either
 METER = "meter of freezing"  # of the deviation of a row's logits over that at which softmax freezes, up to twice it

@@ -19,6 +19,7 @@ class SoftmaxText(ScrolledLines):
     """Shows the steps from scores to weights; scrolls to the selected score."""
 
     TITLE = "from scores to weights"
+    INDENT = " "
     LEADS = True
     DEFAULT_CLASSES = "region"
 

@@ -43,8 +43,8 @@ _HIGH = 20  # lines of the plot from which the table gets all it needs
 _FEWEST, _FEW = 4, 7  # lines of the table on a small screen
 
 _MOVES: dict[str, tuple[Key, ...]] = {
-    "d_k": (("←→", "d_k ±1"), ("↑↓", "×2 ÷2")),
-    "n_keys": (("←→", "keys ±1"), ("↑↓", "×2 ÷2")),
+    "d_k": (("←→ ↑↓", "d_k"),),
+    "n_keys": (("←→ ↑↓", "keys"),),
     "map": (("←→", "d_k ×2 ÷2"), ("↑↓", "keys ×2 ÷2")),
 }
 _SHOWN: tuple[Key, ...] = (("m /", "statistic"),)

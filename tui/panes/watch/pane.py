@@ -12,6 +12,7 @@ from textual.geometry import Size
 from ....core.errors import InputError
 from ....core.message import message
 from ....core.watching.limits import LIMIT
+from ....core.watching.sample import sample_run
 from ...compute.request import Failed, Request
 from ...views.bars import Key
 from ...views.lines import Line
@@ -66,7 +67,7 @@ class WatchPane(TwoParts):
 
     def __init__(self, host: Host, run: Path | None = None, max_logit: float = LIMIT) -> None:
         super().__init__(host)
-        self.run, self.limit = run, max_logit
+        self.run, self.limit = sample_run() if run is None else run, max_logit
         self.map = self.left = RunMap()
         self.ranking = self.right = self.in_front = Ranking()
         self.at: int | None = None  # the step on screen; None: the newest
@@ -81,16 +82,13 @@ class WatchPane(TwoParts):
         return self.map.shown
 
     def follow(self) -> None:
-        if self.run is None:
-            self._wait("No run is open. `attn-tui watch RUN` opens a folder of captures, or a file of lines.")
-            return
+        self.ranking.is_sample = self.run == sample_run()
         self._look()
-        if self._timer is None:
+        if self._timer is None and not self.ranking.is_sample:  # which is finished
             self._timer = self.set_interval(_AGAIN, self._look)  # other panes on screen do not stop it
 
     def _look(self) -> None:
-        if self.run is not None:
-            self.ask(LookAtRun(self.run, self.limit, self.at, self.baseline, self._known))
+        self.ask(LookAtRun(self.run, self.limit, self.at, self.baseline, self._known))
 
     def columns(self, size: Size) -> tuple[int, int]:
         left, right = super().columns(size)
@@ -110,7 +108,7 @@ class WatchPane(TwoParts):
 
     @property
     def is_current(self) -> bool:
-        return self.shown is not None or self.run is None
+        return self.shown is not None
 
     def numbers(self, kind: Format) -> str:
         from ....core.export.watching import watching_csv, watching_json, watching_markdown
@@ -122,8 +120,6 @@ class WatchPane(TwoParts):
         return watching_csv(self.shown) if kind == "csv" else watching_markdown(self.shown, self.glyphs.say)
 
     def command(self) -> str:
-        if self.run is None:
-            raise InputError("No run is open.")
         words = ["attn-tui", "watch", str(self.run), "--once"]
         words += ["--max-logit", f"{self.limit:g}"] if self.limit != LIMIT else []
         words += ["--step", str(self.at)] if self.at is not None else []
@@ -131,8 +127,8 @@ class WatchPane(TwoParts):
         return in_shell(words, self.glyphs.ascii)
 
     def code(self, dialect: Dialect) -> str:
-        if self.run is None:
-            raise InputError("No run is open.")
+        if self.shown is None or self.shown.file is None:
+            raise InputError("This run is numbers only, which no code computes.")
         raise InputError("Enter opens this head in the Capture pane, where Y shows its code.")
 
     @property

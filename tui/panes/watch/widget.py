@@ -13,6 +13,7 @@ from ...views.lines import Line, fitted, wrapped
 from ...views.results.watch_chart import chart_lines
 from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
 from ...widgets.lines import LinesWidget
+from .sample import about_sample
 
 if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
@@ -82,6 +83,7 @@ class Ranking(LinesWidget):
     shown: Snapshot | None = None
     cursor: tuple[int, int] = (0, 0)
     waiting = ""
+    is_sample = False  # whether the run is the one shipped with the program
     top = 0
     _listed = 0  # lines for heads
 
@@ -106,7 +108,7 @@ class Ranking(LinesWidget):
             return wrapped(self.glyphs.say(self.waiting), width)
         says_scale = self.shown.says_scale[:1].upper() + self.shown.says_scale[1:]
         said = wrapped(self.glyphs.say(f"{summary(self.shown, height < _LOW)} {says_scale}."), width)
-        return [*said, ()]
+        return [*(about_sample(width, height, self.glyphs) if self.is_sample else ()), *said, ()]
 
     def on_click(self, event: events.Click) -> None:
         if self.shown is not None:
