@@ -149,7 +149,7 @@ def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
         ),
         (" total", "", metric(one.total), metric(every.total)),
     ]
-    return _table(rows, (-23, 11, 11), glyphs)
+    return _table(rows, (-23, 10, 12), glyphs)
 
 
 def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:

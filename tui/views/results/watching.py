@@ -13,7 +13,7 @@ from ....core.message import message
 from ....core.statistics.catalogue import STATISTICS
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
-from ..lines import Line, Role, Span, fitted
+from ..lines import Line, Role, Span, fitted, line_width
 from ..numbers import short
 
 if TYPE_CHECKING:
@@ -275,7 +275,9 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
         lines.append(fitted(tuple(spans), width))
     legend = _legend(low, high, shown.baseline is not None, glyphs) if numbers else "no numbers to show"
-    legend += "  ! over the limit" if over else ""
+    if over:
+        words = glyphs.say("! over the limit")
+        legend += f"  {words if line_width(((legend + words, 'dim'),)) + 2 <= width else glyphs.say('! over')}"
     if down < len(table) or across < most:
         legend += message("  part of {count} x {most}", count=len(table), most=most)
     return [*lines, (), fitted(((legend, "dim"),), width)]
