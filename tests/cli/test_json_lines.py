@@ -16,6 +16,7 @@ from cli_runner import COMMAND, SAMPLE, Captured, assert_refused, printed
 SMALL = ("--d-k", "8", "--n-keys", "16", "--n-queries", "4", "--batch", "2")
 SWEEP = ("sweep", *SMALL[2:], "--d-k", "2,8,32")
 WRONG = str(Path(__file__).parents[1] / "data/wrong-scale.safetensors")
+RUN = str(Path(__file__).parents[1] / "data/run.jsonl")
 # Options of each command that the page of formats lists.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "sweep": (*SWEEP[1:], "--vary", "mask=none,causal"),
@@ -27,6 +28,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "diagnose": (SAMPLE, WRONG),
     "compare": (SAMPLE, SAMPLE, "--layer", "0"),
     "check": (SAMPLE, WRONG),
+    "watch": (RUN, "--once"),
     "train": ("--d-k", "4,8", "--rules", "none", "--steps", "2", "--seeds", "1"),
     "claims": (),
 }

@@ -71,7 +71,7 @@ some seconds.""",
 examples:
   attn-tui claims                        every claim, its figures and verdict
   attn-tui claims --format markdown      one line per claim
-  attn-tui claims --format python        programs of the claims that the Lab tests
+  attn-tui claims --format python        programs of what the Lab tests
   attn-tui claims --format json | jq '.claims[] | .id + ": " + .verdict'
 """,
     add_options=_add_options,

@@ -12,7 +12,7 @@ from ....core.watching.limits import LIMIT
 from ...settings.parse import UsageError
 from .. import output as printing
 from ..command import Command, Given
-from ..output import Output, say
+from ..output import LISTED, Output, say
 from ..parser import Parser
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _add_options(parser: Parser) -> None:
     )
     parser.add("watching", "--step", metavar="N", help="print step N, or the last one before it")
     parser.add("watching", "--baseline", metavar="N", help="print the change of every head since step N")
-    parser.add_output()
+    parser.add_output(LISTED)
 
 
 def _request(given: Given) -> WatchRequest:
@@ -78,12 +78,14 @@ def run(request: WatchRequest, output: Output) -> int:
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(run=request.run, max_logit=request.limit, lang=request.lang), output.ascii_only)
+    from ....core.export.listing.listing import json_lines
     from ....core.export.watching import watching_csv, watching_json, watching_markdown
 
     shown = newest(request, output)
     output.emit(
         {
             "json": lambda: watching_json(str(request.run), shown),
+            "jsonl": lambda: json_lines(watching_json(str(request.run), shown), "heads"),
             "csv": lambda: watching_csv(shown),
             "markdown": lambda: watching_markdown(shown, output.glyphs.say),
             "table": lambda: _table(request, shown, output),
