@@ -68,7 +68,7 @@ def _part(text: str, field: Field) -> range | list[int]:
 
 def _invalid(text: str, reason: str, field: Field) -> InputError:
     if reason:
-        return InputError(f"{field.label}: {reprlib.repr(text)} {reason}")
+        return InputError("{label}: {text} {reason}", label=field.label, text=reprlib.repr(text), reason=reason)
     return InputError(
         "{label}: must be whole numbers from {low:.0f} to {high}, such as 16,64,256, 1:512, "
         "1:512:8 or 1:4096:log24, not {text}",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .message import joined, message
 from .scales import SCALE_RULES, ScaleName
 
 MOST_KEYS = 8_192  # of the Lab; a longer context is cut to this
@@ -70,10 +71,13 @@ class Model:
         if "context_factor" in self.more:
             words.append(f"s {self.more['context_factor']:g}")
         if "softcap" in self.more:
-            words.append(f"soft-cap {self.more['softcap']:g}")
+            words.append(message("soft-cap {cap:g}", cap=self.more["softcap"]))
         words += ["sink"] if "sink" in self.more else []
-        cut = f" of {self.context}" if self.context > MOST_KEYS else ""
-        return " · ".join([*words, f"{min(self.context, MOST_KEYS)}{cut} keys"])
+        if self.context > MOST_KEYS:
+            words.append(message("{keys} of {context} keys", keys=MOST_KEYS, context=self.context))
+        else:
+            words.append(message("{keys} keys", keys=self.context))
+        return joined(words, " · ")
 
     @property
     def help(self) -> str:
@@ -82,7 +86,7 @@ class Model:
         learned = "The logits of its sinks are learned; here they are 0"
         rule = SCALE_RULES[self.scale]
         notes = (self.note, trained if rule.normalise != "none" else "", learned if "sink" in self.more else "")
-        return " ".join(f"{note}." for note in notes if note)
+        return joined([message("{note}.", note=note) for note in notes if note])
 
 
 _WINDOW = "{} only the last {} tokens, which would need a smaller cache; that is not taken into account"

@@ -73,7 +73,7 @@ class Layer:
     def place(self) -> str:
         """Its number, after its file if there are several, for people."""
         number = message("layer {index}", index=self.index)
-        return f"{self.file}: {number}" if self.file else number
+        return message("{file}: {number}", file=self.file, number=number) if self.file else number
 
     @property
     def own_factor(self) -> float:

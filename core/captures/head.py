@@ -66,7 +66,9 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
             head=head,
         )
     if layer.refusal:
-        raise CaptureError(f"{plain(capture.path)}: {layer.place}: {layer.refusal}")
+        raise CaptureError(
+            "{path}: {place}: {refusal}", path=plain(capture.path), place=layer.place, refusal=layer.refusal
+        )
     stored = capture.stored[layer.position]
     q = _vectors(capture, stored.q, head, layer.heads)
     k = _vectors(capture, stored.k, head, layer.heads)

@@ -187,17 +187,21 @@ def _unused(names: Sequence[str]) -> str:
     """Return the note that names what is not used."""
     shown = ", ".join(map(quoted, names[:_LISTED]))
     more = len(names) - _LISTED
-    return message("not used: {shown}", shown=shown) + (
-        message(" and {more} more (all are in the JSON output)", more=more) if more > 0 else ""
-    )
+    if more > 0:
+        return message("not used: {shown} and {more} more (all are in the JSON output)", shown=shown, more=more)
+    return message("not used: {shown}", shown=shown)
 
 
 def _missing_scales(layers: Sequence[Layer]) -> list[str]:
     missing = [layer for layer in layers if layer.scale is None and not (layer.head_scales or layer.scales)]
     if not missing:
         return []
-    which = "" if len(missing) == len(layers) else " of layer " + ", ".join(str(layer.index) for layer in missing)
-    return [message("the file does not specify the scale{which}; assuming 1/√d_k if one is needed", which=which)]
+    if len(missing) == len(layers):
+        return [message("the file does not specify the scale; assuming 1/√d_k if one is needed")]
+    which = ", ".join(str(layer.index) for layer in missing)
+    return [
+        message("the file does not specify the scale of layer {which}; assuming 1/√d_k if one is needed", which=which)
+    ]
 
 
 def _only_in_config(config: Mapping[str, object], layers: Sequence[Layer]) -> list[str]:

@@ -67,7 +67,7 @@ class Stored(ABC):
     @property
     def where(self) -> str:
         """The array's file, kind and name, for messages."""
-        return f"{plain(self.path)}: {self.what}"
+        return message("{path}: {what}", path=plain(self.path), what=self.what)
 
     @property
     def shown(self) -> str:

@@ -13,7 +13,7 @@ from ..captures.files import NotFiniteError
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import measure_head
 from ..captures.rules import file_rule
-from ..message import message
+from ..message import joined, message
 from .comparing.results import STAGES, Comparison, in_words_of_baseline
 from .configuration import Configuration
 from .heads.traits import variety
@@ -126,10 +126,16 @@ def _of_head(each: Figures, limits: Limits) -> list[Finding]:
 
     verdict = each.verdict
     if verdict.cause is not None:
-        also = message(" (or {also})", also=", ".join(verdict.also)) if verdict.also else ""
-        add(verdict.cause, f"{verdict.cause}{also}: {verdict.says}", verdict.multiplier, verdict.expected.multiplier)
+        cause: str = verdict.cause
+        if verdict.also:
+            cause = message("{cause} (or {also})", cause=cause, also=", ".join(verdict.also))
+        add(verdict.cause, joined((cause, verdict.says), ": "), verdict.multiplier, verdict.expected.multiplier)
     elif verdict.verdict == "unexplained":
-        add("unexplained", f"{verdict.says} ({verdict.evidence})", verdict.misfit)
+        add(
+            "unexplained",
+            message("{says} ({evidence})", says=verdict.says, evidence=verdict.evidence),
+            verdict.misfit,
+        )
     for rule, words, value, limit, least in (
         ("max-logit", "largest |logit|", each.largest_logit, limits.max_logit, False),
         ("min-spread", "standard deviation within rows", each.spread, limits.min_spread, True),
@@ -139,7 +145,9 @@ def _of_head(each: Figures, limits: Limits) -> list[Finding]:
         ("first-key", "weight on the first key", each.first_key_weight, limits.max_first_key, False),
     ):
         if value is not None and limit is not None and (value < limit if least else value > limit):
-            add(rule, f"{words} {value:.4g} {'<' if least else '>'} {limit:g}", value, limit)
+            sign = "<" if least else ">"
+            says = message("{words} {value:.4g} {sign} {limit:g}", words=words, value=value, sign=sign, limit=limit)
+            add(rule, says, value, limit)
     return found
 
 

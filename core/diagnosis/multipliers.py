@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..message import message
+from ..message import joined, message
 from .configuration import Configuration, configured_scale
 from .subject import Facts
 
@@ -53,13 +53,13 @@ def expected_multiplier(facts: Facts, given: Configuration | None) -> Expected:
 
 def _configured(config: Configuration, facts: Facts, source: str) -> Expected:
     found = configured_scale(config, facts.layer, facts.d_k)
-    multiplier, words = found.multiplier, f"{source}, {found.words}"
+    multiplier, words = found.multiplier, joined((source, found.words), ", ")
     if facts.prescaled != 1:
         amplitude = config.amplitude
         if amplitude is not None and _near(facts.prescaled, amplitude**2, 1e-3):
             multiplier *= amplitude**2
         multiplier /= facts.prescaled
-        words += message(", ÷ {prescaled:.4g} that is inside q and k", prescaled=facts.prescaled)
+        words = message("{words}, ÷ {prescaled:.4g} that is inside q and k", words=words, prescaled=facts.prescaled)
     return Expected(multiplier, words)
 
 

@@ -126,7 +126,7 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         for each in trial.close:
             assert each.hypothesis is not None
             also += [each.hypothesis.cause, *each.hypothesis.also]
-        return verdict("cause", hypothesis.cause, also, f"{_times(multiplier)}{hypothesis.words}")
+        return verdict("cause", hypothesis.cause, also, _times(multiplier, hypothesis.words))
     if best.misfit > TOLERATED and not _is_noise(observed, best):
         return verdict("unexplained", None, (), "no hypothesis explains the evidence")
     tolerance = max(min(5 * relative, 0.5), _floor(observed))
@@ -153,11 +153,15 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
         return verdict("undecided", None, (), "the evidence does not determine the multiplier")
     named = names(multiplier, tolerance, expected.multiplier, subject.facts, fits)
     also = [name.cause for name in named]
-    return verdict("cause", named[0].cause, also, f"{_times(multiplier)}{named[0].words}")
+    return verdict("cause", named[0].cause, also, _times(multiplier, named[0].words))
 
 
-def _times(multiplier: float) -> str:
-    return "" if math.isnan(multiplier) else f"× {multiplier:.4g}: "
+def _times(multiplier: float, words: str) -> str:
+    return (
+        words
+        if math.isnan(multiplier)
+        else message("× {multiplier:.4g}: {words}", multiplier=multiplier, words=words)
+    )
 
 
 def _rounded(number: float, format: str) -> float:

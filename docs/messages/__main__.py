@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from calls import from_calls
 from declared import from_declarations
+from literals import from_literals
 from message import Message
 from options import from_options
 from po import MO, PO, compiled, merged
@@ -23,7 +24,7 @@ from words import from_words
 
 def found() -> Iterator[Message]:
     """Yield every message of the program; several may have the same text."""
-    for source in (from_declarations, from_texts, from_screens, from_words, from_options, from_calls):
+    for source in (from_declarations, from_texts, from_screens, from_words, from_options, from_calls, from_literals):
         yield from source()
 
 

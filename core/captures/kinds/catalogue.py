@@ -49,6 +49,6 @@ def contents(path: Path) -> Contents:
             if start and path.suffix.lower() == kind.ending:
                 return kind.contents(stream, path, identity)
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):  # as torch.save wrote once
-        raise CaptureError(f"{plain(path)}: {PICKLED}")
+        raise CaptureError("{path}: {fault}", path=plain(path), fault=PICKLED)
     fault = "not a file of tensors" if start else "the file is empty"
     raise CaptureError("{path}: {fault}; must be a {endings} file", path=plain(path), fault=fault, endings=ENDINGS)

@@ -68,7 +68,8 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
         ) from error
     if not arrays:
         pickled = any(member.filename.endswith(".pkl") for member in members)  # as torch.save writes
-        raise CaptureError(f"{plain(path)}: {PICKLED if pickled else 'a zip archive without .npy arrays'}")
+        fault = PICKLED if pickled else "a zip archive without .npy arrays"
+        raise CaptureError("{path}: {fault}", path=plain(path), fault=fault)
     return Contents(arrays, metadata, ((path, identity),))
 
 

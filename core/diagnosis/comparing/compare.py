@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays import BoolArray
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
-from ...message import message
+from ...message import joined, message
 from ..fitting.evidence import is_short, spacing, unit
 from ..reading import file_configuration, read_subject
 from ..subject import Evidence, Subject
@@ -107,7 +107,7 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
             correlation=scores.correlation,
         )
         if scores.correlation < 0.5:
-            says += ": other queries and keys, or another text"
+            says = message("{says}: other queries and keys, or another text", says=says)
         return Stage("qk", "differs", says, scores.change)
     if known is not None:
         return Stage("qk", "differs", known.says, scores.change)
@@ -125,7 +125,8 @@ def _scores_stage(scores: ScoreChange, most: float, process: Processing, one: Su
         else message("the same to within {change:.2g} × rounding", change=scores.change)
     )
     note = process.notes.get("qk")
-    return Stage("qk", "same", f"{exact}{factor}" + (f"; {note}" if note else ""), scores.change)
+    says = message("{exact}{factor}", exact=exact, factor=factor)
+    return Stage("qk", "same", joined((says, note), "; ") if note else says, scores.change)
 
 
 def _processing_stage(name: StageName, process: Processing, one: Subject, other: Subject) -> Stage:
@@ -146,7 +147,7 @@ def _processing_stage(name: StageName, process: Processing, one: Subject, other:
         "bias": "none" if one.bias is None else "the same numbers",
         "mask": "all keys are visible" if one.seen is None and other.seen is None else "the same pairs",
     }[name]
-    return Stage(name, "same", f"{says}{'' if fitted else ', as the files say'}")
+    return Stage(name, "same", says if fitted else message("{says}, as the files say", says=says))
 
 
 def _evidence_stage(

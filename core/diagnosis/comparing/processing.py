@@ -8,7 +8,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...captures.capture import Layer
-from ...message import message
+from ...message import joined, message
 from ..fitting.evidence import is_short, unit
 from ..multipliers import expected_multiplier
 from ..subject import Subject
@@ -160,10 +160,10 @@ def _add_causes(found: Processing) -> None:
         stage = stage_of(each)
         if stage is None:
             continue
-        says = f"{each.verdict.cause} {where}: {each.verdict.says}"
+        says = message("{cause} {where}: {says}", cause=each.verdict.cause, where=where, says=each.verdict.says)
         known = found.differences.get(stage)
         if known is not None:
-            found.differences[stage] = replace(known, says=f"{known.says}; {says}")
+            found.differences[stage] = replace(known, says=joined((known.says, says), "; "))
         elif stage != "multiplier" or each.verdict.multiplier is None or "-by-" in (each.verdict.cause or ""):
             found.differences[stage] = Difference(says)
 
@@ -202,7 +202,7 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
         source_before=sources[0],
     )
     if factor != 1:
-        says += message(", of scores that are × {factor:.4g}", factor=factor)
+        says = message("{says}, of scores that are × {factor:.4g}", says=says, factor=factor)
     found.differences["multiplier"] = Difference(
         message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio), abs(ratio - 1) / tolerance
     )
@@ -239,9 +239,8 @@ def _declared(
             format_before=words[0],
         )
         if factor != 1:
-            says += message(
-                ", of scores that are × {factor:.4g}: {ratio:.4g} times as much", factor=factor, ratio=ratio
-            )
+            says = message("{says}, of scores that are × {factor:.4g}", says=says, factor=factor)
+            says = message("{says}: {ratio:.4g} times as much", says=says, ratio=ratio)
         found["multiplier"] = Difference(says, abs(ratio - 1) / _EXACT)
     elif comparable and _arrays_differ(one.row_scales, other.row_scales, 1.0):
         found["multiplier"] = Difference("rows have other multipliers than in the reference")
@@ -259,9 +258,10 @@ def _declared(
                 words.get((one.bias is not None, other.bias is not None), "other numbers than in the reference")
             )
         if (mask := _masks(one, other)) is not None:
-            found["mask"] = Difference(f"{mask}{_kinds(layers)}")
+            kinds = _kinds(layers)
+            found["mask"] = Difference(joined((mask, kinds), ": ") if kinds else mask)
     elif kinds := _kinds(layers):
-        found["mask"] = Difference(kinds.lstrip(": "))
+        found["mask"] = Difference(kinds)
     return found
 
 
@@ -313,7 +313,7 @@ def _masks(one: Subject, other: Subject) -> str | None:
         for count, word in ((more, "shown"), (less, "hidden"))
         if count
     ]
-    return message("{parts} that the reference does not", parts=" and ".join(parts))
+    return message("{parts} that the reference does not", parts=joined(parts, " and "))
 
 
 def _share(share: float) -> str:
@@ -321,12 +321,10 @@ def _share(share: float) -> str:
 
 
 def _kinds(layers: tuple[Layer, Layer]) -> str:
-    """Return how the kinds of masks differ that two files name, after a colon; or empty."""
+    """Return how the kinds of masks differ that two files name; or empty."""
     kinds = [_kind(layer) for layer in layers]
     return (
-        ""
-        if kinds[0] == kinds[1]
-        else message(": {after}, {before} in the reference", after=kinds[1], before=kinds[0])
+        "" if kinds[0] == kinds[1] else message("{after}, {before} in the reference", after=kinds[1], before=kinds[0])
     )
 
 
@@ -337,9 +335,9 @@ def _kind(layer: Layer) -> str:
     if layer.window is not None:
         before = layer.window[0]
         parts.append("no window" if before is None else message("window of {before} keys", before=before + 1))
-    return ", ".join(
-        [*parts, *([message("chunks of {chunk} keys", chunk=layer.chunk)] if layer.chunk is not None else [])]
-    )
+    if layer.chunk is not None:
+        parts.append(message("chunks of {chunk} keys", chunk=layer.chunk))
+    return joined(parts, ", ")
 
 
 def _restated(subject: Subject, source: Subject, factor: float) -> Subject:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ...captures.capture import Layer
-from ...message import message
+from ...message import Message, message
 
 StageName: TypeAlias = Literal[
     "qk", "multiplier", "softcap", "bias", "mask", "sink", "lse", "weights", "v", "o"
@@ -163,9 +163,12 @@ def heads_in_words(heads: Sequence[int]) -> str:
         return message("head {found}", found=found[0])
     if found[-1] - found[0] == len(found) - 1 and len(found) > 2:
         return message("heads {first} to {last}", first=found[0], last=found[-1])
-    return "heads " + ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")
+    return message("heads {heads}", heads=", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else ""))
 
 
 def in_words_of_baseline(sentence: str) -> str:
     """Return a sentence of a comparison for a file and its baseline, which is the reference."""
-    return sentence.replace("the reference", "the baseline").replace("the other capture", "this file")
+    said = Message(sentence.replace("the reference", "the baseline").replace("the other capture", "this file"))
+    if isinstance(sentence, Message):  # other languages name both alike
+        said.template, said.values, said.plural = sentence.template, sentence.values, sentence.plural
+    return said

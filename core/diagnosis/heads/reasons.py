@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...message import message
+from ...message import Message, counted, message
 from ...statistics.catalogue import SINK
 from ...statistics.measurement import Estimate
 from ...statistics.status import FREEZING, Status, status
@@ -153,7 +153,11 @@ def _of_verdict(verdict: Judged) -> str:
     if ratio is not None and abs(ratio - 1) > _OFF:
         name = "" if verdict.cause is None else f"{verdict.cause}: "
         return message("{name}multiplier is {ratio:.3g} × expected", name=name, ratio=ratio)
-    return verdict.says if verdict.cause is None else f"{verdict.cause}: {verdict.says.rpartition(': ')[2]}"
+    if verdict.cause is None:
+        return verdict.says
+    says = verdict.says  # without the multiplier
+    words = says.values.get("words", says) if isinstance(says, Message) else says
+    return message("{cause}: {words}", cause=verdict.cause, words=words)
 
 
 def _of_sink(measured: Mapping[str, Estimate], traits: Traits) -> list[str]:
@@ -217,21 +221,14 @@ def _beside(what: str, own: float, layer: Sequence[float], sign: int) -> str:
     typical = median(layer) if layer else 0.0
     if typical > 0 and (own / typical) ** sign >= _NOTABLE:
         return message("{what} {number} × the layer's median", what=what, number=_number(own / typical))
-    return f"{what} {_number(own)} × √d_k"
+    return message("{what} {number} × √d_k", what=what, number=_number(own))
 
 
 def _directions(traits: Traits) -> str:
-    near = (
-        ""
-        if traits.cosine is None
-        else message("cos(q, k) {cosine:.2f} at the largest score; ", cosine=traits.cosine)
-    )
-    one = (
-        "1 dimension holds"
-        if traits.dimensions == 1
-        else message("{dimensions} dimensions hold", dimensions=traits.dimensions)
-    )
-    return f"{near}{one} 90 %"
+    held = counted("1 dimension holds 90 %", "{number} dimensions hold 90 %", traits.dimensions)
+    if traits.cosine is None:
+        return held
+    return message("cos(q, k) {cosine:.2f} at the largest score; {held}", cosine=traits.cosine, held=held)
 
 
 def _number(value: float) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...captures.capture import Layer
-from ...message import message
+from ...message import joined, message
 from ...statistics.measurement import Estimate
 from ...statistics.status import Status, status
 from .reasons import Judged, has_evidence
@@ -30,7 +30,8 @@ def file_summary(
     found = Counter(status(each) for each in measured.values() if each is not None)
     for word in _NAMED:
         if count := found[word]:
-            parts.append(f"{count} {_PLURAL.get(word, word) if count > 1 else word}")
+            named = _PLURAL.get(word, word) if count > 1 else word
+            parts.append(message("{count} {named}", count=count, named=named))
     unreadable = sum(each is None for each in measured.values())
     if unreadable:
         parts.append(message("{unreadable} unreadable", unreadable=unreadable))
@@ -40,7 +41,7 @@ def file_summary(
         )
     scale = _scale(layers, verdicts)
     short = "no evidence of the scale" if not verdicts and not any(map(has_evidence, layers)) else scale
-    return " · ".join([scale, *parts]), " · ".join([short, *parts])
+    return joined([scale, *parts], " · "), joined([short, *parts], " · ")
 
 
 def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) -> str:
@@ -55,7 +56,7 @@ def _scale(layers: Sequence[Layer], verdicts: Mapping[tuple[int, int], Judged]) 
     misfit = max((each.misfit for each in verdicts.values() if each.misfit is not None), default=0.0)
     what = message(
         "({kinds}, misfit {misfit:.2g}{undecided})",
-        kinds=", ".join(kinds),
+        kinds=joined(kinds, ", "),
         misfit=misfit,
         undecided=message(", {undecided} undecided", undecided=undecided) if undecided else "",
     )
@@ -99,19 +100,18 @@ def _wrong(layers: Sequence[Layer], wrong: Mapping[tuple[int, int], Judged], cou
     )
     ratios = [each.ratio for each in wrong.values() if (each.cause or "unexplained") == cause]
     known = sorted(ratio for ratio in ratios if ratio is not None)
-    text = f"{heads}: {cause}"
+    text = joined((heads, cause), ": ")
     if known and abs(known[0] - 1) > 0.01:
         low, high = f"{known[0]:.3g}", f"{known[-1]:.3g}"
-        text += message(
-            ", multiplier {low} × expected",
-            low=low if low == high else message("{low} to {high}", low=low, high=high),
-        )
+        ratio = low if low == high else message("{low} to {high}", low=low, high=high)
+        text = message("{text}, multiplier {ratio} × expected", text=text, ratio=ratio)
     elif most < count:
-        text += message(", first in layer {index} head {place}", index=layers[place[0]].index, place=place[1])
+        layer, head = layers[place[0]].index, place[1]
+        text = message("{text}, first in layer {layer} head {head}", text=text, layer=layer, head=head)
     if first.also:
-        text += message(" (or {also})", also=", ".join(first.also[:2]))
+        text = message("{text} (or {also})", text=text, also=joined(first.also[:2], ", "))
     if len(causes) > 1:
-        text += message("; {others} with other causes", others=sum(causes.values()) - most)
+        text = message("{text}; {others} with other causes", text=text, others=sum(causes.values()) - most)
     return text
 
 
