@@ -33,6 +33,7 @@ class Shown:
     head: tuple[int, int] | None = None  # layer and head in the Capture pane, of the sample
     claim: str = ""  # the claim to select in the Claims pane
     race: Race | None = None  # of the Train pane
+    statistic: str = ""  # the row of the Lab's table to select
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """The Claims pane: the list with its verdicts, and the selected claim in full."""
 
 import pickle
+from collections.abc import Iterator, Sequence
 
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.core.claims.catalogue import CLAIMS
-from attn_tui.core.claims.claim import without_figures
+from attn_tui.core.claims.claim import Claim, Outcome, without_figures
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
@@ -133,7 +134,11 @@ def test_a_claim_has_the_verdict_that_core_computes(monkeypatch: pytest.MonkeyPa
     claim = next(claim for claim in CLAIMS if claim.id == "softmax-unscaled-example")
     outcome, check_all = catalogue.check(claim), catalogue.check_all
     monkeypatch.setattr(catalogue, "CLAIMS", [claim])
-    monkeypatch.setattr(catalogue, "check_all", lambda: check_all([claim]))
+
+    def check_one(_: Sequence[Claim]) -> Iterator[Outcome | None]:
+        return check_all([claim])
+
+    monkeypatch.setattr(catalogue, "check_all", check_one)
 
     async def script(stage: Stage) -> None:
         pane, engine = await stage.opened(ClaimsPane), stage.engine

@@ -131,7 +131,7 @@ class Pane(Container, can_focus=True):
         """Show a head of a file, which the pane `source` opened; only the Capture pane does."""
 
     def take_item(self, name: str) -> None:
-        """Select the item of a list with this name, if there is one; only the Claims pane does."""
+        """Select the item of a list or table with this name, if there is one; only Claims and the Lab do."""
 
     def follow(self) -> None:
         """Show the parameters, which changed or were shown by another pane, and request missing results."""

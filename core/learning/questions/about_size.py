@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ...parameters import Parameters
 from ..figures import lab, trial
@@ -52,7 +53,11 @@ SIZE: tuple[Question, ...] = (
             "by_root": lab("entropy / ln n, 1/√d_k", "entropy_fraction", enough(64), True, "share"),
             "mean": lab("mean score, correlation {rho}", "logit_mean", _ALIGNED),
         },
-        Shown("Lab", "B divides by d_k: its weights are nearly uniform.", enough(64, scale="d_k")),
+        Shown(
+            "Lab",
+            "A divides by √d_k, B by d_k: the weights of B are nearly uniform.",
+            enough(64, scale="d_k", against="sqrt_d_k"),
+        ),
         given={"d_k": 64, "n": 128, "rho": 0.5},
     ),
     Question(
@@ -71,7 +76,12 @@ SIZE: tuple[Question, ...] = (
             "mean": lab("mean, d_k {d_k}, correlation {rho}", "logit_mean", _ALIGNED),
             "mean_wide": lab("mean, d_k {wide}, correlation {rho}", "logit_mean", _ALIGNED_WIDE),
         },
-        Shown("Lab", "q and k are correlated: compare the mean of the logits with their spread.", _ALIGNED),
+        Shown(
+            "Lab",
+            "q and k are correlated: compare the mean of the logits with their spread.",
+            _ALIGNED,
+            statistic="logit_mean",
+        ),
         "Yes, they grow like d, so they must be divided.",
         "Half right. It would call for a division by d.",
         {"d_k": 64, "wide": 256, "rho": 0.5},
@@ -95,7 +105,7 @@ SIZE: tuple[Question, ...] = (
             "rms_scaled": lab("root mean square, scaled", "grad_q_rms", _TEN, True),
             "top": lab("held by the top {few} of rows", "grad_q_top1_share", _TEN, unit="share"),
         },
-        Shown("Lab", "The rows of gradients, unscaled beside scaled.", _TEN),
+        Shown("Lab", "The rows of gradients, unscaled beside scaled.", _TEN, statistic="grad_q_median"),
         "Yes: softmax saturates, its derivative is 0, so gradients vanish.",
         "True of the typical row, false of the mean. Say which.",
         {"d_k": 256, "n": 10, "few": "1 %"},
@@ -137,7 +147,11 @@ SIZE: tuple[Question, ...] = (
             "right": lab("logit σ, divided by √d_head", "logit_std", enough(64), True),
             "wrong": lab("logit σ, divided by √d_model", "logit_std", _BY_D_MODEL, True),
         },
-        Shown("Lab", "B divides by √d_model; s steps to 1/√d_k.", _BY_D_MODEL),
+        Shown(
+            "Lab",
+            "A divides by √d_k, B by √d_model: compare their spread.",
+            replace(_BY_D_MODEL, against="sqrt_d_k"),
+        ),
         given={"d_model": 512, "heads": 8, "d_k": 64},
     ),
     Question(
@@ -155,7 +169,12 @@ SIZE: tuple[Question, ...] = (
             "entropy": lab("entropy / ln n, divided by √d_k", "entropy_fraction", enough(64), True, "share"),
             "flat_entropy": lab("entropy / ln n, by √d_model", "entropy_fraction", _BY_D_MODEL, True, "share"),
         },
-        Shown("Lab", "B divides by √d_model: compare its largest weight with 1/√d_k (s).", _BY_D_MODEL),
+        Shown(
+            "Lab",
+            "A divides by √d_k, B by √d_model: compare their largest weights.",
+            replace(_BY_D_MODEL, against="sqrt_d_k"),
+            statistic="max_weight",
+        ),
         "Yes: with the wrong scale, softmax saturates.",
         "Wrong direction.",
         {"heads": 8, "n": 128},

@@ -37,7 +37,11 @@ VARIANTS: tuple[Question, ...] = (
                 "entropy / ln n, {gain}·cos(q, k)", "entropy_fraction", enough(64, scale="cosine_10"), True, "share"
             ),
         },
-        Shown("Lab", "B is the cosine without a gain.", enough(64, scale="cosine_1")),
+        Shown(
+            "Lab",
+            "A divides by √d_k, B is the cosine without a gain: nearly uniform.",
+            enough(64, scale="cosine_1", against="sqrt_d_k"),
+        ),
         given={"d_k": 64, "n": 128, "gain": 10},
     ),
     Question(
@@ -55,7 +59,7 @@ VARIANTS: tuple[Question, ...] = (
             "kept": lab("logit σ, RMS norm, 1/√d_k", "logit_std", _NORMED, True),
             "dropped": lab("logit σ, RMS norm, no scale", "logit_std", _NORMED_1, True),
         },
-        Shown("Lab", "B normalises q and k and keeps 1/√d_k.", _NORMED),
+        Shown("Lab", "Both normalise q and k; B keeps 1/√d_k, A drops it.", _NORMED),
         given={"d_k": 64},
     ),
     Question(
@@ -138,7 +142,11 @@ VARIANTS: tuple[Question, ...] = (
             "scaled": lab("largest weight, scaled", "max_weight", enough(64), True, "share"),
             "scaled_capped": lab("largest weight, scaled, cap {cap}", "max_weight", _CAPPED, True, "share"),
         },
-        Shown("Lab", "A soft-cap bends both columns: compare their spread with soft-cap 0.", _CAPPED),
+        Shown(
+            "Lab",
+            "Both are unscaled, and B has a soft-cap: compare their spread and largest weight.",
+            replace(_CAPPED, scale="none", against="none,softcap=0"),
+        ),
         given={"d_k": 64, "cap": _CAP, "gemma": _GEMMA_CAP},
     ),
     Question(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ...parameters import Parameters
 from ...statistics.catalogue import SINK
@@ -15,7 +16,7 @@ _SCALED = 1 / math.sqrt(_D_K)
 _BASE = 10_000.0  # of rotary embeddings
 _LARGEST = 65_504.0  # of float16
 _BY_D_MODEL = enough(_D_K, scale="custom", multiplier=1 / math.sqrt(_D_MODEL))
-_KAIMING = enough(_D_K, std_q=math.sqrt(2), std_k=math.sqrt(2))
+_KAIMING = enough(_D_K, std_q=1.41421, std_k=1.41421)  # √2, in as many digits as the Lab's panel has room for
 _THREE = Parameters(_D_K, scale="sqrt_three_d_k")
 _ROUNDED = enough(_D_K, precision="bfloat16", arithmetic="eager")
 
@@ -62,6 +63,7 @@ MODELS = (
             "Lab",
             "σ of q and k is √2, as Kaiming weights make it: see the variance of the logits, scaled.",
             _KAIMING,
+            statistic="logit_variance",
         ),
     ),
     Step(
@@ -97,7 +99,11 @@ MODELS = (
             "dimensions": trial("dimensions with {held} of a head's scores", "all_heads", part="dimensions"),
         },
         ("one", "eight", "right", "wrong", "entropy", "flat"),
-        Shown("Lab", "B divides by √d_model: compare its spread and entropy with 1/√d_k (s).", _BY_D_MODEL),
+        Shown(
+            "Lab",
+            "A divides by √d_k, B by √d_model: compare their spread and entropy.",
+            replace(_BY_D_MODEL, against="sqrt_d_k"),
+        ),
         {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "width": 32, "held": "90 %"},
     ),
     Step(
@@ -163,7 +169,7 @@ MODELS = (
         },
         ("naive", "shifted", "naive32", "raw", "first", "error", "error_scaled"),
         Shown("Lab", "bfloat16, rounded at every step: the weight error, unscaled and scaled. f changes the format.",
-              _ROUNDED),
+              _ROUNDED, statistic="weight_error"),
         {
             "d_k": _D_K, "largest": _LARGEST, "bound": math.log(_LARGEST), "bound32": 128 * math.log(2), "std": 80,
         },

@@ -88,7 +88,12 @@ SCORES = (
             "aligned_mean": lab("mean, correlation {rho}: {rho}·d_k", "logit_mean", _ALIGNED),
         },
         ("uniform", "signs", "laplace", "twice", "half", "aligned", "aligned_mean"),
-        Shown("Lab", "σ of q and k is set to 2: compare variance, measured and exact. c changes the law.", _TWICE),
+        Shown(
+            "Lab",
+            "σ of q and k is set to 2: compare the variance with that of σ 1. c changes the law.",
+            _TWICE,
+            statistic="logit_variance",
+        ),
         {"d_k": 64, "std": 2, "mu": 0.5, "rho": 0.5},
     ),
     Step(
@@ -152,7 +157,12 @@ SCORES = (
             "top": lab("held by the top {few} of rows, unscaled", "grad_q_top1_share", _TEN, unit="share"),
         },
         ("median", "median_scaled", "rms", "rms_scaled", "ratio", "top"),
-        Shown("Lab", "The rows of gradients: median, root mean square and the share of the top 1 %.", _TEN),
+        Shown(
+            "Lab",
+            "The rows of gradients: median, root mean square and the share of the top 1 %.",
+            _TEN,
+            statistic="grad_q_top1_share",
+        ),
         {"d_k": 256, "n": 10, "few": "1 %"},
     ),
     Step(

@@ -156,6 +156,9 @@ class ClaimsPane(TwoParts):
             self.action_move(at - self.claims.cursor)
 
     def take_item(self, name: str) -> None:
+        if name and not self.claims.outcomes:
+            self.host.engine.withdraw(CheckClaims)
+            self.ask(CheckClaims(first=name))
         if name:
             self.show_claim(name)
 

@@ -199,6 +199,11 @@ class LabPane(TwoParts, SteppingPane):
         self.panel.focus()
         self.panel.redraw()
 
+    def take_item(self, name: str) -> None:
+        self.results.first_view()
+        if name:
+            self.show_statistic(name)
+
     def show_statistic(self, name: str) -> None:
         """Explain a statistic in the table, as soon as there is a result; if it is not measured, say so."""
         self.bring(self.results)

@@ -258,7 +258,9 @@ class LearnPane(TwoParts):
         match shown.pane:
             case "Lab":
                 host.to_lab(shown.parameters)
+                host.to_pane("Lab", shown.statistic)
             case "Softmax":
+                host.change(shown.parameters)
                 host.to_softmax(shown.scores)
             case "Train" if shown.race is not None:
                 host.to_race(shown.race)
