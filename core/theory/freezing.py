@@ -3,47 +3,122 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
 from ..errors import ParameterError
-from ..parameters import FIELD, ROUNDED, Parameters, ScaleName
-from ..scales import Setting, multiplier, multipliers, scale_rule
+from ..parameters import FIELD, ROUNDED, Parameters, ScaleName, rows_differ
+from ..scales import Setting, multiplier, multipliers, row_multiplier, scale_rule
+from .capped import capped_deviation, is_capped_normal
 from .curves import causal_lengths
 from .normalised import is_normalised, score_variance
 from .prediction import Freezing, Interval
-from .score_moments import is_plain, score_moments
+from .score_moments import score_moments
 
 _WIDTHS = np.arange(int(FIELD["d_k"].low), int(FIELD["d_k"].high) + 1)
+_LADDER: list[int] = sorted({*range(1, 25), *map(round, np.geomspace(24, float(_WIDTHS[-1]), 86).tolist())})
 
 
 def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
     """Return where softmax freezes under a rule, the other parameters as given; None if it is not known.
 
-    It is known if the standard deviation of the logits within a row is, at every d_k: for dot products of q and k as
-    drawn or, without correlation, normalised; without a soft-cap and in exact arithmetic. It does not exist if no row
-    sees two keys. Raise ParameterError if the rule has no multiplier at this d_k.
+    It is known if the standard deviation of the logits within a row is, at every d_k: for dot products and cosines of
+    q and k as drawn or, without correlation, normalised; for bilinear scores, averaged over their weights; and for
+    soft-capped dot products of normal q and k. It is that of exact arithmetic. It does not exist if no row sees two
+    keys. Raise ParameterError if the rule has no multiplier at this d_k.
     """
     p = parameters
     multiplier(rule, p.setting)  # or raise
     threshold = _threshold(p)
-    if threshold is None or p.precision in ROUNDED:
+    if threshold is None:
         return None
-    component: FloatArray | float
-    if is_plain(p, rule):
-        # The score's standard deviation within a row is √d_k times that of one component.
-        component = math.sqrt(score_moments(p).variance_within_row / p.d_k)
-    elif is_normalised(p, rule):
-        component = p.norm_gain**2 * _normalised(rule)
-    else:
+    decides = p.precision not in ROUNDED and p.mechanism != "bilinear"
+    if p.softcap:
+        return _capped(p, rule, threshold, decides)
+    component, rows = _component(p, rule), _rows(p, rule, threshold)
+    if component is None or rows is None:
         return None
-    spreads = _spreads(rule, _alike(rule, p.setting)) * component
-    return Freezing(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold))
+    spreads = _spreads(rule, _alike(rule, p.setting)) * component * rows
+    return Freezing(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold), decides)
+
+
+def _component(p: Parameters, rule: ScaleName) -> FloatArray | float | None:
+    """Return the standard deviation of a score within a row over √d_k, at each of _WIDTHS; None if not known."""
+    if p.mechanism == "cosine":
+        cosine = scale_rule(rule).normalise != "layer_norm" and is_normalised(
+            replace(p, mechanism="dot_product"), "cosine_1"
+        )
+        return _normalised("cosine_1") if cosine else None
+    if scale_rule(rule).normalise != "none":
+        return p.norm_gain**2 * _normalised(rule) if is_normalised(p, rule) else None
+    if p.mechanism in ("dot_product", "bilinear"):
+        # Wᵀq is on average as long as q, times the gain.
+        gain = p.gain if p.mechanism == "bilinear" else 1.0
+        return gain * math.sqrt(score_moments(p).variance_within_row / p.d_k)
+    return None
+
+
+def _rows(p: Parameters, rule: ScaleName, threshold: float) -> float | None:
+    """Return the mean over rows of their ratios to freezing, over that of a row with the rule's multiplier.
+
+    It is 1 unless rows have multipliers of their own; None if these do not depend on the row and on d_k separately.
+    """
+    if not rows_differ(p, rule):
+        return 1.0
+    lengths, counts = np.unique(causal_lengths(p.n_keys, p.n_queries), return_counts=True)
+    several = lengths > 1
+    factors: list[float] = []
+    for n in lengths[several].tolist():
+        ends = [replace(p.setting, d_k=d_k, n_keys=at) for d_k in (64, 65) for at in (int(n), p.n_keys)]
+        try:
+            low, whole, other, other_whole = (row_multiplier(rule, each) for each in ends)
+        except ParameterError:
+            return None
+        if not math.isclose(low * other_whole, other * whole, rel_tol=1e-9):
+            return None
+        factors.append(low / whole / math.sqrt(2 * math.log(n)))
+    return threshold * float(np.average(factors, weights=counts[several]))
+
+
+def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> Freezing | None:
+    """Return where softmax freezes with a soft-cap."""
+    plain = scale_rule(rule).normalise == "none" and not rows_differ(p, rule)
+    if not (plain and is_capped_normal(p)):
+        return None
+    alike = replace(Parameters(), **{name: getattr(p, name) for name in ("softcap", "mean_q", "std_q", "std_k")})
+    setting = _alike(rule, p.setting)
+    own = capped_deviation(p, multiplier(rule, p.setting))
+    return Freezing(threshold, own, _capped_at(alike, rule, setting, threshold), decides)
+
+
+@lru_cache(maxsize=64)
+def _capped_at(p: Parameters, rule: ScaleName, setting: Setting, threshold: float) -> tuple[Interval, ...]:
+    """Return the intervals of d_k at which soft-capped logits are frozen.
+
+    Between widths 8 % apart that are both frozen, or both not, all are; between others, there is one edge.
+    """
+    values = multipliers(rule, setting, _WIDTHS.tolist())
+
+    @cache
+    def is_frozen(width: int) -> bool:
+        value = values[width - int(_WIDTHS[0])]
+        return not math.isnan(value) and capped_deviation(replace(p, d_k=width), value) >= threshold
+
+    frozen = np.zeros(len(_WIDTHS), np.bool_)
+    if p.softcap < threshold:  # no capped logit has a larger deviation than the cap
+        return ()
+    for first, last in pairwise(_LADDER):
+        before = is_frozen(first)
+        edge = first + bisect_right(range(first, last + 1), False, key=lambda d_k, at=before: is_frozen(d_k) != at)
+        frozen[first - 1 : edge - 1], frozen[edge - 1 : last] = before, is_frozen(last)
+    return _intervals(frozen)
 
 
 def freezing_of(parameters: Parameters, rules: Iterable[ScaleName]) -> dict[ScaleName, Freezing | None]:

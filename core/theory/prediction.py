@@ -35,6 +35,7 @@ class Freezing:
     threshold: float  # the logit standard deviation √(2 ln n) of the random-energy model (Derrida 1981)
     std: float  # of the logits within a row, the part that affects softmax, at the d_k of the parameters
     frozen_at: tuple[Interval, ...]  # all d_k at which the standard deviation is at least the threshold, ascending
+    decides: bool = True  # the status; a measured ratio does if arithmetic is rounded, or weights are drawn once
 
     @property
     def ratio(self) -> float:
@@ -68,12 +69,12 @@ class Freezing:
 
 def status_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> Status | None:
     """Return the status of a measured column, by its exact freezing ratio if that is known."""
-    return status(measured, None if freezing is None else freezing.ratio)
+    return status(measured, freezing.ratio if freezing is not None and freezing.decides else None)
 
 
 def ratio_given(freezing: Freezing | None, measured: Mapping[str, Estimate]) -> float | None:
     """Return the freezing ratio that decides the status of a measured column; None if there is none."""
-    if freezing is not None:
+    if freezing is not None and freezing.decides:
         return freezing.ratio
     found = measured.get("freezing_ratio")
     return None if found is None or found.value is None or not math.isfinite(found.value) else found.value

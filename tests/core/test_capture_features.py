@@ -260,6 +260,17 @@ def test_a_replayed_rule_starts_a_new_block_at_the_right_query(tmp_path: Path, n
 
 
 @pytest.mark.parametrize(("name", "first"), [("llama4_position", 8_191), ("ministral3_position", 16_384)])
+def test_the_multiplier_shown_is_that_of_the_last_query(tmp_path: Path, name: str, first: int) -> None:
+    for tokens, factor in ((first, 1.0), (first + 1, 1.0693147180559945)):
+        side = np.ones((1, 1, tokens, 1), np.float32)
+        capture = opened(tmp_path, {"q": side, "k": side}, schema="attn-tui/qk-2", causal="true")
+        assert named_rule(name, capture.layers[0]).multiplier == pytest.approx(factor, rel=1e-12)
+        less = opened(tmp_path, {"q": side[:, :, :5], "k": side}, schema="attn-tui/qk-2", causal="bottom-right")
+        assert named_rule(name, less.layers[0]).multiplier == pytest.approx(factor, rel=1e-12)
+        assert named_rule(name, less.layers[0], told=Told(position=3)).multiplier == 1
+
+
+@pytest.mark.parametrize(("name", "first"), [("llama4_position", 8_191), ("ministral3_position", 16_384)])
 @pytest.mark.parametrize("before", [1, 0])
 def test_a_replayed_rule_takes_positions_from_the_file(tmp_path: Path, name: str, first: int, before: int) -> None:
     rows = np.array([first - before])

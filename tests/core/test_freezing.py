@@ -114,7 +114,8 @@ def test_freezing_needs_two_keys_and_a_known_deviation() -> None:
     assert freezing(replace(p, n_keys=1), "none") is None
     assert freezing(replace(p, mask="causal", n_queries=1), "none") is None
     unknown: tuple[dict[str, Any], ...] = (
-        {"softcap": 50.0}, {"mechanism": "cosine"}, {"precision": "float16"},
+        {"softcap": 50.0, "components": "uniform"}, {"softcap": 50.0, "mean_k": 1.0}, {"mechanism": "additive"},
+        {"mechanism": "cosine", "correlation": 0.5},
     )  # fmt: skip
     for change in unknown:
         assert freezing(replace(p, **change), "none") is None, change

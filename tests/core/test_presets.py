@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from attn_tui.core.attention.cost import cost
@@ -92,6 +93,16 @@ def test_a_preset_has_the_shape_of_its_published_configuration(name: str) -> Non
     assert found == (PUBLISHED | LATENT)[name]
     latent = layer.value_width, layer.kv_latent, layer.q_latent, layer.rotary
     assert latent == (LATENT_WIDTHS if name in LATENT else (layer.width, 0, 0, 0))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_another_number_of_key_heads_is_a_changed_preset(name: str) -> None:
+    preset = PRESETS[name]
+    assert not preset.changed(preset.layer)
+    if not preset.layer.kv_latent:
+        others = [each for each in range(1, preset.layer.heads + 1) if preset.layer.heads % each == 0]
+        changed = [preset.changed(replace(preset.layer, kv_heads=each)) for each in others]
+        assert changed == [each != preset.layer.key_heads for each in others]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -78,7 +78,7 @@ def test_the_status_needs_no_requested_statistic(swept: SweepResult) -> None:
 
 
 def test_without_a_known_law_freezing_is_absent_and_the_status_is_measured() -> None:
-    capped = Parameters(d_k=64, n_keys=32, n_queries=8, batch=4, softcap=50.0)
+    capped = Parameters(d_k=64, n_keys=32, n_queries=8, batch=4, softcap=50.0, components="uniform")
     found: list[tuple[Point, Prediction]] = [(point, predict(point.parameters)) for point in points(capped, (64,))]
     assert isinstance(found[0][0].measurement, Measurement)
     [point] = json.loads(sweep_json(SweepResult(capped, (64,), found, "")))["points"]

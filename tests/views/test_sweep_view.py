@@ -52,7 +52,7 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen()
     first, second = readings(replace(p, d_k=16))
     assert first.endswith("  frozen from d_k 10 up")
     assert second.endswith("healthy; frozen at d_k 1–6")
-    assert readings(replace(p, softcap=50.0))[1].endswith("frozen")
+    assert readings(replace(p, softcap=50.0, components="uniform"))[1].endswith("frozen")
     assert readings(p, 90)[1].endswith("frozen")
     assert all(len(line) <= 70 for line in readings(p, 70))
 
@@ -76,13 +76,49 @@ def test_the_reading_at_the_cursor_says_the_status_and_where_softmax_is_frozen()
         ),
         ({"scale": "cosine_10", "correlation": 0.5}, None),
         ({"n_keys": 1}, None),
-        ({"mechanism": "cosine"}, None),
+        ({"mechanism": "additive"}, None),
+        (
+            {"mechanism": "cosine"},
+            "Unscaled, softmax stays below freezing at every d_k; scaled, it stays below freezing at every d_k.",
+        ),
     ],
 )
 def test_the_sentence_under_a_table_has_the_same_words(change: dict[str, Any], sentence: str | None) -> None:
     p = replace(SMALL, d_k=8, **change)
     found = [(Point(run(p, full=False), reached=True), predict(p))]
     assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == ([sentence] if sentence else [])
+
+
+def test_the_sentence_says_that_it_is_of_exact_arithmetic_if_measured_numbers_are_not() -> None:
+    p = replace(SMALL, d_k=8, precision="bfloat16")
+    found = [(Point(run(p, full=False), reached=True), predict(p))]
+    assert sweep_sentences(SweepResult(p, (8,), found, ""), [({}, {})]) == [
+        "Unscaled, softmax is frozen from d_k 3 up in exact arithmetic; scaled, it stays below freezing at every d_k "
+        "in exact arithmetic.",
+        "Exact values are those of exact arithmetic, whatever the number format.",
+    ]
+
+
+STAYS, ALWAYS = "stays below freezing at all these d_k", "is frozen at all these d_k"
+
+
+@pytest.mark.parametrize(
+    ("change", "unscaled", "scaled"),
+    [
+        ({"components": "uniform"}, "is frozen at 16 of these d_k", "is frozen at 1–4 of these d_k"),
+        ({"mean_k": 20.0}, STAYS, STAYS),
+        ({"mean_k": 0.1, "std_k": 9.0}, ALWAYS, ALWAYS),
+    ],
+)
+def test_measured_deviations_tell_where_softmax_is_frozen_if_no_exact_ones_are_known(
+    change: dict[str, Any], unscaled: str, scaled: str
+) -> None:
+    p = replace(Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, scale="mup"), **change)
+    points = [replace(p, d_k=d_k) for d_k in (1, 4, 16)]
+    found = [(Point(run(each, full=False), reached=True), predict(each)) for each in points]
+    assert sweep_sentences(SweepResult(p, (1, 4, 16), found, ""), [({}, {}), ({}, {}), ({}, {})]) == [
+        f"Unscaled, softmax {unscaled}; scaled, it {scaled}."
+    ]
 
 
 def test_the_words_can_be_spelled_in_ascii() -> None:

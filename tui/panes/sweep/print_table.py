@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING, Literal
 
 from ....core.against import settings
 from ....core.export.sweep import SweepResult, place_titles, place_words
 from ....core.message import message
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
+from ....core.statistics.status import FROZEN
+from ....core.theory.prediction import Freezing, ratio_given
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, line_width
 from ...views.numbers import on_the_point, short, spread
 from ...views.plots.histograms import axis_span, sparkline
 from ...views.results.table import COLUMN_ROLES, is_far
+
+if TYPE_CHECKING:
+    from ....core.lab.results import Point
 
 _GAP = 3  # cells between blocks
 _LEAST, _WIDEST = 7, 30  # cells of a sparkline
@@ -200,8 +206,17 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
 def _frozen_widths(sweep: SweepResult) -> list[str | None]:
     """Return at which d_k softmax is frozen under each column, in words, if only d_k is swept; None if not known."""
     columns = sweep.points[0][1].columns if sweep.points and not sweep.vary else ()
-    freezing = [column.freezing for column in columns]
-    return [known and f"{'is ' * bool(known.frozen_at)}{known.words()[0]}" for known in freezing]
+    places: list[str | None] = []
+    for index, column in enumerate(columns):
+        known = column.freezing
+        if known is not None:
+            words = f"{'is ' * bool(known.frozen_at)}{known.words()[0]}"
+            rounded = settings(sweep.points[0][0].parameters)[index].precision in ROUNDED
+            places.append(message("{words} in exact arithmetic", words=words) if rounded else words)
+        else:
+            flags = [(point.parameters.d_k, _frozen(point, None, index)) for point, _ in sweep.points]
+            places.append(_runs(flags, "d_k"))
+    return places
 
 
 def _frozen_keys(sweep: SweepResult) -> list[str | None]:
@@ -210,14 +225,32 @@ def _frozen_keys(sweep: SweepResult) -> list[str | None]:
         return []
     places: list[str | None] = []
     for index in range(len(COLUMN_ROLES)):
-        known = [(point.parameters.n_keys, exact.columns[index].freezing) for point, exact in sweep.points]
-        flags = [(n, freezing is not None and freezing.ratio >= 1) for n, freezing in known]
-        runs = [[n for n, _ in run] for frozen, run in groupby(flags, key=lambda each: each[1]) if frozen]
-        words = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
-        whole = len(runs) == 1 and len(runs[0]) == len(flags)
-        word = (
-            "is frozen at all these numbers of keys" if whole else message("is frozen at {words} keys", words=words)
-        )
-        unknown = all(freezing is None for _, freezing in known)
-        places.append(None if unknown else word if runs else "stays below freezing at all these numbers of keys")
+        flags = [
+            (point.parameters.n_keys, _frozen(point, exact.columns[index].freezing, index))
+            for point, exact in sweep.points
+        ]
+        places.append(_runs(flags, "keys"))
     return places
+
+
+def _frozen(point: Point, known: Freezing | None, index: int) -> bool | None:
+    """Return whether softmax is frozen at a point, by its measured deviation if the exact one is not known."""
+    ratio = known.ratio if known else ratio_given(None, point.measurement.columns[index].measured)
+    return None if ratio is None else ratio >= FROZEN
+
+
+def _runs(flags: Sequence[tuple[int, bool | None]], over: Literal["d_k", "keys"]) -> str | None:
+    """Return at which of several points softmax is frozen, `is frozen at 2–16 keys`; None if that is not known."""
+    known = [(place, frozen) for place, frozen in flags if frozen is not None] if len(flags) > 1 else []
+    runs = [[place for place, _ in run] for frozen, run in groupby(known, key=lambda each: each[1]) if frozen]
+    words = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
+    if not known:
+        return None
+    if not runs:
+        stays = "stays below freezing at all these d_k", "stays below freezing at all these numbers of keys"
+        return stays[over == "keys"]
+    if len(runs) == 1 and len(runs[0]) == len(known):
+        return ("is frozen at all these d_k", "is frozen at all these numbers of keys")[over == "keys"]
+    if over == "keys":
+        return message("is frozen at {words} keys", words=words)
+    return message("is frozen at {words} of these d_k", words=words)
