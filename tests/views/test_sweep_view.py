@@ -10,6 +10,7 @@ from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.predict import predict
+from attn_tui.tui.panes.sweep.curves.requests import SweptPoint
 from attn_tui.tui.panes.sweep.curves.view import Swept, reading_lines, sweep_plot
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
@@ -36,6 +37,21 @@ def test_the_plot_marks_where_softmax_freezes_and_thaws() -> None:
     assert marks(replace(SMALL, scale="log_d_k"), (2, 100)) == [unscaled, *both]
     assert marks(replace(SMALL, scale="log_d_k"), (4, 30)) == []
     assert marks(replace(SMALL, scale="none"), (1, 100)) == [unscaled]
+
+
+def test_the_plot_marks_where_measured_deviations_cross_if_no_exact_ones_are_known() -> None:
+    p = Parameters(n_keys=8, n_queries=32, batch=8, softcap=9.0, components="uniform", scale="mup")
+    d_ks, points = (1, 4, 16), dict[int, SweptPoint]()
+    for d_k in d_ks:
+        at = replace(p, d_k=d_k)
+        points[d_k] = SweptPoint(Point(run(at, full=False), reached=True), predict(at), [{}, {}])
+    swept = Swept(p, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
+    plot = sweep_plot(swept, STATISTIC["entropy"], False, UNICODE)
+    assert plot is not None
+    assert [(mark.x, mark.words) for mark in plot.marks] == [
+        (8, "unscaled softmax freezes"),
+        (8, "scaled softmax thaws"),
+    ]
 
 
 def readings(p: Parameters, width: int = 160) -> list[str]:

@@ -13,7 +13,8 @@ from .....core.parameters import FIELD, Parameters, choice_word
 from .....core.scales import scale_rule
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
-from .....core.theory.prediction import status_given
+from .....core.statistics.status import FROZEN
+from .....core.theory.prediction import ratio_given, status_given
 from ....language.cells import to_left
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
@@ -146,20 +147,31 @@ def _marks(swept: Swept) -> Iterator[Mark]:
 
 
 def _changes(swept: Swept, index: int) -> Iterator[tuple[float, str]]:
-    """Yield where a column's softmax freezes or thaws within the grid; over keys, between two of its values."""
+    """Yield where a column's softmax freezes or thaws within the grid.
+
+    Over keys, and over d_k where only measured deviations are known, that is between two of the grid's values.
+    """
     first, last = swept.values[0], swept.values[-1]
-    if swept.over == "d_k":
-        columns = next(iter(swept.exact.values()), ())
-        freezing = columns[index].freezing if columns else None
-        for start, end in freezing.frozen_at if freezing else ():
+    columns = next(iter(swept.exact.values()), ())
+    freezing = columns[index].freezing if columns else None
+    if swept.over == "d_k" and freezing is not None:
+        for start, end in freezing.frozen_at:
             for d_k, change in ((start, "freezes"), (end + 1, "thaws")):
                 if first < d_k <= last:
                     yield d_k, change
         return
     frozen = [(n, _is_frozen(columns[index], swept.parameters.d_k)) for n, columns in sorted(swept.exact.items())]
-    for (n, before), (more, after) in pairwise([(n, known) for n, known in frozen if known is not None]):
+    if freezing is None:
+        frozen = [(at, _is_measured_frozen(each, index)) for at, each in sorted(swept.points.items())]
+    for (at, before), (more, after) in pairwise([(at, known) for at, known in frozen if known is not None]):
         if before != after:
-            yield math.sqrt(n * more), "freezes" if after else "thaws"
+            yield math.sqrt(at * more), "freezes" if after else "thaws"
+
+
+def _is_measured_frozen(point: SweptPoint, index: int) -> bool | None:
+    """Return whether softmax is frozen at a point by its measured deviation; None if no row sees two keys."""
+    ratio = ratio_given(None, point.point.measurement.columns[index].measured)
+    return None if ratio is None else ratio >= FROZEN
 
 
 def _is_frozen(column: PredictedColumn, d_k: int) -> bool | None:
