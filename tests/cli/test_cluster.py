@@ -85,7 +85,7 @@ def begun(words: tuple[str, ...], file: Path) -> "subprocess.Popen[str]":
         (*SMALL, "--d-k", "1:40", "--vary", "scale=sqrt_d_k,d_k", "--format", "csv"),
         (*SMALL, "--d-k", "2,64", "--stderr", "0.01", "--format", "json"),
         (*SMALL, "--d-k", "2,64", "--statistics", "all"),
-        ("inspect", SAMPLE, "--format", "json"),
+        ("inspect", SAMPLE, WRONG, "--format", "jsonl"),
         ("sweep", "--d-k", "2:64:log4", "--n-keys", "1024", "--n-queries", "1024", "--format", "json"),
     ],
     ids=lambda words: words[0],

@@ -166,6 +166,27 @@ def test_parquet_has_the_rows_of_csv(words: tuple[str, ...], tmp_path: Path, cap
     assert {type(row["value"]) for row in rows if "value" in row} <= {float, type(None)}
 
 
+def test_ctrl_c_leaves_a_whole_table_of_the_points_that_are_done(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet", reason="needs pip install 'attn-tui[table]'")
+    real, begun, file = sweeps.measure_nested, list[int](), tmp_path / "x.parquet"
+
+    def interrupted(*arguments: Any) -> Any:
+        begun.append(1)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(sweeps, "measure_nested", interrupted)
+    assert main([*SWEEP[:-2], "--executor", "serial", "-o", str(file)]) == 130
+    assert capsys.readouterr().err == f"attn-tui: interrupted: kept 4 of 18 points in {file}\n"
+    table = parquet.read_table(file)
+    assert table.select(["n_keys", "d_k"]).to_pylist()[:: len(table) // 4] == [
+        {"n_keys": n_keys, "d_k": d_k} for n_keys in (4, 5) for d_k in (2, 30)
+    ]
+
+
 def test_parquet_is_no_other_format(tmp_path: Path, capsys: Captured) -> None:
     words = ["sweep", *SMALL, "-o", str(tmp_path / "x.parquet"), "--format", "json"]
     assert_refused(words, "x.parquet: a .parquet file has the rows of CSV; leave out --format json", capsys)
