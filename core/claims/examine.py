@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ..lab.experiment import run
 from ..lab.sampling import Draws
-from ..message import message
+from ..message import counted, message
 from ..parameters import Parameters
 from ..statistics.catalogue import FAR
 from ..statistics.measurement import Measurement
@@ -129,10 +129,10 @@ def _by_measure(claim: Claim, findings: Sequence[Finding]) -> dict[str, list[Fin
 
 def _count(off: int, claimed: int) -> str:
     """Describe how many of the claimed figures are off."""
-    return (
-        message("{off} of {claimed} figures {are} off", off=off, claimed=claimed, are="is" if off == 1 else "are")
-        if claimed > 1
-        else "The figure is off"
+    if claimed == 1:
+        return message("The figure is off")
+    return counted(
+        "{number} of {claimed} figures is off", "{number} of {claimed} figures are off", off, claimed=claimed
     )
 
 

@@ -34,5 +34,5 @@ def messages(path: str, texts: Iterable[tuple[str, str]]) -> Iterator[Message]:
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text has a word of two letters, and so may need a translation."""
-    return _WORD.search(re.sub(r"d_[a-z]+", "", text)) is not None
+    """Return whether a text has a word of two letters beside its placeholders, and so may need a translation."""
+    return _WORD.search(re.sub(r"\{[^{}]*\}|d_[a-z]+", "", text)) is not None

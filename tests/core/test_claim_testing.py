@@ -10,8 +10,20 @@ import numpy as np
 import pytest
 from attn_tui.core.claims import trials
 from attn_tui.core.claims.catalogue import check_all
-from attn_tui.core.claims.claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, figure_text, value
-from attn_tui.core.claims.examine import Results, agrees, difference
+from attn_tui.core.claims.claim import (
+    UNCLAIMED,
+    Claim,
+    Difference,
+    Figure,
+    FromLab,
+    Reading,
+    at_least,
+    at_most,
+    figure_text,
+    value,
+)
+from attn_tui.core.claims.examine import Results, agrees
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
 
 integrate, optimize, special = (import_module(f"scipy.{name}") for name in ("integrate", "optimize", "special"))
@@ -55,10 +67,24 @@ def made_up(name: str, *figures: Figure, timed: bool = False) -> Claim:
 
 
 def test_the_difference_of_two_readings_has_their_joint_error() -> None:
-    found = difference(constant(5, 0.3).source, constant(2, 0.4).source)(Results())
-    assert found == Reading(Estimate(3, 0.5), 3)
-    unknown = difference(constant(5).source, lambda _: Reading(None, None))(Results())
-    assert unknown == Reading(None, None)
+    results = Results()
+    sources = [FromLab("logit_std", Parameters(d_k=d_k, n_keys=16, n_queries=8)) for d_k in (64, 16)]
+    (one, exact_one), (other, exact_other) = (source(results) for source in sources)
+    found, exact = Difference(*sources)(results)
+    assert one is not None
+    assert other is not None
+    assert found is not None
+    assert exact_one is not None
+    assert exact is not None
+    assert exact == exact_one - (exact_other or 0) == 4
+    assert (one.value, other.value, one.stderr, other.stderr) != (None,) * 4
+    assert found.value == (one.value or 0) - (other.value or 0)
+    assert found.stderr == math.hypot(one.stderr or 0, other.stderr or 0)
+
+
+def test_a_difference_with_an_unknown_reading_is_unknown() -> None:
+    one = FromLab("score_overflow", Parameters())  # without a format that overflows
+    assert Difference(one, one)(Results()).measured is None
 
 
 def test_work_shared_by_several_figures_is_done_once() -> None:

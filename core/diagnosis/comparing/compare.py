@@ -166,11 +166,10 @@ def _evidence_stage(
         known = process.differences.get(kind)
         if known is not None:
             return Stage(kind, "differs", known.says, known.change)
-        return Stage(
-            kind,
-            "not-compared",
-            message("{where} has {it}", where=where, it="it" if kind != "weights" else "them"),
+        says = (
+            message("{where} has them", where=where) if kind == "weights" else message("{where} has it", where=where)
         )
+        return Stage(kind, "not-compared", says)
     change = _evidence_change(a, b, one, other, scores, process)
     known = process.differences.get(kind)
     if known is not None:
