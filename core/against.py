@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .errors import ParameterError
+from .message import joined, message
 from .parameters import FIELD, UNSCALED, Field, Parameters, Value, changes, choice_word, setting_a
 from .scales import multiplier, scale_rule
 
@@ -56,7 +57,8 @@ def apart(p: Parameters) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
 def words(values: Mapping[str, Value]) -> str:
     """Return the values of `apart` in words: `bfloat16, mean of q 0.5`; also that q and k are not normalised."""
     found = [_word(FIELD[name], value) for name, value in values.items() if name in FIELD]
-    return ", ".join([*found, *(["q and k as drawn"] if values.get("normalise") == "none" else [])])
+    drawn = [message("q and k as drawn")] if values.get("normalise") == "none" else []
+    return joined([*found, *drawn], ", ")
 
 
 def against_word(p: Parameters) -> str:
@@ -73,12 +75,12 @@ def against_word(p: Parameters) -> str:
         case scale:
             first = [UNSCALED if scale == UNSCALED else scale_rule(str(scale)).label]
     rest = {name: value for name, value in found.items() if name not in ("scale", "multiplier")}
-    return ", ".join(filter(None, [*first, words(rest)]))
+    return joined(filter(None, [*first, words(rest)]), ", ")
 
 
 def _word(field: Field, value: Value) -> str:
     word = choice_word(str(value)) if field.kind == "choice" else field.format(value)
-    return word if field.name in _TELLING else f"{field.label} {word}"
+    return word if field.name in _TELLING else joined([field.label, word])
 
 
 _TELLING = ("mechanism", "precision", "components")  # whose values tell alone what they are of

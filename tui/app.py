@@ -256,7 +256,7 @@ class AttnApp(PacedApp[int]):
         from .palette import Palette
 
         if not isinstance(self.screen, Palette):
-            self._open(Palette(id="--command-palette"))
+            self._open(Palette(id="--command-palette", placeholder=self.glyphs.say("Search for commands…")))
 
     def search_themes(self) -> None:
         """Show the themes in a palette."""
@@ -264,7 +264,7 @@ class AttnApp(PacedApp[int]):
 
         from .palette import Palette
 
-        self._open(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
+        self._open(Palette(providers=[ThemeProvider], placeholder=self.glyphs.say("Search for themes…")))
 
     def action_executor(self) -> None:
         """Choose where long work is done."""

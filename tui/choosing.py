@@ -13,12 +13,15 @@ from ..core.message import message
 from .compute.engine import Engine
 from .panes.pane import Pane
 from .views.fields.choice_list import ChoiceList
-from .views.fields.choices import Choice
+from .views.fields.choices import Choice, in_both
+from .views.glyphs import Glyphs
 from .widgets.picker import ChoiceScreen
 
 
 class ChoosingApp(Protocol):
     """What choosing needs of the app."""
+
+    glyphs: Glyphs
 
     def push_screen(self, screen: Screen[tuple[str, ...]], callback: Callable[[tuple[str, ...] | None], None]) -> Any:
         """Show a screen over the pane, and call a function with its result."""
@@ -38,6 +41,8 @@ def choose(app: ChoosingApp, found: ChoiceList, take: Callable[[Sequence[str]], 
             take(values)
             app.note(message("choose {title}", title=found.title))
 
+    if app.glyphs.language != "en":
+        found = replace(found, choices=[in_both(row, app.glyphs.say) for row in found.choices])
     app.push_screen(ChoiceScreen(found), chosen)
 
 

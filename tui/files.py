@@ -29,7 +29,7 @@ def check_file(path: Path, read: Sequence[Path] = ()) -> None:
         if not os.access(place, os.W_OK):
             raise FileError("{path}: {place} is not writable", path=path, place=place)
     except OSError as error:
-        raise FileError(f"{path}: {error.strerror}") from error
+        raise FileError("{path}: {reason}", path=path, reason=error.strerror) from error
 
 
 def write_text(text: str, path: Path, ascii_only: bool = False, replace: bool = True) -> None:
@@ -54,7 +54,7 @@ def _write(pieces: Iterable[bytes], path: Path, replace: bool) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FileError("{path}: cannot be written: {strerror}", path=path, strerror=error.strerror) from error
+        raise FileError("{path}: cannot be written: {reason}", path=path, reason=error.strerror) from error
 
 
 def write_file(data: bytes, path: Path, replace: bool = True, private: bool = False) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import ParameterError
-from ..core.message import message
+from ..core.message import joined, message
 from ..core.parameters import FIELDS, Field, Parameters, Value
 from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
 from .panes.catalogue import PANES
@@ -70,7 +70,7 @@ def pane_offers(app: App) -> list[Offer]:
 
 
 def _pane(app: App, name: str) -> Offer:
-    about = _sentence(" ".join(PANES[name].about))
+    about = _sentence(app, PANES[name].about[0])
     row = Choice(
         name,
         message("{name} pane", name=name),
@@ -83,13 +83,14 @@ def _pane(app: App, name: str) -> Offer:
 def _parameter(app: App, field: Field) -> Offer:
     """Return the offer to set a parameter: from a list, or by typing into its field."""
     now = field.format(getattr(app.parameters, field.name))
-    how = "Type it in the Lab" if field.kind in ("integer", "real") else "Choose from a list"
+    how = message("Type it in the Lab") if field.kind in ("integer", "real") else message("Choose from a list")
     words = (field.name, field.symbol, *SYNONYMS.get(field.name, ()))
     row = Choice(
         field.label,
         message("set {label}", label=field.label),
-        help=message("{how}, {now} now. {help}", how=how, now=now, help=_sentence(field.help)),
+        help=message("{how}, {now} now. {help}", how=how, now=now, help=_sentence(app, field.help)),
         words=words,
+        also=field.help,
     )
     return Offer(row, lambda: _edit(app, field))
 
@@ -105,16 +106,15 @@ def _edit(app: App, field: Field) -> None:
 
 
 def _choice(app: App, field: Field, row: Choice) -> Offer:
-    formula = f", {row.formula}" if row.formula and row.formula != row.name else ""
+    formula = row.formula and row.formula != row.name
     help = message(
-        "Set the {label} to {name}{formula}. {help}",
+        "Set the {label} to {value}. {help}",
         label=field.label,
-        name=row.name,
-        formula=formula,
-        help=_sentence(row.help),
+        value=joined([row.name, row.formula], ", ") if formula else row.name,
+        help=_sentence(app, row.help),
     )
     words = (row.formula, row.name, *row.words, field.label)
-    found = Choice(row.value, f"{field.label} {row.name}", help=help, source=row.source, words=words)
+    found = Choice(row.value, joined([field.label, row.name]), "", help, row.source, "", words, row.help)
     return Offer(found, lambda: set_value(app, field.name, row.value))
 
 
@@ -125,7 +125,7 @@ def set_value(app: App, name: str, value: Value) -> None:
     try:
         changed: Parameters = app.parameters.with_value(name, value)
     except ParameterError as error:
-        app.say(f"{error}.")
+        app.say(message("{reason}.", reason=error))
         return
     if app.active in _OF_PARAMETERS:
         app.change(changed)
@@ -136,8 +136,12 @@ def set_value(app: App, name: str, value: Value) -> None:
 
 def _statistic(app: App, statistic: Statistic) -> Offer:
     where = _pane_of(app, statistic)
-    told = {"Lab": "Explain it in the table of the Lab", "Sweep": "Show it over d_k in Sweep"}
-    help = f"{told.get(where, 'Show it on the map of heads')}: {statistic.formula}. {_sentence(statistic.definition)}"
+    told = {
+        "Lab": message("Explain it in the table of the Lab"),
+        "Sweep": message("Show it over d_k in Sweep"),
+    }.get(where, message("Show it on the map of heads"))
+    sentence = _sentence(app, statistic.definition)
+    help = message("{told}: {formula}. {sentence}", told=told, formula=statistic.formula, sentence=sentence)
     words = (statistic.label, statistic.short, statistic.formula, *SYNONYMS.get(statistic.name, ()))
     row = Choice(
         statistic.name,
@@ -145,6 +149,7 @@ def _statistic(app: App, statistic: Statistic) -> Offer:
         help=help,
         source=statistic.source,
         words=words,
+        also=statistic.definition,
     )
     return Offer(row, lambda: _show_statistic(app, statistic))
 
@@ -198,10 +203,11 @@ def _show_claim(app: App, name: str) -> None:
     cast("ClaimsPane", app.pane).show_claim(name)
 
 
-def _sentence(text: str) -> str:
-    """Return the first sentence of a text."""
-    end = text.find(". ")
-    return text if end < 0 else text[: end + 1]
+def _sentence(app: App, text: str) -> str:
+    """Return the first sentence of a text, in the language of the app."""
+    said = app.glyphs.say(text)
+    ends = [end + len(stop.rstrip()) for stop in (". ", "。") if (end := said.find(stop)) >= 0]
+    return said[: min(ends, default=len(said))]
 
 
 def in_order(found: Sequence[Offer], rows: Iterable[Choice]) -> list[Offer]:

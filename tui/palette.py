@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -17,14 +18,14 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from ..core.message import message
+from ..core.message import joined, message
 from .compute.request import Request
 from .keymap import EVERYWHERE, Command, all_commands, with_keys
 from .offers import App, Offer, in_order, offers, pane_offers
 from .panes.catalogue import PANES
 from .panes.claims.requests import ClaimList, ListClaims
 from .settings.declared import Settings
-from .views.fields.choices import Choice, matching
+from .views.fields.choices import Choice, in_both, matching
 from .views.fields.synonyms import SYNONYMS
 from .views.help.keys import key_word
 from .widgets.modal import Modal
@@ -106,17 +107,20 @@ class Actions(Provider):
         over_all = isinstance(self.screen, ModalScreen)
         commands = [offer for offer in self._commands() if offer.row.family in (self._at, EVERYWHERE)]
         for offer in (*commands, *(() if over_all else pane_offers(self._attn))):
-            yield DiscoveryHit(offer.row.name, offer.do, help=self._attn.glyphs.say(offer.row.help))
+            say = self._attn.glyphs.say
+            yield DiscoveryHit(say(offer.row.name), offer.do, help=say(offer.row.help))
 
     async def search(self, query: str) -> Hits:
         found = self._commands()
         if not isinstance(self.screen, ModalScreen):
             found += offers(self._attn, await self._known_claims())
         matcher = self.matcher(query)
+        glyphs = self._attn.glyphs
+        if glyphs.language != "en":
+            found = [replace(offer, row=in_both(offer.row, glyphs.say)) for offer in found]
         rows = matching([offer.row for offer in found], query)
         for rank, offer in enumerate(in_order(found, rows)):
-            name = self._attn.glyphs.say(offer.row.name)
-            help = self._attn.glyphs.say(offer.row.help)
+            name, help = glyphs.say(offer.row.name), glyphs.say(offer.row.help)
             yield Hit(1 / (1 + rank), matcher.highlight(name), offer.do, text=name, help=help)
 
     async def _known_claims(self) -> Sequence[Claim]:
@@ -147,10 +151,9 @@ class Actions(Provider):
 
     def _row(self, command: Command) -> Choice:
         elsewhere = command.place not in (self._at, EVERYWHERE)
-        title = f"{command.place}: {command.words}" if elsewhere else command.words
+        title = joined([command.place, command.words], ": ") if elsewhere else command.words
         words = SYNONYMS.get(command.words, ())
-        say = self._attn.glyphs.say
-        return Choice(command.words, say(title), help=say(_help(command)), family=command.place, words=words)
+        return Choice(command.words, title, help=_help(command), family=command.place, words=words)
 
 
 def offered() -> list[Command]:
@@ -164,9 +167,10 @@ def offered() -> list[Command]:
 def _help(command: Command) -> str:
     """Return where a command works, and its key."""
     if not command.keys:
-        return "Choose it from a list"
-    where = "in every pane" if command.place == EVERYWHERE else message("in {place}", place=command.place)
-    return f"{key_word(command.keys)} {where}"
+        return message("Choose it from a list")
+    if command.place == EVERYWHERE:
+        return message("{keys} in every pane", keys=key_word(command.keys))
+    return message("{keys} in {place}", keys=key_word(command.keys), place=command.place)
 
 
 async def run(app: OfferingApp, command: Command) -> None:

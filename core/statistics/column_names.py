@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ..against import apart, settings, words
+from ..message import joined, message
 from ..parameters import Parameters, Value
 from ..scales import UNSCALED_RULES, scale_rule
 from .measurement import Column
@@ -38,19 +39,19 @@ def _names(columns: Sequence[_Named]) -> list[str]:
     others = [words(apart) for _, _, apart in columns]
     rules = [_rule(column) for column in columns]
     if not any(others) and ("unscaled" in rules[:1] or "file" in rules):
-        plain = [rule if rule in ("unscaled", "file") else "scaled" for rule in rules]
+        plain = [rule if rule in ("unscaled", "file") else message("scaled") for rule in rules]
         if len({*plain}) == len(plain):
             return plain
     if len({*rules}) == 1 and all(others):
         return others
-    return [f"{rule}, {other}" if other else rule for rule, other in zip(rules, others, strict=True)]
+    return [joined([rule, other], ", ") if other else rule for rule, other in zip(rules, others, strict=True)]
 
 
 def _rule(column: _Named) -> str:
     """Return the name of a column's rule."""
     rule, multiplier, _ = column
     if rule == "file":
-        return "file"
+        return message("file")
     if rule == "custom":
         return f"× {multiplier:.4g}"
-    return "unscaled" if rule in _UNSCALED else scale_rule(rule).label
+    return message("unscaled") if rule in _UNSCALED else scale_rule(rule).label

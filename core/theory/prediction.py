@@ -45,9 +45,10 @@ class Freezing:
     def words(self) -> tuple[str, ...]:
         """Return `frozen at d_k 1–6`, `frozen from d_k 10 up`, …, and shorter forms of it."""
         if not self.frozen_at:
-            return "stays below freezing at every d_k", "stays below freezing", "never frozen", "never"
+            below = message("stays below freezing at every d_k"), message("stays below freezing")
+            return *below, message("never frozen"), message("never")
         if self.frozen_at == ((_NARROWEST, _WIDEST),):
-            return "frozen at every d_k", "at every d_k", "every d_k"
+            return message("frozen at every d_k"), message("at every d_k"), message("every d_k")
         closed = [f"{a}" if a == b else f"{a}–{b}" for a, b in self.frozen_at if b != _WIDEST]
         up = [a for a, b in self.frozen_at if b == _WIDEST]
         if not closed:

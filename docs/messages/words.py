@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from calls import source_files
 from message import ROOT, Message, messages
 
 # By file: the names whose values are texts. Keys of dictionaries are names, not texts.
@@ -16,7 +17,8 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tui/panes/rules/view.py": ("CURVE", "METER", "STATUS", "FROZEN", "_WORDS", "_FORMATS"),
     "tui/panes/rules/weightings.py": ("_COLUMNS",),
     "tui/panes/train/view.py": ("_COLUMNS",),
-    "tui/views/notice.py": ("_COPIED",),
+    "tui/widgets/code_screen.py": ("_TITLES",),
+    "tui/views/notice.py": ("_COPIED", "COPIED"),
     "tui/views/results/comparison.py": ("_TITLES",),
 }
 # By file: the names whose values are pairs of a key to press and what it does.
@@ -36,6 +38,13 @@ def from_words() -> Iterator[Message]:
     for path, names in KEYS.items():
         for name in names:
             yield from messages(path, ((f"{name}: a key bar", text) for text in _effects(_declared(path, name))))
+    for path in source_files():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Assign(targets=[ast.Name(id="TITLE")], value=ast.Constant(value=str(title))):
+                    yield from messages(str(path.relative_to(ROOT)), [("TITLE", title)])
+                case _:
+                    pass
 
 
 def _declared(path: str, name: str) -> ast.AST:

@@ -51,8 +51,8 @@ class Host:
 
 def bar(pane: Pane, statuses: Sequence[Line], width: int) -> tuple[str, str]:
     """Return the names and numbers of the panes, and the status after them."""
-    bare = "".join(text for text, _ in top_line(tuple(PANES), pane.NAME, (), width)).rstrip()
-    line = "".join(text for text, _ in top_line(tuple(PANES), pane.NAME, statuses, width))
+    bare = "".join(text for text, _ in top_line(tuple(PANES), pane.NAME, (), width, UNICODE)).rstrip()
+    line = "".join(text for text, _ in top_line(tuple(PANES), pane.NAME, statuses, width, UNICODE))
     return line[: len(bare)], line[len(bare) :].strip()
 
 

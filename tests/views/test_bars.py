@@ -21,35 +21,37 @@ BERT = Parameters(d_k=64)
 @pytest.mark.parametrize("width", range(20, 140, 7))
 def test_bars_have_exactly_the_width(width: int) -> None:
     for glyphs in (UNICODE, ASCII):
-        assert line_width(top_line(PANES, "Lab", parameters_status(BERT, glyphs), width)) == width
-        assert line_width(top_line(PANES, "Lab", progress_status(0.3, glyphs), width)) == width
+        assert line_width(top_line(PANES, "Lab", parameters_status(BERT, glyphs), width, UNICODE)) == width
+        assert line_width(top_line(PANES, "Lab", progress_status(0.3, glyphs), width, UNICODE)) == width
         for keys in (LabPane.KEYS, CapturePane.KEYS):
             assert line_width(key_line(keys, width, glyphs)) == width
 
 
 def test_a_screen_of_80_columns_shows_all_panes() -> None:
-    line = text_of(top_line(tuple(PANE_ROWS), "Lab", parameters_status(replace(BERT, d_k=16384), UNICODE), 80))
+    line = text_of(
+        top_line(tuple(PANE_ROWS), "Lab", parameters_status(replace(BERT, d_k=16384), UNICODE), 80, UNICODE)
+    )
     assert line.split()[: len(PANE_ROWS)] == [*PANE_ROWS]
     assert line.endswith(" d_k 16384 ")
 
 
 def test_the_active_pane_is_highlighted() -> None:
     for active in PANES:
-        line = top_line(PANES, active, [], 80)
+        line = top_line(PANES, active, [], 80, UNICODE)
         assert [text.strip() for text, role in line if role == "accent"] == [active]
 
 
 def test_the_longest_status_that_fits_is_shown_at_the_right_edge() -> None:
     statuses = parameters_status(BERT, UNICODE)
-    assert text_of(top_line(PANES, "Lab", statuses, 120)).endswith(
+    assert text_of(top_line(PANES, "Lab", statuses, 120, UNICODE)).endswith(
         "d_k 64 as in the Transformer, BERT, GPT-2 · 128 keys · seed 0 "
     )
-    assert text_of(top_line(PANES, "Lab", statuses, 70)).endswith("   d_k 64 · 128 keys · seed 0 ")
-    assert text_of(top_line(PANES, "Lab", statuses, 45)).endswith("   d_k 64 ")
-    assert text_of(top_line(PANES, "Lab", statuses, 33)) == " Lab  Capture             d_k 64 "
-    assert text_of(top_line(PANES, "Lab", statuses, 25)) == " Lab  Capture     d_k 64 "
-    assert text_of(top_line(PANES, "Lab", statuses, 18)) == " < Lab >   d_k 64 "
-    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 14))
+    assert text_of(top_line(PANES, "Lab", statuses, 70, UNICODE)).endswith("   d_k 64 · 128 keys · seed 0 ")
+    assert text_of(top_line(PANES, "Lab", statuses, 45, UNICODE)).endswith("   d_k 64 ")
+    assert text_of(top_line(PANES, "Lab", statuses, 33, UNICODE)) == " Lab  Capture             d_k 64 "
+    assert text_of(top_line(PANES, "Lab", statuses, 25, UNICODE)) == " Lab  Capture     d_k 64 "
+    assert text_of(top_line(PANES, "Lab", statuses, 18, UNICODE)) == " < Lab >   d_k 64 "
+    assert "d_k" not in text_of(top_line(PANES, "Lab", statuses, 14, UNICODE))
 
 
 @pytest.mark.parametrize("d_k", sorted(MODEL_WIDTHS))

@@ -152,12 +152,12 @@ def test_the_axis_of_entropy_goes_to_ln_n() -> None:
 def test_the_share_off_the_axis_is_shown() -> None:
     span = AxisSpan(0, 1, ("0", "", "1"))
     low, high = counted(0, 1, [90, 0], underflow=10), counted(0, 1, [50, 0], overflow=50)
-    assert text_of(outside([low, low], span, 40)) == "10 % / 10 % below the axis"
-    assert text_of(outside([low, high], span, 40)) == "10 % below, 50 % above the axis"
-    assert text_of(outside([low, high], span, 22)) == "10 % below, 50 % above"
-    assert dict(outside([low, high], span, 40)).items() >= {("10 %", "unscaled"), ("50 %", "scaled")}
+    assert text_of(outside([low, low], span, 40, UNICODE)) == "10 % / 10 % below the axis"
+    assert text_of(outside([low, high], span, 40, UNICODE)) == "10 % below, 50 % above the axis"
+    assert text_of(outside([low, high], span, 22, UNICODE)) == "10 % below, 50 % above"
+    assert dict(outside([low, high], span, 40, UNICODE)).items() >= {("10 %", "unscaled"), ("50 %", "scaled")}
     for all_inside in (counted(0, 1, [5, 5]), counted(0, 1, [0, 0])):
-        assert outside([all_inside] * 2, span, 40) == ()
+        assert outside([all_inside] * 2, span, 40, UNICODE) == ()
 
 
 def test_the_share_off_the_axis_is_shown_over_the_pair() -> None:
@@ -190,7 +190,7 @@ def test_no_count_is_lost_between_a_histogram_and_its_bars(name: HistogramName) 
         below, through = histogram.below([span.low, span.high])
         assert shown == pytest.approx(through - below)
         if shown < 0.998 * histogram.total:
-            assert text_of(outside([histogram, histogram], span, 60)).endswith(" the axis")
+            assert text_of(outside([histogram, histogram], span, 60, UNICODE)).endswith(" the axis")
 
 
 @pytest.mark.parametrize("law", get_args(ComponentLaw))

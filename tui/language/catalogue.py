@@ -20,7 +20,8 @@ _AROUND = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _PADDED = re.compile(r"([<>^]?)(\d+)")
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
 _STOPS = str.maketrans(",.;:?!", "，。；：？！")
-_AFTER_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))")
+_BLANK = re.compile("(?<=[，。；：？！]) (?! )")  # no space follows one of these
+_BESIDE_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))|([,;:]) (?=[{WIDE}])")
 
 
 def translated(text: str, language: Language) -> str:
@@ -72,5 +73,5 @@ class _Translator(Formatter):
 
 
 def _typeset(text: str) -> str:
-    """Return a text in which stops that follow a wide character are wide too."""
-    return _AFTER_WIDE.sub(lambda stop: stop[1].translate(_STOPS), text)
+    """Return a text in which stops beside wide characters are wide too, without a space after them."""
+    return _BLANK.sub("", _BESIDE_WIDE.sub(lambda stop: (stop[1] or stop[2]).translate(_STOPS), text))

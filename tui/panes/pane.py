@@ -11,6 +11,7 @@ from textual.containers import Container
 from textual.message import Message
 
 from ...core.errors import InputError
+from ...core.message import message
 from ...core.parameters import Field, Parameters
 from ...core.statistics.catalogue import Statistic
 from ..compute.engine import Engine, EngineError
@@ -163,7 +164,8 @@ class Pane(Container, can_focus=True):
     def statuses(self) -> Sequence[Line]:
         """Return the status at the right of the top bar, in forms from long to short."""
         if self.progress is not None:
-            return progress_status(self.progress, self.glyphs, f"d_k {self.parameters.d_k}", self.pace)
+            at = message("d_k {d_k}", d_k=self.parameters.d_k)
+            return progress_status(self.progress, self.glyphs, at, self.pace)
         return parameters_status(self.parameters, self.glyphs)
 
     @property

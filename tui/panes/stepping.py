@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
+from ...core.message import message
 from ...core.model_widths import next_width
 from ...core.parameters import FIELD, Parameters, Value
 from ..views.bars import typing_status
@@ -94,7 +95,7 @@ class SteppingPane(Pane):
         try:
             changed = self.parameters.with_value(name, value)
         except ParameterError as error:
-            self.host.say(f"{error}.")
+            self.host.say(message("{reason}.", reason=error))
         else:
             self.set_parameters(changed)
 
@@ -146,7 +147,7 @@ class TypingPane(SteppingPane):
     def statuses(self) -> Sequence[Line]:
         if self.editing is None:
             return super().statuses()
-        return typing_status(self.editing)
+        return typing_status(self.editing, self.glyphs)
 
     def set_parameters(self, parameters: Parameters) -> None:
         self.end_typing()
@@ -179,7 +180,7 @@ class TypingPane(SteppingPane):
         unchanged = parameters == self.parameters
         self.host.change(parameters)
         if self.editing.objection:
-            self.refuse(f"{self.editing.objection}.")
+            self.refuse(message("{reason}.", reason=self.editing.objection))
         elif refused and unchanged:
             self.follow()
         self.host.show_status()

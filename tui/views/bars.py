@@ -20,25 +20,25 @@ _NAME: Span = (" attn-tui ", "heading")
 _STATUS = len(f"d_k {FIELD['d_k'].high:.0f}")  # cells reserved for a status; every pane has a form that short
 
 
-def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int) -> Line:
+def top_line(panes: Sequence[str], active: str, statuses: Sequence[Line], width: int, glyphs: Glyphs) -> Line:
     """Return the program's name, its panes with the active one highlighted, and the longest status that fits.
 
     If space is short, the program's name is dropped, then a blank between tabs, then the names of the other panes:
     `< Lab > 1 of 7`, then `< Lab >`. That depends on the width alone, so a status never moves the tabs.
     """
-    tabs = tab_line(panes, active, width)
+    tabs = tab_line(panes, active, width, glyphs)
     room = width - line_width(tabs) - 2
     status = next((status for status in statuses if line_width(status) <= room), ())
     return ends(tabs, (*status, (" ", "text")), width)
 
 
-def tab_line(panes: Sequence[str], active: str, width: int) -> Line:
+def tab_line(panes: Sequence[str], active: str, width: int, glyphs: Glyphs) -> Line:
     """Return the left part of the top bar. A click on a span shows the pane it names, or the next or previous one."""
     needed = _STATUS + 2
-    named = tuple[Span, ...]((f" {pane} ", "accent" if pane == active else "dim") for pane in panes)
-    alone: Line = ((" <", "key"), (f" {active} ", "accent"), (">", "key"))
-    count: Span = (message(" {active} of {count}", active=panes.index(active) + 1, count=len(panes)), "dim")
-    tight = tuple[Span, ...]((f" {pane}", role) for pane, (_, role) in zip(panes, named, strict=True))
+    named = tuple[Span, ...]((f" {glyphs.say(pane)} ", "accent" if pane == active else "dim") for pane in panes)
+    alone: Line = ((" <", "key"), (f" {glyphs.say(active)} ", "accent"), (">", "key"))
+    count: Span = (glyphs.say(" {active} of {count}", active=panes.index(active) + 1, count=len(panes)), "dim")
+    tight = tuple[Span, ...]((title.rstrip(), role) for title, role in named)
     forms: list[Line] = [(_NAME, *named), named, tight, (*alone, count), alone]
     return next((form for form in forms if line_width(form) + needed <= width), forms[-1])
 
@@ -53,27 +53,28 @@ def span_at(line: Line, x: int) -> tuple[int, int] | None:
     return None
 
 
-def pane_at(panes: Sequence[str], active: str, width: int, x: int) -> str | int | None:
+def pane_at(panes: Sequence[str], active: str, width: int, x: int, glyphs: Glyphs) -> str | int | None:
     """Return the pane whose name is at cell `x` of the top bar, or 1 or -1 for the next or previous one."""
-    line = tab_line(panes, active, width)
+    line = tab_line(panes, active, width, glyphs)
     found = span_at(line, x)
     word = line[found[0]][0].strip() if found else ""
-    return {"<": -1, ">": 1}.get(word, word if word in panes else None)
+    return {"<": -1, ">": 1, **{glyphs.say(pane): pane for pane in panes}}.get(word)
 
 
 def parameters_status(parameters: Parameters, glyphs: Glyphs) -> list[Line]:
     """Return `d_k 64 as in BERT · 128 keys · seed 0` and shorter forms of it."""
     model = MODEL_WIDTHS.get(parameters.d_k)
+    d_k = message("d_k {d_k}", d_k=parameters.d_k)
     rest = message(" · {n_keys} keys · seed {seed}", n_keys=parameters.n_keys, seed=parameters.seed)
     texts = [message("d_k {d_k} as in {model}{rest}", d_k=parameters.d_k, model=model, rest=rest)] if model else []
-    texts += [f"d_k {parameters.d_k}{rest}", f"d_k {parameters.d_k}"]
+    texts += [message("{d_k}{rest}", d_k=d_k, rest=rest), d_k]
     return [((glyphs.say(text), "text"),) for text in texts]
 
 
-def typing_status(editing: Editing) -> list[Line]:
+def typing_status(editing: Editing, glyphs: Glyphs) -> list[Line]:
     """Return the text being typed, as `d_k 12_`."""
     role: Role = "alert" if editing.objection else "accent"
-    label: Span = (f"{FIELD[editing.field].label} ", "text")
+    label: Span = (f"{glyphs.say(FIELD[editing.field].label)} ", "text")
     return [(label, (f"{editing.text}_", role)), ((f"{editing.text[-4:]}_", role),)]
 
 
@@ -86,15 +87,15 @@ def progress_status(
     """
     percent: Span = (f" {100 * fraction:3.0f} %", "text")
     forms: list[Line] = [
-        (("computing ", "text"), *_bar(fraction, 10, glyphs), percent),
+        ((glyphs.say("computing "), "text"), *_bar(fraction, 10, glyphs), percent),
         (*_bar(fraction, 10, glyphs), percent),
         (*_bar(fraction, 5, glyphs), percent),
     ]
     least: Line = ((f" {100 * fraction:2.0f} %", "text"),)
-    where: Span = (glyphs.say(f"{at} · "), "text")
+    where: Span = (glyphs.say("{place} · ", place=at), "text")
     shown: list[Line] = [*forms, least]
     if at:
-        shown = [*((where, *form) for form in forms), ((at, "text"), *least), *shown]
+        shown = [*((where, *form) for form in forms), ((glyphs.say(at), "text"), *least), *shown]
     if pace is None:
         return shown
     workers, rate = pace

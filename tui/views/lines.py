@@ -15,6 +15,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
+from ..language.cells import WIDE, pieces
+
 
 class Blend(NamedTuple):
     """The role of half blocks in which intensities are shown: 0 to 8 of the colour of scaled; below 0, no colour."""
@@ -139,25 +141,38 @@ def beside(left: Sequence[Line], right: Sequence[Line], at: int) -> list[Line]:
 
 
 _WORD = re.compile(r"(?:[<>×] )*\S+(?: ± \S+)?(?: %\S*)?")  # `> 99.9 %` and `0.5 ± 0.1 %` are one word
+_WIDE = re.compile(f"[{WIDE}]")
 
 
 def wrapped(text: str, width: int, role: Role = "text") -> list[Line]:
-    """Return a paragraph as lines of at most `width` cells."""
+    """Return a paragraph as lines of at most `width` cells; they end after words, and beside wide characters."""
     lines: list[Line] = []
     current = ""
-    for word in _WORD.findall(text):
-        candidate = f"{current} {word}" if current else word
-        if cell_len(candidate) > width and current:
-            lines.append(((current, role),))
-            candidate = word
-        while cell_len(candidate) > width > 0:  # a word longer than a line, such as a path
-            head = set_cell_size(candidate, width)
+    for word in _words(text):
+        if current and cell_len((current + word).rstrip()) > width:
+            lines.append(((current.rstrip(), role),))
+            current = ""
+        current += word
+        while cell_len(current.rstrip()) > width > 0:  # a word longer than a line, such as a path
+            head = set_cell_size(current, width)
             lines.append(((head, role),))
-            candidate = candidate[len(head.rstrip()) or 1 :]  # drops a space, or a wide character that does not fit
-        current = candidate
-    if current:
-        lines.append(((current, role),))
+            current = current[len(head.rstrip()) or 1 :]  # drops a space, or a wide character that does not fit
+    if current.strip():
+        lines.append(((current.rstrip(), role),))
     return lines
+
+
+def _words(text: str) -> list[str]:
+    """Split a text where a line may end; each part has the space after it, and together they are the text."""
+    if text.isascii() or not _WIDE.search(text):
+        return [f"{word} " for word in _WORD.findall(text)]
+    found: list[str] = []
+    for piece in pieces(" ".join(text.split())):
+        if found and (piece.startswith(("%", "±")) or found[-1].endswith((" < ", " > ", "× ", "± "))):
+            found[-1] += piece
+        else:
+            found.append(piece)
+    return found
 
 
 def shortened(lines: list[Line], width: int, height: int, sign: str) -> list[Line]:
@@ -166,8 +181,12 @@ def shortened(lines: list[Line], width: int, height: int, sign: str) -> list[Lin
         return lines[:height]
     text, role = "".join(text for text, _ in lines[height - 1]), lines[height - 1][0][1]
     room = max(width - cell_len(sign) - 1, 0)
-    while cell_len(text) > room:
-        text = text.rpartition(" ")[0] if " " in text else set_cell_size(text, room)
+    words = _words(text)
+    while len(words) > 1 and cell_len("".join(words).rstrip()) > room:
+        words.pop()
+    text = "".join(words).rstrip()
+    if cell_len(text) > room:
+        text = set_cell_size(text, room)
     return [*lines[: height - 1], ((f"{text} {sign}", role),)]
 
 
@@ -181,14 +200,18 @@ def middle_cut(text: str, width: int, sign: str) -> str:
     room = width - cell_len(sign)
     if room < 2:
         return set_cell_size(text, max(width, 0))
-    head, tail = text[: room - room // 2], text[len(text) - room // 2 :]
+    head, tail = _beginning(text, room - room // 2), _beginning(text[::-1], room // 2)[::-1]
     if " " in head.strip() and not text[len(head)].isspace():
         head = head.rpartition(" ")[0]
     if " " in tail.strip() and not text[-len(tail) - 1].isspace():
         tail = tail.partition(" ")[2]
-    while cell_len(head + sign + tail) > width:
-        head = head[:-1]
     return f"{head.rstrip()}{sign}{tail.lstrip()}"
+
+
+def _beginning(text: str, width: int) -> str:
+    """Return the beginning of a text that fits in `width` cells."""
+    found = set_cell_size(text, width)
+    return found if text.startswith(found) else found[:-1]
 
 
 def as_text(lines: Iterable[Line]) -> Text:

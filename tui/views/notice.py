@@ -16,13 +16,15 @@ GREETING = (
     "New here? Hold → and watch: as d_k grows, unscaled softmax freezes; scaled, it hardly changes. Alt+9 is a "
     "guided tour, > the next pane, ? explains what has the focus. Any key continues; Esc hides this permanently."
 )
+COPIED = "Copied:"
 _COPIED = ("Copied (if your terminal permits OSC 52):", "Copied (if your terminal permits it):")
 
 
 def copied_lines(command: str, width: int, glyphs: Glyphs) -> list[Line]:
     """Return the message that the command is copied, with the whole command; on one line if it fits."""
     command = glyphs.say(command)
-    said = next((words for words in _COPIED if len(words) + 2 <= width), _COPIED[-1])
+    forms = [glyphs.say(words) for words in _COPIED]
+    said = next((words for words in forms if cell_len(words) + 2 <= width), forms[-1])
     line: Line = ((f" {said} ", "dim"), (command, "key"))
     if line_width(line) <= width:
         return [line]
@@ -33,11 +35,11 @@ def selected_line(text: str, width: int, glyphs: Glyphs) -> Line:
     """Return the message that the selected text is copied, with the text if it is a single line that fits."""
     count = len(text.splitlines())
     forms = [
-        (f" {words} ", text if count == 1 else message("{count} lines", count=count))
-        for words in (*_COPIED, "Copied:")
+        (f" {glyphs.say(words)} ", text if count == 1 else message("{count} lines", count=count))
+        for words in (*_COPIED, COPIED)
     ]
     lines: list[Line] = [((words, "dim"), (glyphs.say(what), "key")) for words, what in forms]
-    cut: Line = ((" Copied: ", "dim"), (message("{count} characters", count=len(text)), "key"))
+    cut: Line = ((f" {glyphs.say(COPIED)} ", "dim"), (glyphs.say("{count} characters", count=len(text)), "key"))
     return next((line for line in lines if line_width(line) <= width), cut)
 
 

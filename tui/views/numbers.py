@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ...core.statistics.measurement import Estimate
+from ..language.cells import to_left
 from .glyphs import Glyphs
 
 POINT = 5  # cells before the decimal point: a sign and four digits
@@ -29,7 +30,7 @@ def aligned(value: float | None, glyphs: Glyphs) -> str:
 def aligned_share(value: float | None, glyphs: Glyphs) -> str:
     """Return a share in per cent in VALUE cells, aligned as `aligned` does, with its sign beside it; 0 is `none`."""
     if value == 0:
-        return f"{'':{POINT - 1}}none".ljust(VALUE)  # where a digit stands before the point
+        return to_left(" " * (POINT - 1) + glyphs.say("none"), VALUE)  # where a digit stands before the point
     text = aligned(None if value is None else 100 * value, glyphs)
     if value is None or "e" in text:
         forms = (f"{text.strip()} %", f"{text.strip()}%") if value is not None else ()

@@ -25,11 +25,11 @@ class TopBar(LinesWidget):
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        return [top_line(self.panes, self.active, self.statuses, width)]
+        return [top_line(self.panes, self.active, self.statuses, width, self.glyphs)]
 
     async def on_click(self, event: events.Click) -> None:
         """Show the pane that was clicked, or the next or previous one."""
-        pane = pane_at(self.panes, self.active, self.size.width, event.x)
+        pane = pane_at(self.panes, self.active, self.size.width, event.x, self.glyphs)
         if pane is not None:
             action = f"turn({pane})" if isinstance(pane, int) else f"pane('{pane}')"
             await self.app.run_action(action)  # pyright: ignore[reportUnknownMemberType]
@@ -68,5 +68,7 @@ class Paragraph(LinesWidget):
         self.redraw()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        lines = shortened(wrapped(self.text, width - 1, self.role), width - 1, height, self.glyphs.say("…"))
+        lines = shortened(
+            wrapped(self.glyphs.say(self.text), width - 1, self.role), width - 1, height, self.glyphs.say("…")
+        )
         return [fitted(((" ", "text"), *line), width) for line in lines]

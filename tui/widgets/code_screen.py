@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ...core.export.code.program import Dialect
 
 
+_TITLES: dict[Dialect, str] = {"python": "code: NumPy", "torch": "code: PyTorch"}
+
+
 class CodeText(HelpText):
     """A program, in a border with a title."""
 
@@ -33,12 +36,12 @@ class CodeScreen(HelpScreen):
     ]
 
     def __init__(self, code: str, copied: Callable[[Dialect], str]) -> None:
-        super().__init__("code: NumPy", self._write_code)
+        super().__init__(_TITLES["python"], self._write_code)
         self._code, self._copied = code, copied
         self._dialect: Dialect = "python"
 
     def compose(self) -> ComposeResult:
-        self._text = CodeText("code: NumPy", self._write_code)
+        self._text = CodeText(_TITLES["python"], self._write_code)
         yield self._text
 
     def _write_code(self, width: int) -> Sequence[Line]:
@@ -51,4 +54,4 @@ class CodeScreen(HelpScreen):
             self._code = self._copied(self._dialect)
         except InputError as error:
             self._code = f"# {error}\n"
-        self._text.retitle("code: NumPy" if self._dialect == "python" else "code: PyTorch")
+        self._text.retitle(_TITLES[self._dialect])

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from ...core.errors import InputError
+from ...core.message import Message as Said
 from ...core.message import message
 from ..files import FileError, check_file, write_text
 from ..terminal.picture import picture
@@ -136,7 +137,7 @@ class ExportScreen(Modal, ModalScreen[str]):
             self._show(
                 replace(
                     self.form,
-                    objection=message("must be at most {longest_path} characters", longest_path=LONGEST_PATH),
+                    objection=message("must be at most {most} characters", most=LONGEST_PATH),
                 )
             )
         else:
@@ -166,18 +167,26 @@ class ExportScreen(Modal, ModalScreen[str]):
             if path.exists() and not path.is_file():
                 raise FileError("is not a regular file")
             if path.exists() and not may_replace:
-                question = message("The file exists ({st_size}). Replace it?", st_size=_size(path.stat().st_size))
+                question = message("The file exists ({size}). Replace it?", size=_size(path.stat().st_size))
                 self._show(replace(form, question=question))
                 return
             text = picture(self.pane.screen) if form.kind == "svg" else self.pane.numbers(form.kind)
             write_text(text, path, self.pane.glyphs.ascii, replace=may_replace)
             self.dismiss(
-                message("{st_size} written to {path}", st_size=_size(path.stat().st_size), path=os.path.abspath(path))
+                message("{size} written to {path}", size=_size(path.stat().st_size), path=os.path.abspath(path))
             )
         except InputError as error:
-            self._show(replace(form, objection=str(error).removeprefix(f"{path}: ")))  # the form shows the path
+            self._show(replace(form, objection=_without_path(error, path)))  # the form shows the path
         except OSError as error:
             self._show(replace(form, objection=error.strerror or str(error)))
+
+
+def _without_path(error: InputError, path: Path) -> str:
+    """Return what an error says of a path, without naming it."""
+    said = str(error)
+    if isinstance(said, Said) and said.template.startswith("{path}: "):
+        return message(said.template.removeprefix("{path}: "), **said.values)
+    return said.removeprefix(f"{path}: ")
 
 
 def _target(text: str) -> Path:
@@ -196,8 +205,8 @@ def _place(text: str) -> str:
     """Return where a path leads if it is not absolute."""
     try:
         if text.startswith("~"):
-            return message("expands to {expanduser}", expanduser=Path(text).expanduser())
-        return "" if os.path.isabs(text) else message("in the current directory, {cwd}", cwd=Path.cwd())
+            return message("expands to {path}", path=Path(text).expanduser())
+        return "" if os.path.isabs(text) else message("in the current directory, {folder}", folder=Path.cwd())
     except (RuntimeError, OSError):  # no such home directory, or the current directory was removed
         return ""
 

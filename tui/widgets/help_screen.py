@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from ...core.message import message
 from ..views.border import Thumb
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
@@ -52,7 +51,9 @@ class HelpText(LinesWidget, can_focus=True):
 
     def foot(self) -> Line:
         below = self._total - self._top - self.size.height
-        return ((message("{below} more lines (down)", below=below) if below > 0 else "Esc closes", "dim"),)
+        if below > 0:
+            return ((self.glyphs.say("{below} more lines (down)", below=below), "dim"),)
+        return ((self.glyphs.say("Esc closes"), "dim"),)
 
     def retitle(self, title: str) -> None:
         """Show another text, from its beginning, under this title."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.message import message
+from ...core.message import joined, message
 from ...core.statistics.measurement import Column, HistogramName
+from ..language.cells import cells
 from ..views.lines import Line, fitted
 from ..views.plots.histograms import LOWEST, TITLES, grid_lines, pair_names, pairs_at_once
 from .lines import LinesWidget
@@ -51,9 +52,11 @@ class Histograms(LinesWidget):
         lines = grid_lines(self.columns, width, height, self.glyphs, self.curves, self.first, self.least)
         later = self._later(width, height)
         if later and self.paged and len(lines) < height:
-            words = "v: " + ", ".join(self.glyphs.say(TITLES[name]) for name in later)
-            words = words if len(words) <= width else message("v: {count} more histograms", count=len(later))
-            lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((words, "dim"),), width)]
+            names = joined([TITLES[name] for name in later], ", ")
+            forms = message("v: {names}", names=names), message("v: {count} more histograms", count=len(later))
+            words = [self.glyphs.say(form) for form in forms]
+            said = words[0] if cells(words[0]) <= width else words[1]
+            lines += [fitted((), width)] * (height - len(lines) - 1) + [fitted(((said, "dim"),), width)]
         return lines
 
     def _later(self, width: int, height: int) -> list[HistogramName]:

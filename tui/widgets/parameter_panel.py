@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
+from ...core.message import message
 from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
 from ..views.fields.entry import CHARACTERS, Editing, typed
 from ..views.fields.panel import applicable, field_rows, panel_lines
@@ -208,7 +209,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         if parameters != self.parameters:
             self.ask_for(parameters)
         if self.editing.objection is not None:
-            self._reject(f"{self.editing.objection}.")
+            self._reject(message("{reason}.", reason=self.editing.objection))
         self.redraw()
 
     def ask(self, name: str, value: Value) -> None:
@@ -216,7 +217,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         try:
             changed = self.parameters.with_value(name, value)
         except ParameterError as error:
-            self._say(f"{error}.")
+            self._say(message("{reason}.", reason=error))
         else:
             self.ask_for(changed)
 

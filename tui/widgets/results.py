@@ -171,7 +171,7 @@ class Results(Stack):
             narrow = bool(layout(self._contents, self.size.width).alone)
             self.words.show(row_words(statistic, self._contents, self.glyphs, narrow))
         elif self._contents.columns:
-            self.words.show(self._remark + sentence(self._contents, self.glyphs))
+            self.words.show(self.glyphs.say(self._remark) + sentence(self._contents, self.glyphs))
 
     def _arrange(self) -> None:
         """Lay the parts out again if their heights change."""

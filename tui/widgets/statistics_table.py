@@ -84,10 +84,10 @@ class StatisticsTable(LinesWidget, can_focus=True):
             lines.append(row_line(row, self.contents, shape, self.glyphs, here))
         if cut and lines:
             last = rows[self._top + len(shown) - 1 :] if self.has_focus else self._left_out(shown[:-1])
-            more = message(
-                " {count} more rows {value}",
-                count=len(last),
-                value="(down)" if self.has_focus else "(Tab, then down)",
+            more = (
+                message(" {count} more rows (down)", count=len(last))
+                if self.has_focus
+                else message(" {count} more rows (Tab, then down)", count=len(last))
             )
             lines[-1] = fitted(((self.glyphs.say(more), "dim"),), width)
         return lines
@@ -97,20 +97,16 @@ class StatisticsTable(LinesWidget, can_focus=True):
         if any(row.is_heading and row.label for row in rows):
             return FIRST_GROUP
         left = 0 if self.gutter.top else len(self._left_out(rows))
-        return (self.glyphs.say(f" {left} {self._how}"), "dim") if left else ("", "text")
+        return (self.glyphs.say(self._how(left)), "dim") if left else ("", "text")
 
-    @property
-    def _how(self) -> str:
-        """How to see the rows left out."""
-        return "more: v" if self.leading else "hidden (Tab)"
+    def _how(self, left: int) -> str:
+        """Return how many rows are left out, and how to see them."""
+        return message(" {left} more: v", left=left) if self.leading else message(" {left} hidden (Tab)", left=left)
 
     def note(self) -> Line:
         left = len(self._left_out(self._rows())) if self.contents.columns else 0
-        return (
-            ((message("{left} more rows: {value}", left=left, value="v" if self.leading else "Tab"), "dim"),)
-            if left
-            else ()
-        )
+        key = "v" if self.leading else "Tab"
+        return ((self.glyphs.say("{left} more rows: {key}", left=left, key=key), "dim"),) if left else ()
 
     def _left_out(self, rows: Sequence[TableRow]) -> list[TableRow]:
         shown = {row.label for row in rows}

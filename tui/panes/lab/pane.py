@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from ....core.against import fault_of_settings
 from ....core.errors import InputError
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.parameters import Field, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
@@ -101,7 +101,7 @@ class LabPane(TwoParts, SteppingPane):
                 self.show_progress(fraction)
             case Failed(reason):
                 if request == Measure(self.parameters):
-                    self._show_stale(f"{reason}.")
+                    self._show_stale(message("{reason}.", reason=reason))
                 self.show_progress(None)
             case _:
                 pass
@@ -154,12 +154,12 @@ class LabPane(TwoParts, SteppingPane):
         shown = (
             message(" The numbers shown are for d_k {d_k}.", d_k=self.answer.parameters.d_k) if self.answer else ""
         )
-        self.results.show_stale(reason + shown)
+        self.results.show_stale(joined([reason, shown], ""))
 
     def _fault(self) -> str:
         """Return why a scale rule has no multiplier for these parameters; empty if both have one."""
         fault = fault_of_settings(self.parameters)
-        return fault and f"{fault}."
+        return fault and message("{reason}.", reason=fault)
 
     def _next(self, p: Parameters) -> Parameters:
         """Return the parameters after the last key if it is pressed again."""

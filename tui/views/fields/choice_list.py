@@ -111,14 +111,14 @@ def _own(choices: Sequence[Choice], value: str, beyond: Beyond | None) -> list[C
     """Return the row of a value that is not among the choices, such as a formula."""
     if beyond is None or not value or value in [choice.value for choice in choices]:
         return []
-    return [replace(row, name="your formula", family=choices[-1].family) for row in beyond(value)]
+    return [replace(row, name=message("your formula"), family=choices[-1].family) for row in beyond(value)]
 
 
 def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Return the list as `height` lines: filter, rows, the help and source of the selected one, and keys."""
     shown = _shown(found, height)
-    count = message("{count} of {count2}", count=len(found.rows), count2=len(found.choices))
-    asked: Line = (("filter: ", "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
+    count = glyphs.say("{count} of {all}", count=len(found.rows), all=len(found.choices))
+    asked: Line = ((glyphs.say("filter: "), "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
     if not shown:
         lines += _nothing(found, width, glyphs)
@@ -143,7 +143,7 @@ def _nothing(found: ChoiceList, width: int, glyphs: Glyphs) -> list[Line]:
     """Return why no row is shown: where a formula is faulty, or that nothing contains the words."""
     _, fault = found.typed
     if fault is None:
-        return wrapped("Nothing contains these words. Backspace erases, Ctrl+U clears.", width, "alert")
+        return wrapped(glyphs.say("Nothing contains these words. Backspace erases, Ctrl+U clears."), width, "alert")
     pointed: list[Line] = [((f"  {line}", "alert"),) for line in fault.pointer.splitlines()]
     reason = str(fault).rpartition(": ")[2] if pointed else str(fault)
     return [*pointed, *wrapped(glyphs.say("Not a formula: {reason}.", reason=reason), width, "alert")]
@@ -216,14 +216,14 @@ def _line(found: ChoiceList, row: Choice | str, names: int, width: int, glyphs: 
         return ((glyphs.say(row), "dim"),)
     here = row is found.chosen
     name, formula = _cut(glyphs.say(row.name), names, glyphs), glyphs.say(row.formula)
-    now = " (now)" if row.value in (found.current, *found.also) else ""
+    now = glyphs.say(" (now)") if row.value in (found.current, *found.also) else ""
     role: Role = "accent" if here else "label"
     mark: Line = ((glyphs.cursor if here else " ", "accent"), (" ", "text"))
     if found.marked is not None:
         mark = (*mark, (f"[{glyphs.say('✓') if row.value in found.marked else ' '}] ", "text"))
         width -= 4
     left: Line = (*mark, *fitted(((name, role),), names), ("  ", "text"))
-    room = max(width - names - 4 - len(now), 0)
+    room = max(width - names - 4 - cell_len(now), 0)
     formula = _cut(formula, room, glyphs)
     return fitted((*left, *fitted(((formula, "text"),), room), (now, "dim")), width + 4 * (found.marked is not None))
 

@@ -6,12 +6,12 @@ Scale rules, statistics and models have their own tables; CHOICES describes the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ....core.attention.formats import FORMATS, NumberFormat
 from ....core.attention.presets import PRESETS, Preset
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.models import MODELS, Model
 from ....core.parameters import FIELD, UNSCALED, Field, choice_word
 from ....core.scales import SCALE_RULES, ScaleRule
@@ -30,6 +30,7 @@ class Choice:
     source: str = ""
     family: str = ""  # rows of one family are shown together
     words: tuple[str, ...] = ()  # other names by which it is found
+    also: str = ""  # more text in which words are found
 
 
 _VASWANI = "Vaswani et al. 2017, arXiv 1706.03762"
@@ -259,7 +260,7 @@ def model_choices(presets: Iterable[Preset] = PRESETS.values()) -> tuple[Choice,
             each.name,
             each.model,
             message("d_k {width}, {heads} heads", width=each.layer.width, heads=each.layer.heads),
-            f"{each.note}." * bool(each.note),
+            message("{note}.", note=each.note) if each.note else "",
             each.source,
         )
         for each in presets
@@ -282,19 +283,21 @@ def _cached(each: NumberFormat) -> Choice:
 
 
 def _full_model(model: Model) -> Choice:
-    facts = f"d_k {model.width}, {SCALE_RULES[model.scale].label}"
+    facts = message("d_k {width}, {rule}", width=model.width, rule=SCALE_RULES[model.scale].label)
     help = message(
         "d_model {d_model}, {heads} heads, context {context}.",
         d_model=model.d_model,
         heads=model.heads,
         context=model.context,
     )
-    return Choice(model.name, model.title, facts, f"{help} {model.note}." if model.note else help, model.source)
+    if model.note:
+        help = joined([help, message("{note}.", note=model.note)])
+    return Choice(model.name, model.title, facts, help, model.source)
 
 
 def _rule(rule: ScaleRule, family: str) -> Choice:
-    note = f" {rule.note}." if rule.note else ""
-    names = rule.short, *SYNONYMS.get(message("scale {name}", name=rule.name), ())
+    note = message(" {note}.", note=rule.note) if rule.note else ""
+    names = rule.short, *SYNONYMS.get(f"scale {rule.name}", ())
     return Choice(
         rule.name,
         rule.name,
@@ -321,6 +324,13 @@ def matching(choices: Sequence[Choice], words: str) -> list[Choice]:
     return [choice for _, choice in sorted(ranked, key=lambda found: found[0])]
 
 
+def in_both(row: Choice, say: Callable[[str], str]) -> Choice:
+    """Return a row that is found by its words in English and by those in the language of `say`."""
+    said = [say(text) for text in (row.name, row.formula, *row.words)]
+    also = " ".join([row.also, *map(say, (row.family, row.help))])
+    return replace(row, words=(*row.words, *(text for text in said if text not in row.words)), also=also)
+
+
 def squeezed(text: str) -> str:
     """Return a text as it is compared: in lower case, without what separates words; `1/√d_k` is 1/sqrtdk."""
     return re.sub(r"[\s_\-–−‐]", "", text.casefold().replace("√", "sqrt"))
@@ -335,7 +345,7 @@ def _rank(choice: Choice, wanted: Sequence[str]) -> int | None:
     """Return how well a row matches, 0 best; None if it does not."""
     if not wanted:
         return 0
-    names, rest = _names(choice), squeezed(f"{choice.family} {choice.help} {choice.source}")
+    names, rest = _names(choice), squeezed(f"{choice.family} {choice.help} {choice.source} {choice.also}")
     if not all(any(word in name for name in names) or word in rest for word in wanted):
         return None
     whole = "".join(wanted)

@@ -46,7 +46,7 @@ def entered(field: Field, text: str) -> Value:
     """
     if len(text) > _longest(field.name):
         raise ParameterError(
-            "{label}: must be at most {name} characters", label=field.label, name=_longest(field.name)
+            "{label}: must be at most {most} characters", label=field.label, most=_longest(field.name)
         )
     if field.kind == "choice":
         return _chosen(field, text, field.choices)

@@ -9,7 +9,7 @@ from ....core.scales import FORMULA_ACCEPTED, is_formula, multiplier
 from .choices import Choice
 
 _SIGNS = frozenset("()+*/^×÷−·")  # that only formulas contain
-USE = "use this formula"
+USE = message("use this formula")
 
 
 def is_like_formula(text: str) -> bool:
@@ -32,7 +32,7 @@ def formula_rows(text: str, parameters: Parameters | None = None) -> list[Choice
                 multiplier=multiplier(formula, parameters.setting),
             )
         except ParameterError as error:
-            here = f" {error}."
+            here = message(" {error}.", error=error)
     return [
         Choice(
             formula,

@@ -8,7 +8,7 @@ from ....core.against import against_word
 from ....core.model_choice import model_title
 from ....core.parameters import FIELDS, Field, Parameters, choice_word
 from ....core.scales import scale_rule
-from ...language.cells import to_left
+from ...language.cells import cells, to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, fitted, shortened, wrapped
 from .entry import Editing
@@ -93,18 +93,19 @@ def field_line(field: Field, text: str, role: Role, focused: bool, width: int, g
     Arrows mark the focus without colours: two with spaces, or two, if there is space.
     """
     label = glyphs.say(field.label)
-    if len(label) + len(text) >= width and field.name == "model":
-        label, text = "", text if len(text) < width else text.replace(", changed", " *")
+    if cells(label) + cells(text) >= width and field.name == "model":
+        label, text = "", text if cells(text) < width else text.replace(glyphs.say(", changed"), " *")
+    named, valued = cells(label), cells(text)
     forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right)]
     left, right = next(
-        (form for form in forms if focused and len(label) + len(text) + sum(map(len, form)) <= width), ("", "")
+        (form for form in forms if focused and named + valued + sum(map(len, form)) <= width), ("", "")
     )
-    room = max(width - NAME, len(left) + len(text) + len(right))
-    room = min(room, width - len(label) - (not left))
+    room = max(width - NAME, len(left) + valued + len(right))
+    room = min(room, width - named - (not left))
     value: Role = "accent" if focused and role == "text" else role
     return (
         (to_left(label, width - room), "accent" if focused else "label"),
-        (" " * (room - len(text) - len(left) - len(right)), "text"),
+        (" " * (room - valued - len(left) - len(right)), "text"),
         (left, "accent"),
         (text, value),
         (right, "accent"),

@@ -9,7 +9,7 @@ from ....core.message import message
 from ....core.parameters import Field
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT, Statistic
-from ...language.cells import to_right
+from ...language.cells import cells, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, ends, line_width, wrapped
 from .keys import key_word
@@ -36,7 +36,7 @@ def help_lines(
         lines += _statistic(about, width, glyphs)
     for paragraph in (*pane, *WORDS):
         lines += [*wrapped(glyphs.say(paragraph), width), ()]
-    lines.append((("Keys", "heading"), ("  K shows the keys of all panes", "dim")))
+    lines.append(((glyphs.say("Keys"), "heading"), (glyphs.say("  K shows the keys of all panes"), "dim")))
     for pressed, effect, _ in _folded(keys):
         lines += _key_lines(pressed, effect, "", width, glyphs)
     return lines
@@ -44,14 +44,14 @@ def help_lines(
 
 def key_overview(groups: Mapping[str, Sequence[KeyHelp]], path: str, width: int, glyphs: Glyphs) -> list[Line]:
     """Return all keys, grouped by where they work, each with the action's name for the settings file."""
-    title: Line = (("All keys", "heading"),)
+    title: Line = ((glyphs.say("All keys"), "heading"),)
     lines: list[Line] = [(), title]
     about = message(
         'To change keys, put the names at the right under [keys] in {path}, as in lab.redraw = "n".', path=path
     )
     lines += wrapped(glyphs.say(about), width, "dim")
     for place, keys in groups.items():
-        heading: Line = ((place, "heading"),)
+        heading: Line = ((glyphs.say(place), "heading"),)
         lines += [(), heading]
         for pressed, effect, name in _folded(keys):
             lines += _key_lines(pressed, effect, name, width, glyphs)
@@ -71,8 +71,8 @@ def _key_lines(pressed: str, effect: str, name: str, width: int, glyphs: Glyphs)
     """Return the keys to press, their effect, and the name at the right, on a separate line if needed."""
     press = to_right(glyphs.say(pressed), PRESS)
     lines: list[Line] = [
-        ((" " * len(press) if number else press, "key"), ("  ", "text"), *text)
-        for number, text in enumerate(wrapped(glyphs.say(effect), width - len(press) - 2))
+        ((" " * cells(press) if number else press, "key"), ("  ", "text"), *text)
+        for number, text in enumerate(wrapped(glyphs.say(effect), width - cells(press) - 2))
     ]
     if name and line_width(lines[-1]) + len(name) + 2 > width:
         lines.append(())
@@ -80,7 +80,7 @@ def _key_lines(pressed: str, effect: str, name: str, width: int, glyphs: Glyphs)
 
 
 def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
-    lines: list[Line] = [((glyphs.say(f"{field.label} ({field.symbol})"), "heading"),)]
+    lines: list[Line] = [((glyphs.say("{label} ({symbol})", label=field.label, symbol=field.symbol), "heading"),)]
     lines += wrapped(glyphs.say(field.help), width)
     lines += wrapped(
         glyphs.say("Accepts {accepted}. Option: {option}.", accepted=field.accepted, option=field.option),
@@ -91,9 +91,9 @@ def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
         for name in field.choices:
             rule = scale_rule(name)
             lines.append(())
-            called = f"{name} ({rule.short})" if rule.short else name
+            called = message("{name} ({short})", name=name, short=rule.short) if rule.short else name
             lines.append(((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim")))
-            note = f" {rule.note}." if rule.note else ""
+            note = message(" {note}.", note=rule.note) if rule.note else ""
             lines += wrapped(
                 glyphs.say(
                     "Used by {used_by}.{note} Source: {source}.", used_by=rule.used_by, note=note, source=rule.source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 
 from ....core.statistics.status import FREEZING, FROZEN
 from ....core.theory.prediction import ratio_given, status_given
@@ -36,14 +36,17 @@ def gauge_lines(contents: Contents, width: int, height: int, glyphs: Glyphs) -> 
     for index, column in enumerate(columns):
         freezing = contents.theory[index].freezing if contents.theory else None
         role, ratio = COLUMN_ROLES[index], ratio_given(freezing, column.measured)
-        word = status_given(freezing, column.measured) or glyphs.say("—")
+        word = status_given(freezing, column.measured) or "—"
         lines.append(
             fitted(
                 (
-                    (to_left(names[index][: room - 1], room), role),
+                    (to_left(set_cell_size(names[index], room - 1), room), role),
                     *bar(ratio, cells, role, glyphs),
                     (to_right(ratio_text(ratio, glyphs), _RATIO - 1) + " ", role),
-                    (to_left(f" {word}", _WORD), "alert" if word in ("frozen", "NaN", "one-hot") else "text"),
+                    (
+                        to_left(f" {glyphs.say(word)}", _WORD),
+                        "alert" if word in ("frozen", "NaN", "one-hot") else "text",
+                    ),
                 ),
                 width,
             )
@@ -82,19 +85,20 @@ def zone_line(cells: int, glyphs: Glyphs) -> str:
 
     def write(text: str, *places: int) -> None:
         """Write a text at the first of these places at which it touches no other one."""
+        width = cell_len(text)
         for at in places:
-            around = line[max(at - 1, 0) : at + len(text) + 1]
-            if 0 <= at <= cells - len(text) and not "".join(around).strip():
-                line[at : at + len(text)] = text
+            around = line[max(at - 1, 0) : at + width + 1]
+            if 0 <= at <= cells - width and {*around} <= {" "}:
+                line[at : at + width] = [text, *[""] * (width - 1)]
                 return
 
     mark = mark_cell(cells)
     write("1", mark)
     write(f"{END:g}", cells - len(f"{END:g}"))
     for low, high, word in _ZONES[1:]:
-        middle = round((low + high) / 2 / END * cells - len(word) / 2)
-        write(word, *(middle + shift for shift in (0, -1, 1, -2, 2, -3)))
-    write("uniform", 0)
+        middle = round((low + high) / 2 / END * cells - cell_len(glyphs.say(word)) / 2)
+        write(glyphs.say(word), *(middle + shift for shift in (0, -1, 1, -2, 2, -3)))
+    write(glyphs.say("uniform"), 0)
     write("0", 0)
     return "".join(line)
 

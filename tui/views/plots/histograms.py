@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....core.message import message
 from ....core.statistics.column_names import column_names
 from ....core.statistics.measurement import Column, HistogramName
+from ...language.cells import cells as cells_of
 from ...language.cells import to_left
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, ends, fitted, line_width
@@ -125,11 +126,11 @@ def pair_lines(
     edges = [span.low + (span.high - span.low) * cell / cells for cell in range(cells + 1)]
     drawn = [*curves] if name == "logits" and height > 1 else []
     drawn += [None] * (len(columns) - len(drawn))
-    words = short_names(columns, NAME - 1)
+    words = short_names(columns, NAME - 1, glyphs)
     title: list[Span] = [(glyphs.say(TITLES[name]), "heading")]
     if any(drawn):
-        title.append((message("  {line} exact", line=glyphs.line[:1] or "⠤"), "theory"))
-    beyond = outside(histograms, span, width - line_width(tuple(title)) - 1)
+        title.append((glyphs.say("  {line} exact", line=glyphs.line[:1] or "⠤"), "theory"))
+    beyond = outside(histograms, span, width - line_width(tuple(title)) - 1, glyphs)
     lines: list[Line] = [ends(tuple(title), beyond, width)]
     for index, (column, histogram, role) in enumerate(zip(columns, histograms, COLUMN_ROLES, strict=True)):
         counts = histogram.onto(edges)
@@ -138,19 +139,18 @@ def pair_lines(
         rows = bars(counts, height, glyphs)
         expected = [2 * share * histogram.total for share in exact or ()]
         law = curve_rows(expected, counts, height, glyphs)
-        names = [*[""] * (height - 1), glyphs.say(words[index])]
+        names = [*[""] * (height - 1), words[index]]
         for number, (label, row) in enumerate(zip(names, rows, strict=True)):
-            over = {NAME + cell: sign for cell, sign in law.get(number, {}).items()}
-            lines.append(_crossed(to_left(label, NAME) + row, over, role, glyphs))
+            lines.append(_crossed(to_left(label, NAME), row, law.get(number, {}), role, glyphs))
     marks = axis_marks(columns, name, glyphs)
     lines.append(((" " * NAME + axis_line(span, cells, glyphs, marks), "dim"),))
     return lines if width == NAME + cells else [fitted(line, width) for line in lines]
 
 
-def short_names(columns: Sequence[Column], room: int) -> list[str]:
+def short_names(columns: Sequence[Column], room: int, glyphs: Glyphs) -> list[str]:
     """Return the names of columns, or A and B if one does not fit."""
-    names = column_names(columns)
-    return names if all(len(name) <= room for name in names) else ["A", "B"]
+    names = [glyphs.say(name) for name in column_names(columns)]
+    return names if all(cells_of(name) <= room for name in names) else ["A", "B"]
 
 
 def halves(edges: Sequence[float]) -> list[float]:
@@ -197,16 +197,16 @@ def curve_rows(
     return rows
 
 
-def _crossed(row: str, signs: Mapping[int, str], role: Role, glyphs: Glyphs) -> Line:
-    """Return a line of bars with signs in some cells; one over a bar has the bar's colour as background."""
+def _crossed(label: str, row: str, signs: Mapping[int, str], role: Role, glyphs: Glyphs) -> Line:
+    """Return a label and bars with signs in some cells; one over a bar has the bar's colour as background."""
     on_bar: Role = "over_unscaled" if role == "unscaled" else "over_scaled"
-    spans: list[Span] = []
+    spans: list[Span] = [(label, role)]
     for cell, sign in enumerate(row):
         of: Role = role
         if cell in signs:
             of = on_bar if glyphs.bars.index(sign) > len(glyphs.bars) // 2 else "theory"
             sign = signs[cell]
-        if spans and spans[-1][1] == of:
+        if spans[-1][1] == of:
             spans[-1] = (spans[-1][0] + sign, of)
         else:
             spans.append((sign, of))
@@ -293,12 +293,12 @@ def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs, marks: Sequence[tuple[
     return "".join(line)[:cells]
 
 
-def outside(histograms: Sequence[Histogram], span: AxisSpan, room: int) -> Line:
+def outside(histograms: Sequence[Histogram], span: AxisSpan, room: int, glyphs: Glyphs) -> Line:
     """Return the shares below and above the axis, such as `21 % below the axis`; empty below 0.1 %.
 
     A share has its histogram's role; the last two words are left out if `room` is too small for them.
     """
-    shares: dict[str, list[Span]] = {"below": [], "above": []}
+    shares: dict[str, list[Span]] = {message("below"): [], message("above"): []}
     for histogram, role in zip(histograms, COLUMN_ROLES, strict=True):
         below, through = histogram.below([span.low, span.high])
         for side, beyond in (("below", below), ("above", histogram.total - through)):
@@ -311,11 +311,12 @@ def outside(histograms: Sequence[Histogram], span: AxisSpan, room: int) -> Line:
             parts.append((" / " if number else ", " if parts else "", "dim"))
             parts.append((text, role))
         if spans:
-            parts.append((f" {side}", "dim"))
+            parts.append((f" {glyphs.say(side)}", "dim"))
     if not parts:
         return ()
     line = tuple(part for part in parts if part[0])
-    full: Line = (*line, (" the axis", "dim"))
+    last = message("below the axis") if line[-1][0] == f" {glyphs.say('below')}" else message("above the axis")
+    full: Line = (*line[:-1], (f" {glyphs.say(last)}", "dim"))
     return full if line_width(full) <= room else line
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from ....core.errors import ParameterError
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.parameters import FIELD, ROUNDED, Parameters, choice_word, rows_differ
 from ....core.scales import SCALE_RULES, Normalise, ScaleName, multiplier, scale_rule
 from ....core.statistics.catalogue import MUCH_LOST
@@ -32,29 +32,31 @@ def advice(p: Parameters, column: Column, freezing: Freezing | None, glyphs: Gly
     word, ratio = status_given(freezing, column.measured), ratio_given(freezing, column.measured)
     if word is None:
         return ""
-    said = f"{'a ' * (word == 'sink')}{word}: {_reason(word, p, column, freezing, ratio, glyphs)}"
+    reason = _reason(word, p, column, freezing, ratio, glyphs)
+    said: list[str] = [message("a sink: {reason}", reason=reason) if word == "sink" else joined([word, reason], ": ")]
     if word == "frozen" and freezing is not None and _covers(freezing, p.d_k):
-        said = message(
-            "{words}: σ is {ratio_words}", words=freezing.words()[0], ratio_words=ratio_words(ratio or 0.0, glyphs)
-        )
+        said = [joined([freezing.words()[0], _spread(ratio or 0.0, glyphs)], ": ")]
     lost = _value(column, "weight_lost")
     if word != "NaN" and abs(lost) > MUCH_LOST:
-        verb = "loses" if lost > 0 else "adds"
-        said += message(
-            "; {precision} {verb} {percent} of the weight at n {n_keys}",
-            precision=choice_word(p.precision),
-            verb=verb,
-            percent=percent(abs(lost)),
-            n_keys=p.n_keys,
+        values = {"precision": choice_word(p.precision), "share": percent(abs(lost)), "n": p.n_keys}
+        said.append(
+            message("; {precision} loses {share} of the weight at n {n}", **values)
+            if lost > 0
+            else message("; {precision} adds {share} of the weight at n {n}", **values)
         )
-    return glyphs.say(f"{said}{_suggestion(word, p, column, ratio, glyphs)}.")
+    said.append(_suggestion(word, p, column, ratio, glyphs))
+    return glyphs.say("{advice}.", advice=joined(said, ""))
 
 
 def ratio_words(ratio: float, glyphs: Glyphs) -> str:
     """Return `0.321 of freezing` or `2.57 times freezing`; a ratio below 1 is never rounded to 1."""
     if ratio < FROZEN:
-        return message("{ratio_text} of freezing", ratio_text=ratio_text(ratio, glyphs))
-    return message("{ratio_text} times freezing", ratio_text=ratio_text(ratio, glyphs))
+        return message("{ratio} of freezing", ratio=ratio_text(ratio, glyphs))
+    return message("{ratio} times freezing", ratio=ratio_text(ratio, glyphs))
+
+
+def _spread(ratio: float, glyphs: Glyphs) -> str:
+    return message("σ is {ratio}", ratio=ratio_words(ratio, glyphs))
 
 
 def ratio_text(ratio: float | None, glyphs: Glyphs) -> str:
@@ -66,7 +68,7 @@ def _reason(
     word: str, p: Parameters, column: Column, freezing: Freezing | None, ratio: float | None, glyphs: Glyphs
 ) -> str:
     """Return why the status is this one."""
-    spread = "" if ratio is None else message("σ is {ratio_words}", ratio_words=ratio_words(ratio, glyphs))
+    spread = "" if ratio is None else _spread(ratio, glyphs)
     match word:
         case "NaN":
             rows = percent(_value(column, "nan_rows"))
@@ -75,35 +77,33 @@ def _reason(
             )
         case "sink":
             sink = _value(column, "sink_weight")
-            return message(
-                "the {value} gets {percent}",
-                value="sink" if sink else "first key",
-                percent=percent(sink or _value(column, "first_key_weight")),
-            )
+            if sink:
+                return message("the sink gets {share}", share=percent(sink))
+            return message("the first key gets {share}", share=percent(_value(column, "first_key_weight")))
         case "one-hot":
             return message(
-                "{percent} of rows put everything on one key; {spread}",
-                percent=percent(_value(column, "one_hot_rows")),
+                "{share} of rows put everything on one key; {spread}",
+                share=percent(_value(column, "one_hot_rows")),
                 spread=spread,
             )
         case "uniform" if not ratio:
-            return "all logits of a row are equal"
+            return message("all logits of a row are equal")
         case "freezing" if ratio is not None and ratio < FREEZING:
             return message(
-                "entropy is {percent} of ln n, although {spread}",
-                percent=percent(_value(column, "entropy_fraction")),
+                "entropy is {share} of ln n, although {spread}",
+                share=percent(_value(column, "entropy_fraction")),
                 spread=spread,
             )
         case "healthy" if ratio is not None and ratio >= FREEZING:
             return message(
-                "{spread}, but the largest weight is only {percent}",
+                "{spread}, but the largest weight is only {share}",
                 spread=spread,
-                percent=percent(_value(column, "max_weight")),
+                share=percent(_value(column, "max_weight")),
             )
         case "healthy" if freezing is not None and not _covers(freezing, p.d_k):
             if not freezing.frozen_at:
                 return message("{spread}, and stays below it at every d_k", spread=spread)
-            return f"{spread}; {freezing.words()[0]}"
+            return joined([spread, freezing.words()[0]], "; ")
         case _:
             return spread
 
@@ -121,13 +121,11 @@ def _suggestion(word: str, p: Parameters, column: Column, ratio: float | None, g
     except ParameterError:
         other = math.nan
     if usual != p.scale and _GOOD[0] <= other <= _GOOD[1]:
-        return message(
-            "; {label} would make it {glyphs}", label=SCALE_RULES[usual].label, glyphs=short(other, glyphs)
-        )
+        return message("; {rule} would make it {ratio}", rule=SCALE_RULES[usual].label, ratio=short(other, glyphs))
     needed = column.multiplier * _AIM / ratio
     field = FIELD["multiplier"]
     return (
-        message("; × {glyphs} would make it a third", glyphs=short(needed, glyphs))
+        message("; × {multiplier} would make it a third", multiplier=short(needed, glyphs))
         if field.low <= needed <= field.high
         else ""
     )

@@ -6,19 +6,20 @@ import re
 from functools import lru_cache
 
 from ....core.statistics.catalogue import Statistic
+from ...language.cells import cells
 from ..glyphs import Glyphs
 
 
 def meaning(statistic: Statistic, room: int, glyphs: Glyphs) -> str:
     """Return the beginning of the definition, if one that is complete fits in `room` cells; otherwise the formula."""
-    forms = (*_beginnings(statistic.definition), statistic.formula)
-    return next((text for text in map(glyphs.say, forms) if len(text) <= room), "")
+    forms = (*_beginnings(glyphs.say(statistic.definition)), glyphs.say(statistic.formula))
+    return next((text for text in forms if cells(text) <= room), "")
 
 
 @lru_cache
 def _beginnings(definition: str) -> tuple[str, ...]:
     """Return the first sentence, its part up to a colon or a semicolon, and that up to each comma, longest first."""
-    sentence = definition.partition(". ")[0].removesuffix(".")
-    head = re.split("[:;] ", sentence)[0]
-    parts = head.split(", ")
-    return sentence, *(", ".join(parts[:count]) for count in range(len(parts), 0, -1))
+    sentence = re.split(r"\. |。", definition)[0].removesuffix(".")
+    head = re.split("[:;] |[：；]", sentence)[0]
+    commas = [comma.start() for comma in re.finditer(", |，", head)]
+    return sentence, head, *(head[:at] for at in reversed(commas))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ....core.message import message
+from ....core.against import words
+from ....core.message import joined, message
 from ....core.statistics.catalogue import MUCH_LOST, STATISTIC, UNIFORM, Statistic
 from ....core.statistics.column_names import column_names
 from ....core.statistics.measurement import Column
@@ -19,8 +20,8 @@ def sentence(contents: Contents, glyphs: Glyphs) -> str:
         _clause(column, name, columns[0] if number else None, glyphs)
         for number, (column, name) in enumerate(zip(columns, names, strict=True))
     ]
-    exact = ["Theory is that of exact arithmetic."] if contents.rounded and contents.theory else []
-    return glyphs.say(" ".join([*_disagreements(contents), *clauses, *exact]))
+    exact = [message("Theory is that of exact arithmetic.")] if contents.rounded and contents.theory else []
+    return glyphs.say(joined([*_disagreements(contents), *clauses, *exact]))
 
 
 def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: bool) -> str:
@@ -31,8 +32,8 @@ def row_words(statistic: Statistic, contents: Contents, glyphs: Glyphs, values: 
         value, rest = (text.strip() for text in measured_text(column, statistic, glyphs))
         exact = theory_text(contents, index, statistic, glyphs)[1].strip() if contents.theory else ""
         known = message(", exact {exact}", exact=exact) if exact.strip("—- ") else ""
-        said.append(f"{names[index]} {' '.join((value + ' ' + rest).split())}{known}")
-    numbers = f"{'; '.join(said)}. " if said else ""
+        said.append(joined([names[index], joined([" ".join((value + " " + rest).split()), known], "")]))
+    numbers = message("{numbers}. ", numbers=joined(said, "; ")) if said else ""
     text = message(
         "{label}: {numbers}{formula}. {definition} Source: {source}.",
         label=statistic.label,
@@ -57,16 +58,19 @@ def _disagreements(contents: Contents) -> list[str]:
         for name, deviation in deviations.items()
         if deviation is not None and is_far(deviation)
     ]
-    return [message("Differs from theory: {found}.", found=", ".join(found))] if found else []
+    return [message("Differs from theory: {found}.", found=joined(found, ", "))] if found else []
 
 
 def _who(column: Column, name: str, glyphs: Glyphs) -> str:
     """Return the subject of the sentence on a column with this name: `Unscaled`, `With × 0.125`, `With 1/d_k`."""
     if name == "file":
-        return "With the file's scale"
+        return message("With the file's scale")
     if name == "scaled":
         return message("With × {multiplier_text}", multiplier_text=multiplier_text(column, glyphs))
-    return f"U{name[1:]}" if name.startswith("unscaled") else message("With {name}", name=name)
+    if name.startswith("unscaled"):
+        other = words(column.apart)
+        return message("Unscaled, {other}", other=other) if other else message("Unscaled")
+    return message("With {name}", name=name)
 
 
 def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) -> str:
@@ -81,31 +85,29 @@ def _clause(column: Column, name: str, before: Column | None, glyphs: Glyphs) ->
         return message("{who}, no query sees a key.", who=who)
     if rows is None:
         return message("{who}, no query sees more than one key.", who=who)
-    spread = f"{who}, {'logits spread to σ' if before is None else 'σ is'} {short(std, glyphs)}"
-    facts = _facts(rows, before and _extreme_rows(before))
-    link = " and " if facts.startswith("no row does") else ", " if facts == _LIKEWISE else ": "
+    sigma = short(std, glyphs)
+    spread = (
+        message("{who}, logits spread to σ {sigma}", who=who, sigma=sigma)
+        if before is None
+        else message("{who}, σ is {sigma}", who=who, sigma=sigma)
+    )
+    facts = [_facts(spread, rows, before and _extreme_rows(before))]
     fraction, first, sink = value["entropy_fraction"], value["first_key_weight"], value.get("sink_weight")
     if fraction is not None and fraction > UNIFORM:
-        facts += message("; attention is nearly uniform ({fraction} of ln n)", fraction=percent(fraction))
-    if is_sink(column.measured):
-        facts += (
-            message("; the sink gets {sink}", sink=percent(sink))
-            if sink
-            else message("; the first key gets {percent}", percent=percent(first or 0))
-        )
-    if abs(lost) > MUCH_LOST:
-        facts += message(
-            "; rounding {value} {percent} of the weight",
-            value="loses" if lost > 0 else "adds",
-            percent=percent(abs(lost)),
-        )
-    if failed:
-        why = "" if before is not None and before.measured["nan_rows"].value else " (logits overflow) and not counted"
-        facts += message("; {failed} of rows are NaN{why}", failed=percent(failed), why=why)
-    return f"{spread}{link}{facts}."
-
-
-_LIKEWISE = "likewise"
+        facts.append(message("; attention is nearly uniform ({fraction} of ln n)", fraction=percent(fraction)))
+    if is_sink(column.measured) and sink:
+        facts.append(message("; the sink gets {share}", share=percent(sink)))
+    elif is_sink(column.measured):
+        facts.append(message("; the first key gets {share}", share=percent(first or 0)))
+    if lost > MUCH_LOST:
+        facts.append(message("; rounding loses {share} of the weight", share=percent(lost)))
+    elif lost < -MUCH_LOST:
+        facts.append(message("; rounding adds {share} of the weight", share=percent(-lost)))
+    if failed and before is not None and before.measured["nan_rows"].value:
+        facts.append(message("; {share} of rows are NaN", share=percent(failed)))
+    elif failed:
+        facts.append(message("; {share} of rows are NaN (logits overflow) and not counted", share=percent(failed)))
+    return message("{facts}.", facts=joined(facts, ""))
 
 
 def _extreme_rows(column: Column) -> tuple[float, float] | None:
@@ -114,17 +116,25 @@ def _extreme_rows(column: Column) -> tuple[float, float] | None:
     return None if one_hot is None or dead is None else (one_hot, dead)
 
 
-def _facts(rows: tuple[float, float], before: tuple[float, float] | None) -> str:
-    """Return what share of rows is one-hot and dead, in terms of the sentence on the shares `before` if possible."""
+def _facts(spread: str, rows: tuple[float, float], before: tuple[float, float] | None) -> str:
+    """Return a clause, and what share of rows is one-hot and dead: if possible, in terms of the shares `before`."""
     one_hot, dead = map(percent, rows)
     if before is not None and not any(rows):
-        return "no row does" if any(before) else _LIKEWISE
+        return (
+            message("{spread} and no row does", spread=spread)
+            if any(before)
+            else message("{spread}, likewise", spread=spread)
+        )
     if before is not None and all(before):
-        return message("{one_hot} and {dead} do", one_hot=one_hot, dead=dead)
-    if not any(rows):
-        return "no row puts everything on one key, and all pass gradients"
-    if not rows[0]:
-        return message("{dead} of rows pass no gradient", dead=dead)
-    return message("{one_hot} of rows put everything on one key", one_hot=one_hot) + (
-        message(" and {dead} pass no gradient", dead=dead) if rows[1] else ""
-    )
+        facts = message("{one_hot} and {dead} do", one_hot=one_hot, dead=dead)
+    elif not any(rows):
+        facts = message("no row puts everything on one key, and all pass gradients")
+    elif not rows[0]:
+        facts = message("{dead} of rows pass no gradient", dead=dead)
+    elif not rows[1]:
+        facts = message("{one_hot} of rows put everything on one key", one_hot=one_hot)
+    else:
+        facts = message(
+            "{one_hot} of rows put everything on one key and {dead} pass no gradient", one_hot=one_hot, dead=dead
+        )
+    return message("{spread}: {facts}", spread=spread, facts=facts)

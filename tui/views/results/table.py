@@ -10,14 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ....core.against import settings, words
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.parameters import ROUNDED
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
 from ....core.statistics.column_names import is_unscaled
 from ....core.statistics.measurement import Column, Estimate, Measurement
 from ....core.theory.prediction import status_given
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import PRINTED, Line, Name, Role, Span, fitted, printed_style
 from ..numbers import STDERR, VALUE, aligned, aligned_share, short, spread
@@ -151,8 +151,8 @@ def _status_rows(contents: Contents) -> list[TableRow]:
     words = [
         status_given(known, column.measured) or "" for known, column in zip(freezing, contents.columns, strict=True)
     ]
-    rows = [TableRow("status", words=words)] if any(words) else []
-    return [*rows, TableRow("freezing", None, freezing)] if any(freezing) else rows
+    rows = [TableRow(message("status"), words=words)] if any(words) else []
+    return [*rows, TableRow(message("freezing"), None, freezing)] if any(freezing) else rows
 
 
 def rows_for(contents: Contents, room: int) -> list[TableRow]:
@@ -181,29 +181,36 @@ def column_title(column: Column, glyphs: Glyphs, width: int = WIDEST) -> str:
     number, other = multiplier_text(column, glyphs), words(column.apart)
     rule = "" if column.rule == "file" else scale_rule(column.rule).label
     if column.rule == "none":
-        titles = ["unscaled × 1", "unscaled"]
+        titles = [message("unscaled × 1"), message("unscaled")]
     elif is_unscaled(column):
-        titles = [message("unscaled × 1 ({rule})", rule=rule), message("unscaled, {rule}", rule=rule), "unscaled"]
+        titles = [
+            message("unscaled × 1 ({rule})", rule=rule),
+            message("unscaled, {rule}", rule=rule),
+            message("unscaled"),
+        ]
     elif column.rule == "file":
-        titles = [message("from the file, × {number}", number=number), "from the file", "from file"]
+        titles = [message("from the file, × {number}", number=number)]
+        titles += [message("from the file"), message("from file")]
     elif column.rule == "custom":
-        titles = [message("scaled × {number}", number=number), f"× {number}"]
+        titles = [message("scaled × {number}", number=number), message("× {number}", number=number)]
     else:
         titles = [
             message("scaled × {number} ({rule})", number=number, rule=rule),
-            f"× {number} ({rule})",
+            message("× {number} ({rule})", number=number, rule=rule),
             message("scaled × {number}", number=number),
-            f"× {number}",
+            message("× {number}", number=number),
         ]
     if other:
-        titles = [*(f"{title}, {other}" for title in titles), other]
+        titles = [*(joined([title, other], ", ") for title in titles), other]
     return _longest([glyphs.say(title) for title in titles], width)
 
 
 def multiplier_text(column: Column, glyphs: Glyphs) -> str:
     """Return the multiplier, or `0.1 to 0.25` if rows differ."""
-    several = column.multipliers or (column.multiplier,)
-    return " to ".join(short(each, glyphs) for each in several)
+    if column.multipliers is None:
+        return short(column.multiplier, glyphs)
+    low, high = (short(each, glyphs) for each in column.multipliers)
+    return message("{low} to {high}", low=low, high=high)
 
 
 def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:
@@ -214,18 +221,18 @@ def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _
         room = CELL if shape.beside else shape.cell
         titles.append((set_cell_size("  " + column_title(column, glyphs, room - 2), room), role))
         if shape.beside:
-            titles.append((_theory_title(contents, shape.cell - room, 6), "theory"))
+            titles.append((_theory_title(contents, shape.cell - room, 6, glyphs), "theory"))
         elif shape.instead:
             titles[-1] = (to_left(f"  {column_title(column, glyphs, VALUE - 3)}", VALUE), role)
-            titles.append((_theory_title(contents, shape.cell - VALUE, 4), "theory"))
+            titles.append((_theory_title(contents, shape.cell - VALUE, 4, glyphs), "theory"))
     return fitted(tuple(titles), shape.width)
 
 
-def _theory_title(contents: Contents, width: int, indent: int) -> str:
+def _theory_title(contents: Contents, width: int, indent: int, glyphs: Glyphs) -> str:
     """Return the title of exact values in `width` cells: beside rounded numbers it names the arithmetic."""
     if not contents.rounded:
-        return to_left(" " * indent + "theory", width)
-    return to_left(_longest(["exact arithmetic", " " * indent + "exact"], width), width)
+        return to_left(" " * indent + glyphs.say("theory"), width)
+    return to_left(_longest([glyphs.say("exact arithmetic"), " " * indent + glyphs.say("exact")], width), width)
 
 
 def row_line(row: TableRow, contents: Contents, shape: Layout, glyphs: Glyphs, marked: bool = False) -> Line:
@@ -272,7 +279,7 @@ def _filled(spans: list[Span], width: int) -> list[Span]:
     found: list[Span] = []
     left = width
     for text, role in spans:
-        left -= len(text)
+        left -= cells(text)
         if found and not text.strip():
             before, role_before = found.pop()
             text, role = before + text, role_before
@@ -318,9 +325,9 @@ def is_far(deviation: float | None) -> bool:
     return deviation is not None and abs(deviation) > FAR
 
 
-def _word(word: str, cells: int, role: Role, glyphs: Glyphs) -> Span:
+def _word(word: str, width: int, role: Role, glyphs: Glyphs) -> Span:
     """Return a column's status."""
-    return (set_cell_size(f"  {word or glyphs.say('—')}", cells), role)
+    return (set_cell_size(f"  {glyphs.say(word or '—')}", width), role)
 
 
 def _ratio(freezing: Freezing | None, glyphs: Glyphs) -> str:
@@ -328,15 +335,15 @@ def _ratio(freezing: Freezing | None, glyphs: Glyphs) -> str:
     return aligned(None if freezing is None else freezing.ratio, glyphs)
 
 
-def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) -> list[Span]:
+def _gauge(freezing: Freezing | None, width: int, role: Role, glyphs: Glyphs) -> list[Span]:
     """Return how close logits are to freezing softmax, a bar up to twice the threshold, and where it is frozen."""
     if freezing is None:
-        return [_word("", cells, role, glyphs)]
+        return [_word("", width, role, glyphs)]
     forms = [glyphs.say(words) for words in freezing.words()]
-    length = min(cells - 24, 12)
+    length = min(width - 24, 12)
     if length < 6:
-        return [("  " + to_left(_longest(forms, cells - 2), cells - 2), role)]
-    half, room = length // 2, cells - 3 - length
+        return [("  " + to_left(_longest(forms, width - 2), width - 2), role)]
+    half, room = length // 2, width - 3 - length
     filled = min(round(freezing.ratio * half), length)
     bar = "".join(glyphs.bars[-1] if at < filled else glyphs.rule for at in range(length))
     return [("  " + bar[:filled], role), (bar[filled:], "dim"), (" " + to_left(_longest(forms, room), room), role)]
@@ -344,7 +351,7 @@ def _gauge(freezing: Freezing | None, cells: int, role: Role, glyphs: Glyphs) ->
 
 def _longest(forms: Sequence[str], room: int) -> str:
     """Return the first form, from long to short, that fits; the last one is cut if necessary."""
-    return next((form for form in forms if len(form) <= room), forms[-1][:room])
+    return next((form for form in forms if cells(form) <= room), set_cell_size(forms[-1], room))
 
 
 def table_lines(contents: Contents, width: int, glyphs: Glyphs, shown: Sequence[str] | None = None) -> list[Line]:
@@ -361,25 +368,25 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         table.add_column(Text("  " + column_title(column, glyphs), PRINTED[role]), no_wrap=True)
         if contents.theory:
-            word = "exact arithmetic" if contents.rounded else "      theory"
+            word = glyphs.say("exact arithmetic") if contents.rounded else f"      {glyphs.say('theory')}"
             table.add_column(Text(word, PRINTED["theory"]), no_wrap=True)
     for row in table_rows(contents):
         if row.is_heading:
             table.add_row(Text(glyphs.say(row.label), PRINTED["heading"]))
             continue
         if row.statistic is None:
-            cells: list[Text] = []
+            texts: list[Text] = []
             for index, role in enumerate(COLUMN_ROLES[: len(contents.columns)]):
                 spans = (
                     [_word(row.words[index], CELL, role, glyphs)]
                     if row.words
                     else _gauge(row.freezing[index], CELL, role, glyphs)
                 )
-                cells.append(Text.assemble(*((text, printed_style(each)) for text, each in spans)))
+                texts.append(Text.assemble(*((text, printed_style(each)) for text, each in spans)))
                 if contents.theory:
                     exact = f" {_ratio(row.freezing[index], glyphs).rstrip()}" if row.freezing else ""
-                    cells.append(Text(exact, PRINTED["theory"]))
-            table.add_row(Text(f" {row.label}"), *cells)
+                    texts.append(Text(exact, PRINTED["theory"]))
+            table.add_row(Text(glyphs.say(f" {row.label}")), *texts)
             continue
         texts = [Text(" " + glyphs.say(row.label))]
         for index, column in enumerate(contents.columns):

@@ -1,0 +1,98 @@
+"""Chinese text in lines: breaks, cuts and columns count cells, of which a Chinese character takes two."""
+
+import pytest
+from attn_tui.core.lab.experiment import run
+from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.core.theory.deviations import theory_of
+from attn_tui.tui.views.bars import key_at, key_line, pane_at, progress_status, tab_line, top_line
+from attn_tui.tui.views.fields.choice_list import ChoiceList, list_lines
+from attn_tui.tui.views.fields.choices import Choice, choices_of, in_both, matching
+from attn_tui.tui.views.fields.panel import panel_lines
+from attn_tui.tui.views.glyphs import IN_LANGUAGE, UNICODE
+from attn_tui.tui.views.lines import line_width, middle_cut, shortened, wrapped
+from attn_tui.tui.views.plots.gauge import gauge_lines
+from attn_tui.tui.views.plots.histograms import grid_lines
+from attn_tui.tui.views.results.meaning import meaning
+from attn_tui.tui.views.results.table import table_lines, with_theory
+from line_texts import text_of, texts_of
+
+ZH = IN_LANGUAGE["zh"]
+TEXT = "缩放使一行的 27 % 不再是独热，σ 为 0.5 ± 0.1；softmax 的输入（对数几率）不变。"
+ASKED = Parameters(d_k=64, n_keys=16, n_queries=8, batch=4)
+MEASURED = run(ASKED)
+CONTENTS = with_theory(MEASURED, theory_of(MEASURED))
+PANES = ("Lab", "Sweep", "Rules")
+KEYS = (("←→", "d_k ±1"), ("?", "help"), ("q", "quit"), (">", "next pane"))
+
+
+@pytest.mark.parametrize("width", range(12, 80))
+def test_a_chinese_paragraph_breaks_beside_characters_and_keeps_numbers_whole(width: int) -> None:
+    lines = texts_of(wrapped(TEXT, width))
+    assert "".join(lines).replace(" ", "") == TEXT.replace(" ", "")
+    assert all(line_width(((line, "text"),)) <= width for line in lines)
+    assert all(line[0] not in "，。；）%±" and line[-1] not in "（±" for line in lines)
+    assert all(line_width(((line, "text"),)) > width - 14 for line in lines[:-1])  # full but for a longest word
+
+
+def test_a_cut_chinese_paragraph_fills_its_last_line() -> None:
+    lines = wrapped(TEXT, 20)
+    last = text_of(shortened(lines, 20, 2, "…")[-1])
+    assert last.endswith(" …")
+    assert 16 <= line_width(((last, "text"),)) <= 20
+
+
+def test_a_chinese_name_loses_its_middle_only() -> None:
+    assert middle_cut("未缩放的得分服从正态分布", 13, "…") == "未缩放…态分布"
+
+
+@pytest.mark.parametrize("width", [60, 70, 78, 90, 118])
+def test_columns_have_the_same_cells_in_both_languages(width: int) -> None:
+    for lines in (
+        table_lines(CONTENTS, width, ZH),
+        gauge_lines(CONTENTS, width, 3, ZH),
+        grid_lines(MEASURED.columns, width, 20, ZH),
+        panel_lines(ASKED, min(width, 28), 30, ZH, "precision"),
+        list_lines(ChoiceList.at("scale", choices_of(FIELD["scale"]), "sqrt_d_k"), width, 24, ZH),
+        [top_line(PANES, "Lab", progress_status(0.3, ZH), width, ZH), key_line(KEYS, width, ZH)],
+    ):
+        assert {line_width(line) for line in lines} == {line_width(lines[0])}
+
+
+def test_numbers_stand_in_the_same_cells_in_both_languages() -> None:
+    for chinese, english in zip(table_lines(CONTENTS, 100, ZH), table_lines(CONTENTS, 100, UNICODE), strict=True):
+        if any(sign in text_of(english) for sign in "±"):
+            ends = [_cells_before(line, "±") for line in (text_of(chinese), text_of(english))]
+            assert ends[0] == ends[1]
+
+
+def _cells_before(text: str, sign: str) -> int:
+    return line_width(((text[: text.rindex(sign)], "text"),))
+
+
+def test_a_click_finds_what_is_said_in_chinese() -> None:
+    bar = key_line(KEYS, 100, ZH)
+    x = 0
+    for text, role in bar:
+        if role == "dim":
+            assert key_at(KEYS, 100, ZH, x + 1) is not None
+        x += line_width(((text, role),))
+    tabs = tab_line(PANES, "Lab", 100, ZH)
+    x = 0
+    for text, role in tabs:
+        if role == "dim":
+            assert pane_at(PANES, "Lab", 100, x + 1, ZH) in PANES
+        x += line_width(((text, role),))
+
+
+def test_a_list_is_found_by_its_words_in_both_languages() -> None:
+    said = {"causal": "因果", "Query i sees keys 0 to i.": "查询 i 看到键 0 到 i。"}
+    row = in_both(Choice("causal", "causal", help="Query i sees keys 0 to i."), lambda text: said.get(text, text))
+    assert all(matching([row], words) == [row] for words in ("causal", "因果", "看到", "sees"))
+    assert not matching([row], "掩码")
+
+
+def test_the_meaning_beside_numbers_fits_its_cells() -> None:
+    for statistic in STATISTIC.values():
+        for room in (20, 40, 60):
+            assert line_width(((meaning(statistic, room, ZH), "dim"),)) <= room
