@@ -7,8 +7,9 @@ import re
 import sys
 
 from .errors import InputError
+from .message import message
 
-ENGINES = "serial, threads[:N], processes[:N], dask, dask:tcp://HOST:PORT, dask:tls://HOST:PORT or mpi"
+ENGINES = message("serial, threads[:N], processes[:N], dask, dask:tcp://HOST:PORT, dask:tls://HOST:PORT or mpi")
 DEFAULT_ENGINE = "threads"
 _MOST = 1024  # workers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Self
 
 
@@ -43,6 +44,31 @@ def counted(one: str, many: str, number: int, /, **values: object) -> Message:
     made = message(one if number == 1 else many, number=number, **values)
     made.template, made.plural = one, (many, number)
     return made
+
+
+def reason_of(text: str, label: str) -> Message:
+    """Return what a text says after `label: `, or the whole text; of a message, also in another language."""
+    made = Message(text.removeprefix(f"{label}: "))
+    if isinstance(text, Message):
+        made.template, made.values = "{text}" if made == text else "{text:reason}", {"text": text}
+    return made
+
+
+def name(text: str) -> Message:
+    """Return a name, which is the same in every language even if it is a word."""
+    made = Message(text)
+    made.template, made.values = "{name}", {"name": _Name(text)}
+    return made
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A name as a value of a message: no text, so that no language has it."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def joined(parts: Iterable[str], between: str = " ") -> Message:

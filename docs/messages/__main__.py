@@ -18,13 +18,15 @@ from options import from_options
 from po import MO, PO, compiled, merged
 from screens import from_screens
 from spoken import from_texts
+from system import from_system
 from untold import untold
 from words import from_words
 
 
 def found() -> Iterator[Message]:
     """Yield every message of the program; several may have the same text."""
-    for source in (from_declarations, from_texts, from_screens, from_words, from_options, from_calls, from_literals):
+    declared = (from_declarations, from_texts, from_screens, from_words, from_options)
+    for source in (*declared, from_calls, from_literals, from_system):
         yield from source()
 
 

@@ -27,10 +27,13 @@ class Message:
 
 
 def messages(path: str, texts: Iterable[tuple[str, str]]) -> Iterator[Message]:
-    """Yield a message for each note and text of a file, without those that have no words."""
+    """Yield a message for each note and text of a file, without those that have no words.
+
+    The space around a text is no part of it.
+    """
     for note, text in texts:
         if has_words(text):
-            yield Message(text, path, note)
+            yield Message(text.strip(), path, note)
 
 
 def has_words(text: str) -> bool:

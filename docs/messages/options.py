@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from attn_tui.core.attention.cost import SHAPE_FIELDS
-from attn_tui.core.attention.worked_example import EXAMPLE_FIELDS
+from attn_tui.core.message import Message as Filled
 from attn_tui.core.parameters import FIELDS, Field
-from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import DESCRIPTION, EPILOG, OUTPUT
 from attn_tui.tui.cli.open_app import app_parser
@@ -16,7 +14,7 @@ from attn_tui.tui.cli.parser import Parser
 from attn_tui.tui.views.glyphs import UNICODE
 from message import Message, messages
 
-_OF_FIELDS = tuple(field.help for field in (*FIELDS, *SHAPE_FIELDS, *EXAMPLE_FIELDS, *RACE_FIELDS))
+_OF_FIELDS = tuple(field.help for field in FIELDS)
 
 
 class Recorder(Parser):
@@ -31,7 +29,7 @@ class Recorder(Parser):
     ) -> None:
         """Keep a title and the help of an option, with the %% that argparse wants."""
         help = settings.get("help") or ""
-        self.texts += [("title of options", title), (f"{names[-1]}: help", "" if _of_field(help) else help)]
+        self.texts += [("title of options", title), (f"{names[-1]}: help", "" if _is_filled(help) else help)]
         super().add(title, *names, choices=choices, suggest=suggest, **settings)
 
     def add_fields(self, fields: Iterable[Field]) -> None:
@@ -47,7 +45,7 @@ def from_options() -> Iterator[Message]:
     own = [
         (f"{(action.option_strings or [action.metavar])[-1]}: help", action.help or "")
         for action in options
-        if not _of_field(action.help or "")
+        if not (_is_filled(action.help or "") or (action.help or "").replace("%%", "%").startswith(_OF_FIELDS))
     ]
     yield from messages("tui/cli/open_app.py", [("title of options", "screen"), *own])
     for name, row in COMMANDS.items():
@@ -60,6 +58,6 @@ def from_options() -> Iterator[Message]:
         yield from messages(f"tui/cli/commands/{name}.py", texts)
 
 
-def _of_field(help: str) -> bool:
-    """Return whether the help of an option begins with that of a parameter, and says what it accepts."""
-    return help.replace("%%", "%").startswith(_OF_FIELDS)
+def _is_filled(help: str) -> bool:
+    """Return whether a help is made of a template: that is a message where it is written."""
+    return isinstance(help, Filled) and bool(help.values)

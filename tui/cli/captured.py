@@ -13,6 +13,8 @@ from .parser import Parser
 
 Head: TypeAlias = tuple[Layer, int]
 
+_CAPTURES = message("captured queries and keys: {endings}, or a folder", endings=ENDINGS)
+
 
 def add_file(parser: Parser, nargs: str | None = None) -> None:
     """Add the file as a positional argument."""
@@ -21,13 +23,13 @@ def add_file(parser: Parser, nargs: str | None = None) -> None:
         "file",
         metavar="FILE",
         nargs=nargs,
-        help=message("captured queries and keys: {endings}, or a folder", endings=ENDINGS),
+        help=_CAPTURES,
     )
 
 
 def add_files(parser: Parser) -> None:
     """Add one file or several as positional arguments."""
-    parser.add("file", "file", metavar="FILE", nargs="+", help=f"captured queries and keys: {ENDINGS}, or a folder")
+    parser.add("file", "file", metavar="FILE", nargs="+", help=_CAPTURES)
 
 
 def add_axes(parser: Parser) -> None:
@@ -79,13 +81,16 @@ def chosen_heads(capture: Capture, layer: str | None, head: int | None) -> list[
         )
     chosen = [(found, h) for found in layers for h in range(found.heads) if head is None or h == head]
     if not chosen:
-        whose = message("layer {layer} has", layer=plain(layer)) if layer is not None else "its layers have"
-        last = max(found.heads for found in layers) - 1
+        last, path = max(found.heads for found in layers) - 1, plain(capture.path)
+        if layer is None:
+            raise CaptureError(
+                "{path}: no head {head}; its layers have heads 0 to {last}", path=path, head=head, last=last
+            )
         raise CaptureError(
-            "{path}: no head {head}; {whose} heads 0 to {last}",
-            path=plain(capture.path),
+            "{path}: no head {head}; layer {layer} has heads 0 to {last}",
+            path=path,
             head=head,
-            whose=whose,
+            layer=plain(layer),
             last=last,
         )
     return chosen
@@ -95,5 +100,5 @@ def ranges(numbers: Sequence[int]) -> str:
     """Return `32`, `0 to 5`, or `0, 2, 7`."""
     found = sorted(set(numbers))
     if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
-        return message("{found} to {found2}", found=found[0], found2=found[-1])
+        return message("{first} to {last}", first=found[0], last=found[-1])
     return ", ".join(map(str, found[:12])) + (", …" if len(found) > 12 else "")

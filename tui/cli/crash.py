@@ -14,6 +14,7 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+from ...core.message import message
 from ..files import write_file
 
 _MOST = 10  # reports, including the new one
@@ -28,8 +29,12 @@ def report(error: BaseException, words: Sequence[str]) -> str:
     try:
         path = _write("".join(_parts(error, words)))
     except Exception as failure:  # a full disk, for example, must not hide the error
-        return f"unexpected error: {summary}; its report could not be written: {_summary(failure)}"
-    return f"unexpected error: {summary}; full report in {path}"
+        return message(
+            "unexpected error: {error}; its report could not be written: {failure}",
+            error=summary,
+            failure=_summary(failure),
+        )
+    return message("unexpected error: {error}; full report in {path}", error=summary, path=path)
 
 
 def _summary(error: BaseException) -> str:

@@ -67,8 +67,8 @@ def settings_help(glyphs: Glyphs) -> str:
     from ..settings.store import config_file
 
     rows = [(setting.name, setting.variable, setting.help) for setting in SETTINGS]
-    rows.append(("[parameters]", f"{variable_of(FIELD['d_k'])} ...", "parameters, named like their options"))
-    rows.append(("[keys]", KEYS_VARIABLE, "keys of actions: quit=ctrl+x lab.redraw=n"))
+    rows.append(("[parameters]", f"{variable_of(FIELD['d_k'])} ...", message("parameters, named like their options")))
+    rows.append(("[keys]", KEYS_VARIABLE, message("keys of actions: quit=ctrl+x lab.redraw=n")))
     table = "\n".join(f"  {name:<14}{variable:<20}{glyphs.say(help)}" for name, variable, help in rows)
     return message(
         "settings of the app, from the environment or the file\n  {config_file}\n{table}\n  The app "

@@ -30,7 +30,7 @@ def worst(
     layers = [[layer for layer in each.layers if (layer.path, layer.position) in asked] for each in captures]
     chosen = [[(layer, head) for layer in each for head in range(layer.heads)] for each in layers]
     known: dict[tuple[str, int], dict[int, Known]] = {}
-    what = message("explaining {count} heads", count=len(heads))
+    what = message("explaining {number} heads", number=len(heads))
     for layer, head, each in complete(on_heads(working.explain, captures, chosen, (), what, request, output)):
         known.setdefault((layer.path, layer.position), {})[head] = each
     ranked = rank([head for head, _ in heads], known)
@@ -53,9 +53,9 @@ def _file_words(captures: Sequence[Capture], layers: Sequence[Layer]) -> list[st
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
     words.append(f"d_k {ranges([layer.d_k for layer in layers])}")
-    words.append(message("{ranges} tokens", ranges=ranges([layer.keys for layer in layers])))
+    words.append(message("{numbers} tokens", numbers=ranges([layer.keys for layer in layers])))
     batches = [layer.batch for layer in layers]
-    return [*words, message("{batch} texts", batch=ranges(batches))] if max(batches) > 1 else words
+    return [*words, message("{numbers} texts", numbers=ranges(batches))] if max(batches) > 1 else words
 
 
 def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> str:
@@ -65,7 +65,7 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
     columns = [head.columns[0] for head in heads]
     titles = dict.fromkeys(column_title(column, glyphs) for column in columns)
     return (
-        message("scale: {next}", next=next(iter(titles)))
+        message("scale: {scale}", scale=next(iter(titles)))
         if len(titles) == 1
         else message("scale: {count}, by layer", count=len(titles))
     )

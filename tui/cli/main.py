@@ -8,9 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from ...core.message import message
+from ...core.message import message, name
 from . import interrupts
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ _READER_GONE = 141
 
 # What to say if a resource of the system is exhausted, by Python's words, which errors of the engine contain, too.
 _EXHAUSTED = {
-    os.strerror(errno.ENFILE): "too many open files in the system",
-    os.strerror(errno.EMFILE): "too many open files in one process; ulimit -n shows the limit",
-    "can't start new thread": "too many processes or threads; ulimit -u shows the limit",
-    os.strerror(errno.ENOMEM): "not enough memory",
+    os.strerror(errno.ENFILE): message("too many open files in the system"),
+    os.strerror(errno.EMFILE): message("too many open files in one process; ulimit -n shows the limit"),
+    "can't start new thread": message("too many processes or threads; ulimit -u shows the limit"),
+    os.strerror(errno.ENOMEM): message("not enough memory"),
 }
 
 
@@ -139,23 +139,20 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
     format: OutputFormat | None = given.get("format")
     if path in (None, "-"):
         return Output(format or "table")
-    for ending, needed, words in ((PARQUET, "csv", "has the rows of CSV"), (JSON_LINES, "jsonl", "is JSON Lines")):
-        if str(path).endswith(ending):
-            if needed not in formats:
-                raise UsageError(
-                    "-o {path}: a {ending} file {words}, and this command prints no {needed}",
-                    path=path,
-                    ending=ending,
-                    words=words,
-                    needed=needed,
-                )
-            if ending == PARQUET and format not in (None, needed):
-                raise UsageError(
-                    "-o {path}: a {ending} file {words}; leave out --format {format}",
-                    path=path,
-                    ending=ending,
-                    words=words,
-                    format=format,
-                )
-            format = format or cast("OutputFormat", needed)
+    if str(path).endswith(PARQUET):
+        if "csv" not in formats:
+            raise UsageError(
+                "-o {path}: a .parquet file has the rows of CSV, and this command prints no csv", path=path
+            )
+        if format not in (None, "csv"):
+            raise UsageError(
+                "-o {path}: a .parquet file has the rows of CSV; leave out --format {format}",
+                path=path,
+                format=name(format),
+            )
+        format = "csv"
+    if str(path).endswith(JSON_LINES):
+        if "jsonl" not in formats:
+            raise UsageError("-o {path}: a .jsonl file is JSON Lines, and this command prints no jsonl", path=path)
+        format = format or "jsonl"
     return Output(format or "table", Path(path))

@@ -124,7 +124,7 @@ class _ShowVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from ...core.export.formats import version
 
-        print(message("attn-tui {version}", version=version()))
+        print(f"attn-tui {version()}")
         parser.exit()
 
 

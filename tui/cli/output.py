@@ -127,7 +127,7 @@ class Output:
                 raise
             except OSError as error:
                 drop_stdout()
-                raise FileError(f"stdout: {error.strerror}") from error
+                raise FileError("stdout: {reason}", reason=error.strerror) from error
 
 
 def _stdout() -> TextIO | None:

@@ -8,17 +8,22 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from ...core.message import message
+from ...core.message import Message, message, name
 from ...core.models import MODELS
 from ...core.parameters import FIELD, Field, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
-from ..language.cells import broken
+from ..language.cells import WIDE, broken
 from ..language.chosen import CHOICES
 from ..settings.parse import UsageError, did_you_mean, is_number
 from ..views.glyphs import Glyphs
 from .output import FORMATS, WIDEST, screen_width
 
 _LANG = "language: en, zh (Simplified Chinese) or auto, the locale's (default); JSON and CSV stay English"
+_FILE = "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet"
+_FILE_OR_LINES = (
+    "write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet, JSON Lines if "
+    "it ends in .jsonl"
+)
 METAVARS = {"integer": "N", "real": "X", "choice": "NAME", "setting": "A"}
 _TITLES = {
     "model": "a model",
@@ -27,6 +32,16 @@ _TITLES = {
     "components": "components of queries and keys",
     "draw": "random numbers",
 }
+
+
+_HEADING = re.compile(rf"(?<=[{WIDE}]):$", re.MULTILINE)  # the colon after a title in Chinese
+# What argparse says, and what it means by that.
+_REASONS = (
+    (r"the following arguments are required: (?P<names>.*)", "missing argument {names}"),
+    (r"expected one argument", "must have a value"),
+    (r"ignored explicit argument (?P<value>.*)", "ignored explicit argument {value}"),
+    (r"expected at least one argument", "expected at least one argument"),
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,9 +53,9 @@ class Parser(argparse.ArgumentParser):
             usage=usage,
             description=description,
             epilog=epilog,
-            formatter_class=_HelpFormatter,
             allow_abbrev=False,
             add_help=False,
+            exit_on_error=False,
         )
         self._glyphs = glyphs
         self._groups: dict[str, Any] = {}
@@ -54,13 +69,12 @@ class Parser(argparse.ArgumentParser):
         """
         for word in takewhile(lambda word: word != "--", words):
             if re.fullmatch("(--[^=]*=|-[^-])--", word):  # argparse drops the value
-                self.error(
-                    message(
-                        "{removesuffix}: must have a value, not '--'",
-                        removesuffix=word.removesuffix("--").removesuffix("="),
-                    )
-                )
-        found, unknown = self.parse_known_args(_joined(words))
+                option = word.removesuffix("--").removesuffix("=")
+                self._fail(message("{option}: must have a value, not '--'", option=option))
+        try:
+            found, unknown = self.parse_known_args(_joined(words))
+        except argparse.ArgumentError as error:
+            self._fail(message("{option}: {reason}", option=error.argument_name, reason=_reason(error.message)))
         if unknown:
             self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
         return {name: value for name, value in vars(found).items() if value is not None}
@@ -85,16 +99,12 @@ class Parser(argparse.ArgumentParser):
         """Add the options of every command that prints a result."""
         self.formats = formats
         first, *others, last = formats
-        words = message("{first} (default), {others} or {last}", first=first, others=", ".join(others), last=last)
-        self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
-        self.add(
-            "output",
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="write to this file (UTF-8) instead of stdout; the rows of CSV as Parquet if it ends in .parquet"
-            + (", JSON Lines if it ends in .jsonl" if "jsonl" in formats else ""),
+        words = message(
+            "{first} (default), {others} or {last}", first=name(first), others=", ".join(others), last=name(last)
         )
+        self.add("output", "--format", metavar="FORMAT", choices=formats, help=words)
+        file = _FILE_OR_LINES if "jsonl" in formats else _FILE
+        self.add("output", "-o", "--output", metavar="FILE", help=file)
         self.add_common("output")
 
     def add_common(self, title: str) -> None:
@@ -115,34 +125,47 @@ class Parser(argparse.ArgumentParser):
         """List the scale rules, one line each."""
         wide = max(map(len, SCALE_RULES)) + 2
         formulas = {name: rule.formula for name, rule in SCALE_RULES.items()} | {
-            "custom": "the value of --multiplier"
+            "custom": message("the value of --multiplier")
         }
         say = self._glyphs.say
-        lines = "\n".join(f"{name:<{wide}}{say(formulas[name])}" for name in names)
+        lines = "\n".join(f"{rule:<{wide}}{say(formulas[rule])}" for rule in names)
         self.add_argument_group(say("scale rules and their multipliers"), lines)
 
     def add_models(self) -> None:
         """List the models, one line each."""
         wide = max(map(len, MODELS)) + 2
         say = self._glyphs.say
-        lines = "\n".join(f"{name:<{wide}}{say(model.summary)}" for name, model in MODELS.items())
+        lines = "\n".join(f"{model:<{wide}}{say(MODELS[model].summary)}" for model in MODELS)
         self.add_argument_group(say("models, and what they set"), lines)
 
     def error(self, message: str) -> NoReturn:
-        message = re.sub("^the following arguments are required: (.*)", r"missing argument \1", message)
-        message = message.replace("expected one argument", "must have a value")
-        raise UsageError("{message}; see {prog} --help", message=message.removeprefix("argument "), prog=self.prog)
+        """Raise UsageError for what argparse says of a whole command line."""
+        self._fail(_reason(message))
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise UsageError("{reason}; see {command} --help", reason=reason, command=self.prog)
 
     def _refuse(self, word: str) -> NoReturn:
         """Raise UsageError for an unknown word, with the closest option."""
         if not word.startswith("-"):
-            self.error(message("unexpected argument {word!r}", word=word))
-        name = word.partition("=")[0]
+            self._fail(message("unexpected argument {word!r}", word=word))
+        option = word.partition("=")[0]
         known = [name for action, _ in self.arguments for name in action.option_strings]
-        self.error(message("unknown option {name}{did_you_mean}", name=name, did_you_mean=did_you_mean(name, known)))
+        self._fail(message("unknown option {option}{hint}", option=option, hint=did_you_mean(option, known)))
 
     def format_help(self) -> str:
-        return self._glyphs.say(super().format_help())
+        return self._glyphs.say(_HEADING.sub("：", super().format_help()))
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return _HelpFormatter(self.prog, self._glyphs.say("usage: "))
+
+
+def _reason(text: str) -> str:
+    """Return what argparse says as a message."""
+    for pattern, template in _REASONS:
+        if found := re.fullmatch(pattern, text):
+            return message(template, **found.groupdict())
+    return text
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
@@ -174,29 +197,42 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 def _field_help(field: Field) -> str:
     default = field.format(getattr(Parameters(), field.name))
-    accepted = field.accepted
+    accepted: str = field.accepted
     if field.name == "scale":
-        accepted = (
+        accepted = message(
             "one of the scale rules below; a number: the multiplier itself; or a formula such as 'log(n)/sqrt(d)' of "
-            + FORMULA_ACCEPTED
+            "{accepted}",
+            accepted=FORMULA_ACCEPTED,
         )
     if field.name == "model":
-        accepted = "one of the models below"
-    return message(
-        "{help} {accepted}; default {default}.", help=field.help, accepted=sentence_case(accepted), default=default
-    )
+        accepted = message("one of the models below")
+    return parameter_help(field, accepted, default)
 
 
-def sentence_case(text: str) -> str:
-    """Return the text with a capital first letter."""
-    return text[:1].upper() + text[1:]
+def parameter_help(field: Field, accepted: str, default: str) -> Message:
+    """Return what a parameter is, what it accepts, and its default, if it has one."""
+    accepted = sentence_case(accepted)
+    if not default:
+        return message("{help} {accepted}.", help=field.help, accepted=accepted)
+    return message("{help} {accepted}; default {default}.", help=field.help, accepted=accepted, default=name(default))
+
+
+def sentence_case(text: str) -> Message:
+    """Return the text with a capital first letter; a language without capitals has the text as it is."""
+    made = Message(text[:1].upper() + text[1:])
+    made.template, made.values = "{text}", {"text": text}
+    return made
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the line breaks of descriptions, starts help texts at column 26 and limits the length of lines."""
 
-    def __init__(self, prog: str) -> None:
+    def __init__(self, prog: str, usage: str) -> None:
         super().__init__(prog, max_help_position=26, width=min(screen_width(), WIDEST) - 2)
+        self._before_usage = usage
+
+    def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        super().add_usage(usage, actions, groups, self._before_usage if prefix is None else prefix)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return broken(" ".join(text.split()), width)

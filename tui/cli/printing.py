@@ -45,12 +45,12 @@ def whole_table(
 def title_lines(words: Sequence[str], width: int, glyphs: Glyphs) -> Text:
     """Return the words separated by middle dots, wrapped between words only."""
     lines: list[str] = []
-    for word in map(glyphs.say, words):
+    for number, word in enumerate(map(glyphs.say, words), 1):
         if lines and cell_len(f"{lines[-1]} {word} .") <= width:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
-        lines[-1] += "" if word is words[-1] else glyphs.say(" ·")
+        lines[-1] += glyphs.say(" ·") if number < len(words) else ""
     return as_text([((line, "heading"),) for line in lines])
 
 

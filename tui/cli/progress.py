@@ -8,6 +8,8 @@ import sys
 import time
 from types import TracebackType
 
+from ..language.cells import cells, to_left
+from ..views.glyphs import UNICODE, Glyphs
 from . import interrupts
 
 _DELAY = 1.0  # seconds before the line is first shown
@@ -21,8 +23,8 @@ class ProgressLine:
     for, and the process would hang. A second Ctrl-C takes effect immediately.
     """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, glyphs: Glyphs = UNICODE) -> None:
+        self._what = glyphs.say(what)
         self._shown = 0
         self._next = time.monotonic() + _DELAY
         self._interrupted = False
@@ -72,6 +74,7 @@ class ProgressLine:
         with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
             if not sys.stderr.isatty() or not (text or self._shown):
                 return
-            before, self._shown = self._shown, len(text)  # set first: Ctrl-C may arrive while the line is written
-            sys.stderr.write("\r" + text.ljust(before) + ("\r" if not text else ""))
+            # Set first: Ctrl-C may arrive while the line is written.
+            before, self._shown = self._shown, cells(text)
+            sys.stderr.write("\r" + to_left(text, before) + ("\r" if not text else ""))
             sys.stderr.flush()

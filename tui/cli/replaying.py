@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.message import message
-from ..language.cells import to_left, to_right
+from ...core.message import message, name
+from ..language.cells import aligned
 from .output import Output
 from .results import Results
 
@@ -36,7 +36,7 @@ def _tables(heads: Sequence[Replay], output: Output) -> str:
     from ...core.export.diagnosing.replay import by_file
 
     return "\n".join(
-        (output.glyphs.say(f"{name}\n") if name else "") + _table(own, output) for name, own in by_file(heads)
+        (f"{output.glyphs.say(name)}\n" if name else "") + _table(own, output) for name, own in by_file(heads)
     )
 
 
@@ -44,19 +44,15 @@ def _table(heads: Sequence[Replay], output: Output) -> str:
     """Return a table with a line for each rule, and what is said below it."""
     from ...core.export.diagnosing.replay import replay_table, thawing_lines
 
+    say = output.glyphs.say
     header, lines = replay_table(heads)
-    widths = [max(len(line[column]) for line in (header, *lines)) for column in range(len(header))]
-    shown: list[str] = []
-    for first, *others in (header, *lines):
-        cells = [to_right(cell, wide) for cell, wide in zip(others, widths[1:], strict=True)]
-        shown.append("  ".join([to_left(first, widths[0]), *cells]))
+    rows = [[say(name(rules)), *map(say, figures)] for rules, *figures in lines]
+    shown = aligned([[*map(say, header)], *rows], to_left=(0,))
     left_out = dict.fromkeys(name for each in heads for name in each.left_out)
     below = thawing_lines(heads)
     if left_out:
         below.append(
-            message(
-                "left out, because they need what the file does not say: {left_out}", left_out=", ".join(left_out)
-            )
+            message("left out, because they need what the file does not say: {rules}", rules=", ".join(left_out))
         )
-    text = "\n".join([*(line.rstrip() for line in shown), *([""] if below else []), *below])
-    return output.glyphs.say(f"{text}\n")
+    text = "\n".join([*shown, *([""] if below else []), *map(say, below)])
+    return f"{text}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from ...core.engine_names import LostEngineError
 from ...core.errors import InputError
@@ -26,7 +26,7 @@ class Results(Generic[T]):
     Ctrl-C and the loss of the workers end them. An InputError stands for a result that cannot be computed.
     """
 
-    def __init__(self, results: Iterable[T | InputError], asked: int, what: str) -> None:
+    def __init__(self, results: Iterable[T | InputError], asked: int, what: Literal["heads", "points"]) -> None:
         self._results = results
         self._asked, self._what = asked, what
         self.count = 0
@@ -66,26 +66,32 @@ class Results(Generic[T]):
             raise self._refusal
         glyphs = output.messages
         if self._refusal is not None:
-            text = message(
-                "{refusal} ({count} of {asked} {what} are left out)",
-                refusal=self._refusal,
-                count=self._left_out,
-                asked=self._asked,
-                what=self._what,
+            left_out = {"refusal": self._refusal, "count": self._left_out, "asked": self._asked}
+            say(
+                message("{refusal} ({count} of {asked} points are left out)", **left_out)
+                if self._what == "points"
+                else message("{refusal} ({count} of {asked} heads are left out)", **left_out),
+                glyphs,
             )
-            say(text, glyphs)
         if self._ended is None:
             return 0 if self._refusal is None else _MISSING
         where, interrupted = "", isinstance(self._ended, KeyboardInterrupt)
         if output.path is not None:
-            where = message(" in {path}" if self.count else "; {path} is not written", path=output.path)
-        text = message(
-            "{why}: kept {count} of {asked} {what}{where}",
-            why="interrupted" if interrupted else self._ended,
-            count=self.count,
-            asked=self._asked,
-            what=self._what,
-            where=where,
+            where = (
+                message(" in {path}", path=output.path)
+                if self.count
+                else message("; {path} is not written", path=output.path)
+            )
+        kept = {
+            "why": message("interrupted") if interrupted else self._ended,
+            "count": self.count,
+            "asked": self._asked,
+            "where": where,
+        }
+        say(
+            message("{why}: kept {count} of {asked} points{where}", **kept)
+            if self._what == "points"
+            else message("{why}: kept {count} of {asked} heads{where}", **kept),
+            glyphs,
         )
-        say(text, glyphs)
         return INTERRUPTED if interrupted else _MISSING

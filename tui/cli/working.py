@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...core.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
 from ...core.errors import InputError
-from ...core.message import message
+from ...core.message import counted, message
 from .command import Given
 from .output import Output, say
 from .parser import Parser
@@ -30,9 +30,9 @@ R = TypeVar("R")
 
 EXECUTOR_HELP = message(
     "where parts of the work are done: {engines}; without N, as many as there are cores. The "
-    "result is the same, byte for byte; default {default_engine}",
+    "result is the same, byte for byte; default {default}",
     engines=ENGINES,
-    default_engine=DEFAULT_ENGINE,
+    default=DEFAULT_ENGINE,
 )
 
 
@@ -103,9 +103,9 @@ def opened(request: HeadsRequest, output: Output, others: Sequence[Path] = ()) -
     captures = open_captures(request.files, request.axes, request.mask_true)
     output.check([*request.files, *others, *(file for capture in captures for file in capture.files)])
     for path, capture in zip(request.files, captures, strict=True):
-        whose = f"{plain(path)}: " if len(captures) > 1 else ""
         for note in capture.notes:
-            say(message("note: {whose}{note}", whose=whose, note=note), output.messages)
+            whole = message("{path}: {note}", path=plain(path), note=note) if len(captures) > 1 else note
+            say(message("note: {note}", note=whole), output.messages)
     return captures
 
 
@@ -155,7 +155,7 @@ def results_of(
     total = sum(part.seconds for part in plan) or 1.0
     # A single part has news of its progress in this thread only.
     alone = replace(work, executor="serial") if len(plan) == 1 and work.executor.startswith("threads") else work
-    with ProgressLine(what) as progress, performed(lambda: plan, alone, output, check) as steps:
+    with ProgressLine(what, output.messages) as progress, performed(lambda: plan, alone, output, check) as steps:
         for done in steps:
             if done.results and output.on_screen:
                 progress.hide()
@@ -188,11 +188,11 @@ def performed(
             say(message("note: {remark}", remark=engine.remark), glyphs)
         if known := 0 if spool is None else spool.count(parts()):
             say(
-                message(
-                    "note: {known} finished {value} in {resume} already",
-                    known=known,
-                    value="parts are" if known > 1 else "part is",
-                    resume=work.resume,
+                counted(
+                    "note: {number} finished part is in {file} already",
+                    "note: {number} finished parts are in {file} already",
+                    known,
+                    file=work.resume,
                 ),
                 glyphs,
             )
@@ -211,10 +211,18 @@ class Estimated(SystemExit):
             count += 1
             seconds += part.seconds
         time = (
-            message("{seconds:.3g} core-hours", seconds=seconds / 3600)
+            message("{hours:.3g} core-hours", hours=seconds / 3600)
             if seconds >= 360
             else message("{seconds:.2g} seconds of one core", seconds=seconds)
         )
-        said = message("{count} parts", count=count) if count != 1 else "1 part"
-        sent = message("{count:.3g} kB to be sent", count=count * size / 1000)
-        output.write([f"{said}, {'at least' if least else 'about'} {time}, {sent}\n"])
+        known = {
+            "parts": counted("{number} part", "{number} parts", count),
+            "time": time,
+            "kilobytes": count * size / 1000,
+        }
+        text = (
+            message("{parts}, at least {time}, {kilobytes:.3g} kB to be sent", **known)
+            if least
+            else message("{parts}, about {time}, {kilobytes:.3g} kB to be sent", **known)
+        )
+        output.write([output.messages.say(text) + "\n"])

@@ -54,7 +54,7 @@ class ProcessEngine(Engine):
                     command, stdin=quiet, stdout=quiet, stderr=quiet, pass_fds=[theirs.fileno()]
                 )
         except OSError as error:
-            raise InputError("cannot start the computing process: {strerror}", strerror=error.strerror) from error
+            raise InputError("cannot start the computing process: {reason}", reason=error.strerror) from error
         self._connection = ours
         self._watch()
 
@@ -109,7 +109,7 @@ class ProcessEngine(Engine):
                 self._stop_timer()
                 if reply.number == 0 and isinstance(reply.content, Crashed):  # it cannot answer any request
                     self._stop()
-                    self.fail_all(message("the computing process failed: {error}", error=reply.content.error))
+                    self.fail_all(message("the computing process failed: {reason}", reason=reply.content.error))
                     self.notify(EngineError.of(reply.content))
                     return
                 self.deliver(reply)
@@ -158,6 +158,12 @@ class ProcessEngine(Engine):
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_EXIT_TIMEOUT)
         code = self._stop()
-        how = "" if code is None else f" ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+        how = ""
+        if code is not None:
+            how = (
+                message(" (signal {number})", number=-code)
+                if code < 0
+                else message(" (exit code {number})", number=code)
+            )
         self.notify(message("The computing process ended{how}; restarting it.", how=how))
         self.resend(message("this computation ended the computing process{how}", how=how))

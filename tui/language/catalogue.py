@@ -19,6 +19,7 @@ DOMAIN = "attn_tui"  # the name of the file: zh/LC_MESSAGES/attn_tui.mo
 _AROUND = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _PADDED = re.compile(r"([<>^]?)(\d+)")
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
+_LABEL = re.compile(r"[^:：]*(?:：|: )")
 _STOPS = str.maketrans(",.;:?!", "，。；：？！")
 _BLANK = re.compile("(?<=[，。；：？！]) (?! )")  # no space follows one of these
 _BESIDE_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))|([,;:]) (?=[{WIDE}])")
@@ -60,6 +61,8 @@ class _Translator(Formatter):
         if not isinstance(value, str | Exception):
             return super().format_field(value, format_spec)
         text = self.text(str(value))
+        if format_spec == "reason":  # of core.message.reason_of: what follows the label
+            return _LABEL.sub("", text)
         if found := _PADDED.fullmatch(format_spec):
             return _PAD[found[1]](text, int(found[2]))
         return super().format_field(text, format_spec)

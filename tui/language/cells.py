@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"  # Chinese characters and punctuation
 # Latin and Greek letters, punctuation, mathematics, lines, blocks and braille: a cell each.
@@ -60,3 +61,17 @@ def broken(text: str, width: int) -> list[str]:
             line = ""
         line += piece
     return [*lines, line.rstrip()] if line else lines
+
+
+def aligned(rows: Sequence[Sequence[str]], to_left: Collection[int] = (), between: str = "  ") -> list[str]:
+    """Return a line for each row, with columns as wide as their widest text; those in `to_left` begin there.
+
+    The texts of other columns end where their column ends.
+    """
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    lines: list[str] = []
+    for row in rows:
+        pads = [" " * (width - cells(text)) for text, width in zip(row, widths, strict=True)]
+        padded = [text + pads[n] if n in to_left else pads[n] + text for n, text in enumerate(row)]
+        lines.append(between.join(padded).rstrip())
+    return lines

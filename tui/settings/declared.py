@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...core.engine_names import DEFAULT_ENGINE, EngineError, engine_name
 from ...core.errors import InputError
+from ...core.message import message, reason_of
 from ...core.model_choice import usual_of
 from ...core.parameters import FIELDS, NO_MODEL, Field, Parameters, Value
 from ..language.chosen import AUTO, CHOICES
@@ -61,8 +62,10 @@ class Setting(NamedTuple):
     def accepted(self) -> str:
         """The accepted values, in words."""
         if self.refuse is not None:
-            return "a text"
-        return "true or false" if isinstance(self.default, bool) else "one of " + ", ".join(self.choices())
+            return message("a text")
+        if isinstance(self.default, bool):
+            return message("true or false")
+        return message("one of {choices}", choices=", ".join(self.choices()))
 
     def check(self, value: object) -> None:
         """Raise SettingError if a value is not accepted."""
@@ -91,7 +94,7 @@ def _refuse_executor(text: str) -> None:
     try:
         engine_name(text)
     except EngineError as error:
-        raise SettingError(str(error).removeprefix("executor: ")) from None
+        raise SettingError("{reason}", reason=reason_of(str(error), "executor")) from None
 
 
 SETTINGS = (

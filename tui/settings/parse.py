@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.against import idle_changes, settings
 from ...core.errors import InputError, ParameterError
-from ...core.message import message
+from ...core.message import message, reason_of
 from ...core.model_choice import parameters_from
 from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
 from ...core.scales import multiplier
@@ -34,7 +34,7 @@ def parameters_of(given: Mapping[str, Any]) -> tuple[Parameters, tuple[str, ...]
     for each in settings(parameters):
         multiplier(each.scale, each.setting)
     idle = [FIELD[name].option for name in values if not FIELD[name].applies(parameters)]
-    idle += [message("--against {option}", option=FIELD[name].option[2:]) for name in idle_changes(parameters)]
+    idle += [f"--against {FIELD[name].option[2:]}" for name in idle_changes(parameters)]
     return parameters, tuple(map(no_effect, idle))
 
 
@@ -46,12 +46,11 @@ def with_scale(given: Mapping[str, Any], called: Callable[[Field], str] = lambda
         texts["scale"] = "custom"
     elif scale is not None and is_number(scale):
         if "multiplier" in texts:
-            names = called(FIELD["scale"]), called(FIELD["multiplier"])
             raise UsageError(
-                "{names} {scale} is a multiplier already; leave out {names2}",
-                names=names[0],
+                "{option} {scale} is a multiplier already; leave out {other}",
+                option=called(FIELD["scale"]),
                 scale=scale,
-                names2=names[1],
+                other=called(FIELD["multiplier"]),
             )
         value_of(FIELD["multiplier"], scale, called(FIELD["scale"]))
         texts |= {"scale": "custom", "multiplier": scale}
@@ -63,16 +62,15 @@ def value_of(field: Field, text: str, option: str | None = None) -> Any:
     try:
         return field.parse(text)
     except ParameterError as error:
-        reason = str(error).removeprefix(f"{field.label}: ")
+        reason = reason_of(str(error), field.label)
         if field.name == "scale" and not error.pointer:
             reason = message("must be {accepted}, or a number, not {text!r}", accepted=field.accepted, text=text)
         if field.name == "model":
             reason = message("unknown model {text!r}", text=text)
-        if field.name == "model" and not did_you_mean(_slug(text), field.choices):
-            reason += "; --help lists all"
-        if field.kind == "choice" and not error.pointer:
-            reason += did_you_mean(_slug(text), field.choices)
-        refusal = UsageError(f"{option or field.option}: {reason}")
+        hint = did_you_mean(_slug(text), field.choices) if field.kind == "choice" and not error.pointer else ""
+        if field.name == "model" and not hint:
+            hint = message("; --help lists all")
+        refusal = UsageError("{option}: {reason}{hint}", option=option or field.option, reason=reason, hint=hint)
         refusal.pointer = error.pointer
         raise refusal from None
 

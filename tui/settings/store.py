@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import InputError, ParameterError
-from ...core.message import message
+from ...core.message import message, reason_of
 from ...core.models import SET_BY_MODEL
 from ...core.parameters import FIELD, FIELDS, Value
 from ..files import write_file
@@ -76,10 +76,10 @@ def save(path: Path, changes: Mapping[str, Any]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(after.encode(), path)
     except OSError as error:
-        raise SettingError("{path}: settings not saved: {strerror}", path=path, strerror=error.strerror) from error
+        raise SettingError("{path}: settings not saved: {reason}", path=path, reason=error.strerror) from error
     except (TOMLKitError, UnicodeDecodeError, TypeError, AttributeError) as error:
         raise SettingError(
-            "{path}: settings not saved: the file is no longer valid TOML: {error}", path=path, error=error
+            "{path}: settings not saved: the file is no longer valid TOML: {reason}", path=path, reason=error
         ) from error
 
 
@@ -91,7 +91,7 @@ def _from_file(path: Path) -> Settings:
     except InputError as error:
         return Settings(
             problems=(
-                message("{path}: {error}; the file is ignored, and settings not saved", path=path, error=error),
+                message("{path}: {reason}; the file is ignored, and settings not saved", path=path, reason=error),
             )
         )
     values: dict[str, Any] = {}
@@ -111,17 +111,16 @@ def _from_file(path: Path) -> Settings:
                 keys[key] = value
             elif name in _LEARN:
                 if not isinstance(value, _LEARN[name]):
-                    raise SettingError(
-                        "must be {value}, not {value2!r}",
-                        value="a text" if _LEARN[name] is str else "a list",
-                        value2=value,
-                    )
+                    accepted = message("a text") if _LEARN[name] is str else message("a list")
+                    raise SettingError("must be {accepted}, not {value!r}", accepted=accepted, value=value)
                 learn[key] = value
             else:
-                raise SettingError("unknown setting{did_you_mean}", did_you_mean=did_you_mean(name, _NAMES))
+                raise SettingError("unknown setting{hint}", hint=did_you_mean(name, _NAMES))
         except InputError as error:
             problems.append(
-                message("{path}: {name}: {error}; ignored, and settings not saved", path=path, name=name, error=error)
+                message(
+                    "{path}: {name}: {reason}; ignored, and settings not saved", path=path, name=name, reason=error
+                )
             )
     save_to = None if problems else path
     return Settings(**values, parameters=parameters, learn=learn, keys=keys, path=save_to, problems=tuple(problems))
@@ -134,7 +133,7 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise SettingError(f"{error.strerror}") from error
+        raise SettingError("{reason}", reason=error.strerror) from error
     except UnicodeDecodeError as error:
         raise SettingError("not UTF-8") from error
     if text is None:
@@ -144,7 +143,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingError("not valid TOML: {error}", error=error) from error
+        raise SettingError("not valid TOML: {reason}", reason=error) from error
 
 
 def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -164,7 +163,7 @@ def _parameter(name: str, value: Any) -> Value:
     try:
         field.check(value)
     except ParameterError as error:
-        raise SettingError(str(error).removeprefix(f"{field.label}: ")) from None
+        raise SettingError("{reason}", reason=reason_of(str(error), field.label)) from None
     return value
 
 
@@ -176,7 +175,7 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
             try:
                 values[setting.name] = setting.parse(given.pop(setting.variable))
             except SettingError as error:
-                raise SettingError(f"{setting.variable}: {error}") from None
+                raise SettingError("{name}: {reason}", name=setting.variable, reason=error) from None
     texts = {field.name: given.pop(variable_of(field)) for field in FIELDS if variable_of(field) in given}
     parameters = parameter_values(texts, variable_of)
     overridden = SET_BY_MODEL if "model" in parameters else ()
@@ -184,8 +183,7 @@ def _with_environment(settings: Settings, environment: Mapping[str, str]) -> Set
     keys = dict(key_setting(word) for word in given.pop(KEYS_VARIABLE, "").split())
     known = [*(setting.variable for setting in SETTINGS), *map(variable_of, FIELDS), KEYS_VARIABLE]
     unknown = [
-        message("{name}: unknown setting{did_you_mean}", name=name, did_you_mean=did_you_mean(name, known))
-        for name in sorted(given)
+        message("{name}: unknown setting{hint}", name=name, hint=did_you_mean(name, known)) for name in sorted(given)
     ]
     return replace(
         settings,
@@ -200,7 +198,5 @@ def key_setting(word: str) -> tuple[str, str]:
     """Split `lab.redraw=n` into an action and its key; raises SettingError."""
     action, equals, key = word.partition("=")
     if not (action and equals and key):
-        raise SettingError(
-            "{keys_variable}: must be words like lab.redraw=n, not {word!r}", keys_variable=KEYS_VARIABLE, word=word
-        )
+        raise SettingError("{name}: must be words like lab.redraw=n, not {word!r}", name=KEYS_VARIABLE, word=word)
     return action, key

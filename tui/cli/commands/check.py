@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ....core.captures.capture import Meaning
-from ....core.message import message
+from ....core.message import counted, joined, message
 from ...settings.parse import UsageError
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads
 from ..command import Command, Given
@@ -111,7 +111,7 @@ def _project_limits() -> dict[str, Any]:
     except (FileNotFoundError, IsADirectoryError):
         return {}
     except (OSError, ValueError) as error:
-        raise UsageError("{project}: cannot be read: {error}", project=_PROJECT, error=error) from error
+        raise UsageError("{path}: cannot be read: {reason}", path=_PROJECT, reason=error) from error
     section: dict[str, Any] = document
     for key in ("tool", "attn-tui", "check"):
         inner = section.get(key)
@@ -120,7 +120,7 @@ def _project_limits() -> dict[str, Any]:
     for key, value in section.items():
         name, where = (
             key.replace("-", "_"),
-            message("{project}: tool.attn-tui.check.{key}", project=_PROJECT, key=key),
+            f"{_PROJECT}: tool.attn-tui.check.{key}",
         )
         if name == "allow":
             patterns = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -150,7 +150,7 @@ def run(request: CheckRequest, output: Output) -> int:
     old = None if request.baseline is None else open_capture(request.baseline, request.axes, request.mask_true)
     captures = opened(request, output, () if old is None else old.files)
     chosen = [chosen_heads(capture, None, None) for capture in captures]
-    what = message("checking {count} heads", count=sum(map(len, chosen)))
+    what = message("checking {number} heads", number=sum(map(len, chosen)))
     found = iter(complete(on_heads(working.check_figures, captures, chosen, (given,), what, request, output)))
     known = {each.name for each in fields(Limits)}
     limits = replace(Limits(), **{name: value for name, value in request.limits.items() if name in known})
@@ -164,7 +164,7 @@ def run(request: CheckRequest, output: Output) -> int:
             "jsonl": lambda: json_lines(export.check_json(checked), "findings", ["heads"]),
             "csv": lambda: export.check_csv(checked),
             "markdown": lambda: export.check_markdown(checked, output.glyphs.say),
-            "table": lambda: output.glyphs.say(_table(checked)),
+            "table": lambda: _table(checked, output.glyphs.say),
             "junit": lambda: export.check_junit(checked),
             "github": lambda: export.check_github(checked),
         }
@@ -205,18 +205,19 @@ def _checked(
     return Checked(capture, heads, [each for each in found if each not in allowed], allowed, name)
 
 
-def _table(checked: Sequence[Checked]) -> str:
+def _table(checked: Sequence[Checked], say: Callable[[str], str]) -> str:
     """Return a line for each finding, and one that counts them."""
-    lines = [f"{file.place(each)}: {each.message}" for file in checked for each in file.findings]
+    lines = [
+        message("{place}: {finding}", place=file.place(each), finding=each.message)
+        for file in checked
+        for each in file.findings
+    ]
     allowed = sum(len(each.allowed) for each in checked)
-    total = message(
-        "{files}{heads} heads, {findings}{allowed}",
-        files=message("{count} files, ", count=len(checked)) if len(checked) > 1 else "",
-        heads=sum(len(each.heads) for each in checked),
-        findings=message("{count} findings", count=len(lines)) if len(lines) != 1 else "1 finding",
-        allowed=message(", {count} allowed", count=allowed) if allowed else "",
-    )
-    return "".join(f"{line}\n" for line in [*lines, total])
+    counts = [counted("{number} file", "{number} files", len(checked))] if len(checked) > 1 else []
+    counts.append(counted("{number} head", "{number} heads", sum(len(each.heads) for each in checked)))
+    counts.append(counted("{number} finding", "{number} findings", len(lines)))
+    counts += [message("{number} allowed", number=allowed)] if allowed else []
+    return "".join(f"{say(line)}\n" for line in [*lines, joined(counts, ", ")])
 
 
 COMMAND = Command(

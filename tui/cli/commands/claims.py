@@ -40,7 +40,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     from ..printing import printed
 
     output.check()
-    what = message("testing {count} claims", count=len(CLAIMS))
+    what = message("testing {number} claims", number=len(CLAIMS))
     found = [*complete(results_of(claim_parts(timed=False), request.work, what, output))]
     found += complete(results_of(claim_parts(timed=True), Work("serial"), what, output))
     by_id = {outcome.claim.id: outcome for outcome in found}

@@ -77,7 +77,7 @@ def run(request: CompareRequest, output: Output) -> int:
     messages = output.messages
     for capture in (reference, test):
         for note in capture.notes:
-            say(message("note: {name}: {note}", name=capture.path.name, note=note), messages)
+            say(message("note: {file}: {note}", file=capture.path.name, note=note), messages)
     paths = (request.reference, request.test)
     sources = [
         source_of(each, path, request.axes, request.mask_true)
@@ -122,11 +122,11 @@ def compare_captures(
     pairs = [each for each in whole.pairs if (each.layer.position, each.head) in chosen]
     if not pairs:
         raise CaptureError(
-            "{path} and {path2}: no head is in both", path=plain(reference.path), path2=plain(test.path)
+            "{reference} and {test}: no head is in both", reference=plain(reference.path), test=plain(test.path)
         )
     parts = working.parts(working.compare_pair, sources, ((pair, pair.layer) for pair in pairs))
     heads: list[HeadComparison] = complete(
-        results_of(parts, work, "comparing", output, partial(working.check_files, sources))
+        results_of(parts, work, message("comparing"), output, partial(working.check_files, sources))
     )
     found = Comparison(tuple(heads), whole.missing, whole.notes)
     return found if layer is None and head is None else replace(found, missing=())
@@ -143,7 +143,7 @@ def _table(reference: Capture, test: Capture, found: Comparison, output: Output)
     glyphs, width = output.glyphs, output.text_width
     names = [plain(each.path.name) for each in (reference, test)]
     words = [
-        message("{names} and {names2}", names=names[0], names2=names[1]),
+        message("{reference} and {test}", reference=names[0], test=names[1]),
         *(text for text in (test.model,) if text),
     ]
 

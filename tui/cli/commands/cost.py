@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
-from ....core.message import message
 from ...settings.parse import value_of
 from ...views.reproduce import cost_line
 from ..command import Command, Given
 from ..output import WITH_CODE, Output
-from ..parser import METAVARS, Parser, sentence_case
+from ..parser import METAVARS, Parser, parameter_help
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ def _add_options(parser: Parser) -> None:
     usual = Layer()
     for field in SHAPE_FIELDS:
         value = getattr(usual, field.name)
-        default = message("; default {field}", field=field.format(value)) if value is not None else ""
-        text = f"{field.help} {sentence_case(field.accepted)}{default}."
+        text = parameter_help(field, field.accepted, "" if value is None else field.format(value))
         alone = {"nargs": "?", "const": "all"} if field.name == "bias" else {}
         parser.add(
             title,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
-from ....core.message import message
+from ....core.message import joined, message
 from ...views.lines import Line, wrapped
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
@@ -101,7 +101,7 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     heads: list[Diagnosed] = []
 
     def diagnosed() -> Iterator[Diagnosed | InputError]:
-        what = message("diagnosing {count} heads", count=asked)
+        what = message("diagnosing {number} heads", number=asked)
         for each in on_heads(working.diagnose, captures, chosen, (given,), what, request, output):
             if isinstance(each, InputError):
                 yield each
@@ -134,10 +134,11 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
     from ..printing import printed, title_lines
 
     words = files_words(captures, lambda capture: plain(capture.path.name))
-    sources = dict.fromkeys(message("expected from {words}", words=each.verdict.expected.words) for each in heads)
+    sources = dict.fromkeys(message("expected from {source}", source=each.verdict.expected.words) for each in heads)
     words += [*sources][:1] if len(sources) == 1 else []
     counts = summary(heads)["verdicts"]
-    words.append(", ".join(f"{count} {word}" for word, count in counts.items() if count))
+    found = (message("{number} {verdict}", number=count, verdict=word) for word, count in counts.items() if count)
+    words.append(joined(found, ", "))
     glyphs, width = output.glyphs, output.text_width
     lines: list[Line] = []
     for verdict, explanation in diagnosis_lines(heads):
@@ -146,8 +147,10 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
             for line in wrapped(glyphs.say(text), width - 4):
                 lines.append((("    ", "text"), *line))
     if counts["no-evidence"]:
-        hint = "without evidence: `attn-tui inspect FILE --rules all` shows what every scale rule would do to a head"
-        lines += [(), *wrapped(glyphs.say(hint), width, "dim")]
+        hint = glyphs.say(
+            "without evidence: `attn-tui inspect FILE --rules all` shows what every scale rule would do to a head"
+        )
+        lines += [(), *wrapped(hint, width, "dim")]
     return printed([title_lines(words, width, glyphs), Text(), as_text(lines)], output)
 
 

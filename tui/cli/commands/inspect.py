@@ -213,7 +213,7 @@ def run(request: InspectRequest, output: Output) -> int:
         from ..replaying import print_replay
 
         arguments = (request.told, () if request.scale is None else (request.scale,))
-        what = message("replaying {count} heads", count=asked)
+        what = message("replaying {number} heads", number=asked)
         replays = on_heads(working.replay_rules, captures, chosen, arguments, what, request, output)
         return print_replay(captures, Results(replays, asked, "heads"), asked, output)
     one = asked == 1 and request.worst is None
@@ -222,7 +222,7 @@ def run(request: InspectRequest, output: Output) -> int:
         raise UsageError("--against: only with a single head; give --layer and --head")
     names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
     arguments = (names, request.multiplier, request.told)
-    what = message("measuring {count} heads", count=asked)
+    what = message("measuring {number} heads", number=asked)
     measured = on_heads(working.measure, captures, chosen, arguments, what, request, output)
     results = Results(map(_without_reasons, measured), asked, "heads")
     listing = inspect_listing(captures, asked * len(names))

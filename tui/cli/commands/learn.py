@@ -14,6 +14,7 @@ from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Step
 from ....core.learning.tour.steps import STEPS
 from ....core.learning.wording import best
+from ....core.message import message
 from ...panes.learn.items import ITEMS, SECTIONS, Found, Item
 from ...panes.learn.requests import capture_of
 from ...settings.parse import UsageError
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
     from ....core.learning.card import Card
 
 _FORMATS = ("table", "json", "markdown", *CODE)
-_ACCEPTED = f"a step, 1 to {len(STEPS)}, a question, q1 to q{len(QUESTIONS)}, or a bug, b1 to b{len(BUGS)}"
+_ACCEPTED = message(
+    "a step, 1 to {steps}, a question, q1 to q{questions}, or a bug, b1 to b{bugs}",
+    steps=len(STEPS),
+    questions=len(QUESTIONS),
+    bugs=len(BUGS),
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class LearnRequest:
 def _add_options(parser: Parser) -> None:
     title = "the tour and the questions"
     words = [item.word for item in ITEMS]
-    parser.add(title, "item", metavar="STEP", nargs="?", suggest=words, help=f"{_ACCEPTED}")
+    parser.add(title, "item", metavar="STEP", nargs="?", suggest=words, help=_ACCEPTED)
     parser.add(title, "--guess", metavar="X", help="your guess at the answer of the step")
     parser.add_output(_FORMATS)
 
@@ -90,27 +96,27 @@ def run(request: LearnRequest, output: Output) -> int:
     def text() -> str:
         if request.item is None:
             return printed([as_text(_listed(glyphs))], output)
-        [card] = _cards(request)
+        [card] = _cards(request, output.messages)
         return printed([as_text(card_lines(card, _graded(request, card), width, glyphs))], output)
 
     output.emit(
         {
             "table": text,
-            "python": lambda: glyphs.say(_code(request, "python")),
-            "torch": lambda: glyphs.say(_code(request, "torch")),
-            "json": lambda: learning_json(_cards(request)),
-            "markdown": lambda: learning_markdown(_cards(request), glyphs.say),
+            "python": lambda: glyphs.say(_code(request, "python", output)),
+            "torch": lambda: glyphs.say(_code(request, "torch", output)),
+            "json": lambda: learning_json(_cards(request, output.messages)),
+            "markdown": lambda: learning_markdown(_cards(request, output.messages), glyphs.say),
         }
     )
     return 0
 
 
-def _code(request: LearnRequest, dialect: Dialect) -> str:
+def _code(request: LearnRequest, dialect: Dialect, output: Output) -> str:
     """Return the program that prints the figures of the requested item."""
     from ....core.export.code.figures import card_code
 
     assert request.item is not None, "the list has no code"
-    [card] = _cards(request)
+    [card] = _cards(request, output.messages)
     return card_code(card, request.item.sources, dialect, in_shell(["attn-tui", "learn", request.item.word]))
 
 
@@ -120,8 +126,8 @@ def _listed(glyphs: Glyphs) -> list[Line]:
     for item in ITEMS:
         if item.number == 1:
             lines += [()] if lines else []
-            lines.append(((SECTIONS[item.kind], "heading"),))
-        lines.append(((glyphs.say(f"{item.word:>3}  {item.title}"), "text"),))
+            lines.append(((glyphs.say(SECTIONS[item.kind]), "heading"),))
+        lines.append(((f"{item.word:>3}  {glyphs.say(item.title)}", "text"),))
     return lines
 
 
@@ -135,11 +141,11 @@ def _graded(request: LearnRequest, card: Card) -> Grade | None:
     return grade(request.guess, answer, step.guess.compare, card.asked.unit)
 
 
-def _cards(request: LearnRequest) -> list[Card]:
+def _cards(request: LearnRequest, messages: Glyphs) -> list[Card]:
     """Measure the figures of the requested items."""
     items = ITEMS if request.item is None else (request.item,)
     cards: list[Card] = []
-    with ProgressLine("measuring") as progress:
+    with ProgressLine(message("measuring"), messages) as progress:
         for item in items:
             progress.show(len(cards) / len(items))
             cards.append(item.card(_found(item)))

@@ -101,17 +101,18 @@ def _request(given: Given) -> RecordRequest:
     wrong = recorder.problem(options)
     if wrong is not None:
         name, accepted = wrong
-        option = "-o" if name == "path" else _option(name)
-        shown = given["recording"] + ": " if name == "path" else ""
-        raise UsageError(f"{option}: {shown}{accepted.replace('with every', 'with --every N')}")
+        reason = accepted.replace("with every", "with --every N")
+        if name == "path":
+            raise UsageError("-o: {path}: {reason}", path=given["recording"], reason=reason)
+        raise UsageError("{option}: {reason}", option=_option(name), reason=reason)
     _check_place(Path(given["recording"]), options)
     idle = [_option(name) for name in ("max_steps", "keep") if name in given and options.every is None]
     remarks = [no_effect(option) for option in idle]
     if not options.one_file and next(Path(options.path).glob("step-*.safetensors"), None) is not None:
         remarks.append(
             message(
-                "{given} already holds steps of another run; a separate folder keeps runs apart",
-                given=given["recording"],
+                "{path} already holds steps of another run; a separate folder keeps runs apart",
+                path=given["recording"],
             )
         )
     return RecordRequest(tuple(command), options, tuple(remarks))
@@ -142,7 +143,7 @@ def _check_place(path: Path, options: Options) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError("{path}: cannot be made: {strerror}", path=path, strerror=error.strerror) from error
+        raise FileError("{path}: cannot be made: {reason}", path=path, reason=error.strerror) from error
     if not os.access(path, os.W_OK):
         raise FileError("{path}: is not writable", path=path)
 
@@ -158,7 +159,7 @@ def run(request: RecordRequest, output: Output) -> int:
         os.execve(program, request.command, environment(os.environ, options))
     except OSError as error:
         raise UsageError(
-            "{command}: cannot be run: {strerror}", command=request.command[0], strerror=error.strerror
+            "{command}: cannot be run: {reason}", command=request.command[0], reason=error.strerror
         ) from error
 
 
@@ -169,8 +170,9 @@ def _program(name: str) -> str:
         return found
     if not Path(name).exists():
         raise UsageError("{name}: no such command", name=name)
-    hint = message("; try python {name}", name=name) if name.endswith(".py") else ""
-    raise UsageError("{name}: is not a program{hint}", name=name, hint=hint)
+    if name.endswith(".py"):
+        raise UsageError("{name}: is not a program; try python {name}", name=name)
+    raise UsageError("{name}: is not a program", name=name)
 
 
 def environment(variables: Mapping[str, str], options: Options) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....core.message import message
 from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import parameters_of
 from ..command import Command, Given
@@ -47,7 +48,7 @@ def run(request: ReportRequest, output: Output) -> int:
 
     output.check()
     p, measurement = request.parameters, None
-    with ProgressLine("computing") as progress, one_blas_thread():
+    with ProgressLine(message("computing"), output.messages) as progress, one_blas_thread():
         for step in stream(p):
             progress.show(step.fraction)
             if step.fraction == 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
 from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS, WeightingRow
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.model_choice import parameters_from
 from ....core.parameters import FIELD, FIELDS, Parameters
 from ...settings.parse import UsageError, no_effect, parameter_values
@@ -44,8 +44,8 @@ def _add_options(parser: Parser) -> None:
         metavar="COLUMN",
         suggest=SORTABLE,
         help=message(
-            "the column to sort by, largest first: {sortable}; default: rule, the order listed below",
-            sortable=", ".join(SORTABLE),
+            "the column to sort by, largest first: {columns}; default: rule, the order listed below",
+            columns=", ".join(SORTABLE),
         ),
     )
     parser.add(title, "--reverse", action="store_true", help="reverse the order")
@@ -80,7 +80,7 @@ def _compared(given: Given) -> RulesRequest:
     column = given.get("sort", "rule").strip().replace("-", "_")
     if column not in SORTABLE:
         raise UsageError(
-            "--sort: must be one of {sortable}, not {given!r}", sortable=", ".join(SORTABLE), given=given["sort"]
+            "--sort: must be one of {columns}, not {text!r}", columns=", ".join(SORTABLE), text=given["sort"]
         )
     if given["mechanisms"] and given["weightings"]:
         raise UsageError("--weightings: not with --mechanisms; ask for one of them")
@@ -180,14 +180,14 @@ def _measured_mechanisms(request: RulesRequest, output: Output) -> list[Mechanis
     from ....core.work.rules import mechanism_parts
 
     parts = mechanism_parts(request.parameters)
-    return complete(results_of(parts, request.work, "comparing mechanisms", output))
+    return complete(results_of(parts, request.work, message("comparing mechanisms"), output))
 
 
 def _measured_weightings(request: RulesRequest, output: Output) -> list[WeightingRow]:
     from ....core.work.rules import weighting_parts
 
     parts = weighting_parts(request.parameters)
-    return complete(results_of(parts, request.work, "comparing weightings", output))
+    return complete(results_of(parts, request.work, message("comparing weightings"), output))
 
 
 def _rules_table(found: RulesResult, output: Output) -> str:
@@ -204,7 +204,7 @@ def _rules_table(found: RulesResult, output: Output) -> str:
     shown = Shown(names, rows, found.freezing, found.curves, found.order, found.parameters.scale)
     said = remarks(found)
     if missing := left_out(width, 0, found.order.column, found.curves):
-        columns = ", ".join(map(words_of, missing))
+        columns = joined(map(words_of, missing), ", ")
         said.append(message("Not shown at this width: {columns} (complete in JSON and CSV).", columns=columns))
     parts = [
         title_lines(rules_words(found.parameters, _ALWAYS), output.text_width, glyphs),

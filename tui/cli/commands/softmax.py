@@ -16,14 +16,14 @@ from ....core.attention.worked_example import (
     scores_text,
 )
 from ....core.errors import ParameterError
-from ....core.message import message
+from ....core.message import message, reason_of
 from ....core.parameters import FIELD, Parameters, setting_a
 from ....core.scales import scale_rule
 from ...settings.parse import UsageError, no_effect, parameters_of, value_of
 from ...views.reproduce import softmax_line
 from ..command import Command, Given
 from ..output import WITH_CODE, Output
-from ..parser import Parser, sentence_case
+from ..parser import Parser, parameter_help
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,7 @@ def _add_options(parser: Parser) -> None:
             )
         else:
             metavar, default, takes = "X", field.format(value), field.accepted
-        text = message(
-            "{help} {takes}; default {default}.", help=field.help, takes=sentence_case(takes), default=default
-        )
-        parser.add("scores and logits", field.option, metavar=metavar, help=text)
+        parser.add("scores and logits", field.option, metavar=metavar, help=parameter_help(field, takes, default))
     parser.add_fields(FIELD[name] for name in EXAMPLE_PARAMETERS)
     parser.add_rules()
 
@@ -63,7 +60,7 @@ def _request(given: Given) -> SoftmaxRequest:
         try:
             values["scores"] = parse_scores(given["scores"])
         except ParameterError as error:
-            raise UsageError("--scores: {partition}", partition=str(error).partition(": ")[2]) from None
+            raise UsageError("--scores: {reason}", reason=reason_of(str(error), "scores")) from None
     example = Example(**values)
     parameters, remarks = parameters_of({name: text for name, text in given.items() if name in EXAMPLE_PARAMETERS})
     parameters = relevant(parameters)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....core.errors import InputError
 from ....core.grid import is_grid, parse_grid, parse_values
 from ....core.lab.results import Step, Target
-from ....core.message import message
+from ....core.message import joined, message, reason_of
 from ....core.model_choice import parameters_from
 from ....core.models import MODELS
 from ....core.parameters import FIELD, FIELDS, Parameters, Value
@@ -73,9 +73,9 @@ def _add_options(parser: Parser) -> None:
         help=message(
             "the values of d_k: numbers, a:b (a to b), a:b:STEP (every STEP-th), a:b:logN (N values, "
             "evenly spaced on a log axis), or several of these separated by commas; default {grid}, or "
-            "{d_k} if the number of keys is swept",
+            "{width} if the number of keys is swept",
             grid=GRID,
-            d_k=Parameters.d_k,
+            width=Parameters.d_k,
         ),
     )
     parser.add(
@@ -116,10 +116,8 @@ def _add_options(parser: Parser) -> None:
     )
     add_work(parser)
     parser.add_output((*LISTED, *CODE))
-    swept = " A grid, written as that of --d-k, sweeps it."
-    parser.add_fields(
-        [replace(f, help=f.help + swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"]
-    )
+    swept = joined([FIELD["n_keys"].help, message("A grid, written as that of --d-k, sweeps it.")])
+    parser.add_fields([replace(f, help=swept) if f.name == "n_keys" else f for f in FIELDS if f.name != "d_k"])
     parser.add_rules()
     parser.add_models()
 
@@ -147,7 +145,7 @@ def _request(given: Given) -> SweepRequest:
     if values and values[0] in given:
         idle.append(FIELD[values[0]].option)
     if values and not any(map(FIELD[values[0]].applies, each)):
-        idle.append(message("--vary {values}", values=values[0]))
+        idle.append(f"--vary {values[0]}")
     largest = max(p.batch for p in each)
     if target is None:
         idle += [option for option in ("--of", "--most-draws") if option[2:].replace("-", "_") in given]
@@ -172,14 +170,14 @@ def _second_axis(given: dict[str, Any]) -> tuple[str, str] | None:
     names = [field.option[2:] for field in FIELDS if field.name != "d_k"]
     if name not in FIELD or name == "d_k" or not equals:
         raise UsageError(
-            "--vary: must be NAME=VALUES, with NAME one of {names}, not {texts!r}",
+            "--vary: must be NAME=VALUES, with NAME one of {names}, not {text!r}",
             names=", ".join(names),
-            texts=texts[0],
+            text=texts[0],
         )
     field = FIELD[name]
     if name == "scale" and any(map(is_number, values.split(","))):
         raise UsageError("--vary scale: values must be names of rules; for numbers use --vary multiplier=0.05,0.1")
-    with _called(message("--vary {option}", option=field.option[2:]), field.label):
+    with _called(f"--vary {field.option[2:]}", field.label):
         parse_values(values, field)
     return name, values.strip()
 
@@ -195,9 +193,7 @@ def _statistics(given: dict[str, Any]) -> tuple[str, ...]:
     for name in names:
         if name not in STATISTIC:
             raise UsageError(
-                "--statistics: must be all, or any of {statistic}, not {name!r}",
-                statistic=", ".join(STATISTIC),
-                name=name,
+                "--statistics: must be all, or any of {names}, not {text!r}", names=", ".join(STATISTIC), text=name
             )
     return tuple(dict.fromkeys(names))
 
@@ -224,7 +220,7 @@ def _called(option: str, label: str) -> Generator[None, None, None]:
     try:
         yield
     except InputError as error:
-        raise UsageError(f"{option}: {str(error).removeprefix(f'{label}: ')}") from None
+        raise UsageError("{option}: {reason}", option=option, reason=reason_of(str(error), label)) from None
 
 
 def run(request: SweepRequest, output: Output) -> int:
@@ -251,7 +247,7 @@ def run(request: SweepRequest, output: Output) -> int:
         raise Estimated(sweeps.parts(plan), output, least=plan.target is not None)
     kept: Results[Predicted] | None = None
     try:
-        progress = ProgressLine(message("sweeping {asked} points", asked=result.asked))
+        progress = ProgressLine(message("sweeping {number} points", number=result.asked), output.messages)
         with progress, performed(lambda: sweeps.parts(plan), request.work, output) as steps:
             points = _shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output)
             results = Results(points, result.asked, "points")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
-from ....core.message import message
+from ....core.message import message, name, reason_of
 from ....core.scales import SCALE_RULES, ScaleName
 from ....core.training.settings import (
     ACCEPTED,
@@ -21,7 +21,7 @@ from ....core.training.settings import (
     option_of,
     parse_rules,
 )
-from ...language.cells import to_left, to_right
+from ...language.cells import aligned
 from ...settings.parse import UsageError, did_you_mean, value_of
 from ...views.reproduce import train_line
 from ..command import Command, Given
@@ -43,7 +43,10 @@ class TrainRequest:
 
 
 _RULES = "none,sqrt_d_k,d_k"
-_USUAL = {"optimiser": "sgd (default) or adam", "rate": "default 2 for sgd, 0.01 for adam"}
+_USUAL = {
+    "optimiser": message("{help} Sgd (default) or adam.", help=RACE_FIELD["optimiser"].help),
+    "rate": message("{help} Default 2 for sgd, 0.01 for adam.", help=RACE_FIELD["rate"].help),
+}
 
 
 def _add_options(parser: Parser) -> None:
@@ -57,9 +60,9 @@ def _add_options(parser: Parser) -> None:
         suggest=SCALE_RULES,
     )
     for field in RACE_FIELDS[1:]:
-        usual = _USUAL.get(field.name) or message("default {field}", field=field.format(getattr(Race, field.name)))
+        usual = field.format(getattr(Race, field.name))
+        text = _USUAL.get(field.name) or message("{help} Default {usual}.", help=field.help, usual=usual)
         metavar = METAVARS[field.kind]
-        text = f"{field.help} {usual[:1].upper() + usual[1:]}."
         parser.add(title, option_of(field), dest=field.name, metavar=metavar, help=text, suggest=field.choices)
     parser.add_output((*LISTED, *CODE))
 
@@ -68,7 +71,7 @@ def _request(given: Given) -> TrainRequest:
     grid = parse_grid(given.get("d_k") or "16,64,256")
     if max(grid) > RACE_FIELD["d_k"].high:
         raise UsageError(
-            "--d-k: must be at most {high:.0f} here, not {grid}", high=RACE_FIELD["d_k"].high, grid=max(grid)
+            "--d-k: must be at most {most:.0f} here, not {d_k}", most=RACE_FIELD["d_k"].high, d_k=max(grid)
         )
     values: dict[str, Any] = {
         field.name: value_of(field, given[field.name], option_of(field))
@@ -80,7 +83,7 @@ def _request(given: Given) -> TrainRequest:
     races = tuple(Race(d_k, rules, **values) for d_k in grid)
     for race in races:
         if fault := fault_of(race):
-            raise UsageError("--rules: {fault}", fault=fault)
+            raise UsageError("--rules: {reason}", reason=fault)
     return TrainRequest(races)
 
 
@@ -94,8 +97,8 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
         wrong = next((word for word in words if repr(word) in str(error)), "")
         hint = did_you_mean(wrong, [*SCALE_RULES]) if wrong else ""
         raise UsageError(
-            "--rules: {error}{hint}; must be {accepted}",
-            error=str(error).removeprefix("rules: "),
+            "--rules: {reason}{hint}; must be {accepted}",
+            reason=reason_of(str(error), "rules"),
             hint=hint,
             accepted=ACCEPTED,
         ) from None
@@ -115,11 +118,10 @@ def run(request: TrainRequest, output: Output) -> int:
     races = request.races
     with one_blas_thread():
         for number, race in enumerate(races):
-            with ProgressLine(
-                message(
-                    "training at d_k {d_k}, {number} of {count}", d_k=race.d_k, number=number + 1, count=len(races)
-                )
-            ) as progress:
+            what = message(
+                "training at d_k {d_k}, {number} of {count}", d_k=race.d_k, number=number + 1, count=len(races)
+            )
+            with ProgressLine(what, output.messages) as progress:
                 curves: Curves | None = None
                 for curves in race_run(race):
                     progress.show(curves.done / race.steps)
@@ -152,32 +154,29 @@ def _table(found: Sequence[Ended], output: Output) -> str:
 
     glyphs, race = output.glyphs, found[0][0]
     words = [
-        "associative recall, 16 pairs, 8 labels",
+        message("associative recall, 16 pairs, 8 labels"),
         message("{optimiser}, learning rate {rate:g}", optimiser=race.optimiser, rate=race.rate),
-        message("{steps} steps", steps=race.steps),
-        message("{seeds} seeds", seeds=race.seeds),
+        message("{number} steps", number=race.steps),
+        message("{number} seeds", number=race.seeds),
     ]
-    lines = _aligned([list(HEADER), *training_rows(found)], glyphs.say)
+    lines = _aligned(HEADER, training_rows(found), glyphs.say)
     parts = [title_lines(words, output.text_width, glyphs), Text(), as_text(((line, "text"),) for line in lines)]
     if len(race.rules) > 1:
         parts += [Text(), Text(glyphs.say("Recalled if weights trained under a rule are used under another:"))]
-        rows = [["d_k", "trained with", *race.rules]]
+        header = ["d_k", message("trained with"), *map(name, race.rules)]
+        rows: list[list[str]] = []
         for each, _, used in found:
             assert used is not None, "the race has ended"
             for rule, shares in zip(each.rules, used, strict=True):
                 rows.append([str(each.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
-        parts.append(as_text(((line, "text"),) for line in _aligned(rows, glyphs.say)))
+        parts.append(as_text(((line, "text"),) for line in _aligned(header, rows, glyphs.say)))
     return printed(parts, output)
 
 
-def _aligned(rows: Sequence[Sequence[str]], say: Any) -> list[str]:
-    said = [[say(cell) for cell in row] for row in rows]
-    wide = [max(map(len, column)) for column in zip(*said, strict=True)]
-    return ["  ".join(_cell(*each) for each in zip(row, wide, range(len(wide)), strict=True)) for row in said]
-
-
-def _cell(text: str, size: int, column: int) -> str:
-    return to_left(text, size) if column == 1 else to_right(text, size)
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]], say: Callable[[str], str]) -> list[str]:
+    """Return the lines of a table whose second column is a rule."""
+    said = [[say(name(cell) if column == 1 else cell) for column, cell in enumerate(row)] for row in rows]
+    return aligned([[*map(say, header)], *said], to_left=(1,))
 
 
 COMMAND = Command(

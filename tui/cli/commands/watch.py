@@ -67,7 +67,7 @@ def _step(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise UsageError("--{name}: must be the number of a step, not {text!r}", name=name, text=text)
+        raise UsageError("{option}: must be the number of a step, not {text!r}", option=f"--{name}", text=text)
     return int(text)
 
 
@@ -120,17 +120,17 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
     least, last = shown.steps[0], shown.steps[-1]
     if request.step is not None and request.step < least:
         raise InputError(
-            "--step: {run} has no step up to {step}; its first one is {least}",
+            "--step: {run} has no step up to {step}; its first one is {first}",
             run=request.run,
             step=request.step,
-            least=least,
+            first=least,
         )
     if request.baseline is not None and baseline is None:
         raise InputError(
-            "--baseline: {run} has no step {baseline}; its steps are {least} to {last}",
+            "--baseline: {run} has no step {baseline}; its steps are {first} to {last}",
             run=request.run,
             baseline=request.baseline,
-            least=least,
+            first=least,
             last=last,
         )
     return shown
@@ -145,17 +145,19 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     from ..printing import printed, title_lines
 
     glyphs, width = output.glyphs, output.text_width
-    since = "" if shown.baseline is None else message(" since {baseline}", baseline=shown.baseline)
     words = [
         str(request.run),
-        message("step {step}{since}", step=shown.step, since=since),
-        message("{heads} heads", heads=sum(shown.heads)),
+        message("step {step}", step=shown.step)
+        if shown.baseline is None
+        else message("step {step} since {baseline}", step=shown.step, baseline=shown.baseline),
+        message("{number} heads", number=sum(shown.heads)),
         shown.says_scale,
     ]
     lines = ranked_lines(shown, width, glyphs, count=max(_SHOWN, shown.over))
     left = len(shown.ranked) - len(lines) + 1
     if left > 0:
-        lines.append(((message("{left} more heads are below these.", left=left), "dim"),))
+        more = message("{number} more heads are below these.", number=left)
+        lines.append(((glyphs.say(more), "dim"),))
     sentence = as_text([((glyphs.say(summary(shown)), "text"),)])
     return printed([title_lines(words, width, glyphs), sentence, Text(), as_text(lines)], output)
 
