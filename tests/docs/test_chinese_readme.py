@@ -1,0 +1,47 @@
+"""README.zh.md says in Chinese what README.md says: same commands and output, pictures, links and keys."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "README.zh.md"))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"```console\n(.*?)```",
+        r"!\[[^]]*\]\(([^)]*)\)",
+        r"\]\(((?!README)[^)]*\.md)\)",
+        r"^\| (`.*?) \|",
+        r"^(#+) ",
+        r"`(attn-tui [^`#]*|--[^`]*|make [^`]*)`",
+        r"^(attn-tui [^#\n]*|make [^#\n]*)#",
+    ],
+    ids=["output", "pictures", "links", "keys", "headings", "commands", "shell"],
+)
+def test_both_have_the_same(pattern: str) -> None:
+    english, chinese = (_found(pattern, page) for page in (ENGLISH, CHINESE))
+    if "`(" in pattern:  # sentences may name them in another order
+        english, chinese = sorted(english), sorted(chinese)
+    assert english
+    assert chinese == english
+
+
+def _found(pattern: str, page: str) -> list[str]:
+    """Return what matches, each on one line."""
+    return [" ".join(each.split()) if "`(" in pattern else each for each in re.findall(pattern, page, re.M | re.S)]
+
+
+def test_each_links_to_the_other() -> None:
+    assert "[简体中文](README.zh.md)" in ENGLISH.splitlines()[2]
+    assert "[English](README.md)" in CHINESE.splitlines()[2]
+
+
+def test_chinese_paragraphs_end_with_full_width_punctuation() -> None:
+    prose = re.sub(r"```.*?```|^[|#!].*?$", "", CHINESE, flags=re.M | re.S)
+    paragraphs = [each.strip() for each in prose.split("\n\n") if re.search("[\u4e00-\u9fff]{6}", each)]
+    assert len(paragraphs) > 20
+    assert [each for each in paragraphs if each[-1] not in "。：*"] == []
