@@ -69,7 +69,7 @@ async def test_the_cursor_moves_over_the_rows_and_explains_each(stage: Stage) ->
     ):
         await stage.press(*keys)
         assert pane.cursor == name
-        assert stage.lines[pane.words.region.y].startswith(f"── {SCALE_RULES[name].formula} ")
+        assert stage.lines[pane.words.region.y].startswith(f" ─ {SCALE_RULES[name].formula} ")
         assert any(line.startswith("▌") and SCALE_RULES[name].label in line for line in stage.part(pane.table))
 
 
@@ -99,7 +99,7 @@ async def test_a_rule_without_a_value_does_not_go_to_the_lab(stage: Stage) -> No
     assert pane.cursor == "log_d_k"
     assert stage.app.active == "Rules"
     assert "The Lab cannot show this rule: 1/ln d_k has no value at" in stage.words(pane.words)
-    assert any("1/ln d_k        has no value at" in line for line in stage.part(pane.table))
+    assert any("1/ln d_k       has no value at" in line for line in stage.part(pane.table))
     await stage.press("up")
     assert "The Lab cannot show" not in stage.words(pane.words)
 

@@ -155,6 +155,8 @@ class LinesWidget(Widget):
     @property
     def _is_lit(self) -> bool:
         """Whether keys act on this widget."""
+        if self.has_class("modal"):
+            return True
         if self.has_focus or not self.LEADS:
             return self.has_focus
         return any(isinstance(each, Widget) and each.has_focus for each in self.ancestors)

@@ -32,7 +32,7 @@ class HeadsPane(TwoParts):
     """The shape at the left, its cost at the right."""
 
     NAME = "Heads"
-    LEFT = (20, 30)
+    LEFT = (19, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("/", "list"), ("Enter", "open in the Lab"),
         ("?", "help"), ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),

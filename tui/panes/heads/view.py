@@ -119,7 +119,7 @@ def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
                 binary(round(cost.cache * times)),
             )
         )
-    return _table(rows, (-34, 11), glyphs)
+    return _table(rows, (-34, 12), glyphs)
 
 
 def _cached(layer: Layer) -> tuple[str, str]:
@@ -149,7 +149,7 @@ def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
         ),
         (" total", "", metric(one.total), metric(every.total)),
     ]
-    return _table(rows, (-23, 10, 12), glyphs)
+    return _table(rows, (-23, 11, 12), glyphs)
 
 
 def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
