@@ -106,6 +106,14 @@ def test_the_worst_heads_are_those_of_all_files(capsys: Captured) -> None:
     assert found["heads"] == alone["heads"]
 
 
+def test_a_file_may_be_given_beside_its_folder(files: list[str], capsys: Captured) -> None:
+    words = ["inspect", str(Path(files[0]).parent), files[0], "--worst", "9", "--format", "json"]
+    heads = json.loads(printed(words, capsys))["heads"]
+    assert sorted((head["file"], head["head"]) for head in heads) == sorted(
+        (file, head) for file in (files[0], *files) for head in (0, 1)
+    )
+
+
 def test_a_check_fails_if_one_file_fails(files: list[str], capsys: Captured) -> None:
     limit = ["--max-logit", "20", "--min-file-entropy", "0.5"]
     assert main(["check", files[0], *limit]) == 0
