@@ -95,13 +95,13 @@ def _verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[Verdict, str]:
     claimed = sum(figure.claimed != UNCLAIMED for figure in claim.figures)
     off = [finding for finding in findings if not finding.agrees]
     if not off:
-        return "holds", "Measurement and theory agree with the claim."
+        return "holds", message("Measurement and theory agree with the claim.")
     example = _example(off[0])
     by_measure = _by_measure(claim, findings)
     true = [found[0] for found in by_measure.values() if all(finding.agrees for finding in found)]
     if true and len(true) < len(by_measure):
         right, wrong = (
-            " and ".join(name for name, found in by_measure.items() if (found[0] in true) is each)
+            _all_of([name for name, found in by_measure.items() if (found[0] in true) is each])
             for each in (True, False)
         )
         shown = message(
@@ -115,7 +115,15 @@ def _verdict(claim: Claim, findings: Sequence[Finding]) -> tuple[Verdict, str]:
         return "holds in the limit", message(
             "True {limit}, but not in general: {example}.", limit=claim.limit, example=example
         )
-    return "does not hold", f"{_count(len(off), claimed)}: {example}."
+    return "does not hold", message("{off}: {example}.", off=_count(len(off), claimed), example=example)
+
+
+def _all_of(names: Sequence[str]) -> str:
+    """Return names joined by “and”."""
+    found, *others = names
+    for other in others:
+        found = message("{one} and {other}", one=found, other=other)
+    return found
 
 
 def _by_measure(claim: Claim, findings: Sequence[Finding]) -> dict[str, list[Finding]]:
@@ -139,7 +147,7 @@ def _count(off: int, claimed: int) -> str:
 def _example(finding: Finding) -> str:
     """Describe how one figure is off."""
     found = _found(finding)
-    correction = message("it is {found}", found=found) if found else "it cannot be measured"
+    correction = message("it is {found}", found=found) if found else message("it cannot be measured")
     return message(
         "the claim says {claimed} for {label}; {correction}",
         claimed=finding.claimed,

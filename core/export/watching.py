@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ..message import message
 from .formats import NONE, Say, csv_text, digits, json_text, markdown_table, version
 
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ def watching_markdown(shown: Snapshot, say: Say) -> str:
 
 def offender_words(each: Offender, per: int) -> tuple[str, str, str]:
     """Return the largest |logit|, its growth over `per` steps, and when it passes the limit, in words."""
-    value = _fixed(each.value, 1) if math.isfinite(each.value) else "not finite"
+    value = _fixed(each.value, 1) if math.isfinite(each.value) else message("not finite")
     found = each.growth(per)
     growth = NONE if found is None else f"× {_fixed(found, 3 if found < _MANIFOLD else 1)}"
     if each.over:
-        return value, growth, "passed"
+        return value, growth, message("passed")
     if each.passes_in is None or each.passes_in > 1e9:
         return value, growth, NONE
     return value, growth, f"{float(f'{each.passes_in:.2g}'):,.0f}"
@@ -81,7 +82,7 @@ def change_words(change: float | None) -> str:
     if change is None:
         return NONE
     if math.isinf(change):
-        return "not finite" if change > 0 else "finite again"
+        return message("not finite") if change > 0 else message("finite again")
     return f"{change:+.1f}" if abs(change) < _LONG else f"{change:+.1e}"
 
 

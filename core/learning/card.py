@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..claims.claim import Reading
+from ..message import joined, message
 from .bugs.bug import CAUSES, SYMPTOMS, Bug, BugExamined, facts
 from .figures import Figure, Unit
 from .question import Question
@@ -15,14 +16,10 @@ from .wording import filled
 
 Kind = Literal["step", "question", "bug"]
 
-USUAL = "The usual answer: “{usual}” {verdict}"
-CHOICES = "Causes to choose from: {causes}."
-DIAGNOSIS = "The diagnosis: {cause}. It says “{says}”."
-ALIKE = "The weights alone do not tell it from: {also}."
-WRONG = "What is wrong, if anything?"
-BUG_SHOWN = "The capture, with its verdict; v replays every rule on the head."
-MEASURED = ("measured", "exact")
-RETURNED = ("returned", "as the file says")
+WRONG = message("What is wrong, if anything?")
+BUG_SHOWN = message("The capture, with its verdict; v replays every rule on the head.")
+MEASURED = (message("measured"), message("exact"))
+RETURNED = (message("returned"), message("as the file says"))
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,9 @@ def question_card(number: int, question: Question, readings: Mapping[str, Readin
     def say(text: str) -> str:
         return filled(text, question.given, question.figures, readings)
 
-    usual = (filled(USUAL, {"usual": question.usual, "verdict": question.verdict}),) if question.usual else ()
+    usual: tuple[str, ...] = ()
+    if question.usual:
+        usual = (message("The usual answer: “{usual}” {verdict}", usual=question.usual, verdict=question.verdict),)
     asked = filled(question.question, question.given)
     return Card(
         "question",
@@ -104,14 +103,14 @@ def question_card(number: int, question: Question, readings: Mapping[str, Readin
 
 def bug_card(number: int, bug: Bug, found: BugExamined) -> Card:
     """Return the card of a bug whose capture has been examined."""
-    causes = "; ".join(f"{place} {CAUSES[cause]}" for place, cause in enumerate(bug.choices, 1))
+    causes = joined((joined([str(place), CAUSES[cause]]) for place, cause in enumerate(bug.choices, 1)), "; ")
     return Card(
         "bug",
         number,
         bug.id,
         bug.title,
         "",
-        (bug.story, facts(bug), CHOICES.format(causes=causes)),
+        (bug.story, facts(bug), message("Causes to choose from: {causes}.", causes=causes)),
         WRONG,
         (*diagnosis(found), bug.lesson),
         symptoms(found),
@@ -124,8 +123,11 @@ def bug_card(number: int, bug: Bug, found: BugExamined) -> Card:
 def diagnosis(found: BugExamined) -> tuple[str, ...]:
     """Return what the diagnosis says, and which causes would look the same."""
     cause = CAUSES.get(found.cause, found.cause)
-    also = ", ".join(CAUSES.get(name, name) for name in found.also)
-    return (DIAGNOSIS.format(cause=cause, says=found.says), *([ALIKE.format(also=also)] if also else []))
+    says = message("The diagnosis: {cause}. It says “{says}”.", cause=cause, says=found.says)
+    if not found.also:
+        return (says,)
+    also = joined((CAUSES.get(name, name) for name in found.also), ", ")
+    return says, message("The weights alone do not tell it from: {also}.", also=also)
 
 
 def symptoms(found: BugExamined) -> tuple[Told, ...]:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ..errors import InputError
+from ..message import message
 from .figures import Unit
 from .step import Compare
 from .wording import number_text
@@ -24,13 +25,7 @@ class Grade:
     """How far a guess is off."""
 
     close: bool
-    text: str  # a sentence with placeholders
-    values: dict[str, str]  # of the placeholders
-
-    @property
-    def sentence(self) -> str:
-        """The sentence with its numbers."""
-        return self.text.format_map(self.values)
+    sentence: str
 
 
 _ACCEPTED: dict[Unit, str] = {
@@ -68,25 +63,25 @@ def grade(guess: float, answer: float, compare: Compare, unit: Unit = "number") 
     if compare == "ratio" and guess * answer > 0:
         factor = max(guess / answer, answer / guess)
         if factor == 1:
-            return Grade(True, "Your guess, {guess}, is exact.", values)
+            return Grade(True, message("Your guess, {guess}, is exact.", **values))
         values["factor"] = number_text(factor)
         values["percent"] = number_text(factor - 1, "share", 2)
         if factor <= 1 + CLOSE:
-            return Grade(True, "Your guess, {guess}, is within {percent} of the answer.", values)
+            return Grade(True, message("Your guess, {guess}, is within {percent} of the answer.", **values))
         if guess > answer:
-            return Grade(False, "Your guess, {guess}, is {factor} times the answer.", values)
-        return Grade(False, "Your guess, {guess}, is too low: the answer is {factor} times that.", values)
+            return Grade(False, message("Your guess, {guess}, is {factor} times the answer.", **values))
+        return Grade(False, message("Your guess, {guess}, is too low: the answer is {factor} times that.", **values))
     off = guess - answer
     if off == 0:
-        return Grade(True, "Your guess, {guess}, is exact.", values)
+        return Grade(True, message("Your guess, {guess}, is exact.", **values))
     if unit == "share":
         values["off"] = number_text(100 * abs(off))
         close = abs(off) <= NEAR_SHARE
         if off > 0:
-            return Grade(close, "Your guess, {guess}, is {off} percentage points too high.", values)
-        return Grade(close, "Your guess, {guess}, is {off} percentage points too low.", values)
+            return Grade(close, message("Your guess, {guess}, is {off} percentage points too high.", **values))
+        return Grade(close, message("Your guess, {guess}, is {off} percentage points too low.", **values))
     values["off"] = number_text(abs(off))
     close = abs(off) <= CLOSE * abs(answer)
     if off > 0:
-        return Grade(close, "Your guess, {guess}, is {off} too high.", values)
-    return Grade(close, "Your guess, {guess}, is {off} too low.", values)
+        return Grade(close, message("Your guess, {guess}, is {off} too high.", **values))
+    return Grade(close, message("Your guess, {guess}, is {off} too low.", **values))

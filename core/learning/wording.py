@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from ..claims.claim import Reading, figure_text
+from ..message import message
 from .figures import Figure, Unit
 
 PENDING = "…"  # for a number that is being measured
@@ -55,4 +56,4 @@ def filled(
     for name, figure in (figures or {}).items():
         found = (readings or {}).get(name)
         values[name] = PENDING if found is None else number_text(best(found), figure.unit, figure.digits)
-    return text.format_map(values)
+    return message(text, **values)

@@ -122,5 +122,5 @@ def test_the_list_has_the_change_whatever_the_width(width: int) -> None:
 
 def test_the_baseline_is_named_where_the_place_of_the_step_does_not_fit() -> None:
     found = shown([[1.0]], [[2.0]], baseline=0)
-    assert text_of(step_line(found, 40)) == "step 10, 2 of 2 since 0"
-    assert text_of(step_line(found, 20)) == "step 10 since 0"
+    assert text_of(step_line(found, 40, UNICODE)) == "step 10, 2 of 2 since 0"
+    assert text_of(step_line(found, 20, UNICODE)) == "step 10 since 0"

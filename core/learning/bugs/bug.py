@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ...claims.claim import Reading
-from ...message import message
+from ...message import joined, message
 from ..figures import Unit
 from ..wording import number_text
 
@@ -99,21 +99,22 @@ class BugExamined:
 def facts(bug: Bug) -> str:
     """Return what the file says, in one sentence, with the numbers to compare a slope with."""
     said = bug.said
+    heads = message("{heads} heads", heads=bug.heads)
+    if bug.kv_heads < bug.heads:
+        heads = message("{heads} query and {kv_heads} key heads", heads=bug.heads, kv_heads=bug.kv_heads)
+    softcap = message("no soft-cap")
+    if said.softcap is not None:
+        softcap = message("a soft-cap of {softcap}", softcap=number_text(said.softcap))
     words = [
-        "{heads} query and {kv_heads} key heads" if bug.kv_heads < bug.heads else "{heads} heads",
-        "d_k {d_k}", "multiplier 1/√d_k = {root}",
-        "no mask" if said.sees is None else "a causal mask",
-        "no soft-cap" if said.softcap is None else "a soft-cap of {softcap}",
-    ]  # fmt: skip
-    text = message(
-        "The file says: {words}. (1/d_k = {{inverse}}, 1/√d_model = {{by_model}}.)", words=", ".join(words)
-    )
-    return text.format(
-        heads=bug.heads,
-        kv_heads=bug.kv_heads,
-        d_k=D_K,
-        root=number_text(ROOT, digits=4),
+        heads,
+        f"d_k {D_K}",
+        message("multiplier 1/√d_k = {root}", root=number_text(ROOT, digits=4)),
+        message("no mask") if said.sees is None else message("a causal mask"),
+        softcap,
+    ]
+    return message(
+        "The file says: {words}. (1/d_k = {inverse}, 1/√d_model = {by_model}.)",
+        words=joined(words, ", "),
         inverse=number_text(1 / D_K, digits=4),
         by_model=number_text(D_MODEL**-0.5, digits=4),
-        softcap=number_text(said.softcap),
     )

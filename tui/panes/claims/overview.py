@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, ends, fitted, middle_cut
-from .view import cells_of, verdict_counts
+from .view import cells_of, titles, verdict_counts
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Outcome
@@ -32,17 +32,17 @@ def overview_lines(
     if not rows:
         return []
     found = (outcomes[claim.id] for claim in claims if claim.id in outcomes)
-    counts: Line = ((glyphs.say(verdict_counts(list(found))), "dim"),)
-    lines = [ends((("all figures", "heading"),), counts, width)]
-    head = "", "figure", "claimed", "measured", "exact"
+    counts: Line = ((verdict_counts(list(found), glyphs), "dim"),)
+    lines = [ends(((glyphs.say("all figures"), "heading"),), counts, width)]
+    head, name_of_title = titles(glyphs), glyphs.say("claim")
     room = max(height - 2, 0)
     marked = next((number for number, (at, _, _) in enumerate(rows) if at >= cursor), len(rows))
     first = min(max(marked - _ABOVE, 0), max(len(rows) - room, 0))
-    title = max(min(max(len(text) for _, text, _ in rows), _TITLE), len("claim"))
+    title = max(min(max(cells(text) for _, text, _ in rows), _TITLE), cells(name_of_title))
     columns = [head, *(texts for _, _, texts in rows)]  # of all rows, so that widths do not change with the cursor
-    claimed, measured, exact = (min(max(len(row[at]) for row in columns), _CLAIMED) for at in (2, 3, 4))
+    claimed, measured, exact = (min(max(cells(row[at]) for row in columns), _CLAIMED) for at in (2, 3, 4))
     label = min(
-        max(width - 3 - title - claimed - measured - exact - 4 * len(_GAP), 0), max(len(row[1]) for row in columns)
+        max(width - 3 - title - claimed - measured - exact - 4 * len(_GAP), 0), max(cells(row[1]) for row in columns)
     )
     sign = glyphs.say("…")
 
@@ -61,7 +61,7 @@ def overview_lines(
             width,
         )
 
-    lines.append(line("", "claim", head, "dim", "dim"))
+    lines.append(line("", name_of_title, head, "dim", "dim"))
     for at, name, texts in rows[first : first + room]:
         chosen = at == cursor
         roles: tuple[Role, Role] = ("accent", "accent") if chosen else ("label", "text")

@@ -76,10 +76,9 @@ class ClaimsPane(TwoParts):
 
         claims, found = self.claims.claims, self.claims.outcomes
         if not claims or len(found) < len(claims):
-            tested = (
-                message("{count} of {count2} claims", count=len(found), count2=len(claims)) if claims else "No claims"
-            )
-            raise InputError("{tested} tested so far.", tested=tested)
+            if not claims:
+                raise InputError("No claims tested so far.")
+            raise InputError("{tested} of {claims} claims tested so far.", tested=len(found), claims=len(claims))
         outcomes = [found[claim.id] for claim in claims]
         if kind == "markdown":
             return claims_markdown(outcomes, self.glyphs.say)
@@ -113,7 +112,7 @@ class ClaimsPane(TwoParts):
             case Outcome():
                 self.claims.outcomes[answer.claim.id] = answer
             case Failed(reason):
-                self.host.say(f"{reason}.")
+                self.host.say(message("{reason}.", reason=reason))
             case _:
                 pass
         self._show()
@@ -151,7 +150,7 @@ class ClaimsPane(TwoParts):
         wanted = [outcome is not None and outcome.verdict not in _PLAIN for outcome in found]
         at = next_where(wanted, self.claims.cursor, direction)
         if at is None:
-            self.host.say("No claim tested so far is false or true only with a condition.")
+            self.host.say(message("No claim tested so far is false or true only with a condition."))
         else:
             self.action_move(at - self.claims.cursor)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
 from ....core.message import message
 from ....core.statistics.measurement import Estimate
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted, line_width, middle_cut, wrapped
 from ...views.numbers import signed
@@ -42,7 +42,7 @@ def claim_list(
     for index in range(first, min(first + room, len(claims))):
         claim = claims[index]
         outcome = outcomes.get(claim.id)
-        word, role = _verdict(outcome.verdict) if outcome else (glyphs.say("…"), "dim")
+        word, role = _verdict(outcome.verdict, glyphs) if outcome else (glyphs.say("…"), "dim")
         chosen = index == cursor
         verdict: Line = ((word, role), (" ", "text"))
         room = max(width - line_width(verdict) - 2, 0)
@@ -71,9 +71,9 @@ def claim_lines(
     lines: list[Line] = wrapped(glyphs.say(claim.statement), width, "heading")
     lines += [*wrapped(glyphs.say("From {source}.", source=claim.source), width, "dim"), ()]
     if outcome is None:
-        lines += [*wrapped("Not tested yet", width, "dim"), ()]
+        lines += [*wrapped(glyphs.say("Not tested yet"), width, "dim"), ()]
     else:
-        lines.append((("Verdict: ", "text"), _verdict(outcome.verdict)))
+        lines.append(((glyphs.say("Verdict: "), "text"), _verdict(outcome.verdict, glyphs)))
         lines += [*wrapped(glyphs.say(outcome.reason), width), ()]
         table = figure_table(outcome.findings, width, glyphs) if tabular else []
         lines += table or [line for finding in outcome.findings for line in _finding(finding, width, glyphs)]
@@ -84,10 +84,10 @@ def claim_lines(
 
 def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> list[Line]:
     """Return the figures as a table: figure, claimed, measured, exact, and ✓ or ✗; empty if it does not fit."""
-    rows = [("", "figure", "claimed", "measured", "exact"), *(cells_of(finding, glyphs) for finding in findings)]
-    claimed, measured, exact = (max(len(row[column]) for row in rows) for column in (2, 3, 4))
+    rows = [titles(glyphs), *(cells_of(finding, glyphs) for finding in findings)]
+    claimed, measured, exact = (max(cells(row[column]) for row in rows) for column in (2, 3, 4))
     claimed = min(claimed, _LONGEST_CLAIM)
-    longest = max(len(row[1]) for row in rows)
+    longest = max(cells(row[1]) for row in rows)
     room = min(width - 2 - claimed - measured - exact - 3 * _GAP, longest)
     if not findings or room < min(_LEAST_LABEL, longest):
         return []
@@ -111,6 +111,11 @@ def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> lis
     return lines
 
 
+def titles(glyphs: Glyphs) -> tuple[str, str, str, str, str]:
+    """Return the headings of the cells of a figure."""
+    return "", glyphs.say("figure"), glyphs.say("claimed"), glyphs.say("measured"), glyphs.say("exact")
+
+
 def cells_of(finding: Finding, glyphs: Glyphs) -> tuple[str, str, str, str, str]:
     """Return the sign, the label, and the claimed, measured and exact values of a figure."""
     compared = finding.claimed != UNCLAIMED.words
@@ -122,37 +127,39 @@ def cells_of(finding: Finding, glyphs: Glyphs) -> tuple[str, str, str, str, str]
         "–" if measured is None else figure_text(measured) + spread,
         "–" if finding.exact is None else figure_text(finding.exact),
     )
-    claimed, found, exact = (glyphs.say(signed(text, glyphs)) for text in values)
+    claimed, found, exact = (glyphs.say(signed(glyphs.say(text), glyphs)) for text in values)
     return glyphs.say(sign), glyphs.say(finding.label), claimed, found, exact
 
 
-def _verdict(verdict: Verdict) -> Span:
-    return VERDICT_WORDS[verdict], _ROLES[verdict]
+def _verdict(verdict: Verdict, glyphs: Glyphs) -> Span:
+    return glyphs.say(VERDICT_WORDS[verdict]), _ROLES[verdict]
 
 
 def _finding(finding: Finding, width: int, glyphs: Glyphs) -> list[Line]:
     """Return one figure: whether it matches the claim, its label, and the claimed, measured and exact values."""
-    sign, role = ("✓ matches", "scaled") if finding.agrees else ("✗ off", "unscaled")
-    facts = _values(finding, glyphs)
-    if finding.claimed == UNCLAIMED.words:
-        sign, facts = "", message("for comparison: {facts}", facts=facts.removeprefix("measured "))
-    else:
-        facts = message("claimed {signed}, {facts}", signed=signed(finding.claimed, glyphs), facts=facts)
-    texts = wrapped(glyphs.say(finding.label), width - _SIGN, "label") + wrapped(glyphs.say(facts), width - _SIGN)
+    sign, role = (message("✓ matches"), "scaled") if finding.agrees else (message("✗ off"), "unscaled")
+    sign = "" if finding.claimed == UNCLAIMED.words else sign
+    facts = _facts(finding, glyphs)
+    texts = wrapped(glyphs.say(finding.label), width - _SIGN, "label") + wrapped(facts, width - _SIGN)
     signs = [glyphs.say(sign), *[""] * (len(texts) - 1)]
     return [((to_left(sign, _SIGN), role), *text) for sign, text in zip(signs, texts, strict=True)]
 
 
-def _values(finding: Finding, glyphs: Glyphs) -> str:
-    """Return the measured value with its standard error, and the exact value, as far as they are known."""
+def _facts(finding: Finding, glyphs: Glyphs) -> str:
+    """Return the claimed value, the measured one with its standard error, and the exact one, as far as known."""
     values: list[str] = []
+    claimed = "" if finding.claimed == UNCLAIMED.words else signed(glyphs.say(finding.claimed), glyphs)
     if finding.measured is not None and finding.measured.value is not None:
         stderr = finding.measured.stderr
         plus = f" ± {figure_text(stderr, 2)}" if stderr is not None else ""
-        values.append(message("measured {value}{plus}", value=figure_text(finding.measured.value), plus=plus))
+        number = signed(figure_text(finding.measured.value) + plus, glyphs)
+        values.append(message("measured {number}", number=number) if claimed else number)
     if finding.exact is not None:
-        values.append(message("exact {exact}", exact=figure_text(finding.exact)))
-    return signed(", ".join(values), glyphs)
+        values.append(message("exact {number}", number=signed(figure_text(finding.exact), glyphs)))
+    facts = ", ".join(map(glyphs.say, values))
+    if not claimed:
+        return glyphs.say("for comparison: {facts}", facts=facts)
+    return glyphs.say("claimed {claimed}, {facts}", claimed=claimed, facts=facts)
 
 
 def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> list[Line]:
@@ -162,11 +169,14 @@ def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> li
         lines += claim_lines(outcome.claim, outcome, width, glyphs)
         rule: Line = ((glyphs.rule * width, "dim"),)
         lines += [(), rule, ()]
-    return [*lines, ((verdict_counts(outcomes), "heading"),)]
+    return [*lines, ((verdict_counts(outcomes, glyphs), "heading"),)]
 
 
-def verdict_counts(outcomes: Sequence[Outcome]) -> str:
+def verdict_counts(outcomes: Sequence[Outcome], glyphs: Glyphs) -> str:
     """Return how many claims were tested, and the number of each verdict."""
     counts: Counter[Verdict] = Counter(outcome.verdict for outcome in outcomes)
-    told = ", ".join(f"{count} {VERDICT_WORDS[verdict]}" for verdict, count in counts.most_common())
-    return message("{count} claims: {told}", count=len(outcomes), told=told)
+    told = ", ".join(
+        glyphs.say("{count} {verdict}", count=count, verdict=VERDICT_WORDS[verdict])
+        for verdict, count in counts.most_common()
+    )
+    return glyphs.say("{count} claims: {told}", count=len(outcomes), told=told)

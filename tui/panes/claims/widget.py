@@ -41,7 +41,9 @@ class ClaimListing(LinesWidget):
     def heading(self, width: int) -> Line:
         return (
             (
-                message("{count} of {count2} claims tested", count=len(self.outcomes), count2=len(self.claims)),
+                self.glyphs.say(
+                    "{tested} of {claims} claims tested", tested=len(self.outcomes), claims=len(self.claims)
+                ),
                 "heading",
             ),
         )
@@ -95,7 +97,8 @@ class ClaimText(ScrolledLines):
         self.redraw()
 
     def heading(self, width: int) -> Line:
-        return ((self.glyphs.say(self.claim.title or self.claim.id) if self.claim else "the claim", "heading"),)
+        title = (self.claim.title or self.claim.id) if self.claim else message("the claim")
+        return ((self.glyphs.say(title), "heading"),)
 
     def note(self) -> Line:
         return ((self.claim.id, "dim"),) if self.claim else ()

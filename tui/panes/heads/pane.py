@@ -19,6 +19,7 @@ from ...widgets.typing import typing
 from ..lists import choose_one
 from ..pane import Host
 from ..two_parts import TwoParts
+from .view import KINDS
 from .widget import CostText, ShapePanel
 
 if TYPE_CHECKING:
@@ -79,9 +80,11 @@ class HeadsPane(TwoParts):
         try:
             layer = self.shape.as_layer()
         except ParameterError:
-            return [(("impossible shape", "alert"),), (("invalid", "alert"),)]
-        texts = [f"d_k {layer.width} · {layer.kind}", f"d_k {layer.width}"]
-        return [((self.glyphs.say(text), "text"),) for text in texts]
+            faults = message("impossible shape"), message("invalid")
+            return [((self.glyphs.say(fault), "alert"),) for fault in faults]
+        kind = self.glyphs.say(KINDS[layer.kind])
+        texts = [f"d_k {layer.width}{self.glyphs.say(' · ')}{kind}", f"d_k {layer.width}"]
+        return [((text, "text"),) for text in texts]
 
     @property
     def keys(self) -> Sequence[Key]:

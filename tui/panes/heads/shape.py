@@ -7,6 +7,7 @@ from dataclasses import replace
 from ....core.attention.cost import SHAPE_FIELDS
 from ....core.attention.formats import FORMATS
 from ....core.parameters import Field, Value
+from ...language.cells import cells
 from ...views.fields.panel import field_line
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, wrapped
@@ -46,9 +47,9 @@ def shape_lines(
         text = glyphs.say(_text(field, followed.get(field.name) if value is None else value))
         if typed is not None and field.name == cursor:
             text, role = typed + "_", "alert" if objection else "accent"
-        lines.append(field_line(_named(field, text, width), text, role, field.name == cursor, width, glyphs))
+        lines.append(field_line(_named(field, width, glyphs), text, role, field.name == cursor, width, glyphs))
     if objection:
-        notes = wrapped(glyphs.say(f"{objection}."), width, "alert")
+        notes = wrapped(glyphs.say("{objection}.", objection=objection), width, "alert")
     else:
         help_ = next(field.help for field in SHAPE_FIELDS if field.name == cursor)
         notes = wrapped(glyphs.say(help_), width, "dim")
@@ -63,8 +64,9 @@ def _text(field: Field, value: Value | None) -> str:
     return FORMATS[str(value)].word if field.name == "cache_format" else field.format(value)
 
 
-def _named(field: Field, text: str, width: int) -> Field:
+def _named(field: Field, width: int, glyphs: Glyphs) -> Field:
     """Return the field, with its symbol as label if its label leaves too little room for the longest format."""
-    if field.name == "cache_format" and width < len(field.label) + 1 + max(len(f.word) for f in FORMATS.values()):
+    least = cells(glyphs.say(field.label)) + 1 + max(cells(glyphs.say(each.word)) for each in FORMATS.values())
+    if field.name == "cache_format" and width < least:
         return replace(field, label=field.symbol)
     return field

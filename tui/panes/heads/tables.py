@@ -8,11 +8,11 @@ from dataclasses import replace
 from ....core.attention.cost import Cost, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.message import message
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, beside, fitted, line_width, wrapped
 from ...views.numbers import binary, metric, percent
-from .view import cost_lines
+from .view import KINDS, cost_lines
 
 HALF = 76  # least columns of each of two columns of tables
 _GAP = 3  # cells between them
@@ -47,19 +47,20 @@ def screen_lines(cost: Cost, width: int, height: int, glyphs: Glyphs, preset: Pr
 def sharing_lines(cost_: Cost, glyphs: Glyphs) -> list[Line]:
     """Return what the layer costs with fewer or more key heads, a row for each number."""
     layer = cost_.layer
-    rows = [("key heads", "attention", "parameters", "KV cache", "next token")]
+    titles = [message("key heads"), message("attention"), message("parameters"), message("KV cache")]
+    rows: list[tuple[str, ...]] = [(*titles, message("next token"))]
     layers = [layer] if layer.kv_latent else []
     layers += [replace(layer, kv_heads=count, kv_latent=0, rotary=0) for count in _key_heads(layer)]
     for each in layers:
         other = cost(each)
         rows.append(
             (
-                str(each.key_heads), each.kind, metric(other.all_parameters), binary(other.cache),
+                str(each.key_heads), KINDS[each.kind], metric(other.all_parameters), binary(other.cache),
                 f"{metric(other.next_token.total)}FLOPs",
             )
         )  # fmt: skip
     shared = [(each.kind, each.key_heads) for each in layers]
-    return _table("with other key heads", rows, {1}, shared.index((layer.kind, layer.key_heads)), glyphs)
+    return _table(message("with other key heads"), rows, {1}, shared.index((layer.kind, layer.key_heads)), glyphs)
 
 
 def _key_heads(layer: Layer) -> list[int]:
@@ -76,7 +77,8 @@ def context_lines(cost_: Cost, width: int, glyphs: Glyphs) -> list[Line]:
     """Return the cache and the operations of the next token as the context grows, and where attention dominates."""
     layer = cost_.layer
     contexts = sorted({layer.context, *(4**power for power in range(5, 11))})
-    rows = [("context", "KV cache", "next token", "in q·k and weights·v", "")]
+    titles = [message("context"), message("KV cache"), message("next token"), message("in q·k and weights·v")]
+    rows: list[tuple[str, ...]] = [(*titles, "")]
     for context in contexts:
         other = cost(replace(layer, context=context))
         flops = other.next_token
@@ -84,7 +86,7 @@ def context_lines(cost_: Cost, width: int, glyphs: Glyphs) -> list[Line]:
         rows.append(
             (str(context), binary(other.cache), f"{metric(flops.total)}FLOPs", percent(share), _bar(share, glyphs))
         )
-    lines = _table("as the context grows", rows, {4}, contexts.index(layer.context), glyphs)
+    lines = _table(message("as the context grows"), rows, {4}, contexts.index(layer.context), glyphs)
     token = cost_.next_token
     even = -(-token.projections * layer.context // (token.scores + token.weighted_sum))
     text = message("q·k and weights·v cost more than the projections from {even:,} tokens up.", even=even)
@@ -104,9 +106,12 @@ def model_lines(layer: Layer, height: int, glyphs: Glyphs, preset: Preset | None
     at = names.index(preset.name) if preset is not None else -1
     shown = len(names) if height > len(names) else max(height - 2, 0)
     first = min(max(at - shown // 2, 0), len(names) - shown)
-    rows = [
-        ("model", "d_model", "heads", "key heads", "d_k", "layers", "parameters", "KV per token", "context",
-         "KV cache", "next token", "scale", "× score"),
+    rows: list[tuple[str, ...]] = [
+        (
+            message("model"), "d_model", message("heads"), message("key heads"), "d_k", message("layers"),
+            message("parameters"), message("KV per token"), message("context"), message("KV cache"),
+            message("next token"), message("scale"), message("× score"),
+        )
     ]  # fmt: skip
     for name in names:  # of all, so that columns keep their widths while the rows scroll
         row, other = PRESETS[name], PRESETS[name].layer
@@ -134,18 +139,18 @@ def _table(
     The title, if there is one, is in a line of its own.
     """
     said = [[glyphs.say(cell) for cell in row] for row in rows]
-    widths = [max(len(row[at]) for row in said) for at in range(len(said[0]))]
+    widths = [max(cells(row[at]) for row in said) for at in range(len(said[0]))]
     lines: list[Line] = [((glyphs.say(title), "heading"),)] if title else []
     for number, row in enumerate(said):
         here = current is not None and number == current + 1
         mark: Span = (glyphs.cursor if here else " ", "accent")
         role: Role = "dim" if number == 0 else "accent" if here else "text"
-        cells = [
+        aligned = [
             to_left(cell, w) if at in at_left else to_right(cell, w)
             for at, (cell, w) in enumerate(zip(row, widths, strict=True))
         ]
-        first: Span = (cells[0], "heading" if number == 0 and title is None else role)
-        *between, last = cells[1:]
+        first: Span = (aligned[0], "heading" if number == 0 and title is None else role)
+        *between, last = aligned[1:]
         ending: Role = "label" if role == "text" else role
         lines.append((mark, first, ("  " + "  ".join(between), role), (f"  {last}", ending)))
     width = max(map(line_width, lines))

@@ -9,12 +9,24 @@ from ....core.attention.cost import Cost, Layer
 from ....core.attention.formats import FORMATS
 from ....core.attention.presets import Preset
 from ....core.message import message
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, wrapped
 from ...views.numbers import binary, metric
 
 NAME = 14  # cells of a row's name
+KINDS: dict[str, str] = {
+    "multi-head": message("multi-head"),
+    "grouped-query": message("grouped-query"),
+    "multi-query": message("multi-query"),
+    "latent": message("latent"),
+}
+_ATTENTION: dict[str, str] = {
+    "multi-head": message("Multi-head attention"),
+    "grouped-query": message("Grouped-query attention"),
+    "multi-query": message("Multi-query attention"),
+    "latent": message("Latent attention"),
+}
 
 
 def cost_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
@@ -42,49 +54,47 @@ def layer_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = 
     }[layer.kind]
     share = message("d_model/heads = {d_model}/{heads}", d_model=layer.d_model, heads=layer.heads)
     if layer.width * layer.heads == layer.d_model:
-        d_k = f"d_k {layer.width} = {share}"
+        d_k = message("d_k {width} = {share}", width=layer.width, share=share)
     else:
         d_k = message(
-            "d_k {width}, not {share} = {d_model:.4g}",
+            "d_k {width}, not {share} = {quotient:.4g}",
             width=layer.width,
             share=share,
-            d_model=layer.d_model / layer.heads,
+            quotient=layer.d_model / layer.heads,
         )
     lines: list[Line] = []
     if preset is not None:
         lines += wrapped(glyphs.say(preset.title(layer)), width, "heading")
         lines += wrapped(glyphs.say("Source: {source}.", source=preset.source), width, "dim")
-    lines += wrapped(
-        glyphs.say("{capitalize} attention: {heads}.", capitalize=layer.kind.capitalize(), heads=heads), width
-    )
-    return lines + wrapped(glyphs.say(f"{d_k}; {_scale_words(layer, preset)}."), width)
+    lines += wrapped(glyphs.say("{attention}: {heads}.", attention=_ATTENTION[layer.kind], heads=heads), width)
+    return lines + wrapped(glyphs.say("{d_k}; {scale}.", d_k=d_k, scale=_scale_words(layer, preset)), width)
 
 
 def _scale_words(layer: Layer, preset: Preset | None) -> str:
     """Return what multiplies scores: 1/√d_k, or the rule of the model."""
-    usual = message("1/√d_k multiplies scores by {width:.4g}", width=layer.width**-0.5)
+    usual = message("1/√d_k multiplies scores by {multiplier:.4g}", multiplier=layer.width**-0.5)
     if preset is None or preset.scale == "sqrt_d_k":
         return usual
     factor = f", s = {preset.context_factor:g}" if "context_factor" in preset.rule.needs else ""
     words = message(
-        "{formula}{factor} multiplies scores by {layer:.4g}",
+        "{formula}{factor} multiplies scores by {multiplier:.4g}",
         formula=preset.rule.formula,
         factor=factor,
-        layer=preset.multiplier(layer),
+        multiplier=preset.multiplier(layer),
     )
     if math.isclose(preset.multiplier(layer), layer.width**-0.5):
         return words
-    return message("{words}, not 1/√d_k, which is {width:.4g}", words=words, width=layer.width**-0.5)
+    return message("{rule}, not 1/√d_k, which is {multiplier:.4g}", rule=words, multiplier=layer.width**-0.5)
 
 
 def matrix_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     """Return the parameters of each matrix."""
     layers = cost.layer.layers
-    rows = [("parameters", "shape", "weights", "bias")]
+    rows: list[tuple[str, ...]] = [(message("parameters"), message("shape"), message("weights"), message("bias"))]
     for m in cost.matrices:
         bias = f"{m.bias:,}" if m.bias else "—"
         rows.append((f" {m.name}", f"{m.rows} × {m.columns}", f"{m.weights:,}", bias))
-    rows.append((" per layer", "", f"{cost.parameters:,}", ""))
+    rows.append((message(" per layer"), "", f"{cost.parameters:,}", ""))
     if layers > 1:
         rows.append((message(" {layers} layers", layers=layers), "", f"{cost.all_parameters:,}", ""))
     return _table(rows, (15, 18, 12), glyphs)
@@ -97,9 +107,13 @@ def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     texts = message(" × {batch} texts", batch=layer.batch) if layer.batch > 1 else ""
     per_token, numbers = _cached(layer)
     rows = [
-        ("KV cache", f"{per_token} × {FORMATS[layer.cache_format].word}", ""),
         (
-            " per token",
+            message("KV cache"),
+            message("{numbers} × {number}", numbers=per_token, number=FORMATS[layer.cache_format].word),
+            "",
+        ),
+        (
+            message(" per token"),
             message(
                 "{numbers} × {number_bytes} bytes{layers}",
                 numbers=numbers,
@@ -108,13 +122,17 @@ def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
             ),
             binary(cost.cache_per_token),
         ),
-        (" the context", message("{context} tokens{texts}", context=layer.context, texts=texts), binary(cost.cache)),
+        (
+            message(" the context"),
+            message("{context} tokens{texts}", context=layer.context, texts=texts),
+            binary(cost.cache),
+        ),
     ]
     times = layer.heads * (layer.width + layer.value_width) / layer.cached
     if times > 1:
         rows.append(
             (
-                " multi-head",
+                message(" multi-head"),
                 message("would need {times:.3g} times as much", times=times),
                 binary(round(cost.cache * times)),
             )
@@ -125,29 +143,34 @@ def cache_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
 def _cached(layer: Layer) -> tuple[str, str]:
     """Return how many numbers of a token the cache holds, in words and in figures."""
     if layer.rotary:
-        return "(KV latent + rotary)", f"({layer.kv_latent} + {layer.rotary})"
+        return message("(KV latent + rotary)"), f"({layer.kv_latent} + {layer.rotary})"
     if layer.kv_latent:
-        return "KV latent", str(layer.kv_latent)
+        return message("KV latent"), str(layer.kv_latent)
     if layer.value_width == layer.width:
-        return "2 × key heads × d_k", f"2 × {layer.key_heads} × {layer.width}"
-    return "key heads × (d_k + d_v)", f"{layer.key_heads} × ({layer.width} + {layer.value_width})"
+        return message("2 × key heads × d_k"), f"2 × {layer.key_heads} × {layer.width}"
+    return message("key heads × (d_k + d_v)"), f"{layer.key_heads} × ({layer.width} + {layer.value_width})"
 
 
 def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
     """Return the operations for the next token, and for all tokens of the context at once."""
     one, every = cost.next_token, cost.whole_context
     value = "d_k" if cost.layer.value_width == cost.layer.width else "d_v"
-    rows = [
-        ("FLOPs", "", "next token", "all tokens"),
-        (" projections", "2 × weights × tokens", metric(one.projections), metric(every.projections)),
-        (" q·k", "2 × heads × d_k × pairs", metric(one.scores), metric(every.scores)),
+    rows: list[tuple[str, ...]] = [
+        ("FLOPs", "", message("next token"), message("all tokens")),
         (
-            " weights·v",
-            message("2 × heads × {value} × pairs", value=value),
+            message(" projections"),
+            message("2 × weights × tokens"),
+            metric(one.projections),
+            metric(every.projections),
+        ),
+        (" q·k", message("2 × heads × {width} × pairs", width="d_k"), metric(one.scores), metric(every.scores)),
+        (
+            message(" weights·v"),
+            message("2 × heads × {width} × pairs", width=value),
             metric(one.weighted_sum),
             metric(every.weighted_sum),
         ),
-        (" total", "", metric(one.total), metric(every.total)),
+        (message(" total"), "", metric(one.total), metric(every.total)),
     ]
     return _table(rows, (-23, 11, 12), glyphs)
 
@@ -155,11 +178,16 @@ def flops_lines(cost: Cost, glyphs: Glyphs) -> list[Line]:
 def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
     """Return notes on what is counted."""
     layer, n = cost.layer, cost.layer.context
-    scope = message("{layers} layers", layers=layer.layers) if layer.layers > 1 else "one layer"
-    scope += message(" and {batch} texts", batch=layer.batch) if layer.batch > 1 else ""
+    scope = message("{layers} layers", layers=layer.layers) if layer.layers > 1 else message("one layer")
+    if layer.batch > 1:
+        scope = message("{layers} and {batch} texts", layers=scope, batch=layer.batch)
     if layer.mask == "causal":
-        pairs = message("all tokens make {n} × {n2}/2, because the causal mask hides the rest. ", n=n, n2=n + 1)
-        pairs += "A kernel that computes hidden pairs too needs nearly twice as much."
+        pairs = message(
+            "all tokens make {n} × {next}/2, because the causal mask hides the rest. A kernel that computes hidden "
+            "pairs too needs nearly twice as much.",
+            n=n,
+            next=n + 1,
+        )
     else:
         pairs = message("all tokens make {n}².", n=n)
     texts: list[str] = [
@@ -171,10 +199,15 @@ def remark_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None =
         message("The next token makes {n} pairs, with itself and each token before it; {pairs}", n=n, pairs=pairs),
     ]
     if layer.kv_latent:
-        widths = message("with d_k {cached} and d_v {kv_latent}", cached=layer.cached, kv_latent=layer.kv_latent)
-        texts.append(message("For the next token, all heads attend to the cached latents, {widths}.", widths=widths))
+        texts.append(
+            message(
+                "For the next token, all heads attend to the cached latents, with d_k {cached} and d_v {kv_latent}.",
+                cached=layer.cached,
+                kv_latent=layer.kv_latent,
+            )
+        )
     if preset is not None and preset.note:
-        texts.append(f"{preset.note}.")
+        texts.append(message("{note}.", note=preset.note))
     return [line for text in texts for line in wrapped(glyphs.say(text), width, "dim")]
 
 
@@ -186,8 +219,8 @@ def _table(rows: Sequence[Sequence[str]], widths: Sequence[int], glyphs: Glyphs)
         name: Role = "heading" if number == 0 else "label"
         spans: list[Span] = [(to_left(row[0], NAME), name)]
         for at, least in enumerate(widths, 1):
-            cells = max(abs(least), max(len(other[at]) for other in said) + (least > 0))
+            wide = max(abs(least), max(cells(other[at]) for other in said) + (least > 0))
             right: Role = "dim" if number == 0 else "text"
-            spans.append((to_left(row[at], cells), "dim") if least < 0 else (to_right(row[at], cells), right))
+            spans.append((to_left(row[at], wide), "dim") if least < 0 else (to_right(row[at], wide), right))
         lines.append(tuple(spans))
     return lines

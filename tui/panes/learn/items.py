@@ -15,6 +15,7 @@ from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Shown, Step
 from ....core.learning.tour.steps import STEPS
 from ....core.learning.wording import filled
+from ....core.message import message
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Reading
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["step", "question", "bug"]
 Found: TypeAlias = "Mapping[str, Reading] | BugExamined"  # what the engine found out about an item
 
-SECTIONS: dict[Kind, str] = {"step": "the tour", "question": "interview questions", "bug": "find the bug"}
+SECTIONS: dict[Kind, str] = {
+    "step": message("the tour"),
+    "question": message("interview questions"),
+    "bug": message("find the bug"),
+}
 
 
 @dataclass(frozen=True)

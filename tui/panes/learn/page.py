@@ -80,7 +80,8 @@ class ItemPage(Stack):
         contents = with_theory(answer.measurement, theory)
         self.gauge.show(contents)
         self.histograms.show(contents.columns, theory.curves)
-        text = (
-            "The Lab at d_k {d_k}, {keys} keys" if answered else "For comparison, the Lab at d_k {d_k}, {keys} keys"
-        )
-        self.words.show(message(text, d_k=p.d_k, keys=p.n_keys))
+        if answered:
+            text = message("The Lab at d_k {d_k}, {keys} keys", d_k=p.d_k, keys=p.n_keys)
+        else:
+            text = message("For comparison, the Lab at d_k {d_k}, {keys} keys", d_k=p.d_k, keys=p.n_keys)
+        self.words.show(text)

@@ -17,7 +17,7 @@ from ....core.errors import InputError
 from ....core.learning.grading import LONGEST, GuessError, parse_guess
 from ....core.learning.question import Question
 from ....core.learning.step import Step
-from ....core.message import message
+from ....core.message import joined, message
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Request
 from ...views.bars import Key
@@ -138,7 +138,7 @@ class LearnPane(TwoParts):
                 pass  # the picture is missing, the text says everything
             case Failed(reason):
                 self._asked = ""  # so that coming back to it tries again
-                self.host.say(f"{reason}.")
+                self.host.say(message("{reason}.", reason=reason))
             case _:
                 pass
 
@@ -185,7 +185,7 @@ class LearnPane(TwoParts):
             if self.at + 1 < len(ITEMS):
                 self._go(self.at + 1)
             else:
-                self.host.say("That was the last one. The list (v) has them all.")
+                self.host.say(message("That was the last one. The list (v) has them all."))
         elif attempt.objection:
             return
         else:
@@ -226,7 +226,7 @@ class LearnPane(TwoParts):
     def action_of_note(self, direction: int) -> None:
         at = next_where([item.id not in self.done for item in ITEMS], self.at, direction)
         if at is None:
-            self.host.say("All are done. r asks this one again.")
+            self.host.say(message("All are done. r asks this one again."))
         else:
             self._go(at)
 
@@ -239,9 +239,10 @@ class LearnPane(TwoParts):
         from ...views.fields.choices import Choice
 
         rows = [
-            Choice(item.id, f"{item.word}. {item.title}", help=item.shown.what, words=(item.title,)) for item in ITEMS
+            Choice(item.id, joined([f"{item.word}.", item.title]), help=item.shown.what, words=(item.title,))
+            for item in ITEMS
         ]
-        choose_one(self.host, "item", rows, self.item.id, lambda name: self._go(AT[name]))
+        choose_one(self.host, message("item"), rows, self.item.id, lambda name: self._go(AT[name]))
 
     def action_again(self) -> None:
         self._set(Attempt())
@@ -280,7 +281,7 @@ class LearnPane(TwoParts):
         try:
             folder = self._folder if self.item.kind == "bug" else Path()
         except OSError as error:
-            self.host.say(message("No folder for captures can be made: {strerror}.", strerror=error.strerror))
+            self.host.say(message("No folder for captures can be made: {reason}.", reason=error.strerror))
         else:
             self.ask(ReadItem(self.item.id, folder))
 

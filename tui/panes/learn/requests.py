@@ -32,7 +32,7 @@ class ReadItem(Request):
                 found_bug = examine_bug(content, capture_of(self.folder, self.item))
             except OSError as error:
                 raise InputError(
-                    "{folder}: the capture cannot be written: {strerror}", folder=self.folder, strerror=error.strerror
+                    "{folder}: the capture cannot be written: {reason}", folder=self.folder, reason=error.strerror
                 ) from error
             yield ItemRead(self.item, found_bug)
             return

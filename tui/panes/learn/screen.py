@@ -14,7 +14,7 @@ from ....core.learning.question import Question
 from ....core.learning.step import Shown, Step
 from ....core.learning.wording import best, filled
 from ....core.message import message
-from ...language.cells import to_left
+from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, wrapped
 from .items import Attempt, Found, Item
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Block: TypeAlias = Sequence[Line]
 
 CURSOR = "_"
-RIGHT = "Right: {chosen}."
-NOT_RIGHT = "You said: {chosen}."
 WIDEST = 100  # cells of a line of prose
 
 
@@ -96,7 +94,7 @@ def _of_step(step: Step, item: Item, page: _Page) -> list[Block]:
     if not attempt.stage:
         return [*blocks, _field(step, page)]
     if not isinstance(found, Mapping):
-        return [*blocks, page.words("Measuring…", "dim")]
+        return [*blocks, page.words(message("Measuring…"), "dim")]
     how_far = graded(step, attempt, found)
     if how_far is not None:
         blocks.append(page.words(how_far.sentence, "scaled" if how_far.close else "unscaled"))
@@ -114,16 +112,16 @@ def _of_question(question: Question, item: Item, page: _Page) -> list[Block]:
     stage, found = page.attempt.stage, page.found
     blocks: list[Block] = [page.words(item.title, "accent")]
     if not stage:
-        return [*blocks, page.words("Answer aloud, in half a minute. Then press Enter.", "dim")]
+        return [*blocks, page.words(message("Answer aloud, in half a minute. Then press Enter."), "dim")]
     if found is None:
-        return [*blocks, page.words("Measuring…", "dim")]
+        return [*blocks, page.words(message("Measuring…"), "dim")]
     card = item.card(found)
     short, *others = card.answer
     usual, long = others[: len(others) - len(question.long)], others[len(others) - len(question.long) :]
     if page.whole or stage < item.stages:
         blocks += [page.paragraphs(short), *(page.words(text, "unscaled") for text in usual)]
     if stage < item.stages:
-        return [*blocks, page.words("Enter shows the long answer.", "dim"), _pointer(card.shown, page)]
+        return [*blocks, page.words(message("Enter shows the long answer."), "dim"), _pointer(card.shown, page)]
     return [*blocks, *_answer(replace(card, answer=tuple(long)), page)]
 
 
@@ -134,23 +132,24 @@ def _of_bug(bug: Bug, item: Item, page: _Page) -> list[Block]:
     if page.whole or not attempt.stage:
         blocks.append(page.paragraphs(bug.story, facts(bug)))
     if not isinstance(found, BugExamined):
-        return [*blocks, page.words("Making the capture…", "dim")]
+        return [*blocks, page.words(message("Making the capture…"), "dim")]
     table = figure_lines(symptoms(found), None, page.width, page.glyphs, RETURNED)
     if not attempt.stage:
         return [*blocks, table, page.words(WRONG, "accent"), _choices(bug, page), _choice_field(bug, page)]
     chosen = "" if attempt.guess is None else bug.choices[int(attempt.guess) - 1]
     right = chosen == found.cause
     if chosen:
-        text = RIGHT if right else NOT_RIGHT
-        blocks.append(page.words(text.format(chosen=CAUSES[chosen]), "scaled" if right else "unscaled"))
+        said = CAUSES[chosen]
+        text = message("Right: {chosen}.", chosen=said) if right else message("You said: {chosen}.", chosen=said)
+        blocks.append(page.words(text, "scaled" if right else "unscaled"))
     return [*blocks, table, page.paragraphs(*diagnosis(found), bug.lesson), _pointer(item.shown, page)]
 
 
 def _choices(bug: Bug, page: _Page) -> Block:
     """Return the causes to choose from, in two columns if they fit."""
-    texts = [page.glyphs.say(f"{place} {CAUSES[cause]}") for place, cause in enumerate(bug.choices, 1)]
+    texts = [f"{place} {page.glyphs.say(CAUSES[cause])}" for place, cause in enumerate(bug.choices, 1)]
     half = -(-len(texts) // 2)
-    column = max(len(text) for text in texts) + 2
+    column = max(map(cells, texts)) + 2
     if 2 * column > page.width:
         return [((text, "text"),) for text in texts]
     pairs = zip_longest(texts[:half], texts[half:], fillvalue="")
@@ -161,7 +160,7 @@ def _choice_field(bug: Bug, page: _Page) -> Block:
     """Return the field for the number of a cause."""
     chosen = page.attempt.text + CURSOR
     hint = message("Type its number, 1 to {count}; Enter has the capture diagnosed.", count=len(bug.choices))
-    return [(("Your answer: ", "label"), (chosen, "accent")), *page.words(hint, "dim")]
+    return [((page.glyphs.say("Your answer: "), "label"), (chosen, "accent")), *page.words(hint, "dim")]
 
 
 def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
@@ -176,9 +175,9 @@ def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Gra
 def _field(step: Step, page: _Page) -> Block:
     """Return the field for the guess, and what it accepts."""
     unit, attempt = step.figures[step.guess.figure].unit, page.attempt
-    field: Line = (("Your guess: ", "label"), (attempt.text + CURSOR, "accent"))
+    field: Line = ((page.glyphs.say("Your guess: "), "label"), (attempt.text + CURSOR, "accent"))
     if attempt.objection:
-        return [field, *page.words(f"{attempt.objection}.", "alert")]
+        return [field, *page.words(message("{objection}.", objection=attempt.objection), "alert")]
     return [
         field,
         *page.words(message("Type {unit}. Enter shows the answer, guess or not.", unit=accepted(unit)), "dim"),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ....core.learning.card import MEASURED
 from ....core.learning.wording import exact_text, measured_text
-from ...language.cells import to_left, to_right
+from ....core.message import joined
+from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, middle_cut, wrapped
 from ...views.numbers import signed
@@ -42,12 +43,15 @@ def figure_lines(
         (told.label, measured_text(told.reading, told.unit), exact_text(told.reading, told.unit, told.digits))
         for told in figures
     ]
-    cells = [tuple(glyphs.say(signed(text, glyphs)) for text in row) for row in rows]
-    measured, exact = (max(len(row[column]) for row in cells) for column in (1, 2))
-    longest = max(len(row[0]) for row in cells) + 1
+    said = [
+        (glyphs.say(label), *(glyphs.say(signed(glyphs.say(value), glyphs)) for value in values))
+        for label, *values in rows
+    ]
+    measured, exact = (max(cells(row[column]) for row in said) for column in (1, 2))
+    longest = max(cells(row[0]) for row in said) + 1
     room = min(longest, max(width - measured - exact - 2 * _GAP - 1, 8))
     lines: list[Line] = []
-    for place, (label, found, known) in enumerate(cells):
+    for place, (label, found, known) in enumerate(said):
         chosen = place > 0 and figures[place - 1] == asked
         head = place == 0
         mark = glyphs.cursor if chosen else " "
@@ -74,7 +78,7 @@ def answer_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs, ap
 
 def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> list[Line]:
     """Return a card in full, for print."""
-    title = f"{card.place}. {card.title}"
+    title = joined([f"{card.place}.", card.title])
     lines: list[Line] = [*wrapped(glyphs.say(title), width, "heading"), ()]
     if card.introduction:
         lines += [*paragraphs(card.introduction, width, glyphs), ()]

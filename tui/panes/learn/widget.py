@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual import events
 from textual.message import Message
 
@@ -44,7 +44,7 @@ class ItemList(LinesWidget):
         self.done: set[str] = set()
 
     def note(self) -> Line:
-        return ((message("{count} of {count2} done", count=len(self.done), count2=len(ITEMS)), "dim"),)
+        return ((self.glyphs.say("{done} of {items} done", done=len(self.done), items=len(ITEMS)), "dim"),)
 
     def show(self, cursor: int, done: set[str]) -> None:
         """Show the cursor at an item, and marks at those that were answered."""
@@ -61,13 +61,13 @@ class ItemList(LinesWidget):
 
     def _line(self, row: str | int, width: int) -> Line:
         if isinstance(row, str):
-            return fitted(((row, "heading"),), width)
+            return fitted(((self.glyphs.say(row), "heading"),), width)
         item, chosen = ITEMS[row], row == self.cursor
         mark = self.glyphs.say("✓") if item.id in self.done else " "
         room = max(width - 4 - len(mark) - 1, 0)
         title, sign = self.glyphs.say(item.title), self.glyphs.say("…")
         if cell_len(title) > room:
-            title = title[: max(room - len(sign), 0)].rstrip() + sign
+            title = set_cell_size(title, max(room - cell_len(sign), 0)).rstrip() + sign
         line: Line = (
             (self.glyphs.cursor if chosen else " ", "accent"),
             (f"{item.number:2} ", "dim"),
@@ -114,19 +114,15 @@ class ItemText(ScrolledLines):
 
     def heading(self, width: int) -> Line:
         item = ITEMS[self.at]
-        title = f": {item.title}" if item.kind != "question" else ""
-        return (
-            (
-                self.glyphs.say(
-                    "{kind} {number} of {kind2}{title}",
-                    kind=item.kind,
-                    number=item.number,
-                    kind2=count(item.kind),
-                    title=title,
-                ),
-                "heading",
-            ),
-        )
+        number, items = item.number, count(item.kind)
+        match item.kind:
+            case "step":
+                text = message("step {number} of {count}: {title}", number=number, count=items, title=item.title)
+            case "question":
+                text = message("question {number} of {count}", number=number, count=items)
+            case "bug":
+                text = message("bug {number} of {count}: {title}", number=number, count=items, title=item.title)
+        return ((self.glyphs.say(text), "heading"),)
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         return item_lines(ITEMS[self.at], self.attempt, self.found, width - 1, height, self.glyphs)

@@ -90,12 +90,12 @@ class TrainPane(TwoParts):
         if objection:
             self.host.engine.withdraw(RunRace)
             self.curves.dim(True)
-            self.curves.waiting = f"{objection}."
+            self.curves.waiting = message("{objection}.", objection=objection)
         elif self.race in self._known:
             self.host.engine.withdraw(RunRace)
             self._take(self._known[self.race])
         else:
-            self.curves.waiting = "Training."
+            self.curves.waiting = message("Training.")
             self.ask(RunRace(self.race))
         self.curves.redraw()
         self.host.show_status()
@@ -122,7 +122,7 @@ class TrainPane(TwoParts):
                 self.curves.dim(True)
             case Failed(reason):
                 self.curves.dim(True)
-                self.curves.waiting = f"{reason}."
+                self.curves.waiting = message("{reason}.", reason=reason)
                 self.curves.redraw()
             case _:
                 pass
@@ -170,7 +170,7 @@ class TrainPane(TwoParts):
         """Return the race on screen and how it ended; raise InputError if it has not."""
         shown = self.curves.shown
         if self.settings.objection:
-            raise InputError(f"{self.settings.objection}.")
+            raise InputError("{objection}.", objection=self.settings.objection)
         if shown is None or not self.is_current:
             done = shown.done if shown is not None and self._is_shown else 0
             raise InputError("{done} of {steps} steps trained so far.", done=done, steps=self.race.steps)
@@ -234,17 +234,15 @@ class TrainPane(TwoParts):
 
     def action_find(self) -> None:
         """Choose the scale rules from a list."""
-        choose_rules(self.host, self.race.rules, self._take_rules, "scale rules to train with")
+        choose_rules(self.host, self.race.rules, self._take_rules, message("scale rules to train with"))
 
     def _take_rules(self, names: Sequence[str]) -> None:
         """Train with these rules, as far as they can be raced."""
         rules = tuple(name for name in names if name != "custom")
         if len(rules) < len(names):
-            self.host.say("custom has no multiplier here; type the number itself in the list.")
+            self.host.say(message("custom has no multiplier here; type the number itself in the list."))
         if len(rules) > MOST_RULES:
-            self.host.say(
-                message("At most {most_rules} rules are trained at once; the first ones are.", most_rules=MOST_RULES)
-            )
+            self.host.say(message("At most {most} rules are trained at once; the first ones are.", most=MOST_RULES))
         if rules:
             self.settings.finish()
             self.settings.race = replace(self.race, rules=rules[:MOST_RULES])

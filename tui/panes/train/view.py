@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rich.cells import set_cell_size
+
 from ....core.message import message
 from ....core.parameters import Field, Value
 from ....core.scales import scale_rule
@@ -32,7 +34,7 @@ _COLUMNS = (  # title, width
 
 def rule_name(rule: str) -> str:
     """Return a name of at most 15 characters."""
-    return "unscaled" if rule == "none" else scale_rule(rule).label
+    return message("unscaled") if rule == "none" else scale_rule(rule).label
 
 
 def letter(rule: int) -> str:
@@ -51,12 +53,12 @@ def setting_lines(
         if typed is not None and field.name == cursor:
             text, role = typed + "_", "alert" if objection else "accent"
         lines.append(field_line(field, text, role, field.name == cursor, width, glyphs))
-    head: Line = (("rules", "label"), ("  / to choose", "dim"))
+    head: Line = ((glyphs.say("rules"), "label"), (glyphs.say("  / to choose"), "dim"))
     lines.extend(((), head))
     for number, name in enumerate(race.rules):
         lines.append(((f" {letter(number)} ", _ROLES[number][0]), (glyphs.say(rule_name(name)), "text")))
     if objection:
-        notes = wrapped(glyphs.say(f"{objection}."), width - 1, "alert")
+        notes = wrapped(glyphs.say("{objection}.", objection=objection), width - 1, "alert")
     else:
         help_ = next(field.help for field in RACE_FIELDS if field.name == cursor)
         notes = wrapped(glyphs.say(help_), width - 1, "dim")
@@ -75,7 +77,7 @@ def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
     while kept < len(_COLUMNS) and room >= _COLUMNS[kept][1]:
         room -= _COLUMNS[kept][1]
         kept += 1
-    head = "".join(to_right(title, wide) for title, wide in _COLUMNS[:kept])
+    head = "".join(to_right(glyphs.say(title), wide) for title, wide in _COLUMNS[:kept])
     lines: list[Line] = [((" " * (2 + _NAME), "text"), (head, "dim"))]
     for number, result in enumerate(shown.results):
         cells = "".join(
@@ -86,9 +88,9 @@ def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
         wide = 9
         none = glyphs.say("—")  # until the race is complete
         titles = "".join(
-            to_right(message("with {number}", number=letter(number)), wide) for number in range(len(shown.race.rules))
+            to_right(glyphs.say("with {rule}", rule=letter(number)), wide) for number in range(len(shown.race.rules))
         )
-        head_of_used: Line = ((to_left("recalled, used", 2 + _NAME), "dim"), (titles, "dim"))
+        head_of_used: Line = ((to_left(glyphs.say("recalled, used"), 2 + _NAME), "dim"), (titles, "dim"))
         lines.extend(((), head_of_used))
         for number, rule in enumerate(shown.race.rules):
             shares = shown.used[number] if shown.used is not None else ()
@@ -99,7 +101,7 @@ def result_lines(shown: Snapshot, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
-    name = to_left(glyphs.say(rule_name(rule))[: _NAME - 1], _NAME)
+    name = set_cell_size(glyphs.say(rule_name(rule)), _NAME - 1) + " "
     return (f"{letter(number)} ", _ROLES[number][0]), (name, "label")
 
 
@@ -110,8 +112,8 @@ def _cells(result: Result, glyphs: Glyphs) -> list[str]:
     cells = [
         none if math.isnan(result.loss) else f"{result.loss:.3g}{error}",
         none if math.isnan(result.recalled) else f"{100 * result.recalled:.0f} %",
-        "never" if result.steps_to_learn is None else f"{result.steps_to_learn:.0f}",
-        f"{100 * result.diverged:.0f} %" if result.diverged else "none",
+        message("never") if result.steps_to_learn is None else f"{result.steps_to_learn:.0f}",
+        f"{100 * result.diverged:.0f} %" if result.diverged else message("none"),
         f"{100 * result.entropy_before:.0f} → {100 * result.entropy_after:.0f} %",
         f"{result.gradient_before:.2g}",
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....core.message import message
 from ....core.training.settings import RACE_FIELDS, Race, changed, fault_of
 from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
 from ...views.lines import Line, fitted, wrapped
@@ -61,11 +60,14 @@ class RaceCurves(LinesWidget):
     def note(self) -> Line:
         if self.shown is None:
             return ()
-        return ((message("step {done} of {steps}", done=self.shown.done, steps=self.shown.race.steps), "dim"),)
+        return (
+            (self.glyphs.say("step {done} of {steps}", done=self.shown.done, steps=self.shown.race.steps), "dim"),
+        )
 
     def _title(self, quantity: Quantity) -> Line:
-        axis = ", log" if self.is_logarithmic(quantity) else ""
-        return ((self.glyphs.say(quantity.label + axis), "heading"),)
+        label = self.glyphs.say(quantity.label)
+        title = self.glyphs.say("{label}, log", label=label) if self.is_logarithmic(quantity) else label
+        return ((title, "heading"),)
 
     def is_logarithmic(self, quantity: Quantity) -> bool:
         """Whether the axis of a quantity is logarithmic."""

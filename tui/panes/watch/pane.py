@@ -101,8 +101,8 @@ class WatchPane(TwoParts):
         if self.shown is None:
             return ()
         words = (
-            message("step {step}", step=self.shown.step),
-            message("{over} over {limit:g}", over=self.shown.over, limit=self.limit),
+            self.glyphs.say("step {step}", step=self.shown.step),
+            self.glyphs.say("{count} over {limit:g}", count=self.shown.over, limit=self.limit),
         )
         return [(("  ".join(words), "text"),), ((words[0], "text"),)]
 
@@ -148,7 +148,7 @@ class WatchPane(TwoParts):
             case Looked(shown, changes, notes, waiting):
                 if self.display:
                     for note in notes[-1:]:
-                        self.host.say(f"{note}.")
+                        self.host.say(message("{note}.", note=note))
                 if waiting and self.shown is None:
                     self._wait(message("Waiting: {waiting}.", waiting=waiting))
                 if shown is not None and isinstance(request, LookAtRun):
@@ -157,7 +157,7 @@ class WatchPane(TwoParts):
                         self._known = changes, *wanted
                         self._show(shown)
             case Failed(reason):
-                self.host.say(f"{reason}.")
+                self.host.say(message("{reason}.", reason=reason))
             case _:
                 pass
 
@@ -182,7 +182,7 @@ class WatchPane(TwoParts):
             over = frozenset((each.layer, each.head) for each in shown.ranked if each.over)
             if self._over is not None and over - self._over:
                 layer, head = min(over - self._over)
-                place = message("Layer {layers} head {head}", layers=shown.layers[layer], head=head)
+                place = message("Layer {layer} head {head}", layer=shown.layers[layer], head=head)
                 self.host.alert(
                     message(
                         "{place} is over {limit:g} at step {step}.", place=place, limit=self.limit, step=shown.step
@@ -253,8 +253,10 @@ class WatchPane(TwoParts):
             return
         if shown.file is None:
             self.host.say(
-                "This run is numbers only. A folder of captures, as `attn-tui record --every N` writes it, "
-                "has heads to open."
+                message(
+                    "This run is numbers only. A folder of captures, as `attn-tui record --every N` writes it, "
+                    "has heads to open."
+                )
             )
         elif not Path(shown.file).exists():
             self.host.say(message("The file of step {step} is gone: {file}.", step=shown.step, file=shown.file))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....core.message import joined, message
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, wrapped
 
-EXAMPLE = "An example: a small model, trained at a learning rate that is too high."
-HINT = "`attn-tui watch RUN` watches yours; ? says how to make one."
+EXAMPLE = message("An example: a small model, trained at a learning rate that is too high.")
+HINT = message("`attn-tui watch RUN` watches yours; ? says how to make one.")
 FROM_PYTORCH = ("attn-tui record -o run/ --every 100 -- python train.py", "attn-tui watch run/")
 LINE = '{"step": 100, "max_logit": [[20.5, 9.1], [8.3, 12.4]]}'
 FROM_LINES = "attn-tui watch run.jsonl"
@@ -22,12 +23,14 @@ def about_sample(width: int, height: int, glyphs: Glyphs) -> list[Line]:
     if height < _LOW:
         return wrapped(example, width, "accent")
     if height < _HIGH or width < _WIDE:
-        return wrapped(f"{example} {glyphs.say(HINT)}", width, "accent")
+        return wrapped(glyphs.say(joined([EXAMPLE, HINT])), width, "accent")
     return [
         *wrapped(example, width, "accent"),
-        *_told("To watch a PyTorch program, from another terminal:", FROM_PYTORCH, width, glyphs),
-        *_told("Or let any program write lines, with the largest |logit| of each head by layer, to run.jsonl:",
-               (LINE, FROM_LINES), width, glyphs),
+        *_told(message("To watch a PyTorch program, from another terminal:"), FROM_PYTORCH, width, glyphs),
+        *_told(
+            message("Or let any program write lines, with the largest |logit| of each head by layer, to run.jsonl:"),
+            (LINE, FROM_LINES), width, glyphs,
+        ),
         (),
     ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.message import Message
 
-from ....core.message import message
+from ....core.message import joined, message
 from ...views.lines import Line, fitted, wrapped
 from ...views.results.watch_chart import chart_lines
 from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
@@ -54,7 +54,7 @@ class RunMap(LinesWidget):
         )
         lines: list[Line] = [
             fitted(((self.glyphs.say(title), "heading"),), width),
-            fitted(step_line(shown, width), width),
+            fitted(step_line(shown, width, self.glyphs), width),
         ]
         lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
         size = width, 0 if height >= _HIGH else height - len(lines) - 1  # the list has a chart of the head
@@ -77,7 +77,6 @@ class RunMap(LinesWidget):
 class Ranking(LinesWidget):
     """Shows what the step says, and its heads, worst first."""
 
-    TITLE = "worst first"
     DEFAULT_CLASSES = "region"
 
     shown: Snapshot | None = None
@@ -89,7 +88,8 @@ class Ranking(LinesWidget):
 
     def heading(self, width: int) -> Line:
         changed = self.shown is not None and self.shown.changes is not None
-        return (("largest change first" if changed else self.TITLE, "heading"),)
+        title = message("largest change first") if changed else message("worst first")
+        return ((self.glyphs.say(title), "heading"),)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         above = self._above(width, height)
@@ -106,8 +106,9 @@ class Ranking(LinesWidget):
     def _above(self, width: int, height: int) -> list[Line]:
         if self.shown is None:
             return wrapped(self.glyphs.say(self.waiting), width)
-        says_scale = self.shown.says_scale[:1].upper() + self.shown.says_scale[1:]
-        said = wrapped(self.glyphs.say(f"{summary(self.shown, height < _LOW)} {says_scale}."), width)
+        said_scale = self.glyphs.say(self.shown.says_scale)
+        scale = message("{scale}.", scale=said_scale[:1].upper() + said_scale[1:])
+        said = wrapped(self.glyphs.say(joined([summary(self.shown, height < _LOW), scale])), width)
         return [*(about_sample(width, height, self.glyphs) if self.is_sample else ()), *said, ()]
 
     def on_click(self, event: events.Click) -> None:

@@ -39,13 +39,11 @@ def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: in
         ),
     )
     title: Span = (
-        glyphs.say(
-            "layer {layers} head {head}: largest |logit| over the steps", layers=shown.layers[layer], head=head
-        ),
+        glyphs.say("layer {layer} head {head}: largest |logit| over the steps", layer=shown.layers[layer], head=head),
         "heading",
     )
     note: Span = (
-        glyphs.say("limit {limit:g} · largest {glyphs}", limit=shown.limit, glyphs=short(largest, glyphs)),
+        glyphs.say("limit {limit:g} · largest {largest}", limit=shown.limit, largest=short(largest, glyphs)),
         "dim",
     )
     return [fitted((), width), ends((title,), (note,), width), *draw(plot, width, height - 2, glyphs).lines]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from rich.cells import set_cell_size
 
 from ....core.export.watching import change_words, offender_words
-from ....core.message import message
+from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTICS
+from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted, line_width
@@ -35,18 +36,16 @@ _CELL = 3  # cells of a head, if there is space
 _MARGIN = 5  # cells for the name of a layer
 
 
-def step_line(shown: Snapshot, width: int) -> Line:
+def step_line(shown: Snapshot, width: int, glyphs: Glyphs) -> Line:
     """Return the step, its place among the others, and the baseline."""
     place = shown.steps.index(shown.step) + 1 if shown.step in shown.steps else len(shown.steps)
-    where = message("step {step}, {place} of {count}", step=shown.step, place=place, count=len(shown.steps))
+    where = glyphs.say("step {step}, {place} of {count}", step=shown.step, place=place, count=len(shown.steps))
     if shown.baseline is not None:
-        since = message(" since {baseline}", baseline=shown.baseline)
-        return (
-            (where if len(where + since) <= width else message("step {step}", step=shown.step), "text"),
-            (since, "unscaled"),
-        )
-    hint = "   End: newest"
-    return ((where, "text"), (hint if place < len(shown.steps) and len(where + hint) <= width else "", "dim"))
+        since = glyphs.say(" since {baseline}", baseline=shown.baseline)
+        fits = cells_of(where + since) <= width
+        return (where if fits else glyphs.say("step {step}", step=shown.step), "text"), (since, "unscaled")
+    hint = glyphs.say("   End: newest")
+    return (where, "text"), (hint if place < len(shown.steps) and cells_of(where + hint) <= width else "", "dim")
 
 
 def summary(shown: Snapshot, brief: bool = False) -> str:
@@ -56,8 +55,9 @@ def summary(shown: Snapshot, brief: bool = False) -> str:
     """
     said = _change_words(shown) if shown.baseline is not None else ""
     if brief:
-        return said or f"{_over_words(shown)}."
-    return f"{said} {_limit_words(shown)}".strip()
+        return said or message("{over}.", over=_over_words(shown))
+    limit = _limit_words(shown)
+    return joined([said, limit]) if said else limit
 
 
 def _change_words(shown: Snapshot) -> str:
@@ -73,7 +73,7 @@ def _change_words(shown: Snapshot) -> str:
         return message("Since step {baseline}, no largest |logit| is known to have changed.", baseline=shown.baseline)
     grew = sum(change > 0 for change, _ in changes)
     most, worst = changes[0]
-    place = message("layer {layers} head {head}", layers=shown.layers[worst.layer], head=worst.head)
+    place = message("layer {layer} head {head}", layer=shown.layers[worst.layer], head=worst.head)
     if not grew:
         return message("Since step {baseline}, the largest |logit| of no head grew.", baseline=shown.baseline)
     return message(
@@ -87,10 +87,10 @@ def _change_words(shown: Snapshot) -> str:
 
 
 def _over_words(shown: Snapshot) -> str:
-    return (
-        message("{over} over {limit:g}", over=_heads(shown.over), limit=shown.limit)
-        if shown.over
-        else message("No head is over {limit:g}", limit=shown.limit)
+    if not shown.over:
+        return message("No head is over {limit:g}", limit=shown.limit)
+    return counted(
+        "{number} head is over {limit:g}", "{number} heads are over {limit:g}", shown.over, limit=shown.limit
     )
 
 
@@ -98,25 +98,18 @@ def _limit_words(shown: Snapshot) -> str:
     said = _over_words(shown)
     soon = next((each for each in shown.ranked if not each.over and each.passes_in is not None), None)
     if soon is None:
-        return f"{said}."
+        return message("{over}.", over=said)
     _, growth, steps = offender_words(soon, shown.per)
-    place = message("layer {layers} head {head}", layers=shown.layers[soon.layer], head=soon.head)
-    return message(
-        "{said}; {place}, {growth} per {per}, passes it in about {steps} steps.",
-        said=said,
+    place = message("layer {layer} head {head}", layer=shown.layers[soon.layer], head=soon.head)
+    return counted(
+        "{over}; {place}, {growth} per step, passes it in about {steps} steps.",
+        "{over}; {place}, {growth} per {number:,} steps, passes it in about {steps} steps.",
+        shown.per,
+        over=said,
         place=place,
         growth=growth,
-        per=_steps(shown.per),
         steps=steps,
     )
-
-
-def _steps(count: int) -> str:
-    return "step" if count == 1 else message("{count:,} steps", count=count)
-
-
-def _heads(count: int) -> str:
-    return "1 head is" if count == 1 else message("{count} heads are", count=count)
 
 
 def ranked_lines(
@@ -128,18 +121,14 @@ def ranked_lines(
     chosen: tuple[int, int] | None = None,
 ) -> list[Line]:
     """Return a head line and lines for `count` heads from the `first` on, each with its trend over the steps."""
-    header = [
-        "head",
-        "largest |logit|",
-        message("per {per}", per=_steps(shown.per)),
-        message("steps to {limit:g}", limit=shown.limit),
-    ]
     roomy = width >= (_ROOMY if shown.changes is None else _ROOMY_BESIDE)
-    header = (
-        header
-        if roomy
-        else ["head", "|logit|", message("per {per:,}", per=shown.per), message("to {limit:g}", limit=shown.limit)]
-    )
+    if roomy:
+        growth = counted("per step", "per {number:,} steps", shown.per)
+        header = [message("largest |logit|"), growth, message("steps to {limit:g}", limit=shown.limit)]
+    else:
+        growth = message("per {steps:,}", steps=shown.per)
+        header = ["|logit|", growth, message("to {limit:g}", limit=shown.limit)]
+    header = [message("head"), *header]
     ranked = shown.ranked[first : None if count is None else first + count]
     rows = [[place_of(shown, each.layer, each.head), *offender_words(each, shown.per)] for each in ranked]
     if shown.changes is not None:
@@ -147,10 +136,10 @@ def ranked_lines(
             shown_cells.insert(2, word)
             if width < _NARROW:
                 del shown_cells[3]  # the growth
-    wide = [max(len(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
+    wide = [max(cells_of(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
     cells = min(width - sum(wide) - 2 * len(wide), _TREND)
     cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 1 else 0
-    title = _joined(header, wide, glyphs) + ("  trend" if cells else "")
+    title = _joined(header, wide, glyphs) + (glyphs.say("  trend") if cells else "")
     lines = [fitted(((title, "heading"),), width)]
     for row, each in zip(rows, ranked, strict=True):
         here = (each.layer, each.head)
@@ -165,7 +154,7 @@ def ranked_lines(
 
 def _changes(shown: Snapshot, ranked: Sequence[Offender], roomy: bool) -> list[str]:
     """Return a head and the changes of these heads."""
-    title = message("since {baseline}", baseline=shown.baseline) if roomy else "change"
+    title = message("since {baseline}", baseline=shown.baseline) if roomy else message("change")
     return [title, *(change_words(shown.change(each.layer, each.head)) for each in ranked)]
 
 
@@ -178,13 +167,16 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
     """Return all statistics of a head, and its largest |logit| over the steps: higher if there is space."""
     width, height = size
     layer, head = chosen
-    lines: list[Line] = [((message("layer {layers} head {head}", layers=shown.layers[layer], head=head), "heading"),)]
+    title = glyphs.say("layer {layer} head {head}", layer=shown.layers[layer], head=head)
+    lines: list[Line] = [((title, "heading"),)]
     labels = {name: f"{glyphs.say(LABELS.get(name, name))}  " for name in shown.values}
-    wide = min(max(map(len, labels.values())), max(width - (_NUMBER if shown.changes is None else _NUMBERS), 1))
+    wide = min(max(map(cells_of, labels.values())), max(width - (_NUMBER if shown.changes is None else _NUMBERS), 1))
     for name, table in shown.values.items():
         value = table[layer][head]
-        number = "not finite" if math.isinf(value) else short(None if math.isnan(value) else value, glyphs)
-        line: Line = ((to_left(labels[name][: wide - 1], wide), "label"), (number, "text"))
+        number = (
+            glyphs.say("not finite") if math.isinf(value) else short(None if math.isnan(value) else value, glyphs)
+        )
+        line: Line = ((set_cell_size(labels[name], wide - 1) + " ", "label"), (number, "text"))
         if shown.changes is not None and name in shown.changes:
             change = shown.changes[name][layer][head]
             words = f" {'+' * (change > 0)}{short(change, glyphs)}" if math.isfinite(change) else ""
@@ -195,11 +187,12 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
         low, high = min(known), max(known)
         rows = min(max(height - len(lines) - 2, 1), _HIGHEST)
         bars = chart(shown.trends[chosen], (width - 1, rows), low, high, glyphs)
-        ends = message("{glyphs} to {glyphs2}", glyphs=short(low, glyphs), glyphs2=short(high, glyphs))
-        words = message("steps {steps} to {step}: {ends}", steps=shown.steps[0], step=shown.step, ends=ends)
-        words = words if len(words) <= width else ends
+        ends = message("{low} to {high}", low=short(low, glyphs), high=short(high, glyphs))
+        words = message("steps {first} to {last}: {ends}", first=shown.steps[0], last=shown.step, ends=ends)
+        said = glyphs.say(words)
+        said = said if cells_of(said) <= width else glyphs.say(ends)
         drawn: list[Line] = [((row, "scaled"),) for row in bars]
-        lines = [*lines, (), *drawn, ((words, "dim"),)]
+        lines = [*lines, (), *drawn, ((said, "dim"),)]
     return [fitted(line, width) for line in lines]
 
 
@@ -274,26 +267,20 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
             text = set_cell_size(text + ("!" if here in over else ""), each)
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
         lines.append(fitted(tuple(spans), width))
-    legend = _legend(low, high, shown.baseline is not None, glyphs) if numbers else "no numbers to show"
+    legend = _legend(low, high, shown.baseline is not None, glyphs) if numbers else glyphs.say("no numbers to show")
     if over:
         words = glyphs.say("! over the limit")
         legend += f"  {words if line_width(((legend + words, 'dim'),)) + 2 <= width else glyphs.say('! over')}"
     if down < len(table) or across < most:
-        legend += message("  part of {count} x {most}", count=len(table), most=most)
+        legend += glyphs.say("  part of {layers} x {heads}", layers=len(table), heads=most)
     return [*lines, (), fitted(((legend, "dim"),), width)]
 
 
 def _legend(low: float, high: float, changes: bool, glyphs: Glyphs) -> str:
     """Return the values of the lightest and the darkest shade."""
     sign = "+" if changes and high > 0 else ""
-    return message(
-        "{shades} {glyphs} to {shades2} {sign}{glyphs2}",
-        shades=glyphs.shades[1],
-        glyphs=short(low, glyphs),
-        shades2=glyphs.shades[-1],
-        sign=sign,
-        glyphs2=short(high, glyphs),
-    )
+    least, most = f"{glyphs.shades[1]} {short(low, glyphs)}", f"{glyphs.shades[-1]} {sign}{short(high, glyphs)}"
+    return glyphs.say("{low} to {high}", low=least, high=most)
 
 
 def _mapped(shown: Snapshot, statistic: str) -> Sequence[Sequence[float]]:
