@@ -149,12 +149,12 @@ def test_heads_that_are_not_healthy_are_marked() -> None:
     wide = map_lines(head_map, ENTROPY, (0, 3), 40, 10, UNICODE)
     assert text_of(wide[2])[MARGIN:].rstrip() == "░0F▓5 █9s█9"
     assert text_of(wide[-1]).strip() == "░ 1  to  █ 3"
-    assert [text_of(line).rstrip() for line in mark_lines(head_map, 40)] == ["F frozen  s sink"]
+    assert [text_of(line).rstrip() for line in mark_lines(head_map, 40, UNICODE)] == ["F frozen  s sink"]
     cramped = map_lines(head_map, ENTROPY, (0, 3), 8, 10, UNICODE)
     assert text_of(cramped[2])[MARGIN:] == "F▓s9"
-    assert [text_of(line) for line in mark_lines(head_map, 8)] == ["F frozen", "s sink  "]
+    assert [text_of(line) for line in mark_lines(head_map, 8, UNICODE)] == ["F frozen", "s sink  "]
     healthy = HeadMap([0], [1], {(0, 0): 1.0}, {(0, 0): "healthy"})
-    assert mark_lines(healthy, 40) == []
+    assert mark_lines(healthy, 40, UNICODE) == []
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -165,4 +165,4 @@ def test_a_map_with_one_cell_per_head_says_statuses_in_letters_and_explains_them
     cells = lines[2][MARGIN:]
     assert (cells[3], cells[7]) == ("F", "s")
     assert cells[9] in glyphs.shades[1:]
-    assert "F frozen  s sink" in text_of(mark_lines(head_map, 40)[0])
+    assert "F frozen  s sink" in text_of(mark_lines(head_map, 40, UNICODE)[0])

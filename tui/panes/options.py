@@ -46,7 +46,7 @@ def options(
     shown = [
         replace(
             row,
-            value=message("statistic {value}", value=row.value),
+            value=f"statistic {row.value}",
             family="statistic",
             words=("statistic", *row.words),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...message import message
 from ..formats import Say, digits, escaped, existing, markdown_table, version
 from ..listing.files import files_json
 from ..listing.listing import CellType, Listing, whole
@@ -74,7 +75,10 @@ def replay_csv(heads: Sequence[Replay]) -> str:
 def replay_table(heads: Sequence[Replay]) -> tuple[list[str], list[list[str]]]:
     """Return a header and a line for each rule: of one head, or the means over several."""
     if len(heads) == 1:
-        header = ["rule", "multiplier", "KL", "entropy", "change", "one-hot %", "σ / freezing"]
+        header: list[str] = [
+            message("rule"), message("multiplier"), "KL", message("entropy"), message("change"),
+            message("one-hot %"), message("σ / freezing"),
+        ]  # fmt: skip
         return header, [
             [
                 " = ".join(found.rules),
@@ -89,7 +93,7 @@ def replay_table(heads: Sequence[Replay]) -> tuple[list[str], list[list[str]]]:
         ]
     from ...diagnosis.replay import average
 
-    return ["rule", "mean KL", "entropy change", "one-hot %"], [
+    return [message("rule"), message("mean KL"), message("entropy change"), message("one-hot %")], [
         [name, digits(divergence), f"{change:+.3f}", f"{100 * one_hot:.1f}"]
         for name, divergence, change, one_hot in average(heads)
     ]
@@ -112,8 +116,15 @@ def by_file(heads: Sequence[Replay]) -> list[tuple[str, list[Replay]]]:
 def thawing_lines(heads: Sequence[Replay]) -> list[str]:
     """Return a line for each frozen head that some rule makes healthy."""
     return [
-        f"{each.layer.place} head {each.head} is frozen; {found.rules[0]} (× {digits(found.multiplier)}) is "
-        f"the nearest rule that makes it healthy, KL {digits(found.divergence)} nats"
+        message(
+            "{layer} head {head} is frozen; {rule} (× {multiplier}) is the nearest rule that makes it healthy, "
+            "KL {divergence} nats",
+            layer=each.layer.place,
+            head=each.head,
+            rule=found.rules[0],
+            multiplier=digits(found.multiplier),
+            divergence=digits(found.divergence),
+        )
         for each in heads
         if (found := each.thawing) is not None
     ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.status import Status
+from ...language.cells import cells
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, line_width
 from ...views.numbers import percent, short
@@ -46,7 +47,7 @@ def map_lines(
     found = [value for value in head_map.values.values() if value is not None]
     low, high = min(found, default=0.0), max(found, default=0.0)
     label = glyphs.say(statistic.label)
-    title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - len(label)), "dim")]
+    title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - cells(label), glyphs), "dim")]
     lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width, glyphs)]
     for position in range(first_layer, min(first_layer + down, len(head_map.layers))):
         line: list[Span] = [(f"{head_map.layers[position]:>3} ", "label")]
@@ -75,14 +76,15 @@ def head_at(
     return (layer, head) if head < head_map.heads[layer] else None
 
 
-def _shown(head_map: HeadMap, down: int, across: int, room: int) -> str:
+def _shown(head_map: HeadMap, down: int, across: int, room: int, glyphs: Glyphs) -> str:
     """Return the rest of the title; if the map does not fit, that it is a part, and the size of the whole."""
     layers, heads = len(head_map.layers), max(head_map.heads)
-    parts = [message("{layers} layers", layers=layers)] * (layers > down) + [
-        message("{heads} heads", heads=heads)
-    ] * (heads > across)
-    words = message(", part of {parts}", parts=" x ".join(parts)) if parts else ", by head"
-    return words if len(words) <= room else ", part" if parts else ""
+    parts = [message("{layers} layers", layers=layers)] * (layers > down)
+    parts += [message("{heads} heads", heads=heads)] * (heads > across)
+    words = glyphs.say(", part of {whole}", whole=joined(parts, " x ")) if parts else glyphs.say(", by head")
+    if cells(words) <= room:
+        return words
+    return glyphs.say(", part") if parts else ""
 
 
 def _window(cursor: int, count: int, room: int) -> int:
@@ -120,15 +122,15 @@ def _cell(part: float | None, known: bool, each: int, chosen: bool, mark: str, g
     return text.ljust(each), role
 
 
-def mark_lines(head_map: HeadMap, width: int) -> list[Line]:
+def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs) -> list[Line]:
     """Return what the marks on the map mean, in as many lines as that takes; empty if there are none."""
     there = {*head_map.statuses.values()}
     lines: list[list[Span]] = []
     for status, mark in MARKS.items():
         if status not in there:
             continue
-        words = f" {status}  "
-        if not lines or line_width(tuple(lines[-1])) + len(mark + words.rstrip()) > width:
+        words = f" {glyphs.say(status)}  "
+        if not lines or line_width(tuple(lines[-1])) + cells(mark + words.rstrip()) > width:
             lines.append([])
         lines[-1].append((mark, "scaled"))
         lines[-1].append((words, "dim"))
@@ -138,13 +140,13 @@ def mark_lines(head_map: HeadMap, width: int) -> list[Line]:
 def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: Glyphs) -> Line:
     """Return the values of the lightest and the darkest shade."""
     if not known:
-        return (("measuring", "dim"),)
+        return ((glyphs.say("measuring"), "dim"),)
     share = statistic.unit == "share"
     least, most = [percent(value) if share else short(value, glyphs) for value in (low, high)]
     lightest, darkest = glyphs.shades[1], glyphs.shades[-1]
     return (
         (lightest, "scaled"),
-        (message(" {least}  to  ", least=least), "dim"),
+        (glyphs.say(" {least}  to  ", least=least), "dim"),
         (darkest, "scaled"),
         (f" {most}", "dim"),
     )

@@ -211,12 +211,12 @@ class CapturePane(RankedHeads):
             case ComparedHeads():
                 self.learn_changes(answer)
             case Progress(fraction) if isinstance(request, MeasureHead):
-                self.results.show_stale("Computing this head.")
+                self.results.show_stale(message("Computing this head."))
                 self.show_progress(fraction)
             case Progress(fraction) if isinstance(request, MeasureHeads | CompareHeads):
                 self.show_progress(None if fraction == 1 else fraction)
             case Failed(reason):
-                self._fail(request, f"{reason}.")
+                self._fail(request, message("{reason}.", reason=reason))
             case _:
                 pass
 
@@ -307,7 +307,7 @@ class CapturePane(RankedHeads):
             return
         texts = capture.layers[self.map.cursor[0]].batch
         if texts == 1:
-            self.host.say("The file has one text.")
+            self.host.say(message("The file has one text."))
             return
         self.matrix.text = (self.matrix.text + direction) % texts
         self._measure()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import set_cell_size
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC, Statistic
-from ...language.cells import to_left, to_right
+from ...language.cells import cells, to_right
 from ...views.border import Thumb
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, wrapped
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
 
 _PAGE = 8
 _RULES = 22  # cells of rules below which columns are left out
-_SHORT = {"multiplier": "×", "one-hot %": "1-hot %", "σ / freezing": "σ/frz", "change": "Δ"}
+_SHORT: dict[str, str] = {
+    "multiplier": "×",
+    "one-hot %": message("1-hot %"),
+    "σ / freezing": message("σ/frz"),
+    "change": "Δ",
+}
 
 
 class HeadList(LinesWidget, can_focus=True):
@@ -77,7 +83,7 @@ class HeadList(LinesWidget, can_focus=True):
         return ((self.glyphs.say(self.order), "heading"),)
 
     def note(self) -> Line:
-        return ((message("{count} heads", count=len(self.heads)), "dim"),)
+        return ((self.glyphs.say("{heads} heads", heads=len(self.heads)), "dim"),)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         room = max(height - 1, 1)
@@ -178,17 +184,17 @@ class AttentionMatrix(LinesWidget, can_focus=True):
     def heading(self, width: int) -> Line:
         layer = self.source
         if layer is None:
-            return (("attention", "heading"),)
+            return ((self.glyphs.say("attention"), "heading"),)
         size = f"{layer.queries} × {layer.keys}"
         text = message("{index}/{head}: attention {size}", index=layer.index, head=self.head, size=size)
         if (self.queries, self.keys) != ((0, layer.queries), (0, layer.keys)):
             ends = [f"{first}–{end - 1}" for first, end in (self.queries, self.keys)]
             text = message(
-                "{index}/{head}: {ends} × {ends2} of {size}",
+                "{index}/{head}: {queries} × {keys} of {size}",
                 index=layer.index,
                 head=self.head,
-                ends=ends[0],
-                ends2=ends[1],
+                queries=ends[0],
+                keys=ends[1],
                 size=size,
             )
         return ((self.glyphs.say(text), "heading"),)
@@ -198,8 +204,8 @@ class AttentionMatrix(LinesWidget, can_focus=True):
             [message("text {text}", text=self.text)] if self.source is not None and self.source.batch > 1 else []
         )
         if self.matrix is not None and self.matrix.rough:
-            words.append("rough")
-        return ((" ".join(words), "dim"),) if words else ()
+            words.append(message("rough"))
+        return ((self.glyphs.say(joined(words)), "dim"),) if words else ()
 
     def foot(self) -> Line:
         return legend(self.glyphs, self.halves)
@@ -285,11 +291,13 @@ class AttentionBars(LinesWidget):
 
     def heading(self, width: int) -> Line:
         if self.row is None:
-            return (("query", "heading"),)
+            return ((self.glyphs.say("query"), "heading"),)
         return ((self.glyphs.say("query {named}", named=named(self.tokens, self.row.position)), "heading"),)
 
     def note(self) -> Line:
-        return ((message("{visible} keys", visible=self.row.visible), "dim"),) if self.row is not None else ()
+        if self.row is None:
+            return ()
+        return ((self.glyphs.say("{keys} keys", keys=self.row.visible), "dim"),)
 
     def foot(self) -> Line:
         return ((threshold_words(self.row, self.glyphs), "text"),) if self.row is not None else ()
@@ -321,7 +329,7 @@ class ReplayList(LinesWidget, can_focus=True):
         Binding("escape", "leave", "back", show=False),
     ]
     HEADED = True
-    TITLE = "every rule replayed on this head"
+    TITLE = message("every rule replayed on this head")
     DEFAULT_CLASSES = "region"
 
     table: ReplayTable | None = None
@@ -360,21 +368,22 @@ def replay_lines(table: ReplayTable, width: int, glyphs: Glyphs) -> list[Line]:
 
     On narrow screens columns are left out; rules without room are counted.
     """
-    rows = [[_SHORT.get(cell, cell) for cell in table.header], *table.lines]
+    header = [_SHORT.get(cell, cell) for cell in table.header]
+    rows = [[row[0], *map(glyphs.say, row[1:])] for row in (header, *table.lines)]
     for left_out in ((), (3,), (3, 6)):
         columns = [at for at in range(1, len(table.header)) if at not in left_out]
-        numbers = [max(len(row[at]) for row in rows) for at in columns]
+        numbers = [max(cells(row[at]) for row in rows) for at in columns]
         room = width - sum(numbers) - 2 * len(numbers)
         if room >= _RULES:
             break
     lines: list[Line] = []
     for number, row in enumerate(rows):
-        rules = row[0].split(" = ")
-        shown = next((n for n in range(len(rules), 0, -1) if len(_some(rules, n)) <= room), 1)
-        name = to_left(glyphs.say(_some(rules, shown))[: max(room, 0)], max(room, 0))
-        cells = [to_right(glyphs.say(row[at]), wide) for at, wide in zip(columns, numbers, strict=True)]
+        rules = [glyphs.say(rule) for rule in row[0].split(" = ")]
+        shown = next((n for n in range(len(rules), 0, -1) if cells(_some(rules, n)) <= room), 1)
+        name = set_cell_size(_some(rules, shown), max(room, 0))
+        padded = [to_right(row[at], wide) for at, wide in zip(columns, numbers, strict=True)]
         role: Role = "heading" if number == 0 else "scaled" if number == 1 else "text"
-        lines.append((("  ".join([name, *cells]), role),))
+        lines.append((("  ".join([name, *padded]), role),))
     for text in table.below:
         lines += [(), *wrapped(glyphs.say(text), width)]
     return lines

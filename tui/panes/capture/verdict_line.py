@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from rich.cells import set_cell_size
 from textual import events
 from textual.message import Message
 
+from ....core.message import message
+from ...language.cells import cells
 from ...views.fields.draft import LONGEST_PATH, Draft, edited
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...widgets.lines import LinesWidget
@@ -16,8 +19,8 @@ Question: TypeAlias = Literal["find", "baseline"]
 
 # What is asked, and what is accepted.
 _ASKED: dict[Question, tuple[str, str]] = {
-    "find": ("/", "a head (3/7), a query (12) or a token"),
-    "baseline": ("baseline:", "a file to compare with; empty: none"),
+    "find": ("/", message("a head (3/7), a query (12) or a token")),
+    "baseline": (message("baseline:"), message("a file to compare with; empty: none")),
 }
 
 
@@ -67,11 +70,11 @@ class VerdictLine(LinesWidget):
         if self.draft is None:
             sign = self.glyphs.say("…")
             forms = [self.glyphs.say(form) for form in self.forms] or [""]
-            text = next((form for form in forms if len(form) < width), forms[-1])
-            shown = text if len(text) <= width - 1 else f"{text[: max(width - 2, 0)]}{sign}"
+            text = next((form for form in forms if cells(form) < width), forms[-1])
+            shown = text if cells(text) <= width - 1 else set_cell_size(text, max(width - 2, 0)) + sign
             return [fitted(((" ", "text"), (shown, self.role)), width)]
         before, after = self.draft.text[: self.draft.at], self.draft.text[self.draft.at :]
-        asked, hint = _ASKED[self.question]
+        asked, hint = map(self.glyphs.say, _ASKED[self.question])
         typed: list[Span] = [
             (f" {asked} ", "key"),
             (before, "accent"),

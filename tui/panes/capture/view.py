@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.message import message
+from ....core.message import counted, joined, message
 from ....core.statistics.catalogue import STATISTICS
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import status
-from ...language.cells import to_left
+from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, line_width, middle_cut, wrapped
 from ...views.numbers import percent, short
@@ -38,15 +38,15 @@ def capture_lines(
     word = (status(chosen) if chosen else None) or ""
     dot = glyphs.say(" · ")
     title: list[Span] = [
-        (message("layer {index}", index=layer.index), "accent"),
+        (glyphs.say("layer {index}", index=layer.index), "accent"),
         (dot, "dim"),
-        (message("head {head}", head=head), "accent"),
+        (glyphs.say("head {head}", head=head), "accent"),
     ]
-    if line_width(tuple(title)) + len(dot + word) > width:
+    if line_width(tuple(title)) + cells(dot + glyphs.say(word)) > width:
         title = [(f"{layer.index}/{head}", "accent")]
     if word:
         title.append((dot, "dim"))
-        title.append((word, "heading" if word == "healthy" else "alert"))
+        title.append((glyphs.say(word), "heading" if word == "healthy" else "alert"))
     lines: list[Line] = [tuple(title)]
     for reason in because:
         lines += wrapped(glyphs.say(reason), width)
@@ -71,29 +71,35 @@ def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, g
     lines: list[Line] = []
     for each in known[:height]:
         value = measured[each.name].value or 0.0
-        text = short(value, glyphs) if each.unit != "share" else percent(value) if value else "none"
-        label = middle_cut(glyphs.say(each.short_label), width - len(text) - 1, glyphs.say("…"))
-        lines.append(((to_left(label, width - len(text)), "label"), (text, "text")))
+        text = short(value, glyphs) if each.unit != "share" else percent(value) if value else glyphs.say("none")
+        label = middle_cut(glyphs.say(each.short_label), width - cells(text) - 1, glyphs.say("…"))
+        lines.append(((to_left(label, width - cells(text)), "label"), (text, "text")))
     return lines
 
 
 def head_counts(heads: Heads) -> str:
     """Return `72 heads: 38 healthy, 22 sinks, 8 freezing, 1 one-hot.`"""
     words = Counter(status(measured) for measured in heads.values() if measured is not None)
-    told = [f"{n} {word}{'s' * (word == 'sink' and n > 1)}" for word, n in words.most_common() if word]
+    told = [_of_status(word, count) for word, count in words.most_common() if word]
     unread = sum(measured is None for measured in heads.values())
     if unread:
         told.append(message("{unread} unreadable", unread=unread))
     return (
-        message("{count} heads: {told}.", count=len(heads), told=", ".join(told))
+        message("{count} heads: {told}.", count=len(heads), told=joined(told, ", "))
         if told
         else message("{count} heads.", count=len(heads))
     )
 
 
+def _of_status(word: str, count: int) -> str:
+    if word == "sink":
+        return counted("{number} sink", "{number} sinks", count)
+    return message("{number} {status}", number=count, status=word)
+
+
 def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
     """Return `d_k 32, 70 queries × 70 keys, float16, scale × 0.177, causal`, after its file if there are several."""
-    facts = [layer.file] if layer.file else []
+    facts: list[str] = [layer.file] if layer.file else []
     facts.append(f"d_k {layer.d_k}")
     if layer.batch > 1:
         facts.append(message("{batch} texts", batch=layer.batch))
@@ -106,33 +112,37 @@ def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
         )
     facts.append(_scale_fact(layer, glyphs))
     if layer.softcap is not None:
-        facts.append(message("soft-cap {glyphs}", glyphs=short(layer.softcap, glyphs)))
+        facts.append(message("soft-cap {softcap}", softcap=short(layer.softcap, glyphs)))
     if layer.causal is not None:
         facts.append(
-            "causal"
+            message("causal")
             if layer.queries == layer.keys
-            else message("causal, {causal}", causal=layer.causal.replace("_", " "))
+            else message("causal, {alignment}", alignment=layer.causal.replace("_", " "))
         )
     if layer.window is not None:
-        before, after = ("all" if side is None else str(side) for side in layer.window)
+        before, after = (message("all") if side is None else str(side) for side in layer.window)
         facts.append(
             message("window {before} before", before=before)
-            + ("" if layer.causal else message(", {after} after", after=after))
+            if layer.causal
+            else message("window {before} before, {after} after", before=before, after=after)
         )
     if layer.chunk is not None:
         facts.append(message("chunks of {chunk}", chunk=layer.chunk))
-    there = {"mask": layer.mask, "bias": layer.bias, "sink": layer.sinks, "some queries of the text": layer.rows}
-    facts += [word for word, name in there.items() if name]
-    return ", ".join(facts)
+    there = (
+        (message("mask"), layer.mask),
+        (message("bias"), layer.bias),
+        (message("sink"), layer.sinks),
+        (message("some queries of the text"), layer.rows),
+    )
+    facts += [word for word, name in there if name]
+    return joined(facts, ", ")
 
 
 def _scale_fact(layer: Layer, glyphs: Glyphs) -> str:
     """Return `scale × 0.125`: the multiplier of q·k, and which part of it the stored q and k have already."""
     if layer.scale is None:
-        return "a scale for each head" if layer.head_scales or layer.scales else "scale not given"
-    fact = message("scale × {glyphs}", glyphs=short(layer.scale * layer.own_factor, glyphs))
-    return (
-        fact
-        if layer.own_factor == 1
-        else message("{fact}, of which × {glyphs} is in q and k", fact=fact, glyphs=short(layer.own_factor, glyphs))
-    )
+        return message("a scale for each head") if layer.head_scales or layer.scales else message("scale not given")
+    fact = message("scale × {scale}", scale=short(layer.scale * layer.own_factor, glyphs))
+    if layer.own_factor == 1:
+        return fact
+    return message("{fact}, of which × {factor} is in q and k", fact=fact, factor=short(layer.own_factor, glyphs))

@@ -44,7 +44,7 @@ _FACTS = 7  # lines reserved for the facts
 class HeadMapWidget(LinesWidget):
     """Shows one statistic of every head. The cursor is (position of the layer, head)."""
 
-    TITLE = "heads"
+    TITLE = message("heads")
     LEADS = True
     DEFAULT_CLASSES = "region"
 
@@ -132,7 +132,7 @@ class HeadMapWidget(LinesWidget):
         first = self.compared[place].first if place in self.compared else None
         if first is not None:
             because = (
-                in_words_of_baseline(message("{stages} differs: {says}", stages=STAGES[first.name], says=first.says)),
+                in_words_of_baseline(message("{stage} differs: {says}", stage=STAGES[first.name], says=first.says)),
                 *because,
             )
         index = self.capture.layers[place[0]].index
@@ -149,7 +149,7 @@ class HeadMapWidget(LinesWidget):
         head_map = HeadMap([layer.index for layer in layers], [layer.heads for layer in layers], values, statuses)
         room = self._map_height(height)
         lines = [*map_lines(head_map, self.statistic, self.cursor, width, room, self.glyphs)]
-        lines += [*mark_lines(head_map, width), fitted((), width)]
+        lines += [*mark_lines(head_map, width, self.glyphs), fitted((), width)]
         layer, head = self.cursor
         because = self.ranked_head(self.cursor).because if self.cursor in self.measured else ()
         facts = capture_lines(
@@ -162,7 +162,8 @@ class HeadMapWidget(LinesWidget):
         self._top = min(self._top, max(len(facts) - room, 0))
         shown = facts[self._top : self._top + room]
         if len(shown) > 1 and self._top + room < len(facts):
-            shown[-1] = ((message("{count} more lines (PgDn)", count=len(facts) - self._top - room + 1), "dim"),)
+            more = len(facts) - self._top - room + 1
+            shown[-1] = ((self.glyphs.say("{count} more lines (PgDn)", count=more), "dim"),)
         return [*lines, *(fitted(line, width) for line in shown)]
 
     def _map_height(self, height: int) -> int:

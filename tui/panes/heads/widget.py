@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ....core.attention.cost import Cost, Layer
 from ....core.attention.presets import Preset
+from ....core.message import message
 from ....core.parameters import Value
 from ...views.lines import Line
 from ...widgets.field_list import FieldList
@@ -21,7 +22,7 @@ FOLLOWING = {"kv_heads", "d_k", "d_v"}  # fields that follow from others if they
 class ShapePanel(FieldList):
     """Shows and steps the fields of a layer; while they are stepped, the shape may be impossible."""
 
-    TITLE = "layer"
+    TITLE = message("layer")
 
     def __init__(self) -> None:
         super().__init__(shape_rows())
@@ -83,7 +84,7 @@ class ShapePanel(FieldList):
 class CostText(ScrolledLines):
     """Shows the cost of a layer."""
 
-    TITLE = "cost"
+    TITLE = message("cost")
     DEFAULT_CLASSES = "region"
 
     cost: Cost | None = None

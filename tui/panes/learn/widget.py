@@ -28,7 +28,7 @@ _ROW = {row: place for place, row in enumerate(_ROWS) if isinstance(row, int)}
 class ItemList(LinesWidget):
     """Shows the sections with their items, and which of these were answered."""
 
-    HEADED, TITLE = True, "learn"
+    HEADED, TITLE = True, message("learn")
     DEFAULT_CLASSES = "region"
 
     class Moved(Message):

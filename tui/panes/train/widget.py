@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....core.message import message
 from ....core.training.settings import RACE_FIELDS, Race, changed, fault_of
 from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
 from ...views.lines import Line, fitted, wrapped
@@ -20,7 +21,7 @@ _TWO = 30  # lines from which a second quantity is drawn
 class RaceSettings(FieldList):
     """Shows and steps the settings of a race."""
 
-    TITLE = "race"
+    TITLE = message("race")
 
     def __init__(self) -> None:
         super().__init__(RACE_FIELDS)

@@ -34,7 +34,7 @@ class Chosen(Message):
 class RunMap(LinesWidget):
     """Shows a value of every head at one step."""
 
-    TITLE = "heads"
+    TITLE = message("heads")
     DEFAULT_CLASSES = "region"
     LEADS = True
 

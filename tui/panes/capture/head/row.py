@@ -9,7 +9,7 @@ from rich.cells import set_cell_size
 
 from .....core.message import message
 from .....core.scales import scale_rule
-from ....language.cells import to_left, to_right
+from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Name, Span, fitted
 from ....views.numbers import short
@@ -35,7 +35,7 @@ def row_lines(
     """
     name, each = _widths(width, tokens, len(row.columns), row.keys[-1] if row.keys else 0)
     roles: Sequence[Name] = COLUMN_ROLES[-len(row.columns) :]
-    head: list[Span] = [(to_left("key", name + 2), "dim")]
+    head: list[Span] = [(to_left(glyphs.say("key"), name + 2), "dim")]
     for column, role, mark in zip(row.columns, roles, "AB"[-len(row.columns) :], strict=True):
         head.append((to_left(_column_title(column, mark, each - 1, glyphs), each), role))
     figures = _figures(row, name, each, roles, glyphs)
@@ -50,16 +50,17 @@ def row_lines(
 def _column_title(column: RowColumn, mark: str, room: int, glyphs: Glyphs) -> str:
     """Return `A unscaled × 1`, `B file × 0.18` or a shorter form."""
     number = f"× {short(column.multiplier, glyphs)}"
-    name = {"file": "file", "none": "unscaled"}.get(column.rule) or scale_rule(column.rule).label
+    own = {"file": message("file"), "none": message("unscaled")}
+    name = glyphs.say(own.get(column.rule) or scale_rule(column.rule).label)
     forms = [glyphs.say(form) for form in (f"{mark} {name} {number}", f"{mark} {name}", f"{mark} {number}", number)]
-    return next((form for form in forms if len(form) <= room), forms[-1])
+    return next((form for form in forms if cells(form) <= room), forms[-1])
 
 
 def threshold_words(row: AttentionRow, glyphs: Glyphs) -> str:
     """Return the multiplier at which the row freezes, in words."""
     own = row.columns[-1]
     if row.threshold is None or own.freezing_ratio is None:
-        return "never freezes" if row.visible > 1 else "sees one key"
+        return glyphs.say("never freezes") if row.visible > 1 else glyphs.say("sees one key")
     number = short(row.threshold, glyphs)
     frozen = own.freezing_ratio >= 1
     return glyphs.say(
@@ -118,7 +119,7 @@ def _keys(
     others = row.visible - len(shown)
     if others > 0 and room:
         rest = [max(_all(column) - sum(column.weights[places[k]] for k in shown), 0.0) for column in row.columns]
-        first = (set_cell_size(message(" {others} more", others=others), name + 2), "dim")
+        first = (set_cell_size(glyphs.say(" {others} more", others=others), name + 2), "dim")
         lines.append((first, *_bars(rest, each, roles, glyphs)))
     return lines
 
@@ -131,12 +132,12 @@ def _bars(weights: Sequence[float], each: int, roles: Sequence[Name], glyphs: Gl
     """Return a bar and its value for each column; a full bar is all of the weight."""
     spans: list[Span] = []
     for weight, role in zip(weights, roles, strict=False):
-        cells = each - _VALUE
+        room = each - _VALUE
         steps = len(glyphs.lengths) - 1
-        parts = min(max(round(weight * cells * steps), int(weight >= 0.005)), cells * steps)
+        parts = min(max(round(weight * room * steps), int(weight >= 0.005)), room * steps)
         whole, rest = divmod(parts, steps)
         bar = glyphs.lengths[-1] * whole + (glyphs.lengths[rest] if rest else "")
-        spans.append((to_left(bar, cells), role))
+        spans.append((to_left(bar, room), role))
         spans.append((to_right(f"{weight:.2f}", _VALUE - 1) + " ", "text"))
     return spans
 
@@ -145,20 +146,29 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     """Return the entropy, the gradient and the spread of the logits under each rule."""
 
     def line(title: str, texts: Sequence[str]) -> Line:
-        cells: list[Span] = [(to_left(glyphs.say(title)[: name + 1], name + 2), "label")]
+        spans: list[Span] = [(set_cell_size(glyphs.say(title), name + 1) + " ", "label")]
         for text, role in zip(texts, roles, strict=False):
-            cells.append((to_left(glyphs.say(text)[:each], each), role))
-        return tuple(cells)
+            spans.append((set_cell_size(glyphs.say(text), each), role))
+        return tuple(spans)
 
     def jacobian(column: RowColumn) -> str:
         return f" {short(column.jacobian, glyphs)}" if each >= _ROOMY else ""
 
-    columns, unit = row.columns, " nats" if each >= _ROOMY else ""
+    def entropy(column: RowColumn) -> str:
+        number = short(column.entropy, glyphs)
+        return message("{number} nats", number=number) if each >= _ROOMY else number
+
+    def gradient(column: RowColumn) -> str:
+        return glyphs.say("dead") if column.dead else glyphs.say("flows")
+
+    columns = row.columns
     lines = [
-        line("entropy", [f"{short(column.entropy, glyphs)}{unit}" for column in columns]),
-        line("gradient", [f"{'dead' if column.dead else 'flows'}{jacobian(column)}" for column in columns]),
-        line("freezing", [short(column.freezing_ratio, glyphs) for column in columns]),
+        line(message("entropy"), [entropy(column) for column in columns]),
+        line(message("gradient"), [gradient(column) + jacobian(column) for column in columns]),
+        line(message("freezing"), [short(column.freezing_ratio, glyphs) for column in columns]),
     ]
     if any(column.sink is not None for column in columns):
-        lines.append(line("sink", ["—" if column.sink is None else f"{column.sink:.2f}" for column in columns]))
+        lines.append(
+            line(message("sink"), ["—" if column.sink is None else f"{column.sink:.2f}" for column in columns])
+        )
     return lines

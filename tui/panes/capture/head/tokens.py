@@ -20,7 +20,8 @@ def token(tokens: Sequence[str] | None, place: int) -> str:
 
 def label(tokens: Sequence[str] | None, place: int, width: int, glyphs: Glyphs) -> str:
     """Return a token in exactly `width` cells."""
-    text = glyphs.say(token(tokens, place))
+    text = token(tokens, place)
+    text = glyphs.say(text) if glyphs.ascii else text  # a token is no message
     if cell_len(text) > width > 1:
         sign = "~" if glyphs.ascii else "…"
         return set_cell_size(text, width - 1) + sign

@@ -50,29 +50,29 @@ def find(
         position = next((each.position for each in layers if each.index == index), None)
         if position is None:
             return message(
-                "no layer {index}; the file has layers {index2} to {index3}",
+                "no layer {index}; the file has layers {first} to {last}",
                 index=index,
-                index2=layers[0].index,
-                index3=layers[-1].index,
+                first=layers[0].index,
+                last=layers[-1].index,
             )
         if head >= layers[position].heads:
             return message(
-                "no head {head}; layer {index} has heads 0 to {heads}",
+                "no head {head}; layer {index} has heads 0 to {last}",
                 head=head,
                 index=index,
-                heads=layers[position].heads - 1,
+                last=layers[position].heads - 1,
             )
         return position, head
     if text.isascii() and text.isdigit():
         return (
             int(text)
             if int(text) < layer.queries
-            else message("no query {text}; the last one is {queries}", text=text, queries=layer.queries - 1)
+            else message("no query {query}; the last one is {last}", query=text, last=layer.queries - 1)
         )
     if tokens is None:
-        return "the file has no tokens; a head is 3/7, a query 12"
+        return message("the file has no tokens; a head is 3/7, a query 12")
     if layer.rows is not None:
-        return "the file has some queries only; give the number of one"
+        return message("the file has some queries only; give the number of one")
     shift = layer.keys - layer.queries if layer.causal == "bottom_right" else 0
     order = [*range(query + 1, layer.queries), *range(min(query + 1, layer.queries))]
     wanted = text.casefold()
@@ -91,22 +91,22 @@ def layer_word(layers: Sequence[Layer], position: int) -> str:
 
 def change_words(comparison: Comparison, name: str) -> str:
     """Return the first stage that differs from a baseline, and where."""
-    against = message("against {name}: ", name=name)
     if comparison.first is None:
-        return against + in_words_of_baseline(comparison.missing[0] if comparison.missing else "nothing differs")
+        found = comparison.missing[0] if comparison.missing else message("nothing differs")
+        return message("against {name}: {found}", name=name, found=in_words_of_baseline(found))
     stage, heads = comparison.first
     count = sum(each.first is not None for each in comparison.heads)
     place = message(
-        "layer {index}, {heads_in_words}",
+        "layer {index}, {heads}",
         index=heads[0].test_layer.index,
-        heads_in_words=heads_in_words([each.test_head for each in heads]),
+        heads=heads_in_words([each.test_head for each in heads]),
     )
-    share = message("{count} of {count2} heads differ", count=count, count2=len(comparison.heads))
+    share = message("{differing} of {heads} heads differ", differing=count, heads=len(comparison.heads))
     return in_words_of_baseline(
         message(
-            "{against}{stages} differs first, {place}; {share}: {says}",
-            against=against,
-            stages=STAGES[stage.name],
+            "against {name}: {stage} differs first, {place}; {share}: {says}",
+            name=name,
+            stage=STAGES[stage.name],
             place=place,
             share=share,
             says=stage.says,

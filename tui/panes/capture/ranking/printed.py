@@ -11,6 +11,7 @@ from rich.text import Text
 from .....core.statistics.catalogue import STATISTIC
 from .....core.statistics.measurement import Measurement
 from .....core.statistics.status import status
+from ....language.cells import cells
 from ....views.glyphs import Glyphs
 from ....views.lines import PRINTED
 from ....views.numbers import short
@@ -41,9 +42,10 @@ def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyp
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     files = any(head.subject.layer.file for head in heads)
     if files:
-        table.add_column("file", no_wrap=True, overflow="ellipsis", vertical="bottom")
-    for title in ("layer", "head", *(_title(s.short_label, s.unit == "share") for s in statistics)):
-        table.add_column(Text(glyphs.say(title), justify="right"), justify="right", no_wrap=True, vertical="bottom")
+        table.add_column(glyphs.say("file"), no_wrap=True, overflow="ellipsis", vertical="bottom")
+    titles = [_title(glyphs.say(s.short_label), s.unit == "share") for s in statistics]
+    for title in (glyphs.say("layer"), glyphs.say("head"), *titles):
+        table.add_column(Text(title, justify="right"), justify="right", no_wrap=True, vertical="bottom")
     table.add_column("", no_wrap=True)
     for head in heads:
         measured = head.columns[0].measured
@@ -51,7 +53,7 @@ def head_list(heads: Sequence[Measurement[HeadSubject]], width: int | None, glyp
         place = (Text(str(head.subject.layer.index)), Text(str(head.subject.head)))
         if files:
             place = (Text(glyphs.say(head.subject.layer.file)), *place)
-        table.add_row(*place, *numbers, Text(" " + (status(measured) or ""), PRINTED["heading"]))
+        table.add_row(*place, *numbers, Text(" " + glyphs.say(status(measured) or ""), PRINTED["heading"]))
     return table
 
 
@@ -68,5 +70,5 @@ def _title(label: str, share: bool) -> str:
     """Return a label on two lines, split where the longer one is shortest."""
     words = f"{label} %".split() if share else label.split()
     halves = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
-    upper, lower = min(halves, key=lambda half: max(map(len, half)), default=(label, ""))
+    upper, lower = min(halves, key=lambda half: max(map(cells, half)), default=(label, ""))
     return f"{upper}\n{lower}"

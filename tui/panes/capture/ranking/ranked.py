@@ -6,10 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rich.cells import set_cell_size
+
+from .....core.message import joined, message
 from .....core.statistics.catalogue import STATISTIC, Statistic
 from .....core.statistics.measurement import Estimate
 from .....core.statistics.status import status
-from ....language.cells import to_left, to_right
+from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
 from ....views.numbers import short
@@ -58,7 +61,7 @@ def ranked_lines(
     lines: list[Line] = []
     for number, (each, value) in enumerate(zip(heads, values, strict=True)):
         here = number == chosen
-        word = "unreadable" if each.measured is None else status(each.measured) or ""
+        word = message("unreadable") if each.measured is None else status(each.measured) or ""
         mark = glyphs.cursor if here else " "
         place: Span = (to_left(f"{mark}{each.place}", _PLACE), "accent" if here else "label")
         certain: Role = "dim" if each.rough else "text"
@@ -71,9 +74,9 @@ def ranked_lines(
                 spans.append((to_right(share, _SHARE - 1) + " ", certain))
         role: Role = "heading" if word == "healthy" else "alert"
         rough = glyphs.say("≈") if each.rough else " "
-        spans.append((rough + to_left(word, _STATUS), role))
-        because = "; ".join(each.because)
-        said = f"{each.file}: {because}" if each.file and because else each.file or because
+        spans.append((rough + to_left(glyphs.say(word), _STATUS), role))
+        because = joined(each.because, "; ")
+        said = joined([each.file, because], ": ") if each.file and because else each.file or because
         spans.append((" " + glyphs.say(said), "text"))
         lines.append(_cut(tuple(spans), width, glyphs))
     return [_cut(_header(statistic, bars, shares, glyphs), width, glyphs), *lines]
@@ -87,12 +90,16 @@ def full_bar(heads: Sequence[RankedHead], statistic: Statistic) -> float:
 
 
 def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> Line:
-    label = "σ / freezing" if statistic.name == "freezing_ratio" else statistic.short_label
+    label = message("σ / freezing") if statistic.name == "freezing_ratio" else statistic.short_label
     room = _VALUE + bars * (_BAR + 1) - 1
-    shown = glyphs.say(label)[:room]
-    text = to_left(" L/H", _PLACE) + (to_left(shown, room) if bars else to_right(shown, room))
-    text += " " + (to_right("  top", _SHARE - 1) + " " + to_right("first", _SHARE - 1) + " ") * shares
-    return ((text + to_left(" status", _STATUS + 2) + "because", "dim"),)
+    shown = glyphs.say(label)
+    shown = shown if cells(shown) <= room else set_cell_size(shown, room)
+    top, first, status_title, because = map(
+        glyphs.say, (message("  top"), message("first"), message(" status"), message("because"))
+    )
+    text = to_left(glyphs.say(" L/H"), _PLACE) + (to_left(shown, room) if bars else to_right(shown, room))
+    text += " " + (to_right(top, _SHARE - 1) + " " + to_right(first, _SHARE - 1) + " ") * shares
+    return ((text + to_left(status_title, _STATUS + 2) + because, "dim"),)
 
 
 def _cut(line: Line, width: int | None, glyphs: Glyphs) -> Line:
@@ -100,7 +107,7 @@ def _cut(line: Line, width: int | None, glyphs: Glyphs) -> Line:
     if width is None or line_width(line) <= width:
         return line if width is None else fitted(line, width)
     sign = glyphs.say("…")
-    return (*fitted(line, max(width - len(sign), 0)), (sign, "dim"))
+    return (*fitted(line, max(width - cells(sign), 0)), (sign, "dim"))
 
 
 def _value(measured: Mapping[str, Estimate] | None, name: str) -> float | None:

@@ -43,12 +43,12 @@ class RankedHeads(ShownParts):
         capture = self.map.capture
         if capture is None:
             return
-        words, statistic = self.map.statistic.label, self.map.statistic
+        statistic = self.map.statistic
         titles = (
-            "worst first",
-            message("largest {words} first", words=words),
-            message("smallest {words} first", words=words),
-            "by layer",
+            message("worst first"),
+            message("largest {statistic} first", statistic=statistic.label),
+            message("smallest {statistic} first", statistic=statistic.label),
+            message("by layer"),
         )
         places = ranked(self.map, ORDERS[self.order])
         heads = [self.map.ranked_head(place) for place in places]
@@ -67,7 +67,8 @@ class RankedHeads(ShownParts):
                 found = Comparison(
                     tuple(self.map.compared[each] for each in sorted(self.map.compared)), self.missing, ()
                 )
-                self.verdict.show(change_words(found, self.baseline.name), role="alert" if found.differs else "text")
+                words = change_words(found, self.baseline.name)
+                self.verdict.show(words, role="alert" if found.differs else "text")
                 return
             wrong = any(each.is_wrong for each in self.map.verdicts.values())
             self.verdict.show(*forms, role="alert" if wrong else "text")
@@ -134,8 +135,8 @@ class RankedHeads(ShownParts):
         """Go to the next head of the list that is not healthy."""
         noted = [place for place in self.places if self.map.is_of_note(place)]
         if not noted:
-            differs = "No head compared so far differs from the baseline."
-            self.host.say(differs if self.map.compared else "Every head measured so far is healthy.")
+            same = message("No head compared so far differs from the baseline.")
+            self.host.say(same if self.map.compared else message("Every head measured so far is healthy."))
             return
         after = [self.places.index(place) for place in noted]
         at = self.places.index(self.map.cursor) if self.map.cursor in self.places else -1
