@@ -6,7 +6,8 @@ Their clients are `concurrent.futures` executors, so `run` treats them as any ot
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import Any
 
 from ..engine_names import EngineError, cores
 from .engines import Engine, begin_elsewhere, checked, same_versions
-from .worker import dask_setup, perform_on_dask
+from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
 _END = 0.3  # seconds to wait for the connection to be closed
@@ -33,12 +34,15 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
     cluster: Any = None
     try:
         if not address:
-            cluster = distributed.LocalCluster(
-                n_workers=cores(),
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-                preload=[dask_setup.__module__],
+            start_resource_tracker()
+            cluster = _in_a_shielded_thread(
+                partial(
+                    distributed.LocalCluster,
+                    n_workers=cores(),
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
             )
         client: Any = distributed.Client(cluster or address, timeout=_START, set_as_default=False)
     except Exception as error:  # an unknown host, a refused connection, or TLS that does not match
@@ -54,6 +58,21 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
         closing = Thread(target=_close, args=(client, cluster), daemon=True)
         closing.start()
         closing.join(_END)  # workers started here end with this process in any case
+
+
+def _in_a_shielded_thread(make: Callable[[], Any]) -> Any:
+    """Return what a function makes, in a thread whose processes Ctrl-C does not reach; it still ends the waiting."""
+    made = Future[Any]()
+
+    def work() -> None:
+        try:
+            with interrupts_blocked():
+                made.set_result(make())
+        except Exception as error:
+            made.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return made.result()
 
 
 def _close(*opened: Any) -> None:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from ..blas import one_blas_thread
 from ..engine_names import EngineError
 from .part import Part, perform
-from .worker import RUNS, differences, give_way, perform_of_run, perform_prepared, start_process, traits
+from .worker import (
+    RUNS,
+    differences,
+    give_way,
+    interrupts_blocked,
+    perform_of_run,
+    perform_prepared,
+    start_process,
+    start_resource_tracker,
+    traits,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _START = 30  # seconds in which workers must answer
 _END = 1.0  # seconds to wait for the thread of a pool whose processes have ended
@@ -65,6 +78,7 @@ def open_threads(workers: int, background: bool = False) -> Generator[Engine, No
 @contextmanager
 def open_processes(workers: int, background: bool = False) -> Generator[Engine, None, None]:
     """Open processes on this machine, which give way to others in the background; raise EngineError."""
+    start_resource_tracker()
     context = get_context("spawn")
     ended, numbers = context.RawArray("Q", RUNS), count(1)
 
@@ -72,8 +86,16 @@ def open_processes(workers: int, background: bool = False) -> Generator[Engine, 
         number = next(numbers)
         return partial(perform_of_run, number), lambda: ended.__setitem__(number % RUNS, number)
 
-    with _ending(ProcessPoolExecutor(workers, context, start_process, (ended, background))) as pool:
+    with _ending(_ProcessPool(workers, context, start_process, (ended, background))) as pool:
         yield checked(Engine("processes", workers, pool, begin))
+
+
+class _ProcessPool(ProcessPoolExecutor):
+    """Starts processes, when they are needed, that Ctrl-C does not reach."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        with interrupts_blocked():
+            return super().submit(fn, *args, **kwargs)
 
 
 @contextmanager

@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module, metadata
-from multiprocessing import connection, parent_process
+from multiprocessing import connection, parent_process, resource_tracker
 from typing import Any, TypeVar
 
 from ..blas import one_blas_thread
@@ -44,9 +45,29 @@ def keep_memory() -> None:
         mallopt(_TRIM_THRESHOLD, _TRIM_BYTES)
 
 
-def ignore_interrupts() -> None:
-    """Leave Ctrl-C, which reaches all processes of a terminal, to the one that began the work."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def start_resource_tracker() -> None:
+    """Start the process by which Python removes what ended processes leave; it need not report that.
+
+    It would also let Ctrl-C through to the first process that is started.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+@contextmanager
+def interrupts_blocked() -> Generator[None, None, None]:
+    """Start threads and processes that Ctrl-C, which reaches all processes of a terminal, does not reach."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def give_way() -> None:
@@ -57,7 +78,6 @@ def give_way() -> None:
 
 def start_process(ended: Sequence[int], background: bool) -> None:
     """Prepare a process of a pool; `ended` has, at its number modulo RUNS, each run that has ended."""
-    ignore_interrupts()
     if background:
         give_way()
     _own.ended = ended
@@ -70,11 +90,6 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
-
-
-def dask_setup(_: object) -> None:
-    """Prepare a worker of a local Dask cluster; Dask looks for a function of this name."""
-    ignore_interrupts()
 
 
 @cache

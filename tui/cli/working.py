@@ -155,7 +155,7 @@ def results_of(
     total = sum(part.seconds for part in plan) or 1.0
     # A single part has news of its progress in this thread only.
     alone = replace(work, executor="serial") if len(plan) == 1 and work.executor.startswith("threads") else work
-    with ProgressLine(what, output.messages) as progress, performed(lambda: plan, alone, output, check) as steps:
+    with performed(lambda: plan, alone, output, check) as steps, ProgressLine(what, output.messages) as progress:
         for done in steps:
             if done.results and output.on_screen:
                 progress.hide()

@@ -248,7 +248,7 @@ def run(request: SweepRequest, output: Output) -> int:
     kept: Results[Predicted] | None = None
     try:
         progress = ProgressLine(message("sweeping {number} points", number=result.asked), output.messages)
-        with progress, performed(lambda: sweeps.parts(plan), request.work, output) as steps:
+        with performed(lambda: sweeps.parts(plan), request.work, output) as steps, progress:
             points = _shown(sweeps.fold(plan, steps, sweeps.plan_seconds(plan)), progress, output)
             results = Results(points, result.asked, "points")
             if output.is_streamed:
