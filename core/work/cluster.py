@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -19,6 +20,8 @@ from .engines import Engine, begin_elsewhere, checked, same_versions
 from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
+_LOCAL_START = 60  # seconds in which a scheduler and workers on this machine must be there
+_SLACK = 3  # seconds that a connection may take to be given up
 _END = 0.3  # seconds to wait for the connection to be closed
 _RETRIES = 3  # of a part whose worker is lost
 # Evaluated on workers, where the module, or this version of it, may be missing.
@@ -42,9 +45,11 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
                     threads_per_worker=1,
                     dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
-                )
+                ),
+                _LOCAL_START,
             )
-        client: Any = distributed.Client(cluster or address, timeout=_START, set_as_default=False)
+        connect = partial(distributed.Client, cluster or address, timeout=_START, set_as_default=False)
+        client: Any = _in_a_shielded_thread(connect, _START + _SLACK)
     except Exception as error:  # an unknown host, a refused connection, or TLS that does not match
         if cluster is not None:
             cluster.close()
@@ -60,8 +65,11 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
         closing.join(_END)  # workers started here end with this process in any case
 
 
-def _in_a_shielded_thread(make: Callable[[], Any]) -> Any:
-    """Return what a function makes, in a thread whose processes Ctrl-C does not reach; it still ends the waiting."""
+def _in_a_shielded_thread(make: Callable[[], Any], seconds: float) -> Any:
+    """Return what a function makes in a thread whose processes Ctrl-C does not reach, though it ends the waiting.
+
+    Raise TimeoutError after some seconds: a name server may not answer, for example.
+    """
     made = Future[Any]()
 
     def work() -> None:
@@ -72,7 +80,10 @@ def _in_a_shielded_thread(make: Callable[[], Any]) -> Any:
             made.set_exception(error)
 
     Thread(target=work, daemon=True).start()
-    return made.result()
+    try:
+        return made.result(seconds)
+    except FutureTimeoutError:
+        raise TimeoutError(f"no answer within {seconds:g} seconds") from None
 
 
 def _close(*opened: Any) -> None:
