@@ -67,6 +67,34 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class FromTrial:
+    """The result of a measurement that the Lab does not make, by its name; or a part of it."""
+
+    trial: str
+    arguments: tuple[Any, ...] = ()
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class OwnTrial:
+    """The source of a claim that calls the function of such a measurement."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    part: str = ""
+
+    def __call__(self, results: Any) -> Reading:
+        """Return the result, from the Results of `examine`."""
+        found = results.cached(self.function, *self.arguments)
+        return found[self.part] if self.part else found
+
+    @property
+    def named(self) -> FromTrial:
+        """The same, without the function."""
+        return FromTrial(self.function.__name__, self.arguments, self.part)
+
+
+@dataclass(frozen=True)
 class Bounds:
     """The bounds, both inclusive, that a claim puts on a quantity."""
 
@@ -127,7 +155,7 @@ class Claim:
     timed: bool = False  # whether it measures times, which other work would disturb
     title: str = ""  # in a few words
     scores: tuple[float, ...] = ()  # those of the row of softmax that it is about
-    sources: tuple[FromLab | Difference | None, ...] = ()  # of its figures, those of the Lab; see `without_figures`
+    sources: tuple[FromLab | Difference | FromTrial | None, ...] = ()  # of its figures; see `without_figures`
 
 
 @dataclass(frozen=True)
@@ -152,6 +180,12 @@ class Outcome:
 
 
 def without_figures(claim: Claim) -> Claim:
-    """Return the claim without its figures, as some of their sources cannot be sent to another process."""
-    sources = tuple(each.source if isinstance(each.source, FromLab | Difference) else None for each in claim.figures)
+    """Return the claim without its figures, whose functions are not to be sent; their sources are named."""
+    sources = tuple(_named(each.source) for each in claim.figures)
     return replace(claim, figures=(), sources=sources)
+
+
+def _named(source: Source) -> FromLab | Difference | FromTrial | None:
+    if isinstance(source, OwnTrial):
+        return source.named
+    return source if isinstance(source, FromLab | Difference) else None

@@ -17,7 +17,19 @@ from ..statistics.catalogue import FAR
 from ..statistics.measurement import Measurement
 from ..theory.predict import predict
 from ..theory.prediction import Prediction
-from .claim import UNCLAIMED, Bounds, Claim, Finding, FromLab, Outcome, Reading, Source, Verdict, figure_text
+from .claim import (
+    UNCLAIMED,
+    Bounds,
+    Claim,
+    Finding,
+    FromLab,
+    Outcome,
+    OwnTrial,
+    Reading,
+    Source,
+    Verdict,
+    figure_text,
+)
 
 T = TypeVar("T")
 
@@ -58,12 +70,12 @@ def precise(d_k: int, n_keys: int = 128, **others: int | float | str) -> Paramet
 
 def trial(function: Callable[..., Reading], *arguments: Any) -> Source:
     """Read the result of a measurement that the Lab does not make."""
-    return lambda results: results.cached(function, *arguments)
+    return OwnTrial(function, arguments)
 
 
 def trial_part(part: str, function: Callable[..., Mapping[str, Reading]], *arguments: Any) -> Source:
     """Read one of several results of such a measurement."""
-    return lambda results: results.cached(function, *arguments)[part]
+    return OwnTrial(function, arguments, part)
 
 
 def examine(claim: Claim) -> Outcome:

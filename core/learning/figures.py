@@ -8,19 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..claims.claim import FromLab
+from ..claims.claim import FromLab, FromTrial
 from ..parameters import Parameters
 
 Unit: TypeAlias = Literal["number", "share", "count"]  # a share is shown in per cent
-
-
-@dataclass(frozen=True)
-class FromTrial:
-    """The result of a measurement that the Lab does not make, by its name in `compute.TRIALS`; or a part of it."""
-
-    trial: str
-    arguments: tuple[Any, ...] = ()
-    part: str = ""
 
 
 @dataclass(frozen=True)

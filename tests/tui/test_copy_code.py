@@ -67,7 +67,7 @@ async def test_a_claim_of_the_lab_has_code_and_another_says_where_it_is(
     await stage.until(lambda: bool(copied), "a program")
     assert "20, 10, 10" in copied[0]
     await stage.press("escape")
-    pane.show_claim("max-weight-example")
+    pane.show_claim("gradient-inverse-dk")
     await stage.press("Y")
     await stage.until(lambda: "No short program" in stage.words(stage.app.notice), "a notice")
     assert "in the Lab" in stage.words(stage.app.notice)

@@ -1,4 +1,4 @@
-"""The program of single figures that the Lab measures: of a claim, or of a step or question of the tour."""
+"""The program of single figures, of a claim, or of a step or question of the tour: the Lab's, and a few others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ...against import settings
-from ...claims.claim import Difference, FromLab, Outcome, without_figures
+from ...claims.claim import Difference, FromLab, FromTrial, Outcome, without_figures
 from ...learning.card import Card, Told
 from ...learning.figures import Figure, Quotient
 from ...parameters import UNSCALED, Parameters
@@ -17,9 +17,10 @@ from ...statistics.measurement import Column, Estimate
 from .program import Dialect, NoCodeError, Piece, assembled, estimated, expected, number, shown
 from .setting import parts, remarks
 from .statistics import CODE, has_gradients
+from .trials import TRIALS, trial_expression, trial_functions
 
-_NONE = "No short program prints these figures: they are not the Lab's."
-_NOT_PRINTED = "Not printed, as they are not the Lab's: {labels}."
+_NONE = "No short program makes these measurements."
+_NOT_PRINTED = "Not printed: {labels}."
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def card_code(card: Card, figures: Sequence[Figure], dialect: Dialect, command: 
 def figures_code(figures: Sequence[Wanted], dialect: Dialect, command: str) -> str:
     """Return the program that prints what the Lab measures of these figures; raise NoCodeError if it does none."""
     known = [each for each in figures if _is_known(each, dialect)]
+    trials = [each.source for each in known if isinstance(each.source, FromTrial)]
     if not known:
         raise NoCodeError(_NONE)
     wide = max(len(each.label) for each in known) + 2
@@ -75,6 +77,8 @@ def figures_code(figures: Sequence[Wanted], dialect: Dialect, command: str) -> s
         name = places[side] = f"x{len(places) + 1}"
         made = f"{name} = {found.calls[0]}"
         blocks.append([found.values, *found.functions, Piece(found.drawn), found.measure, Piece(made)])
+    if trials:
+        blocks.append([Piece(trial_functions(trials, dialect), defines=True)])
     prints = [f'print(f"{each.label:{wide}}{{{_expression(each.source, places)}:12.4g}}")' for each in known]
     others = [each.label for each in figures if each not in known]
     head = [_NOT_PRINTED.format(labels=", ".join(others))] if others else []
@@ -86,6 +90,8 @@ def _is_known(wanted: Wanted, dialect: Dialect) -> bool:
     """Return whether a program can print a figure."""
     if wanted.measured is None or wanted.measured.value is None:
         return False
+    if isinstance(wanted.source, FromTrial):
+        return wanted.source.trial in TRIALS
     sources = _parts_of(wanted.source)
     return bool(sources) and all(_is_printable(source, dialect) for source in sources)
 
@@ -131,6 +137,8 @@ def _column(side: Parameters, statistics: dict[str, Estimate]) -> Column:
 
 def _expression(source: object, places: dict[Parameters, str]) -> str:
     """Return the expression of a figure."""
+    if isinstance(source, FromTrial):
+        return trial_expression(source)
     if isinstance(source, FromLab):
         return f"{places[_side(source)]}['{STATISTIC[source.statistic].label}']"
     assert isinstance(source, Difference | Quotient), "others have no code"
