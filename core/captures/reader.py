@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from ..message import message
+from .beside.roles import OF_POSITIONS
 from .beside.unknown import Unknown
 from .capture import Layer, Meaning, sample_path
 from .files import CaptureError, NoQueriesError, plain, quoted
@@ -90,6 +92,7 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
         _completed(each, pair, unknown, found.arrays, factor) for each, pair in zip(stored, found_pairs, strict=True)
     ]
     stored = [replace(each, layer=replace(each.layer, path=str(file))) for each in stored]
+    stored = _without_positions(stored, found_pairs)
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
     notes += _only_in_config(metadata.config or {}, layers)
@@ -163,6 +166,31 @@ def _completed(
     """Return the layer with what only the whole file tells."""
     refusal = stored.layer.refusal or unknown.refusal(pair, arrays, stored.layer.sizes)
     return replace(stored, layer=replace(stored.layer, refusal=refusal, context_factor=factor))
+
+
+def _without_positions(stored: Sequence[StoredLayer], layer_pairs: Sequence[Pair]) -> list[StoredLayer]:
+    """Return the layers; those without a bias of positions that another layer of their stack has are refused.
+
+    T5 computes its bias in the first layer and adds it in all.
+    """
+    stacks = [re.sub(r"\d+", "#", pair.before + pair.after) for pair in layer_pairs]
+    having: dict[str, str] = {}
+    for each, pair, stack in zip(stored, layer_pairs, stacks, strict=True):
+        for array in (each.roles[role] for role in ("bias", "slopes") if role in each.roles):
+            word = pair.word(array.name)
+            if word in OF_POSITIONS and array.name == pair.named(word) != word:
+                having.setdefault(stack, array.name)
+    completed: list[StoredLayer] = []
+    for each, stack in zip(stored, stacks, strict=True):
+        lacks = stack in having and not each.layer.cross and not {"bias", "slopes"} & {*each.roles}
+        if lacks and not each.layer.refusal:
+            refusal = message(
+                "tensor {name} may belong to this layer too; save it in each layer, or once without a layer",
+                name=quoted(having[stack]),
+            )
+            each = replace(each, layer=replace(each.layer, refusal=refusal))
+        completed.append(each)
+    return completed
 
 
 def _context_factor(metadata: Metadata) -> float | None:

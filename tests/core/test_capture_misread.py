@@ -156,6 +156,21 @@ def test_metadata_that_only_sounds_like_it_is_named(tmp_path: Path, key: str, va
     assert (capture.layers[0].refusal, capture.unused) == ("", (key,))
 
 
+@pytest.mark.parametrize("name", ["position_bias", "relative_position_bias", "alibi_slopes"])
+def test_a_bias_of_positions_in_one_layer_may_belong_to_all(tmp_path: Path, name: str) -> None:
+    """T5's relative_attention_bias is in its first block, whose result all blocks add."""
+    bias = numbers(HEADS, seed=5) ** 2 if name == "alibi_slopes" else numbers(1, HEADS, TOKENS, TOKENS, seed=5)
+    stack = beside("encoder.block.0.attn.") | beside("encoder.block.1.attn.")
+    others = beside("decoder.block.0.attn.") | beside("encoder.block.1.encoder_attn.")
+    capture = opened(tmp_path, stack | others | {f"encoder.block.0.attn.{name}": bias}, scale=0.5, causal=False)
+    refused = {layer.name: layer.refusal for layer in capture.layers if layer.refusal}
+    said = f"tensor 'encoder.block.0.attn.{name}' may belong to this layer too"
+    assert [name for name, why in refused.items() if why.startswith(said)] == ["encoder.block.1.attn"] == [*refused]
+    assert not any(layer.refusal for layer in opened(tmp_path, stack | {name: bias}, **TOLD).layers)
+    each = {f"encoder.block.{i}.attn.{name}": bias for i in range(2)}
+    assert not any(layer.refusal for layer in opened(tmp_path, stack | each, **TOLD).layers)
+
+
 @pytest.mark.parametrize("kind", ["linear_attention", "block_sparse", "mamba"])
 def test_a_layer_of_an_unknown_type_is_refused(tmp_path: Path, kind: str) -> None:
     capture = opened(tmp_path, layered(2), **TOLD, layers=[{"layer_type": kind}, {"layer_type": "full_attention"}])

@@ -33,6 +33,8 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 MASKS = ("mask", "causal_mask", "padding", "key_mask", "query_mask")  # roles of masks, all of which are applied
 SHARED = (*MASKS, "bias", "slopes", "sinks", "scales", "rows")  # roles of tensors that may belong to all layers
+# Names of biases that are of positions alone: other layers of a model have them too.
+OF_POSITIONS = ("position_bias", "relative_position_bias", "alibi", "alibi_slopes", "slopes")
 EVIDENCE = ("v", "o", "lse", "weights")  # roles of tensors that do not change the logits
 
 # Masks whose values have to tell what True means: both are common under their names.
