@@ -30,12 +30,12 @@ def is_capped_normal(p: Parameters) -> bool:
     )
 
 
-def capped_deviation(p: Parameters, multiplier: float) -> float:
-    """Return the root of the mean variance within a row of soft-capped logits at the d_k of `p`."""
+def capped_deviation(p: Parameters, d_k: int, multiplier: float) -> float:
+    """Return the root of the mean variance within a row of soft-capped logits; the d_k of `p` is ignored."""
     if p.std_q == 0:
-        norms, weights = np.array([math.sqrt(p.d_k) * abs(p.mean_q)]), np.ones(1)
+        norms, weights = np.array([math.sqrt(d_k) * abs(p.mean_q)]), np.ones(1)
     else:
-        norms, weights = norm_nodes.__wrapped__(p.d_k, p.mean_q / p.std_q)
+        norms, weights = _nodes(d_k, p.mean_q / p.std_q)
         norms = p.std_q * norms
     spread = multiplier * p.std_k * norms / p.softcap
     return p.softcap * math.sqrt(float(weights @ _mean_square_of_tanh(spread)))
@@ -45,24 +45,30 @@ def _mean_square_of_tanh(spread: FloatArray) -> FloatArray:
     """Return E tanh²(s z), by interpolation of its logarithm over ln s; the error is below 1e-6 of it."""
     with np.errstate(divide="ignore"):
         at = np.log(spread)
-    found = np.exp(np.interp(at, np.linspace(_LEAST, _MOST, _POINTS), _table()))
+    found = np.exp(np.interp(at, *_table()))
     small, large = at < _LEAST, at > _MOST
     found[small] = spread[small] ** 2
     found[large] = 1 - math.sqrt(2 / math.pi) / spread[large]
     return found
 
 
+@lru_cache(maxsize=256)  # the widths that are looked at are the same for every rule
+def _nodes(d_k: int, offset: float) -> tuple[FloatArray, FloatArray]:
+    return norm_nodes.__wrapped__(d_k, offset)
+
+
 @lru_cache(maxsize=1)
-def _table() -> FloatArray:
-    """Return ln E tanh²(s z) at even steps of ln s.
+def _table() -> tuple[FloatArray, FloatArray]:
+    """Return even steps of ln s, and ln E tanh²(s z) there.
 
     Up to s = 1 by the trapezoidal rule in z, beyond as 1 − E sech²(y) in y = s z.
     """
-    s = np.exp(np.linspace(_LEAST, _MOST, _POINTS))[:, np.newaxis]
+    steps = np.linspace(_LEAST, _MOST, _POINTS)
+    s = np.exp(steps)[:, np.newaxis]
     z = np.arange(-9, 9 + _STEP, _STEP)
     y = np.arange(-20, 20 + _STEP, _STEP)
     small, large = s[s[:, 0] <= 1], s[s[:, 0] > 1]
     near = np.tanh(small * z) ** 2 @ np.exp(-z * z / 2)
     far = large[:, 0] * math.sqrt(2 * math.pi) - _STEP * (np.exp(-((y / large) ** 2) / 2) @ np.cosh(y) ** -2)
     scale = np.concatenate([np.full(len(small), _STEP), 1 / large[:, 0]])
-    return np.log(np.concatenate([near, far]) * scale / math.sqrt(2 * math.pi))
+    return steps, np.log(np.concatenate([near, far]) * scale / math.sqrt(2 * math.pi))

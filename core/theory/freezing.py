@@ -94,7 +94,7 @@ def _capped(p: Parameters, rule: ScaleName, threshold: float, decides: bool) -> 
         return None
     alike = replace(Parameters(), **{name: getattr(p, name) for name in ("softcap", "mean_q", "std_q", "std_k")})
     setting = _alike(rule, p.setting)
-    own = capped_deviation(p, multiplier(rule, p.setting))
+    own = capped_deviation(p, p.d_k, multiplier(rule, p.setting))
     return Freezing(threshold, own, _capped_at(alike, rule, setting, threshold), decides)
 
 
@@ -109,14 +109,15 @@ def _capped_at(p: Parameters, rule: ScaleName, setting: Setting, threshold: floa
     @cache
     def is_frozen(width: int) -> bool:
         value = values[width - int(_WIDTHS[0])]
-        return not math.isnan(value) and capped_deviation(replace(p, d_k=width), value) >= threshold
+        return not math.isnan(value) and capped_deviation(p, width, value) >= threshold
 
     frozen = np.zeros(len(_WIDTHS), np.bool_)
     if p.softcap < threshold:  # no capped logit has a larger deviation than the cap
         return ()
     for first, last in pairwise(_LADDER):
-        before = is_frozen(first)
-        edge = first + bisect_right(range(first, last + 1), False, key=lambda d_k, at=before: is_frozen(d_k) != at)
+        before, edge = is_frozen(first), last
+        if is_frozen(last) != before:
+            edge = first + bisect_right(range(first, last), False, key=lambda d_k, at=before: is_frozen(d_k) != at)
         frozen[first - 1 : edge - 1], frozen[edge - 1 : last] = before, is_frozen(last)
     return _intervals(frozen)
 

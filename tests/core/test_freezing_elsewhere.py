@@ -31,7 +31,7 @@ def test_the_deviation_of_soft_capped_logits_is_an_integral(d_k: int, cap: float
     given = np.trapezoid(np.tanh(c * r[:, np.newaxis] * z / cap) ** 2 * stats.norm.pdf(z), z)
     square = float(np.trapezoid(stats.chi.pdf(r, d_k) * given, r))
     p = Parameters(d_k=d_k, softcap=cap)
-    assert capped_deviation(p, c) == pytest.approx(cap * math.sqrt(square), rel=2e-6)
+    assert capped_deviation(p, d_k, c) == pytest.approx(cap * math.sqrt(square), rel=2e-6)
 
 
 MEASURED: list[tuple[dict[str, Any], ScaleName]] = [
@@ -65,7 +65,7 @@ def test_intervals_with_a_soft_cap_end_where_the_deviation_crosses_the_threshold
     assert found.frozen_at
 
     def reaches(d_k: int) -> bool:
-        return capped_deviation(replace(p, d_k=d_k), multiplier(rule, replace(p.setting, d_k=d_k))) >= found.threshold
+        return capped_deviation(p, d_k, multiplier(rule, replace(p.setting, d_k=d_k))) >= found.threshold
 
     for first, last in found.frozen_at:
         assert reaches(first)
