@@ -96,10 +96,13 @@ def says_scale(step: Step) -> str:
         if step.scale is None:
             return "scores before the scale, which the run does not tell"
         return message("logits: the run's scores × {scale:.4g}", scale=step.scale)
-    factor = "the scale" if step.scale is None else f"× {step.scale:.4g}"
+    if step.scale is None:
+        if step.scaled is None:
+            return message("the run does not tell whether the scale is inside its logits")
+        return message("the scale is inside the logits")
     if step.scaled is None:
-        return message("the run does not tell whether {factor} is inside its logits", factor=factor)
-    return message("{factor} is inside the logits", factor=factor)
+        return message("the run does not tell whether × {scale:.4g} is inside its logits", scale=step.scale)
+    return message("× {scale:.4g} is inside the logits", scale=step.scale)
 
 
 def grid(rows: Sequence[Sequence[float]]) -> FloatArray:

@@ -7,13 +7,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...captures.capture import Layer
-from ...message import joined, message
+from ...message import counted, joined, message
 from ...statistics.measurement import Estimate
-from ...statistics.status import Status, status
+from ...statistics.status import status
 from .reasons import Judged, has_evidence
 
 _NAMED = ("NaN", "frozen", "one-hot", "freezing", "sink", "uniform")
-_PLURAL: Mapping[Status, str] = {"sink": "sinks"}
+
+
+def count_words(word: str, count: int) -> str:
+    """Return a number of heads of a status: `1 frozen`, `2 sinks`."""
+    if word == "sink":
+        return counted("{number} sink", "{number} sinks", count)
+    return message("{number} {status}", number=count, status=word)
 
 
 def file_summary(
@@ -30,8 +36,7 @@ def file_summary(
     found = Counter(status(each) for each in measured.values() if each is not None)
     for word in _NAMED:
         if count := found[word]:
-            named = _PLURAL.get(word, word) if count > 1 else word
-            parts.append(message("{count} {named}", count=count, named=named))
+            parts.append(count_words(word, count))
     unreadable = sum(each is None for each in measured.values())
     if unreadable:
         parts.append(message("{unreadable} unreadable", unreadable=unreadable))

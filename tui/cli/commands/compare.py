@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -155,19 +155,15 @@ def _table(reference: Capture, test: Capture, found: Comparison, output: Output)
     lines: list[Line] = []
     for sentence in sentences(found):
         lines += text(0, sentence)
-    lines += [blank, *_said(stage_lines(found), glyphs.say)]
+    lines += [blank, *stage_lines(found, glyphs)]
     lines.append(((glyphs.say(LEGEND), "dim"),))
     for number, (heading, explanation) in enumerate(reasons(found)):
         lines += [] if number else [blank]
         lines.append(((glyphs.say(heading), "text"),))
         lines += text(4, explanation)
-    if most := change_lines(found):
-        lines += [blank, *_said(most, glyphs.say)]
+    if most := change_lines(found, glyphs):
+        lines += [blank, *most]
     return printed([title_lines(words, width, glyphs), Text(), as_text(lines)], output)
-
-
-def _said(lines: list[Line], say: Callable[[str], str]) -> list[Line]:
-    return [tuple((say(text), role) for text, role in line) for line in lines]
 
 
 COMMAND = Command(

@@ -141,7 +141,7 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
     words.append(joined(found, ", "))
     glyphs, width = output.glyphs, output.text_width
     lines: list[Line] = []
-    for verdict, explanation in diagnosis_lines(heads):
+    for verdict, explanation in diagnosis_lines(heads, glyphs):
         lines.append(((glyphs.say(verdict), "text"),))
         for text in explanation:
             for line in wrapped(glyphs.say(text), width - 4):

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ....core.message import counted, joined, message
+from ....core.diagnosis.heads.summary import count_words
+from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTICS
 from ....core.statistics.measurement import Estimate
 from ....core.statistics.status import status
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ....core.captures.capture import Capture, Layer
 
 
+_ALIGNED = {"top_left": message("top left"), "bottom_right": message("bottom right")}
 Heads: TypeAlias = Mapping[tuple[int, int], "Mapping[str, Estimate] | None"]  # by (position of the layer, head)
 
 
@@ -80,7 +82,7 @@ def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, g
 def head_counts(heads: Heads) -> str:
     """Return `72 heads: 38 healthy, 22 sinks, 8 freezing, 1 one-hot.`"""
     words = Counter(status(measured) for measured in heads.values() if measured is not None)
-    told = [_of_status(word, count) for word, count in words.most_common() if word]
+    told = [count_words(word, count) for word, count in words.most_common() if word]
     unread = sum(measured is None for measured in heads.values())
     if unread:
         told.append(message("{unread} unreadable", unread=unread))
@@ -89,12 +91,6 @@ def head_counts(heads: Heads) -> str:
         if told
         else message("{count} heads.", count=len(heads))
     )
-
-
-def _of_status(word: str, count: int) -> str:
-    if word == "sink":
-        return counted("{number} sink", "{number} sinks", count)
-    return message("{number} {status}", number=count, status=word)
 
 
 def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
@@ -117,7 +113,7 @@ def layer_facts(layer: Layer, glyphs: Glyphs) -> str:
         facts.append(
             message("causal")
             if layer.queries == layer.keys
-            else message("causal, {alignment}", alignment=layer.causal.replace("_", " "))
+            else message("causal, {alignment}", alignment=_ALIGNED[layer.causal])
         )
     if layer.window is not None:
         before, after = (message("all") if side is None else str(side) for side in layer.window)

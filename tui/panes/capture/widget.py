@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[int, int]  # position of the layer, head
 
 RATIO = Statistic(
-    "multiplier_ratio", "multiplier ÷ expected", "logits", "number", "m / m₀",
-    "The multiplier that the file's weights, log-sum-exps or outputs show, over the expected one.",
-    "docs/diagnose.md", "÷ expected",
+    "multiplier_ratio", message("multiplier ÷ expected"), "logits", "number", "m / m₀",
+    message("The multiplier that the file's weights, log-sum-exps or outputs show, over the expected one."),
+    "docs/diagnose.md", message("÷ expected"),
 )  # fmt: skip
 CHANGE = Statistic(
-    "change", "change from the baseline", "attention", "number", "KL(baseline ‖ this)",
-    "How far the weights are from those of the baseline; of different texts, the change of entropy / ln n.",
-    "docs/diagnose.md", "change",
+    "change", message("change from the baseline"), "attention", "number", "KL(baseline ‖ this)",
+    message("How far the weights are from those of the baseline; of different texts, the change of entropy / ln n."),
+    "docs/diagnose.md", message("change"),
 )  # fmt: skip
 _LEAST_STATISTICS = 8  # lines below the facts from which statistics of the head are shown there
 _FACTS = 7  # lines reserved for the facts

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from ....core.diagnosis.comparing.results import ORDER, STAGES, heads_in_words
 from ....core.export.diagnosing.compare import changed, shown, verdict
-from ....core.message import message
-from ..lines import Line, line_width
+from ....core.message import joined, message
+from ...language.cells import cells as cells_of
+from ...language.cells import to_right
+from ..glyphs import Glyphs
+from ..lines import Line
 
 if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison, StageName
@@ -23,18 +26,20 @@ def sentences(found: Comparison) -> list[str]:
     return [*verdict(found), *found.missing]
 
 
-def stage_lines(found: Comparison) -> list[Line]:
+def stage_lines(found: Comparison, glyphs: Glyphs) -> list[Line]:
     """Return a table of layers and stages: how many heads differ, or ~ and how many follow from a difference."""
-    header = ["layer", *STAGES.values(), "median KL"]
+    header = [message("layer"), *STAGES.values(), message("median KL")]
     lines: list[list[str]] = []
     for heads in _layers(found):
         cells = [_cell([each.stages[number].state for each in heads]) for number in range(len(ORDER))]
         known = sorted(each.divergence for each in heads if each.divergence is not None)
         lines.append([str(heads[0].layer.index), *cells, shown(known[len(known) // 2] if known else None)])
-    return _table(header, lines)
+    return _table(header, lines, glyphs)
 
 
-LEGEND = "number: heads that differ   ~: heads that differ as a stage before does   =: same   blank: not compared"
+LEGEND = message(
+    "number: heads that differ   ~: heads that differ as a stage before does   =: same   blank: not compared"
+)
 
 
 def reasons(found: Comparison) -> list[tuple[str, str]]:
@@ -50,31 +55,33 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
                 continue
             alike = by_stage[name]
             place = message(
-                "layer {index}, {heads_in_words}",
+                "layer {index}, {heads}",
                 index=alike[0].layer.index,
-                heads_in_words=heads_in_words([each.head for each in alike]),
+                heads=heads_in_words([each.head for each in alike]),
             )
             worst = max(alike, key=lambda each: each.change)
             assert worst.first is not None
-            whose = "" if len(alike) == 1 else message("head {head}: ", head=worst.head)
-            result.append((f"{place}  {STAGES[name]}", f"{whose}{worst.first.says}"))
+            says = worst.first.says
+            says = says if len(alike) == 1 else message("head {head}: {text}", head=worst.head, text=says)
+            result.append((joined([place, STAGES[name]], "  "), says))
     return result
 
 
-def change_lines(found: Comparison) -> list[Line]:
+def change_lines(found: Comparison, glyphs: Glyphs) -> list[Line]:
     """Return the heads that changed most; empty if none changed."""
     most = [each for each in found.by_change if each.change > 0 or each.first is not None][:_MOST]
     if not most:
         return []
-    header = ["layer", "head", "first difference", "KL, nats", "other top key", "multiplier", *_TITLES]
+    header = [message("layer"), message("head"), message("first difference"), message("KL, nats")]
+    header += [message("other top key"), message("multiplier"), *_TITLES]
     lines: list[list[str]] = []
     for each in most:
         head = str(each.head) if each.head == each.test_head else f"{each.head} / {each.test_head}"
-        rows = "—" if each.changed_rows is None else message("{value:.0f} % of rows", value=100 * each.changed_rows)
+        rows = "—" if each.changed_rows is None else message("{share:.0f} % of rows", share=100 * each.changed_rows)
         first = "—" if each.first is None else STAGES[each.first.name]
         cells = [str(each.layer.index), head, first, shown(each.divergence), rows, *changed(each, _FIGURES)]
         lines.append(cells)
-    return _table(header, lines)
+    return _table(header, lines, glyphs)
 
 
 def _layers(found: Comparison) -> list[list[HeadComparison]]:
@@ -93,12 +100,9 @@ def _cell(states: list[str]) -> str:
     return "=" if count["same"] else ""
 
 
-def _table(header: list[str], lines: list[list[str]]) -> list[Line]:
+def _table(header: list[str], lines: list[list[str]], glyphs: Glyphs) -> list[Line]:
     """Return lines with right-aligned columns."""
-    widths = [max(line_width(((row[i], "text"),)) for row in (header, *lines)) for i in range(len(header))]
-
-    def padded(cells: list[str]) -> str:
-        padding = [" " * (wide - line_width(((cell, "text"),))) for cell, wide in zip(cells, widths, strict=True)]
-        return "  ".join(pad + cell for pad, cell in zip(padding, cells, strict=True)).rstrip()
-
-    return [((padded(header), "label"),), *(((padded(line), "text"),) for line in lines)]
+    said = [[glyphs.say(cell) for cell in row] for row in (header, *lines)]
+    widths = [max(cells_of(row[i]) for row in said) for i in range(len(header))]
+    padded = ["  ".join(map(to_right, row, widths)).rstrip() for row in said]
+    return [((padded[0], "label"),), *(((line, "text"),) for line in padded[1:])]

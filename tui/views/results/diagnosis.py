@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ....core.export.formats import digits
-from ....core.message import message
-from ...language.cells import to_left
+from ....core.message import Message, joined, message
+from ...language.cells import cells, to_left
+from ..glyphs import Glyphs
 
 if TYPE_CHECKING:
     from ....core.export.diagnosing.diagnosis import Diagnosed
@@ -15,47 +16,50 @@ if TYPE_CHECKING:
 _WORDS = 12  # cells of the widest verdict, and a space
 
 
-def diagnosis_lines(heads: Sequence[Diagnosed]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return a line for each run of heads with the same verdict, and the lines below it that explain it."""
+def diagnosis_lines(heads: Sequence[Diagnosed], glyphs: Glyphs) -> list[tuple[str, tuple[str, ...]]]:
+    """Return a line for each run of heads with the same verdict, and the sentences below it that explain it."""
     found: list[tuple[str, tuple[str, ...]]] = []
     runs = _runs(heads)
-    places = [_place(run) for run in runs]
-    wide = max(map(len, places), default=0)
+    places = [glyphs.say(_place(run)) for run in runs]
+    wide = max(map(cells, places), default=0)
     for run, place in zip(runs, places, strict=True):
         verdict = run[0].verdict
-        cells = [to_left(place, wide), to_left(verdict.verdict, _WORDS), _multipliers(run)]
+        parts = [to_left(place, wide), to_left(glyphs.say(verdict.verdict), _WORDS), glyphs.say(_multipliers(run))]
         if verdict.evidence is not None:
             worst = max((each.verdict.misfit or 0.0 for each in run), default=0.0)
-            cells.append(message("{evidence}, misfit {worst}", evidence=verdict.evidence, worst=digits(worst)))
-        found.append(("  ".join(cells).rstrip(), () if verdict.verdict == "healthy" else _explanation(run)))
+            parts.append(glyphs.say("{evidence}, misfit {misfit}", evidence=verdict.evidence, misfit=digits(worst)))
+        found.append(("  ".join(parts).rstrip(), () if verdict.verdict == "healthy" else _explanation(run)))
     return found
 
 
 def _explanation(run: Sequence[Diagnosed]) -> tuple[str, ...]:
     verdict = run[0].verdict
     lines: list[str] = []
-    if verdict.cause is not None:
-        also = message(" (or {also})", also=", ".join(verdict.also)) if verdict.also else ""
-        lines.append(f"{verdict.cause}{also}")
-    lines.append(verdict.says if len(run) == 1 or verdict.cause is None else verdict.says.rpartition(": ")[2])
+    cause, says = verdict.cause, verdict.says
+    if cause is not None:
+        also = joined(verdict.also, ", ")
+        lines.append(message("{cause} (or {also})", cause=cause, also=also) if verdict.also else cause)
+    lines.append(says if len(run) == 1 or cause is None else _of_all(says))
     effect = verdict.consequence
     if effect is not None:
-        whose = "" if len(run) == 1 else message("head {head}: ", head=run[0].head)
-        lines.append(
-            message(
-                "{whose}entropy {entropy} nats (expected {expected_entropy}), largest weight {max_weight} "
-                "({expected_max_weight}), KL {divergence} nats, another largest key in {value:.0f} % of "
-                "rows",
-                whose=whose,
-                entropy=digits(effect.entropy),
-                expected_entropy=digits(effect.expected_entropy),
-                max_weight=digits(effect.max_weight),
-                expected_max_weight=digits(effect.expected_max_weight),
-                divergence=digits(effect.divergence),
-                value=100 * effect.changed_rows,
-            )
+        text = message(
+            "entropy {entropy} nats (expected {expected_entropy}), largest weight {max_weight} "
+            "({expected_max_weight}), KL {divergence} nats, another largest key in {changed:.0f} % of rows",
+            entropy=digits(effect.entropy),
+            expected_entropy=digits(effect.expected_entropy),
+            max_weight=digits(effect.max_weight),
+            expected_max_weight=digits(effect.expected_max_weight),
+            divergence=digits(effect.divergence),
+            changed=100 * effect.changed_rows,
         )
+        lines.append(text if len(run) == 1 else message("head {head}: {text}", head=run[0].head, text=text))
     return tuple(lines)
+
+
+def _of_all(says: str) -> str:
+    """Return what a verdict says of all heads of a run: without the multiplier, which stands before a colon."""
+    words = says.values.get("words") if isinstance(says, Message) else None
+    return words if isinstance(words, str) else says.rpartition(": ")[2]
 
 
 def _runs(heads: Sequence[Diagnosed]) -> list[list[Diagnosed]]:
@@ -86,9 +90,9 @@ def _place(run: Sequence[Diagnosed]) -> str:
     heads = (
         message("head {head}", head=first.head)
         if first is last
-        else message("heads {head} to {head2}", head=first.head, head2=last.head)
+        else message("heads {first} to {last}", first=first.head, last=last.head)
     )
-    return f"{first.layer.place}, {heads}"
+    return joined([first.layer.place, heads], ", ")
 
 
 def _multipliers(run: Sequence[Diagnosed]) -> str:
@@ -103,8 +107,6 @@ def _multipliers(run: Sequence[Diagnosed]) -> str:
     ratio = (
         digits(known[0] / expected)
         if low == high
-        else message(
-            "{digits} to {digits2}", digits=digits(known[0] / expected), digits2=digits(known[-1] / expected)
-        )
+        else message("{low} to {high}", low=digits(known[0] / expected), high=digits(known[-1] / expected))
     )
-    return message("{shown}, ÷ expected {ratio}", shown=shown, ratio=ratio)
+    return message("{multiplier}, ÷ expected {ratio}", multiplier=shown, ratio=ratio)
