@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..lab.results import MEASURED, NOT_OF_MECHANISMS, SETTINGS, Order, RuleRow
 from ..lab.weighting.results import MEASURES as MEASURES_OF_WEIGHTS
 from ..lab.weighting.results import NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
+from ..message import joined, message
 from ..parameters import FIELD, FIELDS, Parameters, choice_word
 from ..scales import scale_rule
 from ..statistics.catalogue import STATISTIC
@@ -135,8 +136,12 @@ def rules_words(p: Parameters, always: Sequence[str] = tuple(FIELD)) -> list[str
 def remarks(rules: RulesResult) -> list[str]:
     """Return sentences on the parameters that only some rules use, and on why some have no multiplier."""
     p = rules.parameters
-    words = ", ".join(f"{FIELD[name].label} {FIELD[name].format(getattr(p, name))}" for name in SETTINGS)
-    return [f"Rules that need them use {words}.", *(f"{row.fault}." for row in rules.sorted if row.fault)]
+    words = (
+        message("{parameter} {value}", parameter=FIELD[name].label, value=FIELD[name].format(getattr(p, name)))
+        for name in SETTINGS
+    )
+    used = message("Rules that need them use {parameters}.", parameters=joined(words, ", "))
+    return [used, *(message("{fault}.", fault=row.fault) for row in rules.sorted if row.fault)]
 
 
 def mechanisms_json(found: MechanismsResult) -> str:
@@ -272,25 +277,40 @@ def weightings_remarks(p: Parameters, rows: Sequence[WeightingRow]) -> list[str]
         value = by_name[name].setting
         return NONE if value is None else digits(value).replace("-", "−")
 
-    words = [
-        "The entropy is that of p/Σp. J = ∂p/∂z is with respect to the scaled logits. Sigmoid weights are not shares "
-        "of one sum, and those of differential attention may be negative, so some columns do not apply to them."
+    words: list[str] = [
+        message(
+            "The entropy is that of p/Σp. J = ∂p/∂z is with respect to the scaled logits. Sigmoid weights are not "
+            "shares of one sum, and those of differential attention may be negative, so some columns do not apply to "
+            "them."
+        )
     ]
-    constants = [f"b is {constant('sigmoid')}"]
+    constants = [message("b is {bias}", bias=constant("sigmoid"))]
     if not by_name["differential"].fault:
         constants.append(
-            f"λ is {constant('differential')}, its initial value in layer {p.layer}, with z₁ and z₂ "
-            "from the halves of d_k, each scaled for its own width"
+            message(
+                "λ is {value}, its initial value in layer {layer}, with z₁ and z₂ from the halves of d_k, each "
+                "scaled for its own width",
+                value=constant("differential"),
+                layer=p.layer,
+            )
         )
     if not by_name["forgetting"].fault:
-        constants.append(f"f is {constant('forgetting')} = σ(2) at every position; models compute it from the token")
-    gamma = by_name["qk_clip"].setting
-    reason = "no logit is above 100" if gamma == 1 else "the mean over draws, each taken as one head"
-    constants.append(f"γ is {constant('qk_clip')}, {reason}")
-    words.append("; ".join(constants) + ".")
-    words += [f"{row.fault}." for row in rows if row.fault]
+        constants.append(
+            message(
+                "f is {value} = σ(2) at every position; models compute it from the token",
+                value=constant("forgetting"),
+            )
+        )
+    gamma = constant("qk_clip")
+    constants.append(
+        message("γ is {gamma}, no logit is above 100", gamma=gamma)
+        if by_name["qk_clip"].setting == 1
+        else message("γ is {gamma}, the mean over draws, each taken as one head", gamma=gamma)
+    )
+    words.append(message("{constants}.", constants=joined(constants, "; ")))
+    words += [message("{fault}.", fault=row.fault) for row in rows if row.fault]
     if sample.draws < p.batch or sample.rows < p.n_queries:
-        words.append(f"Measured on {sample.rows} rows of {sample.draws} draws each.")
+        words.append(message("Measured on {rows} rows of {draws} draws each.", rows=sample.rows, draws=sample.draws))
     return words
 
 

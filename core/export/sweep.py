@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import settings
+from ..message import message
 from ..parameters import FIELD, FIELDS, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.column_names import column_names
@@ -213,13 +214,22 @@ def remarks(sweep: SweepResult) -> list[str]:
     """Return sentences on points that are missing, or less precise than requested."""
     sentences: list[str] = []
     if not sweep.complete:
-        sentences.append(f"Interrupted: {len(sweep.points)} of {sweep.asked} points.")
+        sentences.append(
+            message("Interrupted: {count} of {asked} points.", count=len(sweep.points), asked=sweep.asked)
+        )
     missed = sum(not point.reached for point, _ in sweep.points)
     if sweep.target and missed:
         word = STATISTIC[sweep.target.statistic].label
         sentences.append(
-            f"* {missed} of {len(sweep.points)} points: after {sweep.target.most_draws} draws the standard error of "
-            f"{word} is still above {sweep.target.stderr:g}."
+            message(
+                "* {missed} of {points} points: after {draws} draws the standard error of {statistic} is still above "
+                "{target:g}.",
+                missed=missed,
+                points=len(sweep.points),
+                draws=sweep.target.most_draws,
+                statistic=word,
+                target=sweep.target.stderr,
+            )
         )
     return sentences
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ..against import against_word
+from ..message import message
 from ..model_choice import model_title, usual_of
 from ..parameters import FIELD, FIELDS, NO_MODEL, ROUNDED, UNSCALED, Field, Parameters, choice_word
 from ..scales import scale_rule
@@ -14,7 +15,10 @@ def parameter_words(parameters: Parameters, fields: Sequence[Field] = FIELDS) ->
     """Return `d_k 64`, `keys 128`, … for the given fields that have an effect."""
     absent = {"against": UNSCALED, "model": NO_MODEL}  # not worth a word
     shown = [f for f in fields if f.applies(parameters) and getattr(parameters, f.name) != absent.get(f.name)]
-    return [f"{field.label} {parameter_word(field, parameters)}" for field in shown]
+    return [
+        message("{parameter} {value}", parameter=field.label, value=parameter_word(field, parameters))
+        for field in shown
+    ]
 
 
 def notable_words(parameters: Parameters, names: Iterable[str], always: Collection[str]) -> list[str]:
@@ -28,7 +32,8 @@ def notable_words(parameters: Parameters, names: Iterable[str], always: Collecti
 
 def theory_title(each: Iterable[Parameters]) -> str:
     """Return the title of exact values; beside measurements in a rounded format it names the arithmetic."""
-    return "theory (exact arithmetic)" if any(p.precision in ROUNDED for p in each) else "theory"
+    rounded = any(p.precision in ROUNDED for p in each)
+    return message("theory (exact arithmetic)") if rounded else message("theory")
 
 
 def parameter_word(field: Field, parameters: Parameters) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...diagnosis.comparing.results import FIGURES, ORDER, STAGES
+from ...message import message
 from ..formats import NONE, Say, csv_text, digits, escaped, existing, json_text, markdown_table, version
 
 if TYPE_CHECKING:
@@ -132,16 +133,25 @@ def verdict(found: Comparison) -> list[str]:
     heads = len(found.heads)
     first = found.first
     if first is None:
-        return [
-            f"{heads} heads, everything that can be compared is the same" if not found.missing else f"{heads} heads"
-        ]
+        if found.missing:
+            return [message("{number} heads", number=heads)]
+        return [message("{number} heads, everything that can be compared is the same", number=heads)]
     stage, where = first
-    place = f"layer {where[0].layer.index}, {heads_in_words([each.head for each in where])}"
-    whose = "" if len(where) == 1 else f"head {where[0].head}: "
+    says = (
+        stage.says
+        if len(where) == 1
+        else message("head {head}: {difference}", head=where[0].head, difference=stage.says)
+    )
     differ = sum(each.first is not None for each in found.heads)
     return [
-        f"first difference: {STAGES[stage.name]} in {place} ({whose}{stage.says})",
-        f"{differ} of {heads} heads differ",
+        message(
+            "first difference: {stage} in layer {layer}, {heads} ({difference})",
+            stage=STAGES[stage.name],
+            layer=where[0].layer.index,
+            heads=heads_in_words([each.head for each in where]),
+            difference=says,
+        ),
+        message("{differing} of {number} heads differ", differing=differ, number=heads),
     ]
 
 
@@ -153,7 +163,7 @@ def changed(each: HeadComparison, names: Sequence[str]) -> list[str]:
             None if side is None else getattr(side, name) for side in (each.reference, each.test)
         ]
         before, after = map(shown, numbers)
-        cells.append(before if before == after else f"{before} to {after}")
+        cells.append(before if before == after else message("{before} to {after}", before=before, after=after))
     return cells
 
 
