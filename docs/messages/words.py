@@ -16,6 +16,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tui/panes/rules/mechanisms.py": ("_WORDS",),
     "tui/panes/rules/view.py": ("CURVE", "METER", "STATUS", "FROZEN", "_WORDS", "_FORMATS"),
     "tui/panes/rules/weightings.py": ("_COLUMNS",),
+    "tui/panes/sweep/print_table.py": ("_UNITS",),
     "tui/panes/train/view.py": ("_COLUMNS",),
     "tui/widgets/code_screen.py": ("_TITLES",),
     "tui/views/notice.py": ("_COPIED", "COPIED"),

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual import events
 
-from ...core.message import message
 from ..views.border import Thumb
 from ..views.lines import Line, fitted
 from .lines import LinesWidget
@@ -43,7 +42,7 @@ class ScrolledLines(LinesWidget):
         self.top = min(self.top, max(len(lines) - height + last_line, 0)) if len(lines) > height else 0
         shown = list(lines[self.top : self.top + height])
         if shown and last_line and self.top + height < len(lines):
-            below = message("{count} more lines (PgDn)", count=len(lines) - self.top - height + 1)
+            below = self.glyphs.say("{count} more lines (PgDn)", count=len(lines) - self.top - height + 1)
             shown[-1] = ((self.INDENT + below, "dim"),)
         return [fitted(line, width) for line in shown]
 
@@ -52,4 +51,4 @@ class ScrolledLines(LinesWidget):
 
     def foot(self) -> Line:
         below = self._total - self.top - self.room.height
-        return ((message("{below} more lines (PgDn)", below=below), "dim"),) if below > 0 else ()
+        return ((self.glyphs.say("{below} more lines (PgDn)", below=below), "dim"),) if below > 0 else ()

@@ -78,10 +78,10 @@ def stream(parameters: Parameters) -> Iterator[Step[list[WeightingRow] | None]]:
 def fault_of_weighting(p: Parameters, name: str) -> str:
     """Return why a weighting does not exist at these parameters; empty if it does."""
     if name == "forgetting" and p.mask != "causal":
-        return "Forgetting attention needs a causal mask"
+        return message("Forgetting attention needs a causal mask")
     if name == "differential":
         if p.d_k % 2:
-            return "Differential attention needs an even d_k"
+            return message("Differential attention needs an even d_k")
         if fault := fault_of(replace(p, d_k=p.d_k // 2), p.scale):
             return message("Differential attention halves d_k: {fault}", fault=fault)
     return ""

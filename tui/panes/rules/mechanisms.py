@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.parameters import choice_word
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
@@ -37,13 +37,12 @@ def mechanism_lines(rows: Sequence[MechanismRow], width: int, glyphs: Glyphs) ->
         factor = 100 if STATISTIC[name].unit == "share" else 1
         lines += _block(words, rows, d_ks, lambda row, n=name, f=factor: _times(row.measured[n].value, f), glyphs)
     scores = [row for row in rows if (row.mechanism, row.rule) != ("dot_product", "sqrt_d_k")]  # the unscaled one's
-    lines += _block("largest |score|", scores, d_ks, lambda row: row.largest, glyphs, scaled=False)
+    lines += _block(message("largest |score|"), scores, d_ks, lambda row: row.largest, glyphs, scaled=False)
     bounded = [row for row in rows if row.bound is not None]
-    lines += _block("bound of |score|", bounded, d_ks, lambda row: row.bound, glyphs, scaled=False)
+    lines += _block(message("bound of |score|"), bounded, d_ks, lambda row: row.bound, glyphs, scaled=False)
     if left_out:
-        lines += wrapped(
-            message("Not shown at this width: d_k {left_out}.", left_out=", ".join(map(str, left_out))), width, "dim"
-        )
+        words = glyphs.say("Not shown at this width: d_k {left_out}.", left_out=", ".join(map(str, left_out)))
+        lines += wrapped(words, width, "dim")
     lines.append(())
     for sentence in bound_sentences(rows):
         lines += wrapped(glyphs.say(sentence), width)
@@ -61,22 +60,24 @@ def bound_sentences(rows: Sequence[MechanismRow]) -> list[str]:
         sentences.append(
             message(
                 "Scores of additive attention lie within ±‖v‖₁, not within ±1 as each tanh does: at d_k "
-                "{d_k} ‖v‖₁ is {bound:.4g}, and the largest |score| drawn is {largest:.3g}, {value:.0f} % "
+                "{d_k} ‖v‖₁ is {bound:.4g}, and the largest |score| drawn is {largest:.3g}, {share:.0f} % "
                 "of it. The largest |score| exceeds 1 at {beyond} of {count} d_k. ‖v‖₁ grows like √d_k, "
                 "because v has d_k entries that shrink like 1/√d_k; the standard deviation of the scores "
                 "does not grow.",
                 d_k=last.d_k,
                 bound=bound,
                 largest=largest,
-                value=100 * largest / bound,
+                share=100 * largest / bound,
                 beyond=beyond,
                 count=len(additive),
             )
         )
     if any(row.mechanism == "cosine" for row in rows):
         sentences.append(
-            "Scores of cosine attention lie within ±1, and their standard deviation falls like 1/√d_k: without a "
-            "temperature, attention becomes uniform."
+            message(
+                "Scores of cosine attention lie within ±1, and their standard deviation falls like 1/√d_k: without a "
+                "temperature, attention becomes uniform."
+            )
         )
     return sentences
 
@@ -111,9 +112,9 @@ def _block(
         found = {row.d_k: row for row in rows if _kind(row) == kind}
         word = choice_word(mechanism)
         if with_sink:
-            word += " with sink"
+            word = message("{mechanism} with sink", mechanism=word)
         elif scaled and mechanism in ("dot_product", "bilinear"):
-            word += f" × {scale_rule(rule).label}"
+            word = joined([word, scale_rule(rule).label], " × ")
         role: Role = "unscaled" if rule == "none" and mechanism == "dot_product" else "label"
         role = "scaled" if kind == ("dot_product", "sqrt_d_k", False) else role
         cells = [texts[id(found[d_k])] if d_k in found else glyphs.say("…") for d_k in d_ks]

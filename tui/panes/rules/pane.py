@@ -196,7 +196,7 @@ class RulesPane(TypingPane):
                 self.show_progress(fraction)
                 self._stale = True
             case Failed(reason) if wanted:
-                self._objection, self._stale = f"{reason}.", True
+                self._objection, self._stale = message("{reason}.", reason=reason), True
                 self.show_progress(None)
             case _:
                 pass
@@ -298,7 +298,7 @@ class RulesPane(TypingPane):
     def action_of_note(self, direction: int) -> None:
         at = next_where(of_note(self.table.shown), self._names.index(self.cursor), direction)
         if at is None:
-            self.host.say("All scale rules measured so far are healthy.")
+            self.host.say(message("All scale rules measured so far are healthy."))
         else:
             self.show_rule(self._names[at])
 
@@ -351,7 +351,7 @@ class RulesPane(TypingPane):
         if self.view in ("mechanisms", "weightings"):
             return
         if row is not None and row.fault:
-            self._show(message("The Lab cannot show this rule: {fault}.", fault=row.fault))
+            self._show(message("The Lab cannot show this rule: {reason}.", reason=row.fault))
         else:
             self.host.to_lab(self.parameters.with_value("scale", self.cursor))
 
@@ -369,9 +369,11 @@ class RulesPane(TypingPane):
 
         p, line = self.parameters, self._line(kind)
         if self.view in ("mechanisms", "weightings") and not self.is_current:
-            raise InputError(
-                self._objection or message("{what} are still being measured.", what=self.view.capitalize())
-            )
+            if self._objection:
+                raise InputError(self._objection)
+            if self.view == "mechanisms":
+                raise InputError("Mechanisms are still being measured.")
+            raise InputError("Weightings are still being measured.")
         if self.view == "mechanisms":
             return export.MechanismsResult(of_mechanisms(p), [*self.compared.values()], line)
         if self.view == "weightings":

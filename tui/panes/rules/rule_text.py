@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....core.lab.results import MEASURED, RuleRow
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.parameters import FIELD
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
@@ -34,20 +34,26 @@ def rule_text(
     rule = scale_rule(name)
     lines: list[Line] = []
     if row is not None and row.fault and not objection:
-        objection = f"{row.fault}."
+        objection = message("{reason}.", reason=row.fault)
     lines += wrapped(glyphs.say(objection), width, "alert")
     lines += wrapped(glyphs.say("Used by {used_by}.", used_by=rule.used_by), width)
     if rule.note:
-        lines += wrapped(glyphs.say(f"{rule.note}."), width)
+        lines += wrapped(glyphs.say("{note}.", note=rule.note), width)
     lines += wrapped(glyphs.say("Source: {source}.", source=rule.source), width, "dim")
     if figures and row is not None and row.measured:
-        words = (
-            message("Softmax {value}{words}. ", value="is " * bool(freezing.frozen_at), words=freezing.words()[0])
-            if freezing
-            else ""
-        )
-        lines += wrapped(glyphs.say(words + _measured(row, glyphs)), width, "dim")
+        where = [_freezes(freezing)] if freezing else []
+        lines += wrapped(glyphs.say(joined([*where, _measured(row, glyphs)])), width, "dim")
     return lines
+
+
+def _freezes(freezing: Freezing) -> str:
+    """Return the sentence on where softmax freezes."""
+    where = freezing.words()[0]
+    return (
+        message("Softmax is {where}.", where=where)
+        if freezing.frozen_at
+        else message("Softmax {where}.", where=where)
+    )
 
 
 def rule_title(name: str, glyphs: Glyphs) -> Line:
@@ -55,7 +61,7 @@ def rule_title(name: str, glyphs: Glyphs) -> Line:
     rule = scale_rule(name)
     title: list[Span] = [(glyphs.say(rule.formula), "heading"), (f"  {name}", "dim")]
     if rule.needs:
-        labels = ", ".join(FIELD[need].label for need in rule.needs)
+        labels = joined([FIELD[need].label for need in rule.needs], ", ")
         title.append((glyphs.say(" · depends on {labels}", labels=labels), "dim"))
     return tuple(title)
 
@@ -68,10 +74,10 @@ def _measured(row: RuleRow, glyphs: Glyphs) -> str:
         if estimate.value is None:
             continue
         if percent and not estimate.value:
-            parts.append(message("{column} none", column=words_of(column)))
+            parts.append(joined([words_of(column), message("none")]))
             continue
         factor, unit = (100, " %") if percent else (1, "")
         sign = "± ≥" if estimate.is_rough else "±"
         spread = "" if not estimate.stderr else f" {sign} {error(factor * estimate.stderr, glyphs).strip()}"
-        parts.append(f"{words_of(column)} {short(factor * estimate.value, glyphs)}{spread}{unit}")
-    return " · ".join(parts) + "."
+        parts.append(joined([words_of(column), f"{short(factor * estimate.value, glyphs)}{spread}{unit}"]))
+    return message("{figures}.", figures=joined(parts, " · "))

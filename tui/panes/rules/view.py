@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from rich.cells import set_cell_size
 
 from ....core.lab.results import SORTABLE, Order, RuleRow
-from ....core.message import message
+from ....core.message import counted, joined, message
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
+from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.bars import span_at
 from ...views.glyphs import Glyphs
@@ -119,7 +120,7 @@ def curve_cells(curves: RuleCurves | None, width: int) -> int:
 
 def _ends(curves: RuleCurves | None) -> str:
     """Return the first and the last d_k of the sparklines."""
-    return "" if curves is None else message("{d_ks} to {d_ks2}", d_ks=curves.d_ks[0], d_ks2=curves.d_ks[-1])
+    return "" if curves is None else message("{low} to {high}", low=curves.d_ks[0], high=curves.d_ks[-1])
 
 
 def of_note(shown: Shown) -> list[bool]:
@@ -142,12 +143,9 @@ def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs)
             lines.append(((f"  {glyphs.say(row.title)}", "dim"),))
     if room < len(shown.names):
         above, below = top, max(len(shown.names) - top - room, 0)
-        parts = [
-            message("{count} more {word}", count=count, word=word)
-            for count, word in ((above, "above"), (below, "below"))
-            if count
-        ]
-        lines.append(((f"  {', '.join(parts)}", "dim"),))
+        parts = [message("{count} more above", count=above)] if above else []
+        parts += [message("{count} more below", count=below)] if below else []
+        lines.append(((f"  {glyphs.say(joined(parts, ', '))}", "dim"),))
     return [fitted(line, width) for line in lines[:height]]
 
 
@@ -187,14 +185,13 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
     lines: list[Line] = []
     for number in range(HEAD):
         here = number == HEAD - 1 and shown.order.column == "rule"
-        title = message("  rule{value}", value=" " + mark if here else "") if number == HEAD - 1 else ""
+        title = f"  {glyphs.say('rule')}{' ' + mark if here else ''}" if number == HEAD - 1 else ""
         spans: list[Span] = [(to_left(title, NAME), sorted_by if here else "heading")]
         for column in columns:
             if column == CURVE:
-                ends = _ends(shown.curves)
-                text = ("entropy at d_k", ends)[number][: max(cells, len(ends))]
-                if len("entropy at d_k") > cells:
-                    text = ("at d_k", ends)[number]
+                forms = glyphs.say("entropy at d_k"), glyphs.say("at d_k")
+                title = forms[0] if cells_of(forms[0]) <= cells else forms[1]
+                text = title if number == 0 else glyphs.say(_ends(shown.curves))
                 spans.append((to_left(f" {text}", cells + 1), "heading" if number == 0 else "dim"))
                 continue
             if column in _WORDS:
@@ -215,7 +212,7 @@ def _text(value: float | None, column: str, glyphs: Glyphs) -> str:
     share = column in STATISTIC and STATISTIC[column].unit == "share"
     form, factor = _FORMATS[column], 100 if share else 1
     if share and value == 0:
-        return to_right("none", form.width)
+        return to_right(glyphs.say("none"), form.width)
     (text,) = on_the_point([None if value is None else factor * value], form.decimals, glyphs)
     whole, point, rest = text.partition(".")
     if "e" in text or len(whole) > form.whole:  # a power of ten
@@ -282,25 +279,23 @@ def title_line(shown: Shown, width: int, table: int, glyphs: Glyphs) -> Line:
 
     `width` is that of the title, `table` that of the table.
     """
-    order, count, lab = shown.order, len(shown.names), message("{marks} the Lab's", marks=glyphs.marks[1])
+    order, count, lab = shown.order, len(shown.names), message("{mark} the Lab's", mark=glyphs.marks[1])
     if order.column == "rule":
-        how = "by family, in reverse order" if order.reverse else "by family"
+        how = message("by family, in reverse order") if order.reverse else message("by family")
+    elif order.reverse:
+        how = message("by {column}, smallest first", column=words_of(order.column))
     else:
-        how = message(
-            "by {column}, {value} first",
-            column=words_of(order.column),
-            value="smallest" if order.reverse else "largest",
-        )
+        how = message("by {column}, largest first", column=words_of(order.column))
     missing = left_out(table, shown.first_column, order.column, shown.curves)
-    more = message("i: {count} more column{value}", count=len(missing), value="s" * (len(missing) > 1))
-    columns = [f"i: {', '.join(map(words_of, missing))}", more] if missing else []
+    more = counted("i: {number} more column", "i: {number} more columns", len(missing))
+    columns = [message("i: {names}", names=joined(map(words_of, missing), ", ")), more] if missing else []
     forms = [
         [message("{count} scale rules {how}", count=count, how=how), lab, *columns[:1]],
         [message("{count} scale rules {how}", count=count, how=how), lab, *columns[1:]],
     ]
     forms += [[how, lab, *columns[1:]], [how, *columns[1:]], [how]]
-    parts = next((form for form in forms if len(glyphs.say(" · ".join(form))) <= width), forms[-1])
-    rest: list[Span] = [(glyphs.say(f" · {part}"), "dim") for part in parts[1:]]
+    parts = next((form for form in forms if cells_of(glyphs.say(joined(form, " · "))) <= width), forms[-1])
+    rest: list[Span] = [(f" {glyphs.say('·')} {glyphs.say(part)}", "dim") for part in parts[1:]]
     return ((glyphs.say(parts[0]), "heading"), *rest)
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from ....core.export.rules import weightings_remarks
 from ....core.lab.weighting.results import WEIGHTINGS
+from ....core.message import joined
 from ....core.parameters import Parameters
+from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
@@ -43,7 +45,7 @@ def weighting_text(parameters: Parameters, rows: Sequence[WeightingRow], width: 
         name: Span = (to_left(glyphs.say(weighting.label), _NAME), "label")
         formula: Span = (to_left(glyphs.say(weighting.formula), wide), "text")
         source: Span = (glyphs.say(weighting.source), "dim")
-        if _NAME + wide + len(source[0]) <= width:
+        if _NAME + wide + cells_of(source[0]) <= width:
             lines.append((name, formula, source))
         else:
             indent: Span = (" " * _NAME, "text")
@@ -55,7 +57,7 @@ def weighting_text(parameters: Parameters, rows: Sequence[WeightingRow], width: 
 def weighting_lines(rows: Sequence[WeightingRow], width: int, glyphs: Glyphs) -> list[Line]:
     """Return a heading and a line for each weighting; columns that do not fit are named below."""
     shown = [*_COLUMNS][: max((width - _NAME) // _CELL, 1)]
-    head: list[Span] = [(to_left("weighting", _NAME), "heading")]
+    head: list[Span] = [(to_left(glyphs.say("weighting"), _NAME), "heading")]
     cells: list[list[Span]] = [[] for _ in rows]
     for name in shown:
         title, factor = _COLUMNS[name]
@@ -70,6 +72,6 @@ def weighting_lines(rows: Sequence[WeightingRow], width: int, glyphs: Glyphs) ->
         lines.append(((to_left(glyphs.say(WEIGHTINGS[row.name].label), _NAME), role), *spans))
     if left_out := [_COLUMNS[name][0] for name in _COLUMNS if name not in shown]:
         lines += wrapped(
-            glyphs.say("Not shown at this width: {left_out}.", left_out="; ".join(left_out)), width, "dim"
+            glyphs.say("Not shown at this width: {left_out}.", left_out=joined(left_out, "; ")), width, "dim"
         )
     return lines

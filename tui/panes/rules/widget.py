@@ -9,8 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ....core.lab.results import RULES, Order, RuleRow
-from ....core.message import message
-from ....core.parameters import Parameters
+from ....core.parameters import Parameters, choice_word
 from ....core.scales import scale_rule
 from ...views.lines import Line, fitted, wrapped
 from ...widgets.lines import LinesWidget
@@ -102,7 +101,7 @@ class RuleText(LinesWidget):
             lines = rule_text(*contents, figures=False)
         shown: list[Line] = [((" ", "text"), *line) for line in lines[:height]]
         if len(lines) > height > 1:
-            shown[-1] = ((message(" {count} more lines (v)", count=len(lines) - height + 1), "dim"),)
+            shown[-1] = ((self.glyphs.say(" {count} more lines (v)", count=len(lines) - height + 1), "dim"),)
         return [fitted(line, width) for line in shown]
 
 
@@ -144,7 +143,7 @@ class WeightingText(ScrolledLines):
         self.redraw()
 
     def heading(self, width: int) -> Line:
-        return ("weightings of the same logits", "heading"), (self._logits(), "dim")
+        return (self.glyphs.say("weightings of the same logits"), "heading"), (self._logits(), "dim")
 
     def write(self, width: int, height: int) -> Sequence[Line]:
         lines = wrapped(self.glyphs.say(self.objection), width - 2, "alert")
@@ -156,9 +155,9 @@ class WeightingText(ScrolledLines):
         p = self.parameters
         label = scale_rule(p.scale).label
         return self.glyphs.say(
-            " · scale {label} · mask {mask} · d_k {d_k} · keys {n_keys}",
-            label=label,
-            mask=p.mask,
+            " · scale {rule} · mask {mask} · d_k {d_k} · keys {n_keys}",
+            rule=label,
+            mask=choice_word(p.mask),
             d_k=p.d_k,
             n_keys=p.n_keys,
         )

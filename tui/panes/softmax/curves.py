@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...language.cells import to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, ends, fitted
 from ...views.plots.axes import Axis, tick_labels
@@ -24,18 +25,18 @@ def curve_lines(worked: Worked, width: int, height: int, glyphs: Glyphs) -> list
         return []
     axis = Axis(curves.multipliers[0], curves.multipliers[-1], 2)
     at = [_cell(side.multiplier, axis, cells) for side in worked.sides]
-    names = [*score_names(worked.example, glyphs), "entropy", glyphs.say("‖J‖_F")]
+    names = [*score_names(worked.example, glyphs), glyphs.say("entropy"), glyphs.say("‖J‖_F")]
     # No norm of the Jacobian is larger than 1/2, that of two equal weights, but for rounding.
     norms = tuple(min(2 * norm, 1.0) for norm in curves.jacobian_norm)
     values = [*curves.weights, curves.entropy_fraction, norms]
     legend = glyphs.say("full: weight 1, entropy ln n, ‖J‖_F 1/2")
-    title = ends((("weights as the multiplier grows", "heading"),), ((legend, "dim"),), width - 2)
+    title = ends(((glyphs.say("weights as the multiplier grows"), "heading"),), ((legend, "dim"),), width - 2)
     lines: list[Line] = [(), ((" ", "text"), *title)]
     for name, series in zip(names, values, strict=True):
         shown = [series[_index(cell, cells, len(series))] for cell in range(cells)]
         for number, row in enumerate(_bars(shown, each, glyphs)):
-            label = name if number == each - 1 else ""
-            lines.append((*fitted(((f" {label.rjust(LEFT - 2)}", "label"),), LEFT + 1), *_coloured(row, at, glyphs)))
+            label = to_right(name if number == each - 1 else "", LEFT - 2)
+            lines.append((*fitted(((f" {label}", "label"),), LEFT + 1), *_coloured(row, at, glyphs)))
     return [*lines, *_axis_lines(axis, at, cells, glyphs)]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....core.message import message
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted
 from ...views.numbers import power_of_ten, signed
@@ -29,9 +28,7 @@ def jacobian_lines(
     n = len(jacobian)
     if max(abs(value) for entries in jacobian for value in entries) < NEGLIGIBLE:
         said = (
-            glyphs.say(
-                message(" all below {power_of_ten}", power_of_ten=power_of_ten(NEGLIGIBLE, 0)).replace("e-", "e−")
-            ),
+            glyphs.say(" all below {limit}", limit=power_of_ten(NEGLIGIBLE, 0).replace("e-", "e−")),
             "text",
         )
         return [fitted((said,) if row == 0 else (), width) for row in range(n * (1 + tall))]

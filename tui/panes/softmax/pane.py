@@ -12,7 +12,8 @@ from textual.binding import Binding, BindingType
 
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, step_score
 from ....core.errors import InputError, ParameterError
-from ....core.message import message
+from ....core.message import Message as Said
+from ....core.message import joined, message
 from ....core.model_widths import next_width
 from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, setting_a
 from ....core.scales import scale_rule
@@ -102,8 +103,8 @@ class SoftmaxPane(Pane):
         if self.progress is not None:
             return super().statuses()
         p = self._usable()[0]
-        d_k, count = f"d_k {p.d_k}", message("{count} scores", count=len(self.example.scores))
-        texts = [f"{count} · {d_k} · {scale_rule(p.scale).label}", f"{count} · {d_k}", d_k]
+        d_k, count = message("d_k {d_k}", d_k=p.d_k), message("{count} scores", count=len(self.example.scores))
+        texts = [joined([count, d_k, scale_rule(p.scale).label], " · "), joined([count, d_k], " · "), d_k]
         return [((self.glyphs.say(text), "text"),) for text in texts]
 
     @property
@@ -135,7 +136,7 @@ class SoftmaxPane(Pane):
     def _require_sound(self) -> Worked:
         """Return the results shown, if they are current; raises InputError otherwise."""
         if self.editing.objection:
-            raise InputError(f"{self.editing.objection}.")
+            raise InputError("{reason}.", reason=self.editing.objection)
         if self.worked is None or not self.is_current:
             raise InputError("The results for these scores are still being computed.")
         return self.worked
@@ -220,9 +221,9 @@ class SoftmaxPane(Pane):
         self._touched = _SCORE
         if len(draft.text) > LONGEST_NUMBER:
             objection = message(
-                "{label}: must be at most {longest_number} characters",
+                "{label}: must be at most {most} characters",
                 label=_SCORE.label,
-                longest_number=LONGEST_NUMBER,
+                most=LONGEST_NUMBER,
             )
             self._refuse(Editing(at, self.editing.draft, objection))
             return
@@ -298,7 +299,7 @@ class SoftmaxPane(Pane):
         try:
             changed = self.parameters.with_value(name, value)
         except ParameterError as error:
-            self.host.say(f"{error}.")
+            self.host.say(message("{reason}.", reason=error))
         else:
             self.host.change(changed)
 
@@ -329,23 +330,15 @@ class SoftmaxPane(Pane):
             multiplier_of(parameters)
         except ParameterError as error:
             parameters = parameters.with_value("scale", "sqrt_d_k")
-            remarks.append(
-                message(
-                    "{removesuffix}; using 1/√d_k instead.", removesuffix=str(error).removesuffix("; choose another")
-                )
-            )
+            remarks.append(message("{reason}; using 1/√d_k instead.", reason=_reason(error)))
         try:
             multiplier_of(setting_a(relevant(parameters)))
         except ParameterError as error:
             parameters = parameters.with_value("against", UNSCALED)
-            remarks.append(
-                message(
-                    "A: {removesuffix}; using × 1 instead.", removesuffix=str(error).removesuffix("; choose another")
-                )
-            )
+            remarks.append(message("A: {reason}; using × 1 instead.", reason=_reason(error)))
         if parameters.softcap or parameters.sink != "none":
-            remarks.append("The Lab's soft-cap and sink are ignored here.")
-        return parameters, " ".join(remarks)
+            remarks.append(message("The Lab's soft-cap and sink are ignored here."))
+        return parameters, joined(remarks)
 
     def _work_out(self) -> None:
         """Request the example for the current parameters."""
@@ -382,3 +375,12 @@ class SoftmaxPane(Pane):
         if self.worked is not None:
             self.text.show(self.worked, editing)
         self.host.show_status()
+
+
+def _reason(error: ParameterError) -> str:
+    """Return why a rule has no multiplier, without the advice to choose another one."""
+    said = str(error)
+    advice = "; choose another"
+    if isinstance(said, Said) and said.template.endswith(advice):
+        return message(said.template.removesuffix(advice), **said.values)
+    return said.removesuffix(advice)

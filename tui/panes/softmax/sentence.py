@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....core.attention.formats import FORMATS
 from ....core.attention.worked_example import Example
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.statistics.catalogue import DEAD, UNIFORM
 from ...views.glyphs import Glyphs
 from ...views.numbers import percent, short
@@ -24,67 +24,70 @@ def softmax_sentence(
 ) -> str:
     """Return "Unscaled, the largest weight is > 99.9 % and p(1−p) at most 8.32e−7: gradients vanish. …"."""
     a, b = sides
-    who = "Unscaled" if names[0] == "unscaled" else message("With × {glyphs}", glyphs=short(a.multiplier, glyphs))
     parts = [remark] if remark else []
+    size = short(a.multiplier, glyphs)
     parts.append(
-        message("{who}, the largest weight is {facts}.", who=who, facts=_facts(a, glyphs, "p(1−p) at most "))
+        message("Unscaled, the largest weight is {facts}.", facts=_facts(a, True, glyphs))
+        if names[0] == "unscaled"
+        else message("With × {size}, the largest weight is {facts}.", size=size, facts=_facts(a, True, glyphs))
     )
-    if a.multiplier == b.multiplier:
-        parts.append("A scale of 1 changes nothing." if b.multiplier == 1 else "With both scales they are the same.")
+    if a.multiplier != b.multiplier:
+        size = short(b.multiplier, glyphs)
+        parts.append(message("With × {size}, they are {facts}.", size=size, facts=_facts(b, False, glyphs)))
+    elif b.multiplier == 1:
+        parts.append(message("A scale of 1 changes nothing."))
     else:
-        parts.append(
-            message("With × {glyphs}, they are {facts}.", glyphs=short(b.multiplier, glyphs), facts=_facts(b, glyphs))
-        )
+        parts.append(message("With both scales they are the same."))
     if example.temperature != 1:
         parts.append(_of_temperature(example.temperature, b.multiplier, glyphs))
     if example.shift:
         parts.append(_of_shift(example.shift, max(a.moved, b.moved), glyphs))
-    return " ".join(parts)
+    return joined(parts)
 
 
 def naive_note(number_format: str) -> str:
     """Return what naive means, and where it overflows."""
     form = FORMATS[number_format]
     return message(
-        "naive: exp(x), unshifted; {word} overflows above x = {exp_limit:.2f}.",
-        word=form.word,
-        exp_limit=form.exp_limit,
+        "naive: exp(x), unshifted; {format} overflows above x = {limit:.2f}.",
+        format=form.word,
+        limit=form.exp_limit,
     )
 
 
-def _facts(s: WorkedExample, glyphs: Glyphs, name: str = "") -> str:
-    """Return the largest weight, the largest p(1−p), and what that means for gradients."""
+def _facts(s: WorkedExample, named: bool, glyphs: Glyphs) -> str:
+    """Return the largest weight, the largest p(1−p), by its name if `named`, and what that means for gradients."""
     if s.jacobian_norm == 0:
-        then = "gradients are zero"
+        then = message("gradients are zero")
     elif s.jacobian_norm < DEAD:
-        then = "gradients vanish"
+        then = message("gradients vanish")
     else:
-        then = "gradients are small" if s.jacobian_norm < _SMALL else "gradients flow"
-    even = ", and weights are nearly uniform" if s.entropy_fraction > UNIFORM else ""
-    return message(
-        "{max_weight} and {name}{glyphs}: {then}{even}",
-        max_weight=percent(s.max_weight),
-        name=name,
-        glyphs=short(max(s.complement), glyphs),
-        then=then,
-        even=even,
-    )
+        then = message("gradients are small") if s.jacobian_norm < _SMALL else message("gradients flow")
+    if s.entropy_fraction > UNIFORM:
+        then = message("{then}, and weights are nearly uniform", then=then)
+    values = {"weight": percent(s.max_weight), "complement": short(max(s.complement), glyphs), "then": then}
+    if named:
+        return message("{weight} and p(1−p) at most {complement}: {then}", **values)
+    return message("{weight} and {complement}: {then}", **values)
 
 
 def _of_temperature(temperature: float, multiplier: float, glyphs: Glyphs) -> str:
     if math.isclose(temperature * multiplier, 1, rel_tol=1e-12):
         return message(
-            "T {glyphs} changes the unscaled logits as the scale alone does.", glyphs=short(temperature, glyphs)
+            "T {temperature} changes the unscaled logits as the scale alone does.",
+            temperature=short(temperature, glyphs),
         )
-    effect = "closer to each other" if temperature > 1 else "further apart"
-    return message("T {glyphs} brings all logits {effect}.", glyphs=short(temperature, glyphs), effect=effect)
+    size = short(temperature, glyphs)
+    if temperature > 1:
+        return message("T {temperature} brings all logits closer to each other.", temperature=size)
+    return message("T {temperature} brings all logits further apart.", temperature=size)
 
 
 def _of_shift(shift: float, moved: float, glyphs: Glyphs) -> str:
     """Return that a shift changes no weight, and by how much rounding does."""
-    what = message("Adding {glyphs} to every logit", glyphs=short(shift, glyphs))
+    what = message("Adding {shift} to every logit", shift=short(shift, glyphs))
     if moved == 0:
         return message("{what} changes no weight: the factor e^shift cancels.", what=what)
     return message(
-        "{what} changes weights by at most {glyphs}, through rounding.", what=what, glyphs=short(moved, glyphs)
+        "{what} changes weights by at most {change}, through rounding.", what=what, change=short(moved, glyphs)
     )

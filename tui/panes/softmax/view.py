@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from ....core.against import settings
 from ....core.attention.formats import FORMATS
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example, relevant
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.parameters import FIELD, Parameters
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT
 from ....core.statistics.column_names import setting_names
+from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.fields.draft import Draft
 from ...views.glyphs import Glyphs
@@ -90,12 +91,20 @@ def step_lines(
     ]
     rows = [line for score in still for line in ((score, ()) if tall else (score,))]
     summaries = [_summary(s, worked.parameters, glyphs) for s in worked.sides]
+    called = [_line(f" {glyphs.say(name)}", "label") for name, _ in summaries[0]]
     facts = [[_line(f" {glyphs.say(text)}") for _, text in summary] for summary in summaries]
     named = not stacked  # side by side, the titles of the tables apply to all parts
     parts = [
-        _joined([(), _line("  score", "dim"), *scores], _tables(worked, side, glyphs), side, stacked, True),
-        _joined([_line(f" {glyphs.say('∂p/∂x')}", "heading"), *rows], maps, side, stacked, named),
-        _joined([_line(f" {glyphs.say(name)}", "label") for name, _ in summaries[0]], facts, side, stacked, named),
+        _joined(
+            [(), _line(f"  {glyphs.say('score')}", "dim"), *scores],
+            _tables(worked, side, glyphs),
+            side,
+            stacked,
+            True,
+            glyphs,
+        ),
+        _joined([_line(f" {glyphs.say('∂p/∂x')}", "heading"), *rows], maps, side, stacked, named, glyphs),
+        _joined(called, facts, side, stacked, named, glyphs),
     ]
     if side < BESIDE:
         parts.insert(1, _powers(worked, still, glyphs))
@@ -124,7 +133,7 @@ def _text(line: Line) -> str:
 
 
 def _joined(
-    left: Sequence[Line], sides: Sequence[Sequence[Line]], width: int, stacked: bool, named: bool
+    left: Sequence[Line], sides: Sequence[Sequence[Line]], width: int, stacked: bool, named: bool, glyphs: Glyphs
 ) -> list[Line]:
     """Join row names and both columns, side by side, or one below the other with a title each."""
     names = [fitted(name, LEFT) for name in left]
@@ -132,7 +141,7 @@ def _joined(
         return [(*name, *fitted(a, width), *b) for name, a, b in zip(names, *sides, strict=True)]
     lines: list[Line] = []
     for side, role in zip(sides, COLUMN_ROLES, strict=True):
-        lines += [] if named else [_line(f" {role}", role)]
+        lines += [] if named else [_line(f" {glyphs.say(role)}", role)]
         lines += [(*name, *line) for name, line in zip(names, side, strict=True)]
     return lines
 
@@ -141,22 +150,22 @@ def _top(worked: Worked, width: int, glyphs: Glyphs, editing: Editing | None) ->
     """Return the formula of logits; while a score is typed, which keys end that, or an error."""
     example = worked.example
     state = message(
-        "T {plain} · shift {plain2}",
-        plain=_plain("temperature", example.temperature),
-        plain2=_plain("shift", example.shift),
+        " T {temperature} · shift {shift} · {format}",
+        temperature=_plain("temperature", example.temperature),
+        shift=_plain("shift", example.shift),
+        format=FORMATS[worked.parameters.precision].word,
     )
-    state += f" · {FORMATS[worked.parameters.precision].word}"
-    formula, state = glyphs.say(" logit x = scale·score/T + shift"), glyphs.say(f" {state}")
-    if len(formula) + 2 + len(state) <= width:
+    formula, state = glyphs.say(" logit x = scale·score/T + shift"), glyphs.say(state)
+    if cells_of(formula) + 2 + cells_of(state) <= width:
         usual: list[Line] = [((formula, "dim"), ("  ", "text"), (state, "text"))]
     else:
         usual = [_line(formula, "dim"), _line(state)]
     if editing is None or (editing.draft is None and not editing.note):
         return usual
     if wrong := editing.objection or editing.note:
-        words = wrapped(glyphs.say(f"{wrong}."), width - 2, "alert")
+        words = wrapped(glyphs.say("{reason}.", reason=wrong), width - 2, "alert")
     else:
-        words = wrapped("Enter accepts the score, Esc restores the old one.", width - 2, "accent")
+        words = wrapped(glyphs.say("Enter accepts the score, Esc restores the old one."), width - 2, "accent")
     lines = [*map(_indented, words)]
     return lines + [()] * (len(usual) - len(lines))
 
@@ -214,7 +223,7 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
     head = [
         (to_right("logit", 6)),
         *([power] if power else []),
-        to_left("weight", columns[-3] + len(gap) + 7),
+        to_left(glyphs.say("weight"), columns[-3] + len(gap) + 7),
         "p(1−p)",
     ]
     tables: list[list[Line]] = []
@@ -238,7 +247,8 @@ def _tables(worked: Worked, side: int, glyphs: Glyphs) -> list[list[Line]]:
 
 def _powers(worked: Worked, scores: Sequence[Line], glyphs: Glyphs) -> list[Line]:
     """Return the exponentials of both columns, for which narrow tables have no room."""
-    a, b = (name if len(name) < 12 else letter for name, letter in zip(_names(worked), "AB", strict=True))
+    names = [*map(glyphs.say, _names(worked))]
+    a, b = (name if cells_of(name) < 12 else letter for name, letter in zip(names, "AB", strict=True))
     lines: list[Line] = [_line(glyphs.say(f" e^(x−m) {to_left(a, 11)} {b}"), "dim")]
     for score, *powers in zip(scores, *(s.powers for s in worked.sides), strict=True):
         texts = [to_left(unit_cells(float(power), glyphs), 11) for power in powers]
@@ -255,19 +265,21 @@ def _title(worked: Worked, number: int, side: int, glyphs: Glyphs) -> str:
     """Return how logits follow from scores, as far as it fits: `scaled × 0.125 (1/√d_k, d_k 64) / 2 + 800`."""
     example = worked.example
     p = settings(relevant(worked.parameters))[number]
-    word = "unscaled" if number == 0 and p.scale == "none" else "scaled"
-    base = f"{word} × {short(worked.sides[number].multiplier, glyphs)}"
+    plain = number == 0 and p.scale == "none"
+    times = short(worked.sides[number].multiplier, glyphs)
+    base = message("unscaled × {number}", number=times) if plain else message("scaled × {number}", number=times)
     rest = "" if example.temperature == 1 else f" / {_plain('temperature', example.temperature)}"
     if example.shift:
         rest += f" {'−' if example.shift < 0 else '+'} {_plain('shift', abs(example.shift))}"
-    forms = [base + rest, base]
-    if word == "scaled":
+    forms = [joined([base, rest], ""), base]
+    if not plain:
         rule = scale_rule(p.scale)
-        needs = [f"{FIELD[name].label} {FIELD[name].format(getattr(p, name))}" for name in rule.needs]
-        named = [f" ({', '.join([rule.label, *needs])})", f" ({rule.label})"]
-        forms = [*(base + name + rest for name in named if rule.name != "custom"), *forms]
+        needs = [joined([FIELD[name].label, FIELD[name].format(getattr(p, name))]) for name in rule.needs]
+        named = [joined([rule.label, *needs], ", "), rule.label]
+        longer = [message("{title} ({rule}){rest}", title=base, rule=name, rest=rest) for name in named]
+        forms = [*(longer if rule.name != "custom" else ()), *forms]
     texts = [glyphs.say(form) for form in forms]
-    return next((text for text in texts if len(text) <= side), texts[-1])
+    return next((text for text in texts if cells_of(text) <= side), texts[-1])
 
 
 def _summary(s: WorkedExample, parameters: Parameters, glyphs: Glyphs) -> list[tuple[str, str]]:
@@ -276,18 +288,18 @@ def _summary(s: WorkedExample, parameters: Parameters, glyphs: Glyphs) -> list[t
     one_hot, dead = s.max_weight > ONE_HOT, s.jacobian_norm < DEAD
     return [
         (
-            "entropy",
+            message("entropy"),
             message(
-                "{glyphs} nats, {entropy_fraction} of ln {n}",
-                glyphs=short(s.entropy, glyphs),
-                entropy_fraction=percent(s.entropy_fraction),
+                "{entropy} nats, {share} of ln {n}",
+                entropy=short(s.entropy, glyphs),
+                share=percent(s.entropy_fraction),
                 n=n,
             ),
         ),
-        ("e^H", message("{effective_keys:.2f} effective keys of {n}", effective_keys=s.effective_keys, n=n)),
-        ("max p", f"{percent(s.max_weight)}{', one-hot' if one_hot else ''}"),
-        ("‖J‖_F", f"{short(s.jacobian_norm, glyphs)}{', dead' if dead else ''}"),
-        ("naive", _naive(s.naive, n, parameters.precision, glyphs)),
+        ("e^H", message("{count:.2f} effective keys of {n}", count=s.effective_keys, n=n)),
+        ("max p", joined([percent(s.max_weight), *([message("one-hot")] if one_hot else [])], ", ")),
+        ("‖J‖_F", joined([short(s.jacobian_norm, glyphs), *([message("dead")] if dead else [])], ", ")),
+        (message("naive"), _naive(s.naive, n, parameters.precision, glyphs)),
     ]
 
 
@@ -305,10 +317,11 @@ def _naive(naive: NaiveSoftmax, n: int, number_format: str, glyphs: Glyphs) -> s
             )
         return message("{overflow} of {n} overflow: no weights", overflow=naive.overflow, n=n)
     if naive.error is None:
-        total = "0" if naive.total == 0 else "too large"
-        return message("the sum is {total}: no weights", total=total)
+        if naive.total == 0:
+            return message("the sum is 0: no weights")
+        return message("the sum is too large: no weights")
     off = message(", {error} off", error=percent(naive.error)) if naive.error > 0.000_5 else ""
-    return f"Σe^x = {short(naive.total, glyphs)}{off}"
+    return joined([f"Σe^x = {short(naive.total, glyphs)}", off], "")
 
 
 def unit_cells(value: float, glyphs: Glyphs) -> str:

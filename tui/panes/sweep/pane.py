@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
-from ....core.message import message
+from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, changes
 from ....core.setting_text import text_of, with_rule
 from ....core.statistics.catalogue import ALWAYS, STATISTIC, Statistic
@@ -136,7 +136,7 @@ class SweepPane(TypingPane):
         match request, answer:
             case _, Failed():
                 if self._is_wanted(request):
-                    self._objection = f"{answer.reason}."
+                    self._objection = message("{reason}.", reason=answer.reason)
                     self.curves.failed(request)
             case Measure(), Answer():
                 self._take(answer)
@@ -229,22 +229,22 @@ class SweepPane(TypingPane):
         statistic, swept = self.plot.statistic, self.curves.swept
         remarks = [self._partial] if self._partial else []
         if self.view == "map":
-            return " ".join([*remarks, statistic.definition])
+            return joined([*remarks, statistic.definition])
         at, values = self.plot.cursor, swept.values
         if values and not values[0] <= at <= values[-1]:
-            place = f"{FIELD[swept.over].label} {at}"
+            place = joined([FIELD[swept.over].label, f"{at}"])
             remarks.append(
                 message(
-                    "{place} is outside the range {values} to {values2}; g changes the range.",
+                    "{place} is outside the range {low} to {high}; g changes the range.",
                     place=place,
-                    values=values[0],
-                    values2=values[-1],
+                    low=values[0],
+                    high=values[-1],
                 )
             )
         exact = [*swept.exact.values()][-1:]
         if exact and all(column.values[statistic.name] is None for column in exact[0]):
-            remarks.append("No exact value is known.")
-        return " ".join([*remarks, statistic.definition])
+            remarks.append(message("No exact value is known."))
+        return joined([*remarks, statistic.definition])
 
     def _arrange(self) -> None:
         """Divide the height: the table gets what the plot does not need."""
@@ -320,9 +320,7 @@ class SweepPane(TypingPane):
     def _show_rules(self, rules: Sequence[str]) -> None:
         self.curves.show_rules(rules)
         if len(rules) > MOST_OTHERS:
-            self.host.say(
-                message("A plot shows at most {most_others} rules beside A and B.", most_others=MOST_OTHERS)
-            )
+            self.host.say(message("A plot shows at most {most} rules beside A and B.", most=MOST_OTHERS))
         if not self.plot.display:
             self._turn_to("both")
         self.follow()

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
+from rich.cells import set_cell_size
+
 from ....core.against import settings
 from ....core.export.sweep import SweepResult, place_titles, place_words
-from ....core.message import message
+from ....core.message import Message, joined, message
 from ....core.parameters import ROUNDED
 from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
 from ....core.statistics.status import FROZEN
 from ....core.theory.prediction import Freezing, ratio_given
+from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, line_width
@@ -110,7 +113,7 @@ def _place(sweep: SweepResult, glyphs: Glyphs) -> _Block:
     """Return the block that names the points."""
     titles = [glyphs.say(title) for title in place_titles(sweep)]
     cells = [[glyphs.say(word) for word in place_words(sweep, point)] for point, _ in sweep.points]
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    widths = [max(map(cells_of, column)) for column in zip(titles, *cells, strict=True)]
 
     def line(words: Sequence[str], role: Role) -> Line:
         return (("  ".join(to_right(word, cells) for word, cells in zip(words, widths, strict=True)), role),)
@@ -124,7 +127,7 @@ def _statistic(
 ) -> _Block:
     """Return the block of a statistic, with both columns."""
     pair = [_column(sweep, statistic, index, deviations, errors, glyphs) for index in range(len(COLUMN_ROLES))]
-    name = glyphs.say(statistic.short_label + _UNITS[statistic.unit])
+    name = glyphs.say(statistic.short_label) + glyphs.say(_UNITS[statistic.unit])
     titles = [_beside(lines) for lines in zip(*(block.titles for block in pair), strict=True)]
     titles[0] = ((to_left(name, line_width(titles[0])), "heading"),)
     rows = [_beside(cells) for cells in zip(*(block.rows for block in pair), strict=True)]
@@ -148,28 +151,30 @@ def _column(
     texts = on_the_point([None if number is None else factor * number for number in numbers], decimals, glyphs)
     known = any(number is not None for number in exact)
     rows: list[Line] = []
+    title = glyphs.say(_EXACT)
+    wide = cells_of(title)
     for at, estimate in enumerate(found):
         line: Line = ((texts[at], role), (spread(estimate, factor, glyphs) if errors else "", "dim"))
         if known:
             sign = "!" if is_far(deviations[at][index].get(statistic.name)) else " "
-            line = (*line, (sign, "alert"), (to_right(texts[len(found) + at], len(_EXACT)), "theory"))
+            line = (*line, (sign, "alert"), (to_right(texts[len(found) + at], wide), "theory"))
         rows.append(line)
     name = glyphs.say(sweep.names[index])
-    rows = [fitted(row, max(line_width(row), len(name))) for row in rows]
+    rows = [fitted(row, max(line_width(row), cells_of(name))) for row in rows]
     width = line_width(rows[0])
     titles: list[Line] = [((" " * width, "text"),), ((to_left(name, width), role),)]
-    return _Block([*titles, ((to_right(_EXACT if known else "", width), "theory"),)], rows)
+    return _Block([*titles, ((to_right(title if known else "", width), "theory"),)], rows)
 
 
 def _logits(sweep: SweepResult, cells: int, glyphs: Glyphs) -> Iterator[_Block]:
     """Yield the histograms of both columns' logits, on one axis for all points."""
     columns = [point.measurement.columns for point, _ in sweep.points]
     span = axis_span([column.histograms["logits"] for each in columns for column in each], "logits", glyphs)
-    axis = message("{glyphs} to {glyphs2}", glyphs=short(span.low, glyphs), glyphs2=short(span.high, glyphs))
+    axis = message("{low} to {high}", low=short(span.low, glyphs), high=short(span.high, glyphs))
     for index, role in enumerate(COLUMN_ROLES):
         titles: list[Line] = [
-            ((to_left(message("logits, {axis}", axis=axis) if index == 0 else "", cells), "heading"),),
-            ((to_left(glyphs.say(sweep.names[index])[:cells], cells), role),),
+            ((to_left(glyphs.say("logits, {axis}", axis=axis) if index == 0 else "", cells), "heading"),),
+            ((set_cell_size(glyphs.say(sweep.names[index]), cells), role),),
             ((" " * cells, "text"),),
         ]
         histograms = [each[index].histograms["logits"] for each in columns]
@@ -180,14 +185,14 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
     """Return sentences on where softmax freezes, if d_k or the keys alone are swept, and on what the table shows."""
     sentences: list[str] = []
     places = _frozen_keys(sweep) if sweep.n_keys else _frozen_widths(sweep)
-    known = [
-        f"{who}, {subject} {place}"
-        for who, subject, place in zip(sweep.names, ("softmax", "it"), places, strict=False)
-        if place is not None
-    ]
+    known: list[str] = []
+    for number, (who, place) in enumerate(zip(sweep.names, places, strict=False)):
+        if place is not None:
+            values = {"who": who if known else _capital(who), "place": place}
+            it = message("{who}, it {place}", **values) if number else message("{who}, softmax {place}", **values)
+            known.append(it)
     if known:
-        sentence = "; ".join(known)
-        sentences.append(f"{sentence[0].upper()}{sentence[1:]}.")
+        sentences.append(message("{sentence}.", sentence=joined(known, "; ")))
     if any(is_far(column.get(name)) for point in deviations for column in point for name in sweep.shown):
         sentences.append(message("! marks values more than {far:g} standard errors from the exact value.", far=FAR))
     shown = {
@@ -199,7 +204,7 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
     }
     sides = [each for point, _ in sweep.points for each in settings(point.parameters)]
     if shown and any(each.precision in ROUNDED for each in sides):
-        sentences.append("Exact values are those of exact arithmetic, whatever the number format.")
+        sentences.append(message("Exact values are those of exact arithmetic, whatever the number format."))
     return sentences
 
 
@@ -210,9 +215,10 @@ def _frozen_widths(sweep: SweepResult) -> list[str | None]:
     for index, column in enumerate(columns):
         known = column.freezing
         if known is not None:
-            words = f"{'is ' * bool(known.frozen_at)}{known.words()[0]}"
+            words = known.words()[0]
+            words = message("is {where}", where=words) if known.frozen_at else words
             rounded = settings(sweep.points[0][0].parameters)[index].precision in ROUNDED
-            places.append(message("{words} in exact arithmetic", words=words) if rounded else words)
+            places.append(message("{where} in exact arithmetic", where=words) if rounded else words)
         else:
             flags = [(point.parameters.d_k, _frozen(point, None, index)) for point, _ in sweep.points]
             places.append(_runs(flags, "d_k"))
@@ -247,10 +253,21 @@ def _runs(flags: Sequence[tuple[int, bool | None]], over: Literal["d_k", "keys"]
     if not known:
         return None
     if not runs:
-        stays = "stays below freezing at all these d_k", "stays below freezing at all these numbers of keys"
-        return stays[over == "keys"]
+        if over == "keys":
+            return message("stays below freezing at all these numbers of keys")
+        return message("stays below freezing at all these d_k")
     if len(runs) == 1 and len(runs[0]) == len(known):
-        return ("is frozen at all these d_k", "is frozen at all these numbers of keys")[over == "keys"]
+        if over == "keys":
+            return message("is frozen at all these numbers of keys")
+        return message("is frozen at all these d_k")
     if over == "keys":
-        return message("is frozen at {words} keys", words=words)
-    return message("is frozen at {words} of these d_k", words=words)
+        return message("is frozen at {places} keys", places=words)
+    return message("is frozen at {places} of these d_k", places=words)
+
+
+def _capital(text: str) -> str:
+    """Return a text with a capital letter; another language says it as it says the text."""
+    made = Message(text[:1].upper() + text[1:])
+    if isinstance(text, Message):
+        made.template, made.values, made.plural = text.template, text.values, text.plural
+    return made

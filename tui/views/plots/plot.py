@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from ...language.cells import cells as cells_of
 from ...language.cells import to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted
@@ -151,13 +152,27 @@ def _with_cell(line: Line, at: int, sign: Span, behind: bool, glyphs: Glyphs) ->
     """Return the line with one cell replaced; with `behind`, only if it is blank or has a vertical line."""
     start = 0
     for number, (text, role) in enumerate(line):
-        if at < start + len(text):
-            if behind and role != "text" and text[at - start] not in glyphs.uprights:
+        signs = _signs(text)
+        if at < start + len(signs):
+            here = at - start
+            if behind and role != "text" and (not signs[here] or signs[here] not in glyphs.uprights):
                 return line
-            parts: tuple[Span, ...] = ((text[: at - start], role), sign, (text[at - start + 1 :], role))
+            before, after = signs[:here], signs[here + 1 :]
+            if not signs[here]:  # the second cell of a wide character
+                before[-1] = " "
+            if after and not after[0]:
+                after[0] = " "
+            parts: tuple[Span, ...] = (("".join(before), role), sign, ("".join(after), role))
             return (*line[:number], *(part for part in parts if part[0]), *line[number + 1 :])
-        start += len(text)
+        start += len(signs)
     return line
+
+
+def _signs(text: str) -> list[str]:
+    """Return the characters of a text by cell; a wide one is followed by an empty text."""
+    if cells_of(text) == len(text):
+        return [*text]
+    return [sign for each in text for sign in (each, *[""] * (cells_of(each) - 1))]
 
 
 def _draw_marks(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
@@ -233,10 +248,11 @@ def _write_words(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
         column, words = _cell(at.across(mark.x), at.columns), glyphs.say(mark.words)
         if column is None:
             continue
-        start = column + 2 if column + 2 + len(words) <= at.columns else column - 1 - len(words)
+        signs = _signs(words)
+        start = column + 2 if column + 2 + len(signs) <= at.columns else column - 1 - len(signs)
         for row in cells if start >= 0 else ():
-            if all(sign == " " or sign in glyphs.uprights for sign, _ in row[start : start + len(words)]):
-                row[start : start + len(words)] = [(character, mark.role) for character in words]
+            if all(sign == " " or (sign and sign in glyphs.uprights) for sign, _ in row[start : start + len(signs)]):
+                row[start : start + len(signs)] = [(sign, mark.role) for sign in signs]
                 break
 
 

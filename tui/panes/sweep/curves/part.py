@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from .....core.against import settings
 from .....core.errors import InputError, ParameterError
+from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.scales import multiplier
 from ....compute.measure import Answer
@@ -264,7 +265,7 @@ def _fault(parameters: Parameters, over: str, value: int) -> str:
             setting = each.setting
             multiplier(each.scale, replace(setting, d_k=value) if over == "d_k" else replace(setting, n_keys=value))
     except ParameterError as error:
-        return f"{error}."
+        return message("{reason}.", reason=error)
     return ""
 
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from .....core.message import message
+from rich.cells import set_cell_size
+
+from .....core.message import joined, message
 from .....core.parameters import FIELD, Parameters, choice_word
 from .....core.scales import scale_rule
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
 from .....core.statistics.status import FROZEN
 from .....core.theory.prediction import ratio_given, status_given
-from ....language.cells import to_left
+from ....language.cells import cells, to_left
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
 from ....views.plots.axes import Axis, axis_over
@@ -140,7 +142,7 @@ def _marks(swept: Swept) -> Iterator[Mark]:
             words = (
                 message("{word} softmax {change}", word=word, change=change)
                 if word in ("unscaled", "scaled")
-                else f"{word} {change}"
+                else joined([word, change])
             )
             yield Mark(at, words, "dim")
         seen.append(changes)
@@ -156,7 +158,7 @@ def _changes(swept: Swept, index: int) -> Iterator[tuple[float, str]]:
     freezing = columns[index].freezing if columns else None
     if swept.over == "d_k" and freezing is not None:
         for start, end in freezing.frozen_at:
-            for d_k, change in ((start, "freezes"), (end + 1, "thaws")):
+            for d_k, change in ((start, message("freezes")), (end + 1, message("thaws"))):
                 if first < d_k <= last:
                     yield d_k, change
         return
@@ -165,7 +167,7 @@ def _changes(swept: Swept, index: int) -> Iterator[tuple[float, str]]:
         frozen = [(at, _is_measured_frozen(each, index)) for at, each in sorted(swept.points.items())]
     for (at, before), (more, after) in pairwise([(at, known) for at, known in frozen if known is not None]):
         if before != after:
-            yield math.sqrt(at * more), "freezes" if after else "thaws"
+            yield math.sqrt(at * more), message("freezes") if after else message("thaws")
 
 
 def _is_measured_frozen(point: SweptPoint, index: int) -> bool | None:
@@ -181,18 +183,26 @@ def _is_frozen(column: PredictedColumn, d_k: int) -> bool | None:
 
 def title_line(statistic: Statistic, logarithmic: bool, glyphs: Glyphs, over: str = "d_k") -> Line:
     """Return the title: the statistic, what it is swept over, its unit and its axis."""
-    unit = {"nats": ", nats", "keys": ", keys"}.get(statistic.unit, "")
-    axis = ", log axis" if logarithmic else ""
-    return (glyphs.say(statistic.label), "heading"), (
-        message(" over {label}{unit}{axis}", label=FIELD[over].label, unit=unit, axis=axis),
-        "dim",
-    )
+    axis = message(", log axis") if logarithmic else ""
+    words = message(" over {label}{unit}{axis}", label=FIELD[over].label, unit=unit_words(statistic), axis=axis)
+    return (glyphs.say(statistic.label), "heading"), (glyphs.say(words), "dim")
+
+
+def unit_words(statistic: Statistic) -> str:
+    """Return the unit of a statistic for its title, after a comma; empty if it has none."""
+    match statistic.unit:
+        case "nats":
+            return message(", nats")
+        case "keys":
+            return message(", keys")
+        case _:
+            return ""
 
 
 def facts_line(swept: Swept, width: int, glyphs: Glyphs) -> Line:
     """Return the parameters of a sweep, as many as fit."""
     p = swept.parameters
-    first = message("{n_keys} keys", n_keys=p.n_keys) if swept.over == "d_k" else f"d_k {p.d_k}"
+    first = message("{n_keys} keys", n_keys=p.n_keys) if swept.over == "d_k" else message("d_k {d_k}", d_k=p.d_k)
     facts = [
         first,
         choice_word(p.components),
@@ -200,9 +210,9 @@ def facts_line(swept: Swept, width: int, glyphs: Glyphs) -> Line:
         message("{batch} draws", batch=p.batch),
     ]
     if p.mask != "none":
-        facts.insert(1, p.mask)
+        facts.insert(1, choice_word(p.mask))
     while facts:
-        line: Line = ((glyphs.say(" · ".join(facts)), "dim"),)
+        line: Line = ((glyphs.say(joined(facts, " · ")), "dim"),)
         if line_width(line) <= width:
             return line
         facts.pop()
@@ -220,7 +230,7 @@ def reading_lines(
 ) -> list[Line]:
     """Return for each curve its mark, its multiplier, and its value at the cursor, measured and exact."""
     names = setting_names(p)
-    place = f" {FIELD[over].label} {getattr(p, over)}"
+    place = glyphs.say(" {label} {value}", label=FIELD[over].label, value=getattr(p, over))
     readings = [_Reading(glyphs.marks[i], role, names[i], here, i) for i, role in enumerate(COLUMN_ROLES)]
     for other in beside:
         name = setting_names(other.swept.parameters)[1]
@@ -249,20 +259,24 @@ class _Reading(NamedTuple):
 
 def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: int, glyphs: Glyphs) -> Line:
     mark, role, name, here, index = reading
-    line: list[Span] = [(to_left(place[:_PLACE], _PLACE), "accent"), (f"{mark} ", role)]
+    line: list[Span] = [(set_cell_size(place, _PLACE), "accent"), (f"{mark} ", role)]
     if here is None:
-        line.extend([(to_left(glyphs.say(name)[: _TITLE - 1], _TITLE), role), ("     measuring", "dim")])
+        line.extend([(_named(name, glyphs), role), (f"     {glyphs.say('measuring')}", "dim")])
         return fitted(tuple(line), width)
     value, rest = measured_text(here.columns[index], statistic, glyphs)
     title = column_title(here.columns[index], glyphs, _TITLE - 1)
     if name not in ("unscaled", "scaled") and glyphs.say(name) not in title:
-        title = glyphs.say(name)[: _TITLE - 1]  # of which of several rules it is
+        title = _named(name, glyphs)  # of which of several rules it is
     line.extend([(to_left(title, _TITLE), role), (value, role), (rest, "dim")])
     if here.theory:
         sign, exact = theory_text(here, index, statistic, glyphs)
-        line.extend([("exact", "dim"), (sign, "alert"), (f"{exact} ", "theory")])
+        line.extend([(glyphs.say("exact"), "dim"), (sign, "alert"), (f"{exact} ", "theory")])
     room = width - line_width(tuple(line))
     return fitted((*line, *_state(here, index, room, glyphs)), width)
+
+
+def _named(name: str, glyphs: Glyphs) -> str:
+    return set_cell_size(glyphs.say(name), _TITLE - 1) + " "
 
 
 def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
@@ -270,6 +284,6 @@ def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:
     freezing = here.theory[index].freezing if here.theory else None
     word = status_given(freezing, here.columns[index].measured) or ""
     places = freezing.words() if freezing else ()
-    forms = [place if place.startswith(word) else f"{word}; {place}" for place in places[:2]]
-    fitting = (form for form in (*map(glyphs.say, forms), word) if len(form) <= room)
+    forms = [place if place.startswith(word) else joined([word, place], "; ") for place in places[:2]]
+    fitting = (form for form in map(glyphs.say, (*forms, word)) if cells(form) <= room)
     return [(next(fitting, ""), "dim")]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual import events
 from textual.message import Message
 
+from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.statistics.catalogue import STATISTIC, Statistic
 from ....views.border import EDGES
@@ -106,8 +107,8 @@ class WidthTable(LinesWidget):
     cursor = 64
 
     def heading(self, width: int) -> Line:
-        words = "widths of real models" if self.swept.over == "d_k" else "numbers of keys"
-        return ((words, "heading"),)
+        words = message("widths of real models") if self.swept.over == "d_k" else message("numbers of keys")
+        return ((self.glyphs.say(words), "heading"),)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return landmark_lines(self.swept, self.statistic, self.cursor, width, height, self.glyphs)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .....core.message import message
 from .....core.parameters import FIELD
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
 from .....core.statistics.measurement import HistogramName
-from ....language.cells import cells, to_left
+from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted
 from ....views.numbers import VALUE, short
@@ -62,7 +61,7 @@ def landmark_lines(
     lines += [_row(at, swept, statistic, shape, span, at == cursor, width, glyphs) for at in rows]
     hidden = len(places) - len(rows)
     if hidden:
-        note: Line = ((message(" {hidden} more rows (PgDn, PgUp) ", hidden=hidden), "dim"),)
+        note: Line = ((glyphs.say(" {hidden} more rows (PgDn, PgUp) ", hidden=hidden), "dim"),)
         lines[-1] = lines[-1] if rows[-1] == cursor else fitted(note, width)
     return lines
 
@@ -78,7 +77,7 @@ def rows_in(places: Sequence[int], cursor: int, height: int) -> Sequence[int]:
 def _head(
     swept: Swept, statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs
 ) -> Line:
-    line: list[Span] = [(f"{FIELD[swept.over].label:>{_NAME - 1}} ", "heading")]
+    line: list[Span] = [(f"{to_right(glyphs.say(FIELD[swept.over].label), _NAME - 1)} ", "heading")]
     names = setting_names(swept.parameters)
     for index, role in enumerate(COLUMN_ROLES):
         room = CELL if shape.errors else VALUE
@@ -87,13 +86,13 @@ def _head(
             title = f"  {glyphs.marks[index]} {'AB'[index]}"
         line.append((to_left(title, room), role))
         if shape.theory:
-            line.append((to_left("   exact", THEORY), "theory"))
+            line.append((to_left(f"   {glyphs.say('exact')}", THEORY), "theory"))
     if shape.spark:
         low, high = (short(value, glyphs) for value in span)
         title = f"  {glyphs.marks[0]} {glyphs.say(TITLES[HISTOGRAM[statistic.group]])}"
         line.append((to_left(title, shape.spark + 2), COLUMN_ROLES[0]))
         line.append(
-            (message("  {marks} {low} to {high}", marks=glyphs.marks[1], low=low, high=high), COLUMN_ROLES[1])
+            (glyphs.say("  {mark} {low} to {high}", mark=glyphs.marks[1], low=low, high=high), COLUMN_ROLES[1])
         )
     return fitted(tuple(line), width)
 

@@ -194,7 +194,8 @@ def _panel(
 ) -> list[Line]:
     role = COLUMN_ROLES[index]
     name = glyphs.say(setting_names(mapped.parameters)[index])
-    title: Line = ((f" {glyphs.marks[index]} {name}", role), (f"  {_source(mapped, statistic, index)}", "dim"))
+    source = glyphs.say(_source(mapped, statistic, index))
+    title: Line = ((f" {glyphs.marks[index]} {name}", role), (f"  {source}", "dim"))
     lines: list[Line] = [title]
     here = _nearest(cursor[0], D_KS), _nearest(cursor[1], at.rows)
     for n in at.rows:
@@ -215,18 +216,17 @@ def _panel(
 def _source(mapped: Mapped, statistic: Statistic, index: int) -> str:
     """Return whether a panel is exact or measured, and how much of it is there."""
     if not mapped.predicted:
-        return "computing"
+        return message("computing")
     if mapped.has_theory(index, statistic):
-        return "exact"
+        return message("exact")
     p = mapped.parameters
     done = (
         ""
         if mapped.complete
-        else message(", {count} of {count2} cells so far", count=len(mapped.measured), count2=len(D_KS) * len(N_KEYS))
+        else message(", {count} of {all} cells so far", count=len(mapped.measured), all=len(D_KS) * len(N_KEYS))
     )
-    return message(
-        "measured: {min} draws of {min2} rows{done}", min=min(p.batch, DRAWS), min2=min(p.n_queries, ROWS), done=done
-    )
+    draws, rows = min(p.batch, DRAWS), min(p.n_queries, ROWS)
+    return message("measured: {draws} draws of {rows} rows{done}", draws=draws, rows=rows, done=done)
 
 
 def _shade(value: float | None, levels: _Levels | None) -> str:
@@ -265,16 +265,16 @@ def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs
     """Return what the shades and the line mean."""
     factor, unit = (100, " %") if statistic.unit == "share" else (1, "")
     shades: list[Span] = []
-    shades.append((" shades start at" if levels else " ", "dim"))
+    shades.append((glyphs.say(" shades start at") if levels else " ", "dim"))
     for shade, start in zip(levels.shades, levels.starts, strict=True) if levels else ():
         shades.append((f" [{shade * 2}]", "text"))
         shades.append((f" {short(factor * start, glyphs)}{unit}", "dim"))
     known = any(mapped.edges(n, index) for n in N_KEYS for index in range(len(COLUMN_ROLES)))
     words = message(
-        " {uprights}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F",
-        uprights=glyphs.uprights[1],
+        " {line}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F",
+        line=glyphs.uprights[1],
     )
-    none = " Softmax stays below freezing everywhere on this map"
+    none = message(" Softmax stays below freezing everywhere on this map")
     return [tuple(shades), ((glyphs.say(words if known else none), "dim"),)]
 
 

@@ -13,7 +13,7 @@ from .....core.statistics.catalogue import STATISTIC, Statistic
 from ....views.lines import Line
 from ....views.results.table import Contents
 from ....widgets.lines import LinesWidget
-from ..curves.view import reading_lines
+from ..curves.view import reading_lines, unit_words
 from .requests import Place
 from .view import Mapped, layout, map_lines
 
@@ -47,10 +47,10 @@ class SweepMap(LinesWidget):
         self.mapped, self.statistic, self.logarithmic, self.reading = mapped, statistic, logarithmic, reading
 
     def heading(self, width: int) -> Line:
-        unit = {"nats": ", nats", "keys": ", keys"}.get(self.statistic.unit, "")
-        scale = ", log scale" if self.logarithmic else ""
+        unit = unit_words(self.statistic)
+        scale = message(", log scale") if self.logarithmic else ""
         words = message(" over d_k (across) and keys (up){unit}{scale}", unit=unit, scale=scale)
-        return (self.glyphs.say(self.statistic.label), "heading"), (words, "dim")
+        return (self.glyphs.say(self.statistic.label), "heading"), (self.glyphs.say(words), "dim")
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         glyphs = self.glyphs
