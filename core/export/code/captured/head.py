@@ -83,7 +83,7 @@ def _side(subject: HeadSubject, column: Column, hides: bool) -> Parameters:
             precision="float64",
         )
     except InputError as error:
-        raise NoCodeError(f"No short program prints this head: {error}.") from None
+        raise NoCodeError("No short program prints this head: {reason}.", reason=error) from None
 
 
 def _values(subject: HeadSubject) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....captures.capture import HeadSubject, Tensor
+from ....message import message
 from ..program import Dialect, NoCodeError
 
 _LARGEST = 1 << 26  # scores of a head that a program computes at once
@@ -52,16 +53,17 @@ def reader_of(subject: HeadSubject, dialect: Dialect) -> Reader:
         paths.add(understood.scales[0])
     suffixes = {path.suffix for path in paths}
     reasons = {
-        "its file is not .safetensors, .npz or .npy": bool(suffixes - {".safetensors", ".npz", ".npy"}),
-        f"NumPy files of {layer.dtype} need more": (
+        message("its file is not .safetensors, .npz or .npy"): bool(suffixes - {".safetensors", ".npz", ".npy"}),
+        message("NumPy files of {dtype} need more", dtype=layer.dtype): (
             layer.dtype.startswith(_OF_ML_DTYPES) and suffixes != {".safetensors"}
         ),
-        f"NumPy has no {layer.dtype}; Tab, or --format torch": dialect == "python" and "float8" in layer.dtype,
-        "its scores take too much memory": layer.batch * layer.queries * layer.keys > _LARGEST,
+        message("NumPy has no {dtype}; Tab, or --format torch", dtype=layer.dtype): dialect == "python"
+        and "float8" in layer.dtype,
+        message("its scores take too much memory"): layer.batch * layer.queries * layer.keys > _LARGEST,
     }
     reason = next((reason for reason, holds in reasons.items() if holds), None)
     if reason is not None:
-        raise NoCodeError(f"No short program prints this head: {reason}.")
+        raise NoCodeError("No short program prints this head: {reason}.", reason=reason)
     return Reader(dialect, next(iter(paths)) if len(paths) == 1 and suffixes != {".npy"} else None)
 
 
