@@ -128,7 +128,7 @@ def checked(engine: Engine) -> Engine:
                 "executor {name}: no answer from its workers within {start} seconds", name=engine.name, start=_START
             )
         found = [future.result() for future in futures]
-    except BrokenExecutor as error:
+    except (BrokenExecutor, OSError) as error:  # such as too many processes
         raise EngineError(
             "executor {name}: its workers cannot start: {error}", name=engine.name, error=error
         ) from None
