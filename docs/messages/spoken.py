@@ -45,7 +45,7 @@ def _of_claims(claims: Iterable[Claim]) -> Iterator[tuple[str, str]]:
     for claim in claims:
         yield f"claim {claim.id}: title", claim.title
         yield f"claim {claim.id}: statement", claim.statement
-        yield f"claim {claim.id}: source", claim.source if "study note" in claim.source else ""
+        yield f"claim {claim.id}: source", claim.source if "widely copied" in claim.source else ""
         yield f"claim {claim.id}: why", claim.why
         yield f"claim {claim.id}: limit, after “True”", claim.limit
         yield f"claim {claim.id}: why it cannot be tested", claim.untestable
