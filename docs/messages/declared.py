@@ -6,11 +6,13 @@ Names, symbols, formulas and sources are the same in every language.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.attention.worked_example import EXAMPLE_FIELDS
 from attn_tui.core.choice_words import choice_word
 from attn_tui.core.diagnosis.comparing.results import FIGURES, STAGES
+from attn_tui.core.diagnosis.verdict import Word
 from attn_tui.core.lab.weighting.results import MEASURES, WEIGHTINGS
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS, Field
@@ -99,6 +101,7 @@ def comparisons() -> Iterator[Message]:
     stages = [(f"STAGES {name}", text) for name, text in STAGES.items()]
     figures = [(f"FIGURES {name}: label", text) for name, text in FIGURES.items()]
     yield from messages("core/diagnosis/comparing/results.py", stages + figures)
+    yield from messages("core/diagnosis/verdict.py", (("Word: a verdict", word) for word in get_args(Word)))
 
 
 def races() -> Iterator[Message]:

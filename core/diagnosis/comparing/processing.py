@@ -35,7 +35,7 @@ _STAGES: dict[str, StageName] = {
     "softmax": "weights",
     "dropout": "weights",
 }  # by the first word of a cause
-_OF_THE_OTHER = "in the other capture"
+_OF_THE_OTHER = message("in the other capture")
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _add_causes(found: Processing) -> None:
         elif stage is not None and stage not in found.differences:
             found.notes[stage] = message("{cause} in both: {says}", cause=first.cause, says=first.says)
         return
-    for each, where in ((found.reference, "in the reference"), (found.test, _OF_THE_OTHER)):
+    for each, where in ((found.reference, message("in the reference")), (found.test, _OF_THE_OTHER)):
         stage = stage_of(each)
         if stage is None:
             continue
@@ -193,7 +193,7 @@ def _add_multipliers(found: Processing, one: Subject, other: Subject, factor: fl
                 "× {after:.4g} of scores that are × {factor:.4g}: the same product", after=after, factor=factor
             )
         return
-    sources = ["evidence" if known else "file" for known in sure]
+    sources = [message("evidence") if known else message("file") for known in sure]
     says = message(
         "× {after:.4g} ({source}), × {before:.4g} in the reference ({source_before})",
         after=after,
