@@ -14,6 +14,7 @@ from attn_tui.core.choice_words import choice_word
 from attn_tui.core.diagnosis.comparing.results import FIGURES, STAGES
 from attn_tui.core.diagnosis.verdict import Word
 from attn_tui.core.lab.weighting.results import MEASURES, WEIGHTINGS
+from attn_tui.core.model_widths import MODEL_WIDTHS
 from attn_tui.core.models import MODELS
 from attn_tui.core.parameters import FIELDS, Field
 from attn_tui.core.scales import SCALE_RULES
@@ -23,6 +24,7 @@ from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.core.training.snapshot import QUANTITIES
 from message import Message, messages
 
+_SPOKEN = (" key", " of ", "query", "round")  # in formulas that have words
 _SAME = ("model", "scale", "precision", "cache_format", "optimiser")  # choices that are names
 
 
@@ -54,6 +56,7 @@ def statistics() -> Iterator[Message]:
         name = f"STATISTICS {each.name}"
         texts = [(f"{name}: label", each.label), (f"{name}: short label", each.short)]
         texts += [("STATISTICS: group", each.group), (f"{name}: definition", each.definition)]
+        texts += [(f"{name}: formula", each.formula if any(w in each.formula for w in _SPOKEN) else "")]
         yield from messages("core/statistics/catalogue.py", texts)
 
 
@@ -86,6 +89,8 @@ def models() -> Iterator[Message]:
     """Yield what is to be known about each model of MODELS."""
     texts = ((f"MODELS {model.name}: note, to which a full stop is added", model.note) for model in MODELS.values())
     yield from messages("core/models.py", texts)
+    widths = [text for text in MODEL_WIDTHS.values() if text.startswith("the ")]
+    yield from messages("core/model_widths.py", (("MODEL_WIDTHS: with words", text) for text in widths))
 
 
 def weightings() -> Iterator[Message]:

@@ -96,3 +96,10 @@ def test_the_meaning_beside_numbers_fits_its_cells() -> None:
     for statistic in STATISTIC.values():
         for room in (20, 40, 60):
             assert line_width(((meaning(statistic, room, ZH), "dim"),)) <= room
+
+
+def test_values_beside_chinese_have_the_spaces_and_stops_of_chinese() -> None:
+    assert ZH.say("{verb}{name}", verb="用于", name="muP") == "用于 muP"
+    assert ZH.say("{name}: {rest}", name="NaN", rest="有些行") == "NaN：有些行"
+    assert ZH.say("{one} {other}", one="没有这样的行。", other="乘以") == "没有这样的行。乘以"
+    assert ZH.say("{name:<6}{value}", name="熵值", value="8") == "熵值  8"  # columns keep their cells

@@ -18,11 +18,15 @@ DOMAIN = "attn_tui"  # the name of the file: zh/LC_MESSAGES/attn_tui.mo
 
 _AROUND = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _PADDED = re.compile(r"([<>^]?)(\d+)")
+_COLUMNS = re.compile(r":[<>^]?\d+\}")  # in a template with columns
+_JOINT = re.compile(
+    "(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9%])(?=[\u4e00-\u9fff])"
+)  # a space stands there
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
 _LABEL = re.compile(r"[^:：]*(?:：|: )")
 _STOPS = str.maketrans(",.;:?!", "，。；：？！")
 _BLANK = re.compile("(?<=[，。；：？！]) (?! )")  # no space follows one of these
-_BESIDE_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))|([,;:]) (?=[{WIDE}])")
+_BESIDE_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))|([,.;:]) (?=[{WIDE}])")
 
 
 def translated(text: str, language: Language) -> str:
@@ -54,7 +58,8 @@ class _Translator(Formatter):
             template = self._catalogue.ngettext(text.template, *text.plural)
         else:
             template = self._found(text.template)
-        return _typeset(self.vformat(template, (), text.values))
+        said = _typeset(self.vformat(template, (), text.values))
+        return said if _COLUMNS.search(template) else _JOINT.sub(" ", said)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return a value as text; one that is a text or an error is translated, and padded in cells."""

@@ -68,5 +68,5 @@ def _formulas(text: str) -> list[Choice]:
 
 
 def _of_side(row: Choice, side: str) -> Choice:
-    family = message("scale of {side}, the {value} column", side=side, value="left" if side == "A" else "right")
+    family = message("scale of A, the left column") if side == "A" else message("scale of B, the right column")
     return replace(row, value=f"{side} {row.value}", name=f"{side}: {row.name}", family=family)

@@ -99,7 +99,7 @@ def progress_status(
     if pace is None:
         return shown
     workers, rate = pace
-    count = glyphs.say(counted("{number} worker · ", "{number} workers · ", workers))
+    count = glyphs.say(counted("{number} worker", "{number} workers", workers)) + glyphs.say(" · ")
     each = glyphs.say("{rate} parts/s · ", rate=f"{rate:.2g}" if rate < 10 else f"{rate:.0f}") if rate else ""
     fast: Span = (count + each, "text")
     short: Span = (count, "text")

@@ -126,15 +126,16 @@ def _facts(spread: str, rows: tuple[float, float], before: tuple[float, float] |
             else message("{spread}, likewise", spread=spread)
         )
     if before is not None and all(before):
-        facts = message("{one_hot} and {dead} do", one_hot=one_hot, dead=dead)
-    elif not any(rows):
-        facts = message("no row puts everything on one key, and all pass gradients")
-    elif not rows[0]:
-        facts = message("{dead} of rows pass no gradient", dead=dead)
-    elif not rows[1]:
-        facts = message("{one_hot} of rows put everything on one key", one_hot=one_hot)
-    else:
-        facts = message(
-            "{one_hot} of rows put everything on one key and {dead} pass no gradient", one_hot=one_hot, dead=dead
-        )
-    return message("{spread}: {facts}", spread=spread, facts=facts)
+        return message("{spread}: {one_hot} and {dead} do", spread=spread, one_hot=one_hot, dead=dead)
+    if not any(rows):
+        return message("{spread}: no row puts everything on one key, and all pass gradients", spread=spread)
+    if not rows[0]:
+        return message("{spread}: {dead} of rows pass no gradient", spread=spread, dead=dead)
+    if not rows[1]:
+        return message("{spread}: {one_hot} of rows put everything on one key", spread=spread, one_hot=one_hot)
+    return message(
+        "{spread}: {one_hot} of rows put everything on one key and {dead} pass no gradient",
+        spread=spread,
+        one_hot=one_hot,
+        dead=dead,
+    )
