@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from attn_tui.core.claims import catalogue
 from attn_tui.core.parameters import Parameters
-from attn_tui.core.work import claims as work_claims
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.pane import Pane
@@ -250,7 +249,6 @@ def test_the_command_of_the_claims_prints_their_outcomes(monkeypatch: pytest.Mon
     claims = [claim for claim in catalogue.CLAIMS if claim.id in ids]
     outcomes = [catalogue.check(claim) for claim in claims]
     monkeypatch.setattr(catalogue, "CLAIMS", claims)
-    monkeypatch.setattr(work_claims, "CLAIMS", claims)
     monkeypatch.setattr(catalogue, "check_all", lambda: reversed(outcomes))
     taken: list[Taken] = []
 
