@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -165,3 +166,27 @@ def test_a_claim_fits_its_width(width: int) -> None:
     tested = outcome()
     for line in claim_lines(tested.claim, tested, width, CHINESE, tabular=True):
         assert line_width(line) <= width, text_of(line)
+
+
+NAMES = {
+    "attn", "tui", "softmax", "Softmax", "FLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "KiB", "MiB", "GiB", "TiB", "sgd",
+    "adam", "sqrt", "log", "PgDn", "PgUp", "Enter", "logit", "RUN",
+    "config", "json", "meta", "Llama", "made", "CLS", "SEP", "weights", "NaN", "bfloat", "model", "dkv",
+}  # fmt: skip
+
+
+def latin(lines: Sequence[Line]) -> set[str]:
+    """The words of Latin letters in lines."""
+    return {word for line in lines for word in re.findall(r"[A-Za-z]{3,}", text_of(line))}
+
+
+@pytest.mark.parametrize("write", [claims, watch, shape, capture, settings])
+@pytest.mark.parametrize("width", [60, 120])
+def test_all_words_but_names_are_chinese(write: Write, width: int) -> None:
+    written = {"variance", "weight", "other", "because"}  # texts of this file
+    assert latin(write(width, CHINESE)) - NAMES - written == set()
+
+
+@pytest.mark.parametrize("table", tables())
+def test_all_words_of_tables_are_chinese(table: Sequence[Line]) -> None:
+    assert latin(table) - NAMES == set()

@@ -1,0 +1,50 @@
+"""docs/glossary.zh.md is the one list of Chinese terms: the catalogue uses them."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "glossary.zh.md").read_text("utf-8")
+TERMS = {
+    english: chinese.split("、")
+    for english, chinese in re.findall(r"^\| ([A-Za-z][^|]*?) \| ([^|]+?) \|", PAGE, re.M)
+}
+# Terms that mean one thing wherever they stand; others have a second meaning, such as limit, share and key.
+ONE_MEANING = (
+    "attention", "attention sink", "attention weight", "baseline", "bias", "causal", "cosine", "dead rows",
+    "dot product", "effective keys", "excess kurtosis", "gradient", "healthy", "initialisation", "Jacobian",
+    "kernel", "logit", "mask", "median", "near-tie", "number format", "one-hot", "overflow", "query",
+    "root mean square", "scale rule", "soft-cap", "standard deviation", "standard error", "token",
+    "uniform", "unscaled", "variance", "weight",
+)  # fmt: skip
+CODE = re.compile(  # and names
+    r"`[^`]*`|'[^']*'|\[[^\]]*\]|ln\(\w+\)|\{[^}]*\}|\|[^|]*\||\S+[=./]\S+|\S+,\S+|\w+ \(default\b|unscaled is"
+)
+
+
+def _pairs() -> list[tuple[str, str]]:
+    """Return messages of one line without code, and their translations."""
+    po = read_po(io.BytesIO((ROOT / "tui/language/zh/LC_MESSAGES/attn_tui.po").read_bytes()), locale="zh")
+    pairs = [(message.id, message.string) for message in po]
+    texts = [(id, said) for id, said in pairs if isinstance(id, str) and isinstance(said, str) and id != said]
+    return [(CODE.sub("", id), said) for id, said in texts if "\n" not in id]
+
+
+PAIRS = _pairs()
+
+
+@pytest.mark.parametrize("term", ONE_MEANING)
+def test_a_term_is_translated_as_the_glossary_says(term: str) -> None:
+    word = re.compile(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])")
+    using = [(message, said) for message, said in PAIRS if word.search(message)]
+    assert using
+    assert [message for message, said in using if not any(each in said for each in TERMS[term])] == []
+
+
+def test_no_term_stands_twice() -> None:
+    english = re.findall(r"^\| ([A-Za-z][^|]*?) \|", PAGE, re.M)
+    assert len(english) == len(set(english)) + 2  # the heads of three tables
