@@ -119,6 +119,9 @@ class Actions(Provider):
         if glyphs.language != "en":
             found = [replace(offer, row=in_both(offer.row, glyphs.say)) for offer in found]
         rows = matching([offer.row for offer in found], query)
+        if not rows and glyphs.language != "en":  # in English, Textual says so
+            nothing = glyphs.say("No matches found")
+            yield Hit(0, nothing, lambda: None, text=nothing)
         for rank, offer in enumerate(in_order(found, rows)):
             name, help = glyphs.say(offer.row.name), glyphs.say(offer.row.help)
             yield Hit(1 / (1 + rank), matcher.highlight(name), offer.do, text=name, help=help)

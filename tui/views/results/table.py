@@ -215,7 +215,8 @@ def multiplier_text(column: Column, glyphs: Glyphs) -> str:
 
 def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:
     """Return the titles of the columns; `first` stands over the labels."""
-    text, role = (shape.alone, "heading") if shape.alone else first
+    alone = {"value": message("value"), "exact": message("exact")}.get(shape.alone, shape.alone)
+    text, role = (alone, "heading") if alone else first
     titles: list[Span] = [(set_cell_size(glyphs.say(text), LABEL), role)]
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         room = CELL if shape.beside else shape.cell
