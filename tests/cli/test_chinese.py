@@ -140,6 +140,7 @@ def test_an_error_is_one_chinese_line(words: tuple[str, ...], capsys: Captured) 
     line, *pointer = err.splitlines()
     assert line.startswith("attn-tui: ")
     assert CHINESE.search(line)
+    assert not re.search(" [（，。；：？！）]", line)
     assert [each for each in pointer if not each.startswith("  ")] == []
 
 

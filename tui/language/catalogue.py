@@ -25,7 +25,7 @@ _JOINT = re.compile(
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
 _LABEL = re.compile(r"[^:：]*(?:：|: )")
 _STOPS = str.maketrans(",.;:?!", "，。；：？！")
-_BLANK = re.compile("(?<=[，。；：？！]) (?! )")  # no space follows one of these
+_BLANK = re.compile("(?<=[，。；：？！]) (?! )|(?<! ) (?=[（，。；：？！）])")  # no space is beside one of these
 _BESIDE_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))|([,.;:]) (?=[{WIDE}])")
 
 
