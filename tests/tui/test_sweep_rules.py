@@ -51,7 +51,7 @@ async def test_g_leads_to_a_sweep_over_keys_whose_points_are_those_of_the_lab(st
 @played()
 async def test_over_keys_arrows_digits_and_clicks_set_the_number_of_keys(stage: Stage) -> None:
     pane = await shown(stage, "g")
-    assert stage.lines[-1].startswith(" ←→ keys ±1")
+    assert stage.lines[-1].startswith(" ←→ ↑↓ keys ")
     for key, n in (("right", 17), ("up", 32), ("down", 16), ("left", 15)):
         await stage.press(key)
         assert stage.asked == replace(SMALL, n_keys=n)
