@@ -198,7 +198,7 @@ def place_titles(sweep: SweepResult) -> list[str]:
     """Return the headers of `place_words`: the second axis, the keys, `d_k` and, with a target, the draws."""
     varied = [] if sweep.vary is None else [FIELD[sweep.vary[0]].label]
     varied += [FIELD["n_keys"].label] if sweep.n_keys else []
-    return [*varied, "d_k", *(["draws"] if sweep.target else [])]
+    return [*varied, "d_k", *([message("draws")] if sweep.target else [])]
 
 
 def place_words(sweep: SweepResult, point: Point) -> list[str]:

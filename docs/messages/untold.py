@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from typing import get_args
 
 from attn_tui.tui.views.lines import Name
-from calls import source_files
+from calls import errors, source_files
 from message import ROOT, has_words
 
 _ROLES = get_args(Name)
+_NO_TEXTS = (*_ROLES, " attn-tui ", "query")  # pairs of roles, and names
+_SAYING = ("say", "message", "counted")
 
 
 def untold() -> Iterator[str]:
@@ -22,12 +24,12 @@ def untold() -> Iterator[str]:
     for path in source_files():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
-                case ast.Call(func=ast.Attribute(attr="say" | "count"), args=[text, *_]):
+                case ast.Call(func=ast.Attribute(attr="say"), args=[text, *_]):
                     found = _put_together(text)
-                case ast.Call(func=ast.Name(id=name), args=[text, *_]) if name == "say" or name.endswith("Error"):
-                    found = _put_together(text) or (isinstance(text, ast.Constant) and name != "say")
+                case ast.Call(func=ast.Name(id=name), args=[text, *_]) if name in _SAYING or name in errors():
+                    found = _put_together(text)
                 case ast.Tuple(elts=[text, ast.Constant(value=role)]) if role in _ROLES:
-                    found = isinstance(text, ast.Constant) or _put_together(text)
+                    found = _put_together(text) or (isinstance(text, ast.Constant) and text.value not in _NO_TEXTS)
                 case _:
                     continue
             words = " ".join(each for each in _pieces(text) if each)
@@ -36,7 +38,9 @@ def untold() -> Iterator[str]:
 
 
 def _put_together(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr | ast.BinOp | ast.IfExp | ast.BoolOp)
+    if isinstance(node, ast.IfExp):
+        return any(map(_put_together, (node.body, node.orelse)))
+    return isinstance(node, ast.JoinedStr | ast.BinOp | ast.BoolOp)
 
 
 def _pieces(node: ast.AST) -> Iterator[str]:

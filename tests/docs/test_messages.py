@@ -69,6 +69,11 @@ def test_the_catalogue_has_exactly_the_messages_of_the_program(
     assert renew(script["found"](), catalogues[0], drop=True) == catalogues[0], "run `make messages`"
 
 
+def test_no_text_is_put_together_where_it_is_said_or_drawn_without_being_said(script: dict[str, Any]) -> None:
+    untold: Callable[[], Iterator[str]] = script["untold"]
+    assert [*untold()] == [], "say a message with placeholders"
+
+
 def test_the_compiled_catalogue_has_the_translations_of_the_text(catalogues: Catalogues) -> None:
     with (FOLDER / "attn_tui.mo").open("rb") as file:
         compiled = {tuple(_forms(each.id)): _forms(each.string or "") for each in read_mo(file) if each.id}

@@ -21,7 +21,7 @@ def require_parquet(name: str) -> None:
     try:
         import_module("pyarrow.parquet")
     except ImportError:
-        raise InputError(f"{name}: Parquet needs pip install 'attn-tui[table]'") from None
+        raise InputError("{name}: Parquet needs pip install 'attn-tui[table]'", name=name) from None
 
 
 def parquet_pieces(listing: Listing[T], things: Iterable[T]) -> Iterator[bytes]:

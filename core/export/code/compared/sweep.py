@@ -31,7 +31,7 @@ def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
     if not names and not sweep.statistics:
         names = printed_names(groups, _OTHERWISE, dialect)
     if not names:
-        raise NoCodeError(f"No code: no short program prints {', '.join(sweep.shown)}.")
+        raise NoCodeError("No code: no short program prints {names}.", names=", ".join(sweep.shown))
     blocks, rows = looped(loops, names, dialect, bool(sweep.n_keys))
     several = len(loops[0].sides) > 1
     ends = " A", " B"
