@@ -46,9 +46,18 @@ def test_each_row_has_its_own_multiplier(name: str) -> None:
     [row] = [row for step in stream(p) for row in step.found if row.rule == name]
     assert row.estimate("entropy_fraction") == measured.measured["entropy_fraction"]
     theory = predict(p).columns[1]
-    assert theory.freezing is None
+    assert theory.freezing is not None
+    assert theory.freezing.frozen_at == ()
     assert theory.values["logit_variance"] is None
     assert theory.values["first_key_weight"] == pytest.approx((1 / SEEN).mean())
+
+
+@pytest.mark.parametrize("name", ["ssmax", "log512_n"])
+def test_the_exact_freezing_ratio_is_that_of_long_rows(name: str) -> None:
+    p = replace(P, scale=name, d_k=64, n_keys=512, n_queries=512)
+    exact, measured = predict(p).columns[1].freezing, run(p).columns[1].measured["freezing_ratio"]
+    assert exact is not None
+    assert measured.value == pytest.approx(exact.std / exact.threshold, rel=0.03)  # short rows spread less
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

@@ -79,7 +79,7 @@ async def test_the_command_and_the_keys_are_those_of_the_map(stage: Stage) -> No
     )
     assert stage.lines[-1].startswith(" ←→ d_k ×2 ÷2   ↑↓ keys ×2 ÷2")
     await stage.press("v")
-    assert stage.lines[-1].startswith(" ←→ d_k ±1   ↑↓ ×2 ÷2")
+    assert stage.lines[-1].startswith(" ←→ ↑↓ d_k   m / statistic")
 
 
 @played(replace(SMALL, scale="log_d_k"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _VERY_WIDE, _LARGEST_MAP, _BORDER = 150, 0.5, 4  # columns from which the map may have this part of them
 _AGAIN = 1.0  # seconds from one look to the next
+# What undo restores: the statistic, the step, the baseline and the cursor, the latter two None until they are chosen.
+Kept: TypeAlias = tuple[str, int | None, int | None, tuple[int, int] | None]
 
 
 class WatchPane(TwoParts):
@@ -136,12 +138,14 @@ class WatchPane(TwoParts):
         return "watch" if self.shown is None else f"watch-step{self.shown.step}"
 
     @property
-    def kept(self) -> tuple[str, int | None, int | None, tuple[int, int]]:
-        return self.map.statistic, self.at, self.baseline, self.map.cursor
+    def kept(self) -> Kept:
+        return self.map.statistic, self.at, self.baseline, None if self.shown is None else self.map.cursor
 
-    def put_back(self, kept: tuple[str, int | None, int | None, tuple[int, int]]) -> None:
-        self.map.statistic, self.at, self.baseline, self.map.cursor = kept
-        self.ranking.cursor = self.map.cursor
+    def put_back(self, kept: Kept) -> None:
+        self.map.statistic, self.at, self.baseline, cursor = kept
+        if cursor is None and self.shown is not None:  # of a time before the run was read
+            cursor = self._worst(self.shown)
+        self.map.cursor = self.ranking.cursor = cursor or (0, 0)
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
@@ -161,14 +165,17 @@ class WatchPane(TwoParts):
             case _:
                 pass
 
+    def _worst(self, shown: Snapshot) -> tuple[int, int]:
+        return (shown.ranked[0].layer, shown.ranked[0].head) if shown.ranked else (0, 0)
+
     def _wait(self, text: str) -> None:
         self.ranking.waiting = text
         self.bring(self.ranking)
         self.ranking.redraw()
 
     def _show(self, shown: Snapshot) -> None:
-        if self.shown is None and shown.ranked:
-            self.map.cursor = (shown.ranked[0].layer, shown.ranked[0].head)
+        if self.shown is None:
+            self.map.cursor = self._worst(shown)
         heads_before = self.shown.heads if self.shown is not None else ()
         self.map.shown = self.ranking.shown = shown
         if shown.heads != heads_before:
