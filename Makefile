@@ -6,7 +6,8 @@ ARGS =
 BIN = .venv/bin
 PIP = -m pip install --disable-pip-version-check -qq
 TORCH = torch==2.13.0+cpu
-PYTEST = -m pytest -n auto --dist worksteal
+# One worker more than cores: many tests wait for a terminal.
+PYTEST = -m pytest -n $(shell expr $$(nproc) + 1) --dist worksteal
 
 run: .venv/installed  ## open the app; with no terminal, print the report. make run ARGS="report --d-k 512"
 	@$(BIN)/attn-tui $(ARGS)

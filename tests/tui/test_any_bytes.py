@@ -25,7 +25,7 @@ from textual.geometry import Size
 
 pytestmark = pytest.mark.slow
 
-STRINGS = 5_000
+STRINGS = 3_000
 BATCH = 50  # strings between checks
 MOST_MEMORY = 150e6  # bytes that all strings together may add
 

@@ -38,7 +38,7 @@ def test_only_ascii_is_written_with_ascii_and_in_the_c_locale(way: str) -> None:
     if way == "LANG=C":
         words, env = [], {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     with opened(*words, **env) as session:
-        for pane in PANES:
+        for pane in PANES if way == "--ascii" else [*PANES][:2]:  # both ways are one from there on
             session.sees(f" {pane} ")
             session.calm()
             for keys in (b"?", b"\x1b", b"\x10", b"\x1b", RIGHT, DOWN, b"\t"):  # help, the palette, and others
