@@ -28,7 +28,7 @@ class Cluster:
         place = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
         self.scheduler = self._dask("scheduler", *place, *self.options)
         limit = time.monotonic() + PATIENCE
-        while not file.exists():
+        while not (file.exists() and file.read_text().endswith("}")):  # it may still be being written
             assert time.monotonic() < limit
             time.sleep(0.1)
         self.address = json.loads(file.read_text())["address"]
