@@ -2,10 +2,18 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from attn_tui.core.errors import InputError
+from attn_tui.core.export.listing.listing import Listing
+from attn_tui.core.work.part import Part
+from attn_tui.tui.cli.output import Output
 from attn_tui.tui.cli.progress import ProgressLine
+from attn_tui.tui.cli.results import Results
+from attn_tui.tui.cli.working import USUAL, complete, results_of
 from cli_runner import python
 
 
@@ -118,3 +126,33 @@ for _ in range(100):
         ended += 1
 print(ended, "ended")
 """
+
+
+def points_of_which_the_second_is_refused() -> Iterator[tuple[float, tuple[str, ...]]]:
+    yield 0.5, ("first",)
+    raise InputError("the second point is refused")
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads:2"])
+def test_ctrl_c_is_as_before_when_an_error_ends_the_results(executor: str) -> None:
+    parts = [Part(points_of_which_the_second_is_refused, ())] * 3
+    results = results_of(parts, replace(USUAL, executor=executor), "work", Output())
+    with pytest.raises(InputError, match="the second point"):
+        complete(results)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert next(results, None) is None
+
+
+def test_ctrl_c_is_as_before_when_results_cannot_be_written(tmp_path: Path) -> None:
+    def results() -> Generator[int | InputError, None, None]:
+        with ProgressLine("work"):
+            yield from range(3)
+
+    def full(_: int) -> list[list[int]]:
+        raise InputError("the disk is full")
+
+    listing = Listing[int]({}, "points", 3, lambda n: [{"n": n}], {"n": "integer"}, full)
+    with pytest.raises(InputError, match="full") as error:
+        Results(results(), 3, "points").stream(listing, Output("csv", tmp_path / "points.csv"))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert error.tb  # which holds all that is left unfinished

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
+from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
@@ -26,7 +27,9 @@ class Results(Generic[T]):
     Ctrl-C and the loss of the workers end them. An InputError stands for a result that cannot be computed.
     """
 
-    def __init__(self, results: Iterable[T | InputError], asked: int, what: Literal["heads", "points"]) -> None:
+    def __init__(
+        self, results: Generator[T | InputError, None, None], asked: int, what: Literal["heads", "points"]
+    ) -> None:
         self._results = results
         self._asked, self._what = asked, what
         self.count = 0
@@ -34,15 +37,16 @@ class Results(Generic[T]):
         self._refusal: InputError | None = None
         self._ended: KeyboardInterrupt | LostEngineError | None = None  # why there are no more
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Generator[T, None, None]:
         try:
-            for result in self._results:
-                if isinstance(result, InputError):
-                    self._refusal = self._refusal or result
-                    self._left_out += 1
-                else:
-                    self.count += 1
-                    yield result
+            with closing(self._results) as results:
+                for result in results:
+                    if isinstance(result, InputError):
+                        self._refusal = self._refusal or result
+                        self._left_out += 1
+                    else:
+                        self.count += 1
+                        yield result
         except (KeyboardInterrupt, LostEngineError) as error:
             self._ended = error
 
@@ -55,10 +59,10 @@ class Results(Generic[T]):
 
     def stream(self, listing: Listing[T], output: Output) -> None:
         """Write them as they come; nothing, if there are none."""
-        things = iter(self)
-        first = next(things, None)
-        if first is not None:
-            output.stream(listing, chain([first], things))
+        with closing(iter(self)) as things:
+            first = next(things, None)
+            if first is not None:
+                output.stream(listing, chain([first], things))
 
     def code(self, output: Output) -> int:
         """Return the exit code, after what is missing is said; raise the first error if there are no results."""

@@ -117,7 +117,7 @@ def on_heads(
     what: str,
     request: HeadsRequest,
     output: Output,
-) -> Iterator[R | InputError]:
+) -> Generator[R | InputError, None, None]:
     """Yield the result of some `core.work.heads` for each head chosen of each capture, in order."""
     from ...core.work.heads import check_files, parts, source_of, with_layer
 
@@ -127,26 +127,29 @@ def on_heads(
         sources.append(source_of(capture, path, request.axes, request.mask_true))
         plan += parts(work, sources[-1:], (((layer.position, head), layer) for layer, head in heads), arguments)
     layers = (layer for heads in chosen for layer, _ in heads)
-    for result in results_of(plan, request.work, what, output, partial(check_files, sources)):
-        layer = next(layers)
-        yield result if isinstance(result, InputError) else with_layer(result, layer)
+    with closing(results_of(plan, request.work, what, output, partial(check_files, sources))) as results:
+        for result in results:
+            layer = next(layers)
+            yield result if isinstance(result, InputError) else with_layer(result, layer)
 
 
-def complete(results: Iterable[R | InputError]) -> list[R]:
-    """Return the results; raise the first error."""
+def complete(results: Generator[R | InputError, None, None]) -> list[R]:
+    """Return the results; close them and raise the first error."""
     found: list[R] = []
-    for result in results:
-        if isinstance(result, InputError):
-            raise result
-        found.append(result)
+    with closing(results):
+        for result in results:
+            if isinstance(result, InputError):
+                raise result
+            found.append(result)
     return found
 
 
 def results_of(
     parts: Iterable[Part[Any]], work: Work, what: str, output: Output, check: Callable[[Engine], object] = bool
-) -> Iterator[Any | InputError]:
+) -> Generator[Any | InputError, None, None]:
     """Yield the results of parts in order; show `what` is done, and how much of it. `check` the engine first.
 
+    Close what is returned when not all is read: the engine and the signal handler belong to the thread that reads.
     Raise EngineError if the engine cannot start, or is lost. Other InputErrors are results.
     """
     plan = [*parts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +100,7 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     asked = sum(map(len, chosen))
     heads: list[Diagnosed] = []
 
-    def diagnosed() -> Iterator[Diagnosed | InputError]:
+    def diagnosed() -> Generator[Diagnosed | InputError, None, None]:
         what = message("diagnosing {number} heads", number=asked)
         for each in on_heads(working.diagnose, captures, chosen, (given,), what, request, output):
             if isinstance(each, InputError):

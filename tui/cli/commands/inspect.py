@@ -224,7 +224,7 @@ def run(request: InspectRequest, output: Output) -> int:
     arguments = (names, request.multiplier, request.told)
     what = message("measuring {number} heads", number=asked)
     measured = on_heads(working.measure, captures, chosen, arguments, what, request, output)
-    results = Results(map(_without_reasons, measured), asked, "heads")
+    results = Results((_without_reasons(each) for each in measured), asked, "heads")
     listing = inspect_listing(captures, asked * len(names))
     heads: list[Inspected] = []
     if request.worst is not None:

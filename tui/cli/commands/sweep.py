@@ -290,7 +290,7 @@ def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPl
 
 def _shown(
     steps: Iterator[Step[tuple[Predicted, ...]]], progress: ProgressLine, output: Output
-) -> Iterator[Predicted]:
+) -> Generator[Predicted, None, None]:
     """Yield the points and show the progress in between."""
     for step in steps:
         if step.found and output.on_screen:
