@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .errors import ParameterError
+from .field import Field
 from .message import joined, message
-from .parameters import FIELD, UNSCALED, Field, Parameters, Value, changes, choice_word, setting_a
+from .parameters import FIELD, UNSCALED, Parameters, Value, changes, choice_word, setting_a
 from .scales import multiplier, scale_rule
 
 # The scale rule and what rules depend on: settings that differ in these only have the same scores.

@@ -6,9 +6,10 @@ import re
 import reprlib
 
 from .errors import InputError
+from .field import Field
 from .formula import split_outside_parentheses
 from .message import message
-from .parameters import FIELD, Field, Value
+from .parameters import FIELD, Value
 from .round_numbers import format_bound
 
 MOST = 16_384  # values in one grid

@@ -5,7 +5,6 @@ A row of FIELDS becomes a command-line option, a line of the parameter panel, it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
@@ -13,12 +12,9 @@ from typing import Any, Literal, get_args
 from .choice_words import choice_word as choice_word
 from .choice_words import users_of
 from .errors import ParameterError
-from .formula import FormulaError
-from .message import message
+from .field import Field
 from .models import MODELS, SET_BY_MODEL
-from .round_numbers import format_bound, next_power_of_two
 from .scales import (
-    FORMULA_ACCEPTED,
     SCALE_RULES,
     UNSCALED_RULES,
     ScaleName,
@@ -97,111 +93,22 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Field:
-    """One parameter: its names, its help and the values it accepts."""
-
-    name: str  # the attribute of Parameters and the key in JSON
-    label: str  # in the parameter panel
-    symbol: str  # in formulas
-    help: str  # a sentence or two
-    kind: Literal["integer", "real", "choice", "setting"]
-    low: float = -math.inf
-    high: float = math.inf
-    choices: tuple[str, ...] = ()
-    group: str = ""  # fields of one group are shown together
-    step: float | Literal["double"] = 1  # "double": the next power of two
-    least: float = 0  # the smallest size of a number that is not 0
-    beyond: Callable[[str], bool] | None = None  # whether it accepts a text that is not a choice; may raise
-    applies: Callable[[Parameters], bool] = lambda _: True  # whether it has an effect with these parameters
-
-    @property
-    def option(self) -> str:
-        """The command-line option, as in --d-k."""
-        return "--" + self.name.replace("_", "-")
+class AgainstField(Field):
+    """The field of a text that says in what A differs from B."""
 
     @property
     def accepted(self) -> str:
-        """The accepted values, in words."""
-        if self.kind == "choice":
-            choices = ", ".join(self.choices)
-            if self.beyond:
-                return message(
-                    "one of {choices}, or a formula of {formula}", choices=choices, formula=FORMULA_ACCEPTED
-                )
-            return message("one of {choices}", choices=choices)
-        if self.kind == "setting":
-            return ACCEPTED
-        number = "a whole number" if self.kind == "integer" else "a number"
-        if math.isinf(self.low):
-            return number
-        least = message(" (0 or at least {least:g} in size)", least=self.least) if self.least else ""
-        low, high = self.low, format_bound(self.high)
-        return message("{number} from {low:g} to {high}{least}", number=number, low=low, high=high, least=least)
+        return ACCEPTED
 
     def check(self, value: object) -> None:
-        """Raise ParameterError unless this value is accepted."""
-        if self.kind == "choice":
-            accepted = value in self.choices
-            if not accepted and self.beyond is not None and isinstance(value, str):
-                accepted = self.beyond(value)
-        elif self.kind == "setting":
-            accepted = value == UNSCALED or (isinstance(value, str) and bool(changes(value)))
-        elif isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
-            accepted = False
-        else:
-            accepted = self.low <= value <= self.high and math.isfinite(value) and not 0 < abs(value) < self.least
-        if not accepted:
-            raise self._refused(value)
+        if value != UNSCALED and not (isinstance(value, str) and changes(value)):
+            raise self.refused(value)
 
     def parse(self, text: str) -> Value:
-        """Return the value of typed text; raise ParameterError if it is not accepted."""
-        text = text.strip()
-        if self.kind == "setting":
-            return text_of(changes(text), FIELDS)
-        value: Value
-        try:
-            if self.kind == "integer":
-                value = int(text)
-            elif self.kind == "real":
-                value = float(text)
-            else:
-                value = text
-            self.check(value)
-        except FormulaError:
-            raise
-        except ValueError as error:
-            raise self._refused(text) from error
-        return value
-
-    def _refused(self, value: object) -> ParameterError:
-        return ParameterError(
-            "{label}: must be {accepted}, not {value!r}", label=self.label, accepted=self.accepted, value=value
-        )
-
-    def format(self, value: Value) -> str:
-        """Return the text to type for a value; `parse` reads it back unchanged."""
-        if self.kind != "real":
-            return str(value)
-        short = f"{value:g}"
-        return short if float(short) == value else repr(value)
+        return text_of(changes(text.strip()), FIELDS)
 
     def stepped(self, value: Value, direction: Literal[-1, 1]) -> Value:
-        """Return the next value up or down, or the value itself at a bound. Choices wrap around."""
-        if self.kind == "choice":
-            index = self.choices.index(str(value)) + direction if value in self.choices else -(direction < 0)
-            return self.choices[index % len(self.choices)]
-        if self.kind == "setting":
-            return text_of(with_next_rule(changes(str(value)), direction), FIELDS)
-        number = float(value)
-        if self.step == "double":
-            number = next_power_of_two(number, direction)
-        else:
-            # Decimal steps stay on their grid: 0.1 + 0.1 + 0.1 is 0.3.
-            at = round(number / self.step, 6)
-            number = (math.floor(at) + 1 if direction > 0 else math.ceil(at) - 1) * self.step
-            number = float(f"{number:.10g}")
-        number = min(max(number, self.low), self.high)
-        return int(number) if self.kind == "integer" else number
+        return text_of(with_next_rule(changes(str(value)), direction), FIELDS)
 
 
 def changes(against: str) -> dict[str, Value]:
@@ -273,7 +180,7 @@ FIELDS: tuple[Field, ...] = (
         "all gradients.",
         "integer", 1, 1_024, step="double", group="shape",
     ),
-    Field(
+    AgainstField(
         "against", "against", "A",
         "What column A is: B with another scale rule, other parameters, or both, such as none, components=laplace or "
         "d_k,precision=bfloat16. unscaled is multiplier 1, with q and k normalised as B's rule does.",

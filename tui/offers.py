@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ..core.errors import ParameterError
+from ..core.field import Field
 from ..core.message import joined, message
-from ..core.parameters import FIELDS, Field, Parameters, Value
+from ..core.parameters import FIELDS, Parameters, Value
 from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
 from .panes.catalogue import PANES
 from .panes.lists import choose_value

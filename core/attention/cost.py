@@ -15,7 +15,8 @@ from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
 
 from ..errors import ParameterError
-from ..parameters import Field, MaskName
+from ..field import Field
+from ..parameters import MaskName
 from .formats import FORMATS
 
 Bias: TypeAlias = Literal["none", "qkv", "all"]

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ParameterError
-from ..parameters import FIELDS, Field, Parameters, changes, setting_a
+from ..field import Field
+from ..parameters import FIELDS, Parameters, changes, setting_a
 from ..scales import multiplier, scale_rule
 from ..setting_text import text_of
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ..against import against_word
+from ..field import Field
 from ..message import message
 from ..model_choice import model_title, usual_of
-from ..parameters import FIELD, FIELDS, NO_MODEL, ROUNDED, UNSCALED, Field, Parameters, choice_word
+from ..parameters import FIELD, FIELDS, NO_MODEL, ROUNDED, UNSCALED, Parameters, choice_word
 from ..scales import scale_rule
 
 

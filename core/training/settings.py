@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
 from ..errors import InputError, ParameterError
+from ..field import Field
 from ..formula import split_outside_parentheses
-from ..parameters import Field, Value
+from ..parameters import Value
 from ..scales import SCALE_RULES, ScaleName, ScaleRule, Setting, is_formula, multiplier, scale_rule
 
 Optimiser: TypeAlias = Literal["sgd", "adam"]

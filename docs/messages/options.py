@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from attn_tui.core.field import Field
 from attn_tui.core.message import Message as Filled
-from attn_tui.core.parameters import FIELDS, Field
+from attn_tui.core.parameters import FIELDS
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import DESCRIPTION, EPILOG, OUTPUT
 from attn_tui.tui.cli.open_app import app_parser

@@ -7,7 +7,8 @@ import subprocess
 from typing import Any
 
 import pytest
-from attn_tui.core.parameters import FIELDS, Field, ParameterError, Parameters
+from attn_tui.core.field import Field
+from attn_tui.core.parameters import FIELDS, ParameterError, Parameters
 from attn_tui.core.scales import multiplier
 from attn_tui.tui.views.reproduce import command_line, in_shell, rules_line, sweep_line
 from cli_runner import Captured, printed, request_of

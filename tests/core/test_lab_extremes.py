@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.errors import InputError, ParameterError
+from attn_tui.core.field import Field
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.parameters import FIELDS, Field, Parameters
+from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.theory.deviations import theory_of
 from hypothesis import given, settings
 from hypothesis import strategies as st

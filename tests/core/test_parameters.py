@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError, ParameterError
+from attn_tui.core.field import Field
 from attn_tui.core.formula import FormulaError
-from attn_tui.core.parameters import FIELD, FIELDS, Field, Parameters
+from attn_tui.core.parameters import FIELD, FIELDS, Parameters
 from attn_tui.core.scales import SCALE_RULES, Setting
 from hypothesis import example, given
 from hypothesis import strategies as st

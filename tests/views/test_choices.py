@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from attn_tui.core.parameters import FIELDS, Field
+from attn_tui.core.field import Field
+from attn_tui.core.parameters import FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.tui.views.fields.choice_list import ChoiceList, clicked, list_lines

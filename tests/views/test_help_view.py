@@ -1,7 +1,8 @@
 """The help: the focused field, the pane, and every key."""
 
 import pytest
-from attn_tui.core.parameters import FIELD, FIELDS, Field
+from attn_tui.core.field import Field
+from attn_tui.core.parameters import FIELD, FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statistic
 from attn_tui.tui.keymap import commands, help_keys

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.parameters import FIELD, FIELDS, Field, Parameters
+from attn_tui.core.field import Field
+from attn_tui.core.parameters import FIELD, FIELDS, Parameters
 from attn_tui.tui.views.fields.panel import NAME, Editing, applicable, field_rows, panel_lines, value_text
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.lines import line_width

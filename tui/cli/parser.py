@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
+from ...core.field import Field
 from ...core.message import Message, message, name
 from ...core.models import MODELS
-from ...core.parameters import FIELD, Field, Parameters
+from ...core.parameters import FIELD, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
 from ..language.cells import WIDE, broken
 from ..language.chosen import CHOICES

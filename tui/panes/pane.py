@@ -11,8 +11,9 @@ from textual.containers import Container
 from textual.message import Message
 
 from ...core.errors import InputError
+from ...core.field import Field
 from ...core.message import message
-from ...core.parameters import Field, Parameters
+from ...core.parameters import Parameters
 from ...core.statistics.catalogue import Statistic
 from ..compute.engine import Engine, EngineError
 from ..compute.request import Crashed, Progress, Request

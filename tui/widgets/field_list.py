@@ -10,7 +10,7 @@ from textual import events
 from textual.message import Message
 
 from ...core.errors import ParameterError
-from ...core.parameters import Field
+from ...core.field import Field
 from ..views.fields.draft import LONGEST_NUMBER
 from ..views.fields.entry import entered
 from .lines import LinesWidget

@@ -9,8 +9,9 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from ...core.errors import ParameterError
+from ...core.field import Field
 from ...core.message import message
-from ...core.parameters import FIELD, FIELDS, Field, Parameters, Value
+from ...core.parameters import FIELD, FIELDS, Parameters, Value
 from ..views.fields.entry import CHARACTERS, Editing, typed
 from ..views.fields.panel import applicable, field_rows, panel_lines
 from ..views.lines import Line

@@ -12,17 +12,15 @@ from ....core.captures.capture import Capture, HeadSubject, Meaning
 from ....core.diagnosis.heads.results import AttentionRow, Matrix
 from ....core.errors import InputError, ParameterError
 from ....core.message import message
-from ....core.scales import SCALE_RULES
 from ....core.statistics.catalogue import Statistic
 from ....core.statistics.measurement import Measurement
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key, progress_status
 from ...views.lines import Line
-from ...views.reproduce import in_shell
 from ...views.results.table import Contents
 from ..pane import Host
+from .command import capture_line, next_rule
 from .parts import AttentionBars, AttentionMatrix
-from .ranking.finding import layer_word
 from .ranking.selecting import RankedHeads
 from .requests import (
     ComparedHeads,
@@ -42,8 +40,6 @@ from .widget import HeadMapWidget
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
-
-_RULES = ("file", *(name for name in SCALE_RULES if name != "custom"))
 
 
 class CapturePane(RankedHeads):
@@ -152,23 +148,13 @@ class CapturePane(RankedHeads):
         return head_code(measurement, dialect, self.command())
 
     def command(self) -> str:
-        if self.map.capture is None:
+        capture = self.map.capture
+        if capture is None:
             raise InputError("No file is open.")
-        file = _as_argument(self.map.capture.path)
-        if self.baseline is not None and self.shown != "replay":
-            words = ["compare", _as_argument(self.baseline), file]
-        else:
-            layer, head = self.map.cursor
-            words = ["inspect", file, "--layer", layer_word(self.map.capture.layers, layer), "--head", str(head)]
-            if self.shown == "replay":
-                words += ["--rules", "all"]
-            else:
-                words += ["--scale", self.rule] if self.rule != "file" else []
-                usual = "none" if self.rule == "file" else "file"
-                words += ["--against", self.against] if self.against != usual else []
-        words += ["--axes", self.file.axes] if self.file.axes else []
-        words += ["--mask-true", self.file.mask_true] if self.file.mask_true else []
-        return in_shell(["attn-tui", *words], self.glyphs.ascii)
+        rules = self.against, self.rule
+        replayed = self.shown == "replay"
+        baseline = None if replayed else self.baseline
+        return capture_line(capture, self.map.cursor, self.file, rules, baseline, replayed, self.glyphs.ascii)
 
     @property
     def file_name(self) -> str:
@@ -273,12 +259,12 @@ class CapturePane(RankedHeads):
 
     def action_rule(self, direction: int) -> None:
         """Choose B's next scale rule."""
-        self.rule = _next_rule(self.rule, direction)
+        self.rule = next_rule(self.rule, direction)
         self._measure()
 
     def action_against(self, direction: int) -> None:
         """Choose A's next scale rule."""
-        self.against = _next_rule(self.against, direction)
+        self.against = next_rule(self.against, direction)
         self._measure()
 
     def action_options(self) -> None:
@@ -388,14 +374,3 @@ class CapturePane(RankedHeads):
         if table is None or (table.layer, table.head) != self.map.cursor:
             raise InputError("The rules are still being replayed on this head.")
         return self.glyphs.say(table.texts[kind]) if kind == "markdown" else table.texts[kind]
-
-
-def _next_rule(rule: str, direction: int) -> str:
-    """Return the next or previous scale rule, with the file's own before the first; after a formula, an end."""
-    at = _RULES.index(rule) + direction if rule in _RULES else -(direction < 0)
-    return _RULES[at % len(_RULES)]
-
-
-def _as_argument(path: Path) -> str:
-    """Return a path that a command does not read as an option."""
-    return f"./{path}" if str(path).startswith("-") else str(path)

@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from ....core.attention.cost import Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
+from ....core.field import Field
 from ....core.message import message
-from ....core.parameters import Field
 from ...views.bars import Key
 from ...views.lines import Line
 from ...views.reproduce import cost_line

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ....core.attention.cost import SHAPE_FIELDS
 from ....core.attention.formats import FORMATS
-from ....core.parameters import Field, Value
+from ....core.field import Field
+from ....core.parameters import Value
 from ...language.cells import cells
 from ...views.fields.panel import field_line
 from ...views.glyphs import Glyphs

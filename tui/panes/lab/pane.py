@@ -9,8 +9,9 @@ from textual.binding import Binding, BindingType
 
 from ....core.against import fault_of_settings
 from ....core.errors import InputError
+from ....core.field import Field
 from ....core.message import joined, message
-from ....core.parameters import Field, Parameters
+from ....core.parameters import Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Progress, Request

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ....core.export import rules as export
+from ....core.lab.results import Order
+from ....core.parameters import Parameters
 from ...views.glyphs import Glyphs
+from ...views.reproduce import rules_line
 from ..in_format import in_format
+from .requests import of_mechanisms, of_weightings
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
 
+View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
 Result: TypeAlias = export.RulesResult | export.MechanismsResult | export.WeightingsResult
 
 
@@ -41,3 +46,12 @@ def code(found: Result, dialect: Dialect) -> str:
             return weightings_code(found.parameters, found.rows, dialect, found.command)
         case export.RulesResult():
             return rules_code(found.parameters, found.sorted, dialect, found.command)
+
+
+def line_of(view: View, p: Parameters, order: Order, kind: Format | Literal["table"], ascii_only: bool) -> str:
+    """Return the command that prints a view in a format."""
+    if view == "mechanisms":
+        return rules_line(of_mechanisms(p), Order(), True, kind, ascii_only)
+    if view == "weightings":
+        return rules_line(of_weightings(p), Order(), False, kind, ascii_only, weightings=True)
+    return rules_line(p, order, False, kind, ascii_only)

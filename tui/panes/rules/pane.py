@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
+from ....core.field import Field
 from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, rules_for
 from ....core.message import message
-from ....core.parameters import FIELD, Field, Parameters
+from ....core.parameters import FIELD, Parameters
 from ....core.statistics.catalogue import STATISTIC, Statistic
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key
-from ...views.reproduce import rules_line
 from ..lists import choose_value
 from ..pane import Host, next_where
 from ..stepping import TypingPane, stepping_keys
-from .exported import code, written
+from .exported import View, code, line_of, written
 from .families import by_family, words_height
 from .requests import (
     MeasureMechanisms,
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from ....core.lab.weighting.results import WeightingRow
     from ....core.theory.prediction import Freezing
     from .exported import Result
-
-View: TypeAlias = Literal["rules", "words", "mechanisms", "weightings"]
 
 _TABLES: tuple[View, ...] = ("rules", "mechanisms", "weightings")  # what `m` turns to
 
@@ -393,14 +391,9 @@ class RulesPane(TypingPane):
 
     @property
     def file_name(self) -> str:
-        known: dict[View, str] = {"mechanisms": "mechanisms", "weightings": f"weightings-d{self.parameters.d_k}"}
+        known = {"mechanisms": "mechanisms", "weightings": f"weightings-d{self.parameters.d_k}"}
         return known.get(self.view, f"rules-d{self.parameters.d_k}")
 
     def _line(self, kind: Format | Literal["table"]) -> str:
         """Return the command that prints the view in a format."""
-        p, ascii_only = self.parameters, self.glyphs.ascii
-        if self.view == "mechanisms":
-            return rules_line(of_mechanisms(p), Order(), True, kind, ascii_only)
-        if self.view == "weightings":
-            return rules_line(of_weightings(p), Order(), False, kind, ascii_only, weightings=True)
-        return rules_line(p, self.order, False, kind, ascii_only)
+        return line_of(self.view, self.parameters, self.order, kind, self.glyphs.ascii)

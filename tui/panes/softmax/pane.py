@@ -12,10 +12,11 @@ from textual.binding import Binding, BindingType
 
 from ....core.attention.worked_example import EXAMPLE_FIELD, Example, multiplier_of, relevant, step_score
 from ....core.errors import InputError, ParameterError
+from ....core.field import Field
 from ....core.message import Message as Said
 from ....core.message import joined, message
 from ....core.model_widths import next_width
-from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, setting_a
+from ....core.parameters import FIELD, UNSCALED, Parameters, Value, setting_a
 from ....core.scales import scale_rule
 from ...compute.request import Failed, Progress, Request
 from ...views.bars import Key

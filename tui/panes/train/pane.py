@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
+from ....core.field import Field
 from ....core.message import message
-from ....core.parameters import Field
 from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Snapshot
 from ...compute.request import Failed, Progress, Request

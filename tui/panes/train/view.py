@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from rich.cells import set_cell_size
 
+from ....core.field import Field
 from ....core.message import message
-from ....core.parameters import Field, Value
+from ....core.parameters import Value
 from ....core.scales import scale_rule
 from ....core.training.settings import RACE_FIELDS, Race, Result
 from ....core.training.snapshot import CurvePoint, Quantity, Snapshot

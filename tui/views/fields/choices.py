@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from ....core.attention.formats import FORMATS, NumberFormat
 from ....core.attention.presets import PRESETS, Preset
+from ....core.field import Field
 from ....core.message import joined, message
 from ....core.models import MODELS, Model
-from ....core.parameters import FIELD, UNSCALED, Field, choice_word
+from ....core.parameters import FIELD, UNSCALED, choice_word
 from ....core.scales import SCALE_RULES, ScaleRule
 from ....core.statistics.catalogue import Statistic
 from .synonyms import SYNONYMS

@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ....core.errors import ParameterError
+from ....core.field import Field
 from ....core.formula import LONGEST
 from ....core.message import message
-from ....core.parameters import FIELD, UNSCALED, Field, Parameters, Value, choice_word
+from ....core.parameters import FIELD, UNSCALED, Parameters, Value, choice_word
 from ....core.scales import SCALE_RULES, scale_rule
 from ....core.setting_text import is_number
 from .draft import LONGEST_NUMBER

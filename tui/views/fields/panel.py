@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....core.against import against_word
+from ....core.field import Field
 from ....core.model_choice import model_title
-from ....core.parameters import FIELDS, Field, Parameters, choice_word
+from ....core.parameters import FIELDS, Parameters, choice_word
 from ....core.scales import scale_rule
 from ...language.cells import cells, to_left
 from ..glyphs import Glyphs

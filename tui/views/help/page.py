@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from ....core.field import Field
 from ....core.message import message
-from ....core.parameters import Field
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import DEAD, ONE_HOT, Statistic
 from ...language.cells import cells, to_right

@@ -1,0 +1,116 @@
+"""Field: the declaration of one setting, which becomes an option, a line of a panel, its help and a key of JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .errors import ParameterError
+from .formula import FormulaError
+from .message import message
+from .round_numbers import format_bound, next_power_of_two
+from .scales import FORMULA_ACCEPTED
+from .setting_text import Value
+
+
+@dataclass(frozen=True)
+class Field:
+    """One setting: its names, its help and the values it accepts."""
+
+    name: str  # the attribute of the settings and the key in JSON
+    label: str  # in the parameter panel
+    symbol: str  # in formulas
+    help: str  # a sentence or two
+    kind: Literal["integer", "real", "choice", "setting"]
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+    group: str = ""  # fields of one group are shown together
+    step: float | Literal["double"] = 1  # "double": the next power of two
+    least: float = 0  # the smallest size of a number that is not 0
+    beyond: Callable[[str], bool] | None = None  # whether it accepts a text that is not a choice; may raise
+    applies: Callable[[Any], bool] = lambda _: True  # whether it has an effect with these settings
+
+    @property
+    def option(self) -> str:
+        """The command-line option, as in --d-k."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def accepted(self) -> str:
+        """The accepted values, in words."""
+        if self.kind == "choice":
+            choices = ", ".join(self.choices)
+            if self.beyond:
+                return message(
+                    "one of {choices}, or a formula of {formula}", choices=choices, formula=FORMULA_ACCEPTED
+                )
+            return message("one of {choices}", choices=choices)
+        number = "a whole number" if self.kind == "integer" else "a number"
+        if math.isinf(self.low):
+            return number
+        least = message(" (0 or at least {least:g} in size)", least=self.least) if self.least else ""
+        low, high = self.low, format_bound(self.high)
+        return message("{number} from {low:g} to {high}{least}", number=number, low=low, high=high, least=least)
+
+    def check(self, value: object) -> None:
+        """Raise ParameterError unless this value is accepted."""
+        if self.kind == "choice":
+            accepted = value in self.choices
+            if not accepted and self.beyond is not None and isinstance(value, str):
+                accepted = self.beyond(value)
+        elif isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
+            accepted = False
+        else:
+            accepted = self.low <= value <= self.high and math.isfinite(value) and not 0 < abs(value) < self.least
+        if not accepted:
+            raise self.refused(value)
+
+    def parse(self, text: str) -> Value:
+        """Return the value of typed text; raise ParameterError if it is not accepted."""
+        text = text.strip()
+        value: Value
+        try:
+            if self.kind == "integer":
+                value = int(text)
+            elif self.kind == "real":
+                value = float(text)
+            else:
+                value = text
+            self.check(value)
+        except FormulaError:
+            raise
+        except ValueError as error:
+            raise self.refused(text) from error
+        return value
+
+    def refused(self, value: object) -> ParameterError:
+        """Return the error that says what is accepted instead of this value."""
+        return ParameterError(
+            "{label}: must be {accepted}, not {value!r}", label=self.label, accepted=self.accepted, value=value
+        )
+
+    def format(self, value: Value) -> str:
+        """Return the text to type for a value; `parse` reads it back unchanged."""
+        if self.kind != "real":
+            return str(value)
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+
+    def stepped(self, value: Value, direction: Literal[-1, 1]) -> Value:
+        """Return the next value up or down, or the value itself at a bound. Choices wrap around."""
+        if self.kind == "choice":
+            index = self.choices.index(str(value)) + direction if value in self.choices else -(direction < 0)
+            return self.choices[index % len(self.choices)]
+        number = float(value)
+        if self.step == "double":
+            number = next_power_of_two(number, direction)
+        else:
+            # Decimal steps stay on their grid: 0.1 + 0.1 + 0.1 is 0.3.
+            at = round(number / self.step, 6)
+            number = (math.floor(at) + 1 if direction > 0 else math.ceil(at) - 1) * self.step
+            number = float(f"{number:.10g}")
+        number = min(max(number, self.low), self.high)
+        return int(number) if self.kind == "integer" else number
