@@ -20,7 +20,7 @@ Verdict = Literal["holds", "holds in the limit", "depends on the measure", "does
 VERDICT_WORDS: dict[Verdict, str] = {
     "holds": "true",
     "holds in the limit": "true only in a limit",
-    "depends on the measure": "depends on the measure",
+    "depends on the measure": "true by one measure",
     "does not hold": "false",
     "not testable here": "not testable here",
 }
