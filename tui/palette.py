@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from textual import events, on
+from textual.await_complete import AwaitComplete
 from textual.command import Command as ListedCommand
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.errors import NoWidget
@@ -53,6 +54,12 @@ class OfferingApp(App, Protocol):
 
 class Palette(Modal, CommandPalette):
     """The command palette. It runs a chosen command once, and accepts keys before its list is laid out."""
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Close the palette and end its search, which otherwise might look for a list that is gone."""
+        if self.on_top:
+            self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType]
+        return super().dismiss(result)
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter":  # now, instead of by several messages: the next key may move the cursor, or cancel

@@ -159,6 +159,7 @@ def run(seed: int, goes_on: Callable[[int], bool]) -> int:
                     await monkey[0].act()
                     assert app.is_running
                 await monkey[0].rest()
+            app.workers.cancel_all()  # as an app does that ends by itself
         engine.close()
         return monkey[0].events
 

@@ -287,6 +287,7 @@ def play(
         app = kind(parameters, engine, **arguments)
         async with app.run_test(size=size) as pilot:
             await script(Stage(app, engine, pilot))
+            app.workers.cancel_all()  # as an app does that ends by itself
         engine.close()
         return app
 

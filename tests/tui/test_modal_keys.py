@@ -10,6 +10,7 @@ from attn_tui.tui.widgets.export_screen import ExportScreen
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from stage import SMALL, Stage, play, played
 from textual.command import CommandList, CommandPalette
+from textual.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -172,6 +173,21 @@ async def test_text_typed_into_the_palette_as_it_closes_has_no_effect(stage: Sta
             await stage.press("escape")
         await stage.still()
     assert stage.app.is_running
+
+
+@played()
+async def test_closing_the_palette_ends_its_search(stage: Stage) -> None:
+    stage.engine.hold = True  # a search waits for the claims
+    await palette_opened(stage)
+    palette = stage.app.screen
+    await stage.press("c")
+
+    def searches() -> list[Worker[object]]:
+        return [worker for worker in stage.app.workers if worker.node is palette and not worker.is_cancelled]
+
+    await stage.until(lambda: bool(searches()), "a search")
+    palette.dismiss()
+    assert not searches()  # at once: parts of the palette are gone before it is
 
 
 @played()
