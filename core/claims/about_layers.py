@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
-from .claim import UNCLAIMED, Claim, Figure, at_least, at_most, value
-from .examine import trial, trial_part
+import math
+
+from ..attention.presets import PRESETS
+from ..parameters import Parameters
+from .claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
+from .examine import lab, precise, trial, trial_part
 from .timings import time_of_additive, time_of_dividing
-from .trials import additive, additive_over_dot, dividing, weights_of_attention, weights_of_matrices
+from .trials import (
+    additive,
+    additive_over_dot,
+    dividing,
+    weights_of_attention,
+    weights_of_matrices,
+)
 
 _ALMOST_NOTHING = at_most(0.1, "almost nothing, at most 0.1")
+
+
+def models_dividing(normalised: bool) -> Reading:
+    """Count the models of the Heads pane that multiply scores by 1/√d_k, as a share of all.
+
+    Those that normalise q and k count only if `normalised`.
+    """
+    divide = [
+        math.isclose(each.multiplier(each.layer), each.layer.width**-0.5)
+        and (normalised or each.rule.normalise == "none")
+        for each in PRESETS.values()
+    ]
+    return Reading(None, sum(divide) / len(divide))
+
 
 LAYERS: tuple[Claim, ...] = (
     Claim(
@@ -79,9 +103,9 @@ LAYERS: tuple[Claim, ...] = (
         "additive-bounded",
         "The score of additive attention, vᵀ tanh(W₁q + W₂k), lies in [−1, 1], so it needs no scale.",
         "widely copied study notes",
-        "Each tanh lies in [−1, 1], but the score is their sum weighted by v, bounded only by ‖v‖₁. With v ~ N(0, 1) "
-        "it grows like √d, exactly as a dot product does. Only v of variance 1/d keeps it at a constant size, which "
-        "is a scale by another name, and even then it is not always within [−1, 1].",
+        "Each tanh lies in [−1, 1], but the score is their sum weighted by v, bounded only by ‖v‖₁. With v ~ N(0, "
+        "1) it grows like √d, exactly as a dot product does. Only v of variance 1/d keeps it at a constant size, "
+        "which is a scale by another name, and even then it is not always within [−1, 1].",
         figures=(
             *(
                 Figure(
@@ -103,6 +127,32 @@ LAYERS: tuple[Claim, ...] = (
         title="additive scores are bounded",
     ),
     Claim(
+        "bilinear-unscaled",
+        "Bilinear attention, qᵀWk, needs no scale, since its matrix controls the size of scores.",
+        "widely copied study notes",
+        "It can, but only if it is drawn for that. A matrix that keeps the variance of k, with entries of variance "
+        "1/d, leaves scores a standard deviation of √d, as a dot product has; they need the scale just as much. "
+        "Entries √d times smaller make it 1: the scale, moved into the initialisation, as T5 does. Once training "
+        "has begun, W can have any size, with a scale or without.",
+        Parameters(mechanism="bilinear"),
+        (
+            *(
+                Figure(
+                    f"standard deviation of scores at d {d}, unscaled",
+                    at_most(1, "at most 1, at any width"),
+                    lab("logit_std", precise(d, mechanism="bilinear")),
+                )
+                for d in (16, 64, 256)
+            ),
+            Figure(
+                "the same at d 64, W smaller by √d",
+                UNCLAIMED,
+                lab("logit_std", precise(64, mechanism="bilinear", gain=1 / 8)),
+            ),
+        ),
+        title="bilinear scores need no scale",
+    ),
+    Claim(
         "three-matrices",
         "W_Q, W_K and W_V have 3·d_model·d_k parameters each; with h heads and W_O there are 3·h·d_model·d_k + "
         "d_model².",
@@ -122,13 +172,41 @@ LAYERS: tuple[Claim, ...] = (
         "With d_k = d_model/h, the number of heads h does not change the number of parameters.",
         "widely copied study notes",
         "h heads of width d_model/h have 3·h·d_model·(d_model/h) = 3·d_model² weights, and W_O has d_model². Heads "
-        "only split the columns of the same matrices. They do change the number of scores, and the √d_k that divides "
-        "them.",
+        "only split the columns of the same matrices. They do change the number of scores, and the √d_k that "
+        "divides them.",
         figures=tuple(
             Figure(f"d_model 512, heads {h}", value(1_048_576), trial(weights_of_attention, 512, 512 // h, h))
             for h in (1, 2, 8, 64)
         ),
         title="more heads cost nothing",
+    ),
+    Claim(
+        "heads-regularise",
+        "Several heads make a model robust: they keep it from overfitting to one representation.",
+        "widely copied study notes",
+        "At the same d_model, more heads have as many parameters and fewer dimensions each, so counts favour "
+        "neither. What a trained model shows is that its heads differ in where they look; that many of them can be "
+        "removed afterwards at little cost (Michel et al. 2019, arXiv:1905.10650) shows redundancy, not "
+        "regularisation.",
+        untestable="The claim is about how well trained models generalise, with one head and with several.",
+        title="several heads regularise",
+    ),
+    Claim(
+        "every-variant",
+        "Nearly all variants of the Transformer divide by √d_k.",
+        "widely copied study notes",
+        "Most models of the Heads pane do, which are well-known ones and no census. The others multiply further for "
+        "long contexts (YaRN), or divide by the root of another width (Gemma 2 27B, Gemma 3 27B). With QK-norm "
+        "1/√d_k is a convention, because a learned gain sets the spread. T5, which is not among them, has no scale.",
+        figures=(
+            Figure(
+                "share of models whose multiplier is 1/√d_k",
+                at_least(0.9, "nearly all, at least 0.9"),
+                trial(models_dividing, True),
+            ),
+            Figure("the same, without normalised q and k", UNCLAIMED, trial(models_dividing, False)),
+        ),
+        title="every model divides by √d_k",
     ),
     Claim(
         "bleu-table",

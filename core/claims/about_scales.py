@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ..parameters import Parameters
-from .claim import Claim, Figure, at_least, value
+from .claim import UNCLAIMED, Claim, Figure, at_least, value
 from .examine import lab, precise, trial, trial_part
 from .trials import cosine, most_responsive
 
@@ -18,7 +19,39 @@ def _custom(d_k: int, multiplier: float) -> Parameters:
     return precise(d_k, scale="custom", multiplier=multiplier)
 
 
+_DOUBLED, _HALVED = (precise(64, std_q=std, std_k=std) for std in (2.0, 0.5))
+
 SCALES: tuple[Claim, ...] = (
+    Claim(
+        "like-normalisation",
+        "Like batch or layer normalisation, the scale adapts to the distribution of scores and makes their standard "
+        "deviation 1.",
+        "widely copied study notes",
+        "The scale is a constant that depends on d_k alone: it divides by what the standard deviation is if "
+        "components have variance 1, whatever it really is. With q and k twice as long, scaled logits spread four "
+        "times as much. Normalisation measures what arrives and divides by that: with QK-norm, which normalises q "
+        "and k, the length of both no longer matters. Nor does the scale move the mean to 0; softmax ignores it.",
+        Parameters(std_q=2.0, std_k=2.0),
+        (
+            *(
+                Figure(
+                    f"standard deviation of logits at d_k 64, σ of components {words}",
+                    value(1),
+                    lab("logit_std", p, scaled=True),
+                )
+                for words, p in (("2", _DOUBLED), ("0.5", _HALVED))
+            ),
+            *(
+                Figure(
+                    f"the same with RMS norm of q and k, σ {words}",
+                    UNCLAIMED,
+                    lab("logit_std", replace(p, scale="rms_sqrt_d_k"), scaled=True),
+                )
+                for words, p in (("2", _DOUBLED), ("0.5", _HALVED))
+            ),
+        ),
+        title="scaling is like normalisation",
+    ),
     Claim(
         "like-cosine",
         "Dividing by √d_k has the same effect as cosine similarity, which divides by the lengths of the vectors.",
@@ -73,8 +106,8 @@ SCALES: tuple[Claim, ...] = (
         "Dividing by log d_k scales too little: scores stay too large, and softmax saturates.",
         "widely copied study notes",
         "The remaining standard deviation, √d_k/log d_k, grows without bound and eventually freezes softmax, but it "
-        "grows slowly. The base-2 logarithm equals the square root at d_k 4 and 16 and is larger between them; at 64 "
-        "it leaves a standard deviation of 1.33.",
+        "grows slowly. The base-2 logarithm equals the square root at d_k 4 and 16 and is larger between them; at "
+        "64 it leaves a standard deviation of 1.33.",
         Parameters(d_k=4096, scale="log_d_k", batch=8),
         (
             *(
@@ -147,15 +180,5 @@ SCALES: tuple[Claim, ...] = (
             ),
         ),
         title="√d_k is optimal",
-    ),
-    Claim(
-        "train-equals-inference",
-        "The scale must be the same in training and at inference.",
-        "widely copied study notes",
-        "The model was trained with its scale: a different one at inference multiplies every learned logit. How much "
-        "harm that does, and whether a slightly different scale helps at other lengths, can only be seen in a "
-        "trained model.",
-        untestable="The claim is about trained models; no model is trained here.",
-        title="training equals inference",
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..parameters import Parameters
 from .claim import UNCLAIMED, Claim, Figure, at_least, value
 from .examine import lab, precise, trial, trial_part
@@ -10,6 +12,7 @@ from .trials import distance_from_normal, exp_overflow, rows_within, std_of_one_
 _PRODUCT = precise(1, batch=512, mean_q=1, std_q=2, mean_k=0.5)
 _SMALL = precise(256, std_q=1 / 4, std_k=1 / 4)
 _EXAMPLE = (512, 2, 3, 1.0)  # of the study note: d_k, batch, tokens, and the tolerance of a run
+_HUNDRED = 100 / math.sqrt(512)  # standard deviations of a score at d_k 512
 
 SCORES: tuple[Claim, ...] = (
     Claim(
@@ -17,9 +20,9 @@ SCORES: tuple[Claim, ...] = (
         "The dot product of two vectors of d_k independent components with mean 0 and variance 1 has variance d_k.",
         "widely copied study notes; Vaswani et al. 2017, footnote 4",
         "Each of the d_k products q_i·k_i has mean 0 and variance E q_i²·E k_i² = 1; the products are uncorrelated, "
-        "and variances of uncorrelated terms add. Nothing else about the law of the components matters. The claim is "
-        "about random vectors: queries and keys of trained models are aligned, and their scores can have a variance "
-        "far from d_k.",
+        "and variances of uncorrelated terms add. Nothing else about the law of the components matters. The claim "
+        "is about random vectors: queries and keys of trained models are aligned, and their scores can have a "
+        "variance far from d_k.",
         Parameters(),
         tuple(
             Figure(f"variance at d_k {d}", value(d), lab("logit_variance", precise(d))) for d in (64, 128, 256, 512)
@@ -113,7 +116,8 @@ SCORES: tuple[Claim, ...] = (
         "widely copied study notes",
         "It is true of single scores: a normal law has 99.73 % there, and the heavier tails of a dot product change "
         "that little. But softmax takes whole rows and is dominated by their largest score, and one of many scores "
-        "is likely to be outside: about every third row of 128 keys has one, and most rows of 1024 do.",
+        "is likely to be outside: about every third row of 128 keys has one, and most rows of 1024 do. Extreme "
+        "values such as ±100 at d_k 512, which a note speaks of, are possible, but rare even in long rows.",
         Parameters(),
         (
             Figure("scores within ±24 at d_k 64", value(0.997, within=0.0005), lab("logit_within_3sd", precise(64))),
@@ -125,6 +129,11 @@ SCORES: tuple[Claim, ...] = (
             *(
                 Figure(f"rows of {n} keys entirely within ±24 at d_k 64", UNCLAIMED, trial(rows_within, 64, n, 3.0))
                 for n in (10, 128, 1024)
+            ),
+            Figure(
+                "rows of 1024 keys entirely within ±100 at d_k 512",
+                UNCLAIMED,
+                trial(rows_within, 512, 1024, _HUNDRED),
             ),
         ),
         title="three standard deviations",
@@ -160,8 +169,8 @@ SCORES: tuple[Claim, ...] = (
         "widely copied study notes",
         "In float32 and bfloat16, exp overflows above 88.7, eleven standard deviations away: never. In float16 it "
         "overflows above 11.1, which one score in twelve exceeds. But implementations subtract the row's largest "
-        "score first, and exp of a number that is at most 0 cannot overflow in any format. The scores themselves are "
-        "well within the range of all three.",
+        "score first, and exp of a number that is at most 0 cannot overflow in any format. The scores themselves "
+        "are well within the range of all three.",
         Parameters(),
         tuple(
             Figure(f"infinite exp(score) in {words}", at_least(1e-6, "some"), trial(exp_overflow, 64, *how))

@@ -14,6 +14,7 @@ from .about_layers import LAYERS
 from .about_scales import SCALES
 from .about_scores import SCORES
 from .about_softmax import SOFTMAX
+from .about_training import TRAINING
 from .claim import Claim, Outcome
 from .examine import examine
 
@@ -21,7 +22,7 @@ __all__ = ["CLAIMS", "check", "check_all"]
 
 _PAUSE = 0.02  # seconds to wait for an outcome before yielding None
 
-CLAIMS: tuple[Claim, ...] = SCORES + SOFTMAX + SCALES + LAYERS
+CLAIMS: tuple[Claim, ...] = SCORES + SOFTMAX + SCALES + TRAINING + LAYERS
 
 
 def check(claim: Claim) -> Outcome:

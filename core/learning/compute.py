@@ -9,6 +9,7 @@ from ..blas import one_blas_thread
 from ..claims import trials as of_claims
 from ..claims.claim import Reading
 from ..claims.examine import Results
+from ..claims.races import raced
 from ..lab.experiment import run
 from ..parameters import Parameters
 from ..statistics.catalogue import STATISTIC
@@ -23,13 +24,13 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     of_claims.most_responsive,
     of_claims.softmax_example,
     of_claims.weights_of_attention,
+    raced,
     sample.all_heads,
     sample.heads_apart,
     sample.scale_dropped,
     trials.freezing_threshold,
     trials.freezing_width,
     trials.projected,
-    trials.raced,
     trials.rotary,
     trials.score_overflow,
     trials.summed_terms,

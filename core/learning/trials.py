@@ -17,8 +17,6 @@ from ..claims.trials import mean_over_draws
 from ..statistics.measurement import Estimate
 from ..theory.quadrature import normal_cdf
 from ..theory.query_norm import norm_nodes
-from ..training.race import results, run
-from ..training.settings import Race
 
 _STREAM = 22  # of random numbers, so that draws here are not the Lab's
 LARGEST_FLOAT16 = 65504.0
@@ -118,23 +116,6 @@ def score_overflow(d_k: int, std: float, multiplier: float) -> Reading:
     beyond = np.abs(np.einsum("...i,...i->...", q, k)) > bound
     r, weights = norm_nodes(d_k, 0.0)
     return Reading(mean_over_draws(beyond.mean(axis=1)), float(2 * (weights @ normal_cdf(-bound / r))))
-
-
-def raced(race: Race) -> Mapping[str, Reading]:
-    """Train under each rule of a race: `RULE loss` and `RULE recalled` at the end, and `RULE under OTHER`.
-
-    The last is what weights trained under a rule recall under another one.
-    """
-    *_, curves = run(race)
-    assert curves.used is not None, "the race has ended"
-    found: dict[str, Reading] = {}
-    for result, used in zip(results(curves), curves.used.tolist(), strict=True):
-        found[f"{result.rule} loss"] = Reading(Estimate(result.loss, result.loss_error))
-        found[f"{result.rule} recalled"] = measured_once(result.recalled)
-        found |= {
-            f"{result.rule} under {rule}": measured_once(share) for rule, share in zip(race.rules, used, strict=True)
-        }
-    return found
 
 
 def measured_once(value: float) -> Reading:

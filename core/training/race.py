@@ -33,7 +33,7 @@ class Curves:
     entropy: FloatArray  # (rules, seeds, steps), over ln(pairs)
     gradient: FloatArray  # (rules, seeds, steps): the norm of ∂loss/∂(W_q, W_k)
     done: int  # steps that are computed
-    used: FloatArray | None = None  # (trained with, used with): the mean share recalled of fresh examples, at the end
+    used: FloatArray | None = None  # (trained with, used with, seeds): the share recalled of new examples, at the end
 
 
 def run(race: Race) -> Iterator[Curves]:
@@ -59,10 +59,10 @@ def run(race: Race) -> Iterator[Curves]:
 
 
 def _used(race: Race, groups: Sequence[_Group], generators: Sequence[np.random.Generator]) -> FloatArray:
-    """Return what is recalled if weights trained under one rule (rows) are used under another (columns)."""
+    """Return what is recalled if weights trained under one rule are used under another: (trained, used, seeds)."""
     drawn = [draw(race.task, rng) for rng in generators]
     examples = Examples(np.stack([each.keys for each in drawn]), np.stack([each.labels for each in drawn]))
-    found = np.empty((len(race.rules), len(race.rules)))
+    found = np.empty((len(race.rules), len(race.rules), race.seeds))
     for group in groups:
         for place, trained in enumerate(group.rules):
             runs = slice(place * race.seeds, (place + 1) * race.seeds)
@@ -71,7 +71,7 @@ def _used(race: Race, groups: Sequence[_Group], generators: Sequence[np.random.G
                 for at, rule in enumerate(other.rules):
                     c = other.multipliers[at * race.seeds : (at + 1) * race.seeds]
                     with np.errstate(over="ignore", invalid="ignore"):
-                        found[trained, rule] = pass_over(weights, examples, c, other.how).recalled.mean()
+                        found[trained, rule] = pass_over(weights, examples, c, other.how).recalled
     return found
 
 
@@ -103,7 +103,7 @@ def results(curves: Curves) -> list[Result]:
     """Return how each rule did, over the steps that are done."""
     race, done = curves.race, curves.done
     last = slice(max(done - _WINDOW, 0), done)
-    setting = race.setting
+    setting, recalled = race.setting, recalled_at_end(curves)
     found: list[Result] = []
     for number, rule in enumerate(race.rules):
         loss = curves.loss[number, :, last].mean(axis=1)
@@ -118,7 +118,7 @@ def results(curves: Curves) -> list[Result]:
                 multiplier(rule, setting),
                 float(kept.mean()) if len(kept) else math.nan,
                 error,
-                float(curves.recalled[number, :, last].mean()),
+                float(recalled[number].mean()),
                 float(np.median(steps)) if learned.sum() * 2 > len(steps) else None,
                 float(1 - whole.mean()),
                 float(curves.entropy[number, :, 0].mean()),
@@ -127,6 +127,11 @@ def results(curves: Curves) -> list[Result]:
             )
         )
     return found
+
+
+def recalled_at_end(curves: Curves) -> FloatArray:
+    """Return the share that each run recalls in the last steps: (rules, seeds)."""
+    return curves.recalled[:, :, max(curves.done - _WINDOW, 0) : curves.done].mean(axis=2)
 
 
 def _steps_to_learn(recalled: FloatArray) -> FloatArray:

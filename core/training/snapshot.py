@@ -84,7 +84,7 @@ def snapshot(curves: Curves) -> Snapshot:
             ]
             for rule in range(len(curves.race.rules))
         ]
-    used = None if curves.used is None else tuple(tuple(map(float, row)) for row in curves.used)
+    used = None if curves.used is None else tuple(tuple(map(float, row)) for row in curves.used.mean(axis=2))
     return Snapshot(curves.race, done, found, tuple(results(curves)), used)
 
 

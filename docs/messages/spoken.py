@@ -8,6 +8,7 @@ from attn_tui.core.claims.about_layers import LAYERS
 from attn_tui.core.claims.about_scales import SCALES
 from attn_tui.core.claims.about_scores import SCORES
 from attn_tui.core.claims.about_softmax import SOFTMAX
+from attn_tui.core.claims.about_training import TRAINING
 from attn_tui.core.claims.claim import VERDICT_WORDS, Claim
 from attn_tui.core.learning.bugs.bug import CAUSES, SYMPTOMS
 from attn_tui.core.learning.bugs.catalogue import BUGS
@@ -21,7 +22,7 @@ from attn_tui.core.learning.tour.about_models import MODELS
 from attn_tui.core.learning.tour.about_scores import SCORES as TOUR_SCORES
 from message import Message, messages
 
-_CLAIMS = {"scores": SCORES, "softmax": SOFTMAX, "scales": SCALES, "layers": LAYERS}
+_CLAIMS = {"scores": SCORES, "softmax": SOFTMAX, "scales": SCALES, "training": TRAINING, "layers": LAYERS}
 _TOUR = {"scores": TOUR_SCORES, "models": MODELS}
 _QUESTIONS = {"size": SIZE, "use": USE, "variants": VARIANTS}
 

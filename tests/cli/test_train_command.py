@@ -19,6 +19,12 @@ def test_the_table_has_a_line_for_each_rule_at_each_width(capsys: Captured) -> N
     ]
 
 
+def test_one_step_and_one_seed_are_singular(capsys: Captured) -> None:
+    assert main(["train", "--d-k", "4", "--rules", "none", "--steps", "1", "--seeds", "1"]) == 0
+    head = " ".join(capsys.readouterr().out.split("\n\n")[0].split())
+    assert head.endswith("· 1 step · 1 seed")
+
+
 def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> None:
     words = ["train", "--d-k", "4", "--optimizer", "adam", "--lr", "0.02", "--warm-up", "3", *SHORT]
     assert main([*words, "--format", "json"]) == 0
@@ -35,7 +41,9 @@ def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> Non
     ("words", "pieces"),
     [
         (["--rules", "sqrt_dk"], ("--rules", "'sqrt_dk'", "did you mean sqrt_d_k?")),
-        (["--rules", "custom"], ("--rules", "'custom'")),
+        (["--rules", "custom"], ("--rules", "'custom' has no multiplier here; give the number itself; must be")),
+        (["--rules", ""], ("--rules", "'' is no scale rule")),
+        (["--d-k", ""], ("--d-k", "from 1 to 1024", "''")),
         (["--lr", "0"], ("--lr", "1e-06", "'0'")),
         (["--steps", "1.5"], ("--steps", "whole number", "'1.5'")),
         (["--d-k", "2048"], ("--d-k", "1024", "2048")),

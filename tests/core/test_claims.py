@@ -20,13 +20,14 @@ BY_VERDICT = {
         product-variance heads-are-free dot-faster
     """,
     LIMIT: "scaled-is-normal std-at-512 log-underscales dk-overscales",
-    DEPENDS: "long-sequences division-is-free",
+    DEPENDS: "long-sequences division-is-free train-equals-inference unscaled-trains-worse",
     FALSE: """
         variance-dim-sigma2 softmax-scaled-example scaled-derivative entropy-table gradient-inverse-dk
         max-weight-example first-last-token like-cosine half-scale sqrt-optimal float-overflow additive-bounded
         three-matrices softmax-of-20 softmax-of-8-8 softmax-of-101
+        like-normalisation bilinear-unscaled every-variant
     """,
-    UNTESTABLE: "train-equals-inference bleu-table",
+    UNTESTABLE: "heads-regularise bleu-table",
 }
 VERDICTS = {claim: verdict for verdict, claims in BY_VERDICT.items() for claim in claims.split()}
 
@@ -37,7 +38,7 @@ GUIDE: dict[str, list[str | None]] = {
     "variance-dim-sigma2": ["4.02", "64.0", "1028."],
     "small-init": ["1.001", "0.0039"],
     "scaled-is-normal": ["0.1075", "0.0086", "0.0022", "0.0001", "0.375", "0.094", "0.006"],
-    "three-sigma-range": ["0.9967", "0.9972", "0.968", "0.689", "0.166"],
+    "three-sigma-range": ["0.9967", "0.9972", "0.968", "0.689", "0.166", "0.988"],
     "softmax-unscaled-example": ["0.0", "0.0", "0.0", "0.000001", "0.9999992"],
     "softmax-scaled-example": ["0.00206", "0.01519", "0.04129", "0.11223", "0.82925", "1.0"],
     "softmax-of-20": ["0.99991", "0.0000454"],
@@ -62,6 +63,11 @@ GUIDE: dict[str, list[str | None]] = {
     "product-variance": ["6.0", "384."],
     "three-matrices": ["32768.", "98304.", "1048576."],
     "heads-are-free": ["1048576."] * 4,
+    "like-normalisation": ["4.0", "0.25", "1.0", "1.0"],
+    "bilinear-unscaled": ["4.19", "7.99", "15.96", "1.00"],
+    "every-variant": ["0.8", "0.7"],
+    "train-equals-inference": ["0.00", "-0.18", "0.00", "-0.13"],
+    "unscaled-trains-worse": ["-0.08", "-0.01", "0.00", "0.865", "0.990"],
     "additive-bounded": ["0.14", None, "2.2", "4.3", "8.6", "0.52"],
 }
 

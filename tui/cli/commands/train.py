@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ....core.errors import InputError
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
-from ....core.message import message, name, reason_of
+from ....core.message import counted, message, name, reason_of
 from ....core.scales import SCALE_RULES, ScaleName
 from ....core.training.settings import (
     ACCEPTED,
@@ -68,18 +68,17 @@ def _add_options(parser: Parser) -> None:
 
 
 def _request(given: Given) -> TrainRequest:
-    grid = parse_grid(given.get("d_k") or "16,64,256")
-    if max(grid) > RACE_FIELD["d_k"].high:
-        raise UsageError(
-            "--d-k: must be at most {most:.0f} here, not {d_k}", most=RACE_FIELD["d_k"].high, d_k=max(grid)
-        )
+    try:
+        grid = parse_grid(given.get("d_k", "16,64,256"), RACE_FIELD["d_k"])
+    except InputError as error:
+        raise UsageError("{option}: {reason}", option="--d-k", reason=reason_of(str(error), "d_k")) from None
     values: dict[str, Any] = {
         field.name: value_of(field, given[field.name], option_of(field))
         for field in RACE_FIELDS[1:]
         if field.name in given
     }
     values.setdefault("rate", RATES[values.get("optimiser", Race.optimiser)])
-    rules = _rules(given.get("rules") or _RULES)
+    rules = _rules(given.get("rules", _RULES))
     races = tuple(Race(d_k, rules, **values) for d_k in grid)
     for race in races:
         if fault := fault_of(race):
@@ -95,7 +94,7 @@ def _rules(text: str) -> tuple[ScaleName, ...]:
     except InputError as error:
         words = [part.strip() for part in text.split(",")]
         wrong = next((word for word in words if repr(word) in str(error)), "")
-        hint = did_you_mean(wrong, [*SCALE_RULES]) if wrong else ""
+        hint = did_you_mean(wrong, [rule for rule in SCALE_RULES if rule != wrong]) if wrong else ""
         raise UsageError(
             "--rules: {reason}{hint}; must be {accepted}",
             reason=reason_of(str(error), "rules"),
@@ -126,7 +125,7 @@ def run(request: TrainRequest, output: Output) -> int:
                 for curves in race_run(race):
                     progress.show(curves.done / race.steps)
             assert curves is not None
-            used = None if curves.used is None else curves.used.tolist()
+            used = None if curves.used is None else curves.used.mean(axis=2).tolist()
             found.append((race, results(curves), used))
     spell = output.glyphs.say
     command = train_line(races[0], output.ascii_only, [race.d_k for race in races])
@@ -156,8 +155,8 @@ def _table(found: Sequence[Ended], output: Output) -> str:
     words = [
         message("associative recall, 16 pairs, 8 labels"),
         message("{optimiser}, learning rate {rate:g}", optimiser=race.optimiser, rate=race.rate),
-        message("{number} steps", number=race.steps),
-        message("{number} seeds", number=race.seeds),
+        counted("{number} step", "{number} steps", race.steps),
+        counted("{number} seed", "{number} seeds", race.seeds),
     ]
     lines = _aligned(HEADER, training_rows(found), glyphs.say)
     parts = [title_lines(words, output.text_width, glyphs), Text(), as_text(((line, "text"),) for line in lines)]
