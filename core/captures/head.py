@@ -263,6 +263,12 @@ def _mask_and_biases(
         arrays.append((stored.roles["bias"], "visible", True, True))
     for array, meaning, is_bias, sure in arrays:
         whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
+        if whole and layer.queries == layer.keys > 1 and (positions != np.arange(layer.keys)).any():
+            raise CaptureError(
+                "{where} may have its rows in the order of the queries or of the keys; save the queries in the order "
+                "of the keys",
+                where=array.where,
+            )
         sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
         visible, added, form = _read(
             capture,

@@ -189,7 +189,7 @@ def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[
             sums = _sums(block, pilot)
             count, total, squares = count + sums[0], total + sums[1], squares + sums[2]
             low, high = min(low, sums[3]), max(high, sums[4])
-            largest_score = max(-low, high)
+            largest_score = max(-low, high, 0.0)
             if kept is not None:
                 kept.append(block)
             yield done / parts / 2, ()

@@ -121,8 +121,13 @@ def build_layer(
             )
         )
     known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
-    if not known and not metadata.unmasked and lengths is not None and len(lengths) == sizes[0]:
-        padded = lengths if min(lengths) < sizes[3] >= max(lengths) else None
+    if not known and not metadata.unmasked and lengths is not None:
+        if len(lengths) == sizes[0] and max(lengths) <= sizes[3]:
+            padded = lengths if min(lengths) < sizes[3] else None
+        elif not cross:  # those of the other text, whose keys have none
+            refusal = refusal or message(
+                "the metadata's lengths do not match {batch} texts of {keys} tokens", batch=sizes[0], keys=sizes[3]
+            )
     if padded is not None:
         of_padding = " of padding" if masks else ""
         notes.append(

@@ -20,6 +20,7 @@ from .stored import AnyArray, AtHand, Stored
 HIDDEN = -1e4
 _LOWEST = -1e9  # hides a key in any case
 _BLOCK = 1 << 20  # entries of a mask worked out at once
+_FARTHEST = 1 << 30  # keys before or after a query, more than there are; sums with positions are in int32
 
 Sizes = tuple[int, int, int, int]  # batch, heads, queries, keys
 
@@ -198,9 +199,9 @@ class Visibility:
         keys = np.arange(self.keys, dtype=np.int32)[span]
         limits: list[BoolArray] = []
         if self.after is not None:
-            limits.append(keys <= places + min(self.after, self.keys))
+            limits.append(keys <= places + min(self.after, _FARTHEST))
         if self.before is not None:
-            limits.append(keys >= places - min(self.before, self.keys))
+            limits.append(keys >= places - min(self.before, _FARTHEST))
         if self.chunk is not None:
             limits.append(keys // self.chunk == places // self.chunk)
         if self.mask is not None:

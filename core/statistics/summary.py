@@ -73,12 +73,13 @@ def row_moments(visible: FloatArray, powers: FloatArray, offsets: FloatArray | f
     """
     e1, e2, e3, e4 = powers / np.maximum(visible, 1)
     m2 = e2 - e1 * e1
+    differ = m2 > 32 * precision * e2
     return RowMoments(
         visible=visible,
         mean=e1 + offsets,
-        m2=np.where(m2 > 32 * precision * e2, m2, 0),
-        m3=e3 - e1 * (3 * e2 - 2 * e1 * e1),
-        m4=e4 - e1 * (4 * e3 - e1 * (6 * e2 - 3 * e1 * e1)),
+        m2=np.where(differ, m2, 0),
+        m3=np.where(differ, e3 - e1 * (3 * e2 - 2 * e1 * e1), 0),
+        m4=np.where(differ, e4 - e1 * (4 * e3 - e1 * (6 * e2 - 3 * e1 * e1)), 0),
     )
 
 

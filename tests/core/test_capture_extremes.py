@@ -136,11 +136,9 @@ def test_numbers_that_a_mask_hides_may_be_extreme(tmp_path: Path, size: float) -
     assert values(measured(opened(tmp_path, tensors, causal="no", scale=0.5, softcap=1e-10))) == expected
 
 
-def test_lengths_beyond_the_tokens_hide_nothing(tmp_path: Path) -> None:
-    found = capture(tmp_path, vectors(), scale=0.5, lengths=[1, 10**40])
-    assert any("lengths are ignored" in note for note in found.notes)
-    assert not any("padding" in note for note in found.notes)
-    assert values(measured(found)) == values(measured(capture(tmp_path, vectors(), scale=0.5)))
+def test_lengths_beyond_the_tokens_are_refused(tmp_path: Path) -> None:
+    [layer] = capture(tmp_path, vectors(), scale=0.5, lengths=[1, 10**40]).layers
+    assert layer.refusal == "the metadata's lengths do not match 2 texts of 5 tokens"
 
 
 numbers = st.sampled_from([*EXTREMES, 0.0, 1.0, -3.0, SMALLEST, LARGEST]) | st.floats(-1e308, 1e308)

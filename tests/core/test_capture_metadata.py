@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from capture_files import has_note, layered, opened, pair, refusal, save
+from capture_files import has_note, layered, numbers, opened, pair, refusal, save
 
 
 def test_the_entry_of_a_layer_overrides_the_file(tmp_path: Path) -> None:
@@ -55,11 +56,48 @@ def test_a_text_may_begin_with_a_bracket(tmp_path: Path) -> None:
     assert opened(tmp_path, layered(1), text="[CLS] why").text == ("[CLS] why",)
 
 
-def test_tokens_and_lengths_that_do_not_fit_are_left_out_with_a_note(tmp_path: Path) -> None:
-    capture = opened(tmp_path, layered(1), tokens=["a", "b"], lengths=[7, 7])
+def test_tokens_that_do_not_fit_are_left_out_with_a_note(tmp_path: Path) -> None:
+    capture = opened(tmp_path, layered(1), tokens=["a", "b"])
     assert capture.tokens is None
+    assert has_note(capture, "tokens are ignored")
+
+
+@pytest.mark.parametrize("lengths", [[7, 7], [3], [3, 6, 1]])
+def test_lengths_that_fit_no_text_are_refused_unless_a_mask_hides_the_padding(
+    tmp_path: Path, lengths: list[int]
+) -> None:
+    capture = opened(tmp_path, layered(1), lengths=lengths)
     assert capture.lengths is None
-    assert sum("ignored" in note for note in capture.notes) == 2
+    assert capture.layers[0].refusal == "the metadata's lengths do not match 2 texts of 6 tokens"
+    mask = {"layers.0.attn.mask": np.arange(6) < np.array([[3], [6]])}
+    for tensors, more in ((layered(1) | mask, {}), (layered(1), {"attention": "cross"})):
+        capture = opened(tmp_path, tensors, lengths=lengths, **more)
+        assert (capture.layers[0].refusal, has_note(capture, "lengths are ignored")) == ("", True)
+
+
+def test_lengths_that_fit_another_layer_alone_are_refused(tmp_path: Path) -> None:
+    other = {f"layers.1.attn.{side}": numbers(2, 4, 4, 8) for side in "qk"}
+    capture = opened(tmp_path, layered(1) | other, lengths=[3, 6])
+    assert [bool(layer.refusal) for layer in capture.layers] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("header", "twice"),
+    [
+        ('{"__metadata__": {"scale": "1", "scale": "2"}}', "'scale'"),
+        ('{"__metadata__": {"scale": "1"}, "__metadata__": {"scale": "2"}}', "'__metadata__'"),
+        ('{"q": {}, "k": {}, "q": {}}', "'q'"),
+    ],
+)
+def test_a_header_with_a_key_twice_is_refused(tmp_path: Path, header: str, twice: str) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    assert f"{twice} is there twice" in refusal(path)
+
+
+def test_an_entry_with_a_key_twice_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.safetensors", layered(1), layers='[{"scale": 0.5, "scale": 0.25}]')
+    assert "'layers' is not JSON: 'scale' is there twice" in refusal(path)
 
 
 def test_no_text_of_a_file_reaches_the_terminal_as_an_escape_sequence(tmp_path: Path) -> None:

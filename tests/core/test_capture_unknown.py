@@ -67,7 +67,7 @@ def test_relative_positions_in_one_layer_may_serve_all(tmp_path: Path) -> None:
     assert all(measured(capture, layer) for layer in range(2))
 
 
-@pytest.mark.parametrize("key", ["comment", "seed", "torch", "layer_types"])
+@pytest.mark.parametrize("key", ["comment", "seed", "torch", "rope_theta"])
 def test_a_key_that_is_not_understood_is_named(tmp_path: Path, key: str) -> None:
     capture = opened(tmp_path, SQUARE, **TOLD, **{key: "1"})
     assert (capture.unused, measured(capture)) == ((key,), "")

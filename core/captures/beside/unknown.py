@@ -21,14 +21,31 @@ _CHANGES = {
     *("forget", "lambda", "dropout", "prescale", "prescaled", "multiplier", "scalar", "chunk", "segments", "packed"),
     *("tau", "gain", "descale", "rpb", "rpe", "seqlens", "segment", "rows", "causal", "capping", "masked", "windows"),
     *("logn", "sliding", "divisor", "normaliser", "normalizer", "temp", "topk", "dilation", "dilated", "sparsity"),
-    *("sparse", "sigmoid", "entmax", "sparsemax", "weighting", "differential", "fgate", "document"),
+    *("sparse", "sigmoid", "entmax", "sparsemax", "weighting", "differential", "fgate", "document", "divide"),
+    *("masking", "forgetting", "lengths", "lens", "seqlen", "talking"),
 }  # fmt: skip
 # Words in the names of tensors that tell which keys are visible; in metadata they mean other things.
-_OF_TENSORS = {"padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents"}
+_OF_TENSORS = {"padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents", "prefix"}
+# Keys that are added to those of the text: memories, caches, and vectors of zeros.
+_MORE_KEYS = re.compile(
+    r"(?:^|[._])(?:(?:null|mem|memory|past|cached?|persistent|add|extra|virtual|prefix)_(?:k|keys?|kv|key_values?)"
+    r"|(?:k|keys?|kv|key_values?)_(?:null|mem|memory|past|cached?|persistent|extra|virtual|prefix))s?$",
+    re.IGNORECASE,
+)
+# Metadata keys that change attention if their value is false or 0: not scaled, not rotated, no key to the right.
+_DENIED = re.compile(
+    r"^scaled$|^use_scal|scale_attn_weights$|window_(?:size_)?right$|right_window$|(?:rope|rotary)_applied$"
+    r"|^post_?(?:rope|rotary)$",
+    re.IGNORECASE,
+)
+# Words in metadata keys that tell a scale; in tensors they are of results, such as scaled scores.
+_OF_METADATA = {"scaled", "unscaled"}
 _PACKED = re.compile(r"seq(?:uence)?_ids?$", re.IGNORECASE)  # which of several texts in one a token belongs to
 # Metadata keys of further kinds of attention: softmax with one more term, global and prefix tokens, …
 _KINDS = re.compile(
-    r"softmax_?(?:1|one|plus)|off_by_one|add_zero_attn|global_(?:token|attention)|prefix_(?:len|lm|tok)",
+    r"softmax_?(?:1|one|plus|base)|off_by_one|add_zero_attn|global_(?:token|att)|prefix_(?:len|lm|tok)"
+    r"|local_(?:att|block|context)|(?:softmax|logits?|scores?)_(?:offset|shift)|(?:norm|normalization)_factor|inv_norm"
+    r"|random_blocks|pre_?(?:rope|rotary)",
     re.IGNORECASE,
 )
 # Values of metadata on attention or positions that mean other logits or weights than softmax of scaled scores.
@@ -36,7 +53,7 @@ _ABOUT = {"attention", "attn", "softmax", "position", "positional", "positions",
 _OTHER_ATTENTION = re.compile(
     r"sigmoid|entmax|sparsemax|relu|softmax_?(?:1|one|plus)|off_by_one|quiet|sparse|relative|alibi|t5|sliding|chunked"
     r"|linear|performer|retention|differential|forget|dilated|local|longformer|bigbird|cosine|distance|additive"
-    r"|bahdanau|kerple|fire|learned_bias",
+    r"|bahdanau|kerple|fire|learn",
     re.IGNORECASE,
 )
 _EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # often stored once, for all layers
@@ -49,32 +66,46 @@ _OUTSIDE = re.compile(
     re.IGNORECASE,
 )
 _PARTS = {word for words in WORDS for word in words.rotary or ()}  # of queries and keys: never to be left out
-# Words of results of attention, and of queries and keys that are not used.
-_RESULTS = re.compile(
-    r"score|prob|weight|pattern|attn|attention|logit|value|out|context|hidden|proj|norm|hook_|^[vozVOZ]$|^[QK]cur$|query|key"
-    r"|(?:^|_)(?:max|min|sum|mean|std|var|entropy|rank|loss|freqs?|cos|sin|ids?)(?:_|$)",
-    re.IGNORECASE,
-)
+# The words of results of attention, and of queries and keys that are not used: names of these words alone.
+_RESULTS = {
+    *("score", "scores", "prob", "probs", "probability", "probabilities", "weight", "weights", "pattern", "patterns"),
+    *("attn", "attention", "attentions", "logit", "logits", "softmax", "soft", "map", "maps", "matrix", "result"),
+    *("value", "values", "out", "output", "outputs", "context", "hidden", "state", "states", "proj", "norm", "norms"),
+    *("query", "queries", "key", "keys", "q", "k", "v", "o", "z", "qk", "kq", "kqv", "qkv", "p", "s", "cur", "rot"),
+    *("row", "col", "head", "heads", "token", "tokens", "position", "type", "max", "min", "sum", "mean", "std"),
+    *("var", "entropy", "rank", "loss", "freq", "freqs", "inv", "cos", "sin", "id", "ids", "raw", "pre", "post"),
+    *("before", "after", "final", "scaled", "unscaled", "dropped", "self", "cross", "grad", "input", "inputs", "ext"),
+    *("merged", "rollout", "flow", "saliency", "importance"),
+}  # fmt: skip
 
 
 def changes_attention(name: str) -> bool:
     """Return whether a tensor or a metadata key of this name may change attention."""
-    return name.rpartition(".")[2] in _PARTS or (not _CHANGES.isdisjoint(_words(name)) and not _OUTSIDE.search(name))
+    if name.rpartition(".")[2] in _PARTS:
+        return True
+    return not _CHANGES.isdisjoint(_words(name)) and not _OUTSIDE.search(name)
 
 
 def tensor_changes_attention(name: str) -> bool:
     """Return whether a tensor of this name may change attention."""
-    hides = not _OF_TENSORS.isdisjoint(_words(name)) or bool(_PACKED.search(name))
+    hides = not _OF_TENSORS.isdisjoint(_words(name)) or bool(_PACKED.search(name) or _MORE_KEYS.search(name))
     return changes_attention(name) or (hides and not _OUTSIDE.search(name))
+
+
+def denied_changes_attention(key: str, value: object) -> bool:
+    """Return whether a metadata key may change attention because its value is false or 0."""
+    return str(value).strip().lower() in ("false", "no", "off", "0", "0.0") and bool(_DENIED.search(key))
 
 
 def metadata_changes_attention(key: str, value: object) -> bool:
     """Return whether a metadata key with this value may change attention."""
-    text = str(value).strip()
-    if changes_attention(key):
+    words = _words(key)
+    if changes_attention(key) or not _OF_METADATA.isdisjoint(words):
         return True
-    one_word = len(text.split()) == 1
-    about = not _ABOUT.isdisjoint(_words(key)) and one_word and bool(_OTHER_ATTENTION.search(text))
+    text = str(value).strip()
+    few_words = len(text.split()) <= _FEW_WORDS
+    text = re.sub(r"[\s-]+", "_", text)
+    about = not _ABOUT.isdisjoint(words) and few_words and bool(_OTHER_ATTENTION.search(text))
     return about or bool(_KINDS.search(key))
 
 
@@ -135,16 +166,16 @@ def _own(name: str, pair: Pair) -> str:
 def _changes_by_shape(word: str, array: Stored, sizes: Sizes) -> bool:
     """Return whether an unused tensor of the module of q and k may change attention by its shape.
 
-    It does if it has a number for each score or head, a floating-point number for each query or key, or a boolean for
-    each key. One named like a result, such as scores, may have such a shape.
+    It does if it has a number for each score or head, one floating-point number for each query or key or for all, or
+    a boolean for each key. One named like a result, such as scores, may have such a shape.
     """
     batch, heads, queries, keys = sizes
     if _is_of_scores(word, array, sizes):
         return True
-    if _is_boolean(array) or _RESULTS.search(word):
+    if _is_boolean(array) or _is_result(word):
         return _is_boolean(array) and array.shape[-1:] in ((queries,), (keys,))
     long = tuple(length for length in array.shape if length > 1)
-    if long == (heads,):
+    if long == (heads,) or (not long and array.dtype in FLOATS):
         return True
     before = {tuple(length for length in axes if length > 1) for axes in ((), (heads,), (batch,), (batch, heads))}
     return array.dtype in FLOATS and long[-1:] in ((queries,), (keys,)) and long[:-1] in before
@@ -153,13 +184,19 @@ def _changes_by_shape(word: str, array: Stored, sizes: Sizes) -> bool:
 def _is_of_scores(word: str, array: Stored, sizes: Sizes) -> bool:
     """Return whether a tensor has a number or a boolean for each score, and is not named like a result."""
     of_scores = len(array.shape) > 1 and array.shape[-2:] == sizes[2:]
-    return of_scores and (_is_boolean(array) or not _RESULTS.search(word))
+    return of_scores and (_is_boolean(array) or not _is_result(word))
+
+
+def _is_result(word: str) -> bool:
+    """Return whether a tensor is named like a result of attention, such as attn_scores."""
+    return word.startswith("hook_") or _RESULTS.issuperset(filter(None, _words(word)))
 
 
 def _is_boolean(array: Stored) -> bool:
     return array.format is not None and array.format.kind == "b"
 
 
+_FEW_WORDS = 3  # of a value that names a kind of attention; a longer one is a text for people
 _SUFFIX = re.compile(r"[.-]\d+$")
 _ALL = "all layers"
 _DEEPEST = 32  # parts of a name; one with more may belong to any layer

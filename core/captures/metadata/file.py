@@ -119,7 +119,18 @@ class Metadata:
         entry = self._entries[0] if layers == len(self._entries) == 1 and not numbered else None
         entry = entry or self._entry(position, index, layers)
         self._read.add(id(entry))
-        return layer_metadata(self._where, entry, self._values, self._given)
+        kind = self._layer_type(index if numbered else None)
+        return layer_metadata(self._where, {**kind, **entry}, self._values, self._given)
+
+    def _layer_type(self, index: int | None) -> Mapping[str, str]:
+        """Return the type of layer `index` in the list of all layers' types, if there is one."""
+        value = self._values.get("layer_types")
+        if value is None:
+            return {}
+        kinds = strings(self._checked.json("layer_types", value))
+        if kinds is None or (len({*kinds}) > 1 and (index is None or index >= len(kinds))):
+            raise self._checked.error("layer_types", value, "a JSON list with the type of each layer of the model")
+        return {"layer_type": kinds[0] if index is None or index >= len(kinds) else kinds[index]}
 
     def _layer_entries(self) -> list[Mapping[str, object]]:
         value = self._values.get("layers")

@@ -19,7 +19,7 @@ OF_LAYERS = (
 OF_ENTRIES = ("index", "name", *OF_LAYERS, "mask", "backend", "notes", "layer_type")
 KEYS = (
     "schema", "model", "model_source", "model_licence", "text", "text_licence", "tokens", "lengths",
-    "axes", *OF_LAYERS, "scale_rule", "layers",
+    "axes", *OF_LAYERS, "scale_rule", "layers", "layer_types",
     "d_model", "n_heads", "config", "step", "versions", "capture", "notes",
 )  # fmt: skip
 # Other names of keys: those of model configurations.

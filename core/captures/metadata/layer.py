@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Literal, cast
 
 from ...message import message
-from ..beside.unknown import metadata_changes_attention
+from ..beside.unknown import denied_changes_attention, metadata_changes_attention
 from ..files import CaptureError, plain, quoted
 from .keys import KNOWN, MEANT, NOTHING, OF_ENTRIES, OTHERS, by_name
 from .values import Values, sequence
@@ -66,7 +66,7 @@ def layer_metadata(
     `given` are the keys as the file has them. Raise CaptureError, naming the key, for a value that is not accepted.
     """
     own = by_name(where, entry)
-    kind = str(own.get("layer_type", "")).lower()
+    kind = _kind(own)
     others = [key for key, word in (("window", "slid"), ("chunk", "chunk")) if kind and word not in kind]
     if others and any(word in kind for word in ("full", "global", "slid", "chunk")):  # the file's are of other layers
         shared = {key: value for key, value in shared.items() if key not in others}
@@ -186,9 +186,14 @@ def _alignment(values: Values) -> Literal["top_left", "bottom_right"] | None:
     return values.word("alignment", {"top-left": "top_left", "bottom-right": "bottom_right"})
 
 
+def _kind(own: Mapping[str, object]) -> str:
+    """Return the type of a layer; local attention is of a sliding window, as in GPT-Neo and ModernBERT."""
+    return str(own.get("layer_type") or "").lower().replace("local", "sliding")
+
+
 def _missing_window(values: Values, causal: Causal | None) -> str:
     """Return why a layer is refused for its type, which is unknown, or needs a window or chunks that are missing."""
-    kind = str(values.own.get("layer_type") or "").lower()
+    kind = _kind(values.own)
     if _OTHER_LAYERS.search(kind):
         return message("metadata 'layer_type' is {kind}, which attn-tui does not know", kind=quoted(kind))
     missing = "window" if "slid" in kind and _window(values, causal) is None else ""
@@ -205,10 +210,11 @@ def _unknown_change(values: Values) -> str:
     unknown = {key: value for key, value in values.shared.items() if key not in KNOWN}
     unknown |= {key: value for key, value in values.own.items() if key not in OF_ENTRIES}
     for key, value in unknown.items():
-        if value is None or str(value).strip().lower() in NOTHING:
+        nothing = value is None or str(value).strip().lower() in NOTHING
+        if nothing and not denied_changes_attention(key, value):
             continue
-        near = [] if key in OTHERS else get_close_matches(key.lower(), MEANT, 1, 0.8)
-        if near or metadata_changes_attention(key, value):
+        near = [] if nothing or key in OTHERS else get_close_matches(key.lower(), MEANT, 1, 0.8)
+        if near or nothing or metadata_changes_attention(key, value):
             hint = message("; did you mean {near!r}?", near=near[0]) if near else ""
             return message(
                 "metadata {key} may change attention, and attn-tui does not know it{hint}", key=quoted(key), hint=hint

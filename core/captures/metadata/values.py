@@ -95,11 +95,21 @@ class Values:
 
 
 def from_json(text: str) -> object:
-    """Return the value of a JSON text; raise ValueError if it is invalid or nested too deeply."""
+    """Return the value of a JSON text; raise ValueError if it is invalid, nested too deeply or has a key twice."""
     try:
-        return cast(object, json.loads(text))
+        return cast(object, json.loads(text, object_pairs_hook=_without_twins))
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object of JSON; raise ValueError if a key is there twice: readers differ in which one they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(message("{twice} is there twice", twice=quoted(twice)))
+    return found
 
 
 def sequence(value: object) -> Sequence[object]:

@@ -61,7 +61,7 @@ def score_blocks(data: Head, how: Normalise, short: bool) -> Iterator[Block]:
     k, common = data.k, None
     for draws, rows, keys in block_places(shape, data):
         if of != draws and short:
-            of, (k, common) = draws, _centred(data.k[draws])
+            of, (k, common) = draws, _centred(data.k[draws], _seen(data, draws))
         elif of != draws:
             of, k = draws, _vectors(data.k[draws], how)
         q = data.q[draws, rows] if short else _vectors(data.q[draws, rows], how)
@@ -83,9 +83,26 @@ def fits_float32(data: Head) -> bool:
     return largest >= _SMALLEST and largest * data.q.shape[-1] <= _LARGEST
 
 
-def _centred(k: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return keys (draws, keys, d_k) less their mean, and the mean (draws, 1, d_k)."""
-    common = k.mean(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+def _seen(data: Head, draws: slice) -> BoolArray | None:
+    """Return which keys the mask lets some query see, (draws or 1, keys); None if there is no mask."""
+    mask = None if data.visibility is None else data.visibility.mask
+    if mask is None:
+        return None
+    seen: BoolArray = np.any(mask if len(mask) == 1 else mask[draws], axis=1)
+    return seen
+
+
+def _centred(k: FloatArray, seen: BoolArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return keys (draws, keys, d_k) less the mean of those that are seen, and the mean (draws, 1, d_k).
+
+    Padding may lie far from all other keys: its mean would cost the scores of these their digits.
+    """
+    if seen is None:
+        common: FloatArray = k.mean(axis=1, keepdims=True, dtype=np.float64)
+    else:
+        shares = seen / np.maximum(np.count_nonzero(seen, axis=-1, keepdims=True), 1)
+        common = shares[:, np.newaxis] @ k.astype(np.float64)
+    common = common.astype(np.float32)
     return k - common, common
 
 
