@@ -62,7 +62,7 @@ def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("words", "pieces"),
     [
-        (["11"], "STEP … 1 to 10 … q1 to q20 … '11'"),
+        (["13"], "STEP … 1 to 12 … q1 to q20 … '13'"),
         (["one"], "STEP … '1' … 'one'"),
         (["--guess", "3"], "--guess … needs a step"),
         (["q1", "--guess", "3"], "--guess … q1 does not"),

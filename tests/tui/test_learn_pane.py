@@ -11,7 +11,7 @@ from attn_tui.core.learning.compute import readings
 from attn_tui.core.learning.tour.steps import STEPS
 from attn_tui.core.parameters import Parameters
 from attn_tui.tui.panes.claims.requests import CheckClaims
-from attn_tui.tui.panes.learn.items import ITEMS, Attempt, Found, Item, remembered
+from attn_tui.tui.panes.learn.items import AT, ITEMS, Attempt, Found, Item, remembered
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.panes.learn.requests import ReadItem
 from attn_tui.tui.panes.learn.screen import item_lines
@@ -41,7 +41,7 @@ async def test_a_guess_is_asked_for_before_the_answer_is_shown(stage: Stage) -> 
     assert "Means always add" in stage.text
     await stage.press("enter")
     await stage.still()
-    assert "step 2 of 10: Other laws" in stage.text
+    assert "step 2 of 12: Other laws" in stage.text
 
 
 @played(size=(80, 24))
@@ -154,7 +154,7 @@ async def test_e_opens_the_capture_of_a_bug(stage: Stage) -> None:
 @played(size=(80, 24))
 async def test_the_last_step_shows_everything_at_80_by_24(stage: Stage) -> None:
     pane = await stage.opened(LearnPane)
-    await stage.press(*["down"] * 9, "7", "enter")
+    await stage.press(*["down"] * (len(STEPS) - 1), "7", "enter")
     await stage.until(lambda: pane.is_current, "the figures")
     await stage.still()
     assert "more lines" not in stage.text
@@ -184,7 +184,7 @@ async def test_e_opens_rules_and_the_head_of_the_sample_that_a_step_speaks_of(st
     await stage.press(*["down"] * 4, "E")
     assert stage.app.active == "Rules"
     assert stage.asked.d_k == 64
-    await stage.press("alt+9", *["down"] * 5, "E")
+    await stage.press("alt+9", *["down"] * (len(STEPS) - 5), "E")
     assert stage.app.active == "Capture"
     capture: Any = stage.app.pane
     await stage.until(lambda: capture.measurement or capture.results.why_stale, "the head")
@@ -229,7 +229,7 @@ async def test_a_click_on_the_list_shows_the_item(stage: Stage) -> None:
     await stage.pilot.click(offset=(region.x + 6, region.y + 4))
     await stage.still()
     assert pane.at == 3
-    assert f"step 4 of 10: {STEPS[3].title}" in stage.text
+    assert f"step 4 of 12: {STEPS[3].title}" in stage.text
 
 
 @played(size=(80, 24))
@@ -262,7 +262,7 @@ async def test_a_question_is_answered_in_two_steps_and_e_shows_the_evidence(
 
 @pytest.mark.slow
 @played(size=(80, 24))
-async def test_e_on_a_question_about_training_runs_its_race(stage: Stage) -> None:
+async def test_e_on_a_question_or_step_about_training_runs_its_race(stage: Stage) -> None:
     pane = await learn(stage)
     await stage.press("m", *["down"] * 9)
     await stage.until(lambda: pane.is_current, "the figures")
@@ -274,6 +274,9 @@ async def test_e_on_a_question_about_training_runs_its_race(stage: Stage) -> Non
     assert (train.race.optimiser, train.race.rules) == ("adam", ("none", "sqrt_d_k"))
     await stage.press("u")
     assert train.race == before
+    await stage.press("alt+9", *["up"] * (pane.at - AT["training"]), "E")
+    assert stage.app.active == "Train"
+    assert (train.race.optimiser, train.race.rate) == ("sgd", 4)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 60)])
@@ -316,4 +319,4 @@ def test_every_answer_fits_above_the_picture(item: Item, tmp_path: Path) -> None
 @played(size=(40, 12))
 async def test_a_small_screen_has_the_title_of_the_step(stage: Stage) -> None:
     await learn(stage)
-    assert "step 1 of 10: A score and its size" in stage.text
+    assert "step 1 of 12: A score and its size" in stage.text

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...parameters import Parameters
 from ...statistics.catalogue import SINK
+from ...training.settings import Race
 from ..figures import Figure, lab, trial
 from ..step import Guess, Shown, Step
 from .about_scores import enough
@@ -18,6 +19,9 @@ _LARGEST = 65_504.0  # of float16
 _BY_D_MODEL = enough(_D_K, scale="custom", multiplier=1 / math.sqrt(_D_MODEL))
 _KAIMING = enough(_D_K, std_q=1.41421, std_k=1.41421)  # √2, in as many digits as the Lab's panel has room for
 _THREE = Parameters(_D_K, scale="sqrt_three_d_k")
+_USED = Race(_D_K, ("none", "sqrt_d_k", "d_k"), rate=2.0, seeds=4)
+_LARGE = replace(_USED, rules=("none", "sqrt_d_k"), rate=4.0)
+_SMALL = replace(_LARGE, rate=1.0)
 _ROUNDED = enough(_D_K, precision="bfloat16", arithmetic="eager")
 
 
@@ -29,6 +33,10 @@ def _weights(label: str, q: float, k: float, multiplier: float, part: str = "log
 def _rotary(distance: int) -> Figure:
     return trial(f"{{d{distance}}} apart: share of the score left", "rotary", _D_K, distance, _BASE,
                  part="same", unit="share")  # fmt: skip
+
+
+def _raced(label: str, race: Race, part: str) -> Figure:
+    return trial(label, "raced", race, part=part, unit="share")
 
 
 MODELS = (
@@ -47,8 +55,8 @@ MODELS = (
             "Of these, only Xavier on a square matrix gives 1 under the scale; PyTorch's defaults start flatter. T5 "
             "has no scale: it draws W_Q smaller, by √d_k. Attention starts the same and can express the same, but "
             "it learns differently: a step changes such a W_Q more, relative to its size.",
-            "All of this holds at initialisation only, and needs LayerNorm: inputs with standard deviation s "
-            "multiply the variance by s⁴.",
+            "All of this holds at initialisation only, and needs LayerNorm. The scale is a constant and normalises "
+            "nothing: inputs with standard deviation s multiply the variance by s⁴.",
         ),
         {
             "component": _weights("Xavier, square: a component of q", 1, 1, _SCALED, "component"),
@@ -154,7 +162,8 @@ MODELS = (
         ),
         (
             "As implemented, e^z never overflows. The scores themselves can, in float16, once components are large: "
-            "then scale q before the product, not the scores after it.",
+            "then scale q before the product, not the scores after it. That is cheaper, too: n·d_k numbers instead "
+            "of n².",
             "Low precision costs digits: a large logit keeps fewer decimals than a small one, so unscaled weights "
             "are rounded more.",
         ),
@@ -173,6 +182,45 @@ MODELS = (
         {
             "d_k": _D_K, "largest": _LARGEST, "bound": math.log(_LARGEST), "bound32": 128 * math.log(2), "std": 80,
         },
+    ),
+    Step(
+        "training",
+        "Training with the scale and without",
+        "study note 002",
+        (
+            "What does this do to learning? The Train pane trains one layer of attention to recall labels: {pairs} "
+            "pairs of a key and one of {labels} labels, and every key is asked for its label. Seeds, examples and "
+            "initial weights are the same under every scale.",
+            "Whatever the scale, it multiplies every logit, in training and afterwards. The notes say that it must "
+            "be the same at both times.",
+        ),
+        Guess(
+            "Trained with 1/√d_k at d_k = {d_k}, then used under 1/d_k: how many per cent of labels are recalled?",
+            "smaller",
+            "difference",
+        ),
+        (
+            "Without a scale, large steps recall less: rows start nearly one-hot on wrong keys, and some stay "
+            "there. With small steps weights can do the work of the scale. What can be expressed is the same; how "
+            "it is learned is not.",
+            "Another scale at inference makes another model. Here rows end nearly one-hot, so a larger multiplier "
+            "harms little, and a smaller one more. Dropped from the heads of all-MiniLM-L6-v2, {moved} of the "
+            "weight moves to other keys. It can go if W_Q is multiplied by it once.",
+        ),
+        {
+            "large": _raced("recalled, rate {large_rate}, no scale", _LARGE, "none recalled"),
+            "large_root": _raced("recalled, rate {large_rate}, 1/√d_k", _LARGE, "sqrt_d_k recalled"),
+            "small": _raced("recalled, rate {small_rate}, no scale", _SMALL, "none recalled"),
+            "small_root": _raced("recalled, rate {small_rate}, 1/√d_k", _SMALL, "sqrt_d_k recalled"),
+            "dropped": _raced("trained with 1/√d_k, used without", _USED, "sqrt_d_k under none"),
+            "smaller": _raced("trained with 1/√d_k, used under 1/d_k", _USED, "sqrt_d_k under d_k"),
+            "moved": trial("all-MiniLM-L6-v2: weight moved", "scale_dropped", part="moved", unit="share"),
+        },
+        ("large", "large_root", "small", "small_root", "dropped", "smaller"),
+        Shown(
+            "Train", "A large learning rate, without a scale and with it; m shows entropy and gradients.", race=_LARGE
+        ),
+        {"pairs": _USED.task.pairs, "labels": _USED.task.labels, "d_k": _D_K, "large_rate": 4, "small_rate": 1},
     ),
     Step(
         "trained",

@@ -23,6 +23,8 @@ _TWICE = enough(64, std_q=2.0, std_k=2.0)
 _ALIGNED = Parameters(64, 32, 16, 512, correlation=0.5)
 _RMS = FromLab("grad_q_rms", _TEN, scaled=True)
 _HALVED = enough(64, scale="two_sqrt_d_k")
+_COSINE, _GAIN = enough(64, scale="cosine_1"), enough(64, scale="cosine_10")
+_CAP = 10.0
 _ABOVE = 0.01
 
 
@@ -144,7 +146,8 @@ SCORES = (
         ),
         (
             "The typical gradient, the median, does vanish. But the root mean square grows: a few rows are "
-            "near-ties between two keys. There the weights react violently, and these rows carry nearly everything.",
+            "near-ties between two keys, where weights react violently. The top {few} of rows hold {top} of the sum "
+            "of squares.",
             "So learning does not stop, it becomes erratic: a step that suits the near-ties leaves the other rows "
             "as they are. “Gradients vanish” is half the truth: say which.",
         ),
@@ -178,8 +181,8 @@ SCORES = (
               "by_d_k", "difference"),
         (
             "Divided by d_k, weights are nearly uniform, until training aligns q and k. muP divides by d_k for that "
-            "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2. ln d_k is too small "
-            "a divisor, and ever more so as d_k grows.",
+            "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2; sampling has one in "
+            "another softmax. ln d_k is too small a divisor, and ever more so as d_k grows.",
             "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}. But it makes every "
             "width start alike, which no constant does.",
         ),
@@ -194,5 +197,41 @@ SCORES = (
         ("root", "by_d_k", "log", "two", "log_spread", "peak"),
         Shown("Rules", "Every rule at this d_k, with its spread, entropy and status; o orders them.", Parameters(64)),
         {"d_k": 64, "n": 128},
+    ),
+    Step(
+        "bounds",
+        "Cosines, QK-norm, soft-caps, additive scores",
+        "study notes 000, 001",
+        (
+            "Other means keep scores small, too. Cosine similarity divides a score by |q||k|; with unit variance "
+            "each of the two is about √d_k long. QK-norm normalises q and k as well, then multiplies by a learned "
+            "gain.",
+            "Soft-capping bends logits: c·tanh(z/c) never exceeds c. Additive attention has no product: its score "
+            "v·tanh(W₁q + W₂k) is a sum of d terms, and each tanh lies in ±1.",
+        ),
+        Guess("With d_k = {d_k}, what is the standard deviation of the cosine of unrelated q and k?", "cosine"),
+        (
+            "A cosine divides by about d_k: too much, without a gain. With a learned gain it is QK-norm; the gain "
+            "can absorb any constant, so √d_k is a convention there. Qwen3 keeps it, Gemma 4 drops it.",
+            "A soft-cap bounds logits, but flattens differences between large ones, and a fused kernel that does "
+            "not know it drops it silently. Additive scores are bounded by the sum of |v|, not by 1: with v ~ N(0, "
+            "1) they grow like √d, too, and need a scale or a smaller v.",
+        ),
+        {
+            "cosine": lab("spread of cosines", "logit_std", _COSINE, True),
+            "entropy": lab("entropy / ln n, cosines", "entropy_fraction", _COSINE, True, "share"),
+            "gain": lab("entropy / ln n, {factor} × cosine", "entropy_fraction", _GAIN, True, "share"),
+            "normed": lab("spread, RMS norm, 1/√d_k", "logit_std", enough(64, scale="rms_sqrt_d_k"), True),
+            "capped": lab("spread, unscaled, soft-cap {cap}", "logit_std", enough(64, softcap=_CAP)),
+            "additive": trial("spread in a row, additive, d = {d_k}", "additive", 64, 1.0, part="std"),
+            "wide": trial("spread in a row, additive, d = {d_wide}", "additive", 256, 1.0, part="std"),
+        },
+        ("cosine", "entropy", "gain", "normed", "capped", "additive", "wide"),
+        Shown(
+            "Lab",
+            "A divides by √d_k, B is the cosine without a gain. d changes the mechanism.",
+            replace(_COSINE, against="sqrt_d_k"),
+        ),
+        {"d_k": 64, "d_wide": 256, "factor": 10, "cap": _CAP},
     ),
 )  # fmt: skip

@@ -166,13 +166,14 @@ def _found(item: Item) -> Found:
 COMMAND = Command(
     usage="attn-tui learn [STEP] [--guess X] [--format FORMAT] [-o FILE]",
     description="""\
-A tour in ten steps: what a score is, why its spread grows like sqrt(d_k), what
-softmax and gradients make of it, and what trained models do. Every step asks
-for a guess; its figures are measured now and stand beside the exact values.
-Then twenty interview questions with their answers, and what is wrong with the
-usual ones. Without an argument, the list; as JSON or Markdown (flash cards),
-all of them in full. The Learn pane of the app has the same. b1 to b8 are
-captures made on the spot, each with one defect or none, and their diagnosis.""",
+A tour in twelve steps: what a score is, why its spread grows like sqrt(d_k),
+what softmax and gradients make of it, and what trained models do. Every step
+asks for a guess; its figures are measured now and stand beside the exact
+values. Then twenty interview questions with their answers, and what is wrong
+with the usual ones. Without an argument, the list; as JSON or Markdown (flash
+cards), all of them in full. The Learn pane of the app has the same. b1 to b8
+are captures made on the spot, each with one defect or none, and their
+diagnosis.""",
     examples="""\
 examples:
   attn-tui learn                               the list of steps and questions

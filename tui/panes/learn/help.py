@@ -1,7 +1,7 @@
 """The help on the Learn pane."""
 
 ABOUT = (
-    "A tour of why attention divides by √d_k, in ten steps. Each step asks for a guess: type a number, and Enter "
+    "A tour of why attention divides by √d_k, in twelve steps. Each step asks for a guess: type a number, and Enter "
     "shows the measured and the exact answer and how far off the guess was. Enter without a guess shows the answer "
     "too. Enter again goes on, Backspace goes back; what was answered is marked, and remembered when the app is "
     "closed.",
