@@ -22,8 +22,9 @@ from .views.help.page import KeyHelp
 
 EVERYWHERE = "everywhere"  # the place of commands that work in every pane
 
-NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS
-OUTPUT_KEYS = (("e", "export"), ("y", "copy command"), ("Y", "code"))
+NEXT_PANE = (">", "next pane")  # in every key bar, followed by OUTPUT_KEYS where letters do not type
+QUIT = ("q", "quit")
+OUTPUT_KEYS = (("e", "export"), ("y", "copy command"), ("Y", "code"), ("u", "undo"))
 
 APP_BINDINGS: tuple[Binding, ...] = (
     Binding("q", "quit", "quit", show=False, id="quit"),
@@ -100,9 +101,12 @@ def replaced_keys(found: Iterable[Command], keymap: Mapping[str, str]) -> dict[s
 def bar_keys(
     shown: Sequence[Key], bindings: Mapping[str, Iterable[BindingType]], keymap: Mapping[str, str]
 ) -> Sequence[Key]:
-    """Return the keys that a pane's key bar shows, with OUTPUT_KEYS after NEXT_PANE, as a keymap replaces them."""
+    """Return the keys that a pane's key bar shows, with OUTPUT_KEYS after NEXT_PANE, as a keymap replaces them.
+
+    Without QUIT, letters type into a field, and OUTPUT_KEYS are left out.
+    """
     at = list(shown).index(NEXT_PANE) + 1 if NEXT_PANE in shown else len(shown)
-    keys = (*shown[:at], *OUTPUT_KEYS, *shown[at:])
+    keys = (*shown[:at], *OUTPUT_KEYS, *shown[at:]) if QUIT in shown else shown
     return rekeyed(keys, replaced_keys(commands(bindings), keymap)) if keymap else keys
 
 

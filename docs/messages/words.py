@@ -26,6 +26,8 @@ TABLES: dict[str, tuple[str, ...]] = {
 KEYS: dict[str, tuple[str, ...]] = {
     "tui/keymap.py": ("NEXT_PANE", "OUTPUT_KEYS"),
     "tui/panes/sweep/pane.py": ("_MOVES", "_SHOWN", "_CURVES", "_REST"),
+    "tui/panes/lab/pane.py": ("_FIELD_KEYS", "_TABLE_KEYS"),
+    "tui/panes/capture/pane.py": ("_KEYS_OF_PART", "_ASKING"),
     "tui/views/export.py": ("_keys",),
     "tui/views/fields/choice_list.py": ("_KEYS", "_KEYS_OF_SEVERAL"),
 }

@@ -68,7 +68,7 @@ async def test_a_click_on_a_key_of_the_footer_presses_it(stage: Stage) -> None:
         await stage.pilot.click(offset=(stage.lines[y].index(words) + at, y))
         await stage.answered()
         assert stage.asked.d_k == d_k
-    await stage.pilot.click(offset=(stage.lines[y].index("s scale") + 4, y))
+    await stage.pilot.click(offset=(stage.lines[y].index("s / scale") + 6, y))
     await stage.answered()
     assert stage.asked.scale == "d_k"
     await stage.pilot.click(offset=(stage.lines[y].index("0-9 type"), y))
@@ -121,7 +121,7 @@ async def test_a_click_selects_a_head_of_the_map(stage: Stage) -> None:
     pane = await stage.head()
     assert isinstance(pane, CapturePane)
     for layer, head in ((3, 5), (0, 0), (5, 11)):
-        await click(stage, pane.map, 4 + 3 * head, 2 + layer)
+        await click(stage, pane.map, 4 + 2 * head, 2 + layer)
         assert pane.map.cursor == (layer, head)
     await click(stage, pane.map, 2, 3)
     assert pane.map.cursor == (5, 11), "the number of a layer is no head"

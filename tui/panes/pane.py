@@ -118,7 +118,7 @@ class Pane(Container, can_focus=True):
 
     @property
     def keys(self) -> Sequence[Key]:
-        """The keys that the bottom bar shows, the first ones first."""
+        """The keys that the bottom bar shows, the first ones first; panes whose parts take keys say theirs."""
         return self.KEYS
 
     # Called by the app
@@ -183,6 +183,12 @@ class Pane(Container, can_focus=True):
     def is_stale(self) -> bool:
         """Whether the numbers on screen are dimmed, because they are not current."""
         return False
+
+    def on_descendant_focus(self) -> None:
+        self.host.show_keys()
+
+    def on_descendant_blur(self) -> None:
+        self.host.show_keys()
 
     def on_focus(self) -> None:
         self.call_next(self._redraw_borders)  # by then `has_focus` is set

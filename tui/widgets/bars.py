@@ -52,7 +52,7 @@ class KeyBar(LinesWidget):
     def on_click(self, event: events.Click) -> None:
         """Press the key that was clicked."""
         word = key_at(self.keys, self.size.width, self.glyphs, event.x)
-        if word is not None and word != "0-9":
+        if word is not None and word not in ("0-9", "a-z"):  # those stand for many keys
             self.app.simulate_key(pressed_name(word))  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -17,6 +17,7 @@ PaneView: TypeAlias = Literal["attention", "statistics", "replay"]
 
 _WIDE, _ROOMY = 100, 150  # from these widths the parts have borders, and a map may be very wide
 _LEAST_MAP, _LEAST_ROW, _LEAST_MATRIX = 22, 30, 22
+_BORDER = 3  # columns of a border and what it keeps free
 _VERDICT = 12  # lines from which the verdict is shown
 _LOW = 14  # lines below which list and matrix do not both fit
 
@@ -35,8 +36,9 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
     if width < NARROW:
         return {**parts, front: Region(0, top, width, height - top)}
     boxed = width >= _WIDE
-    most = width * 2 // 5 if width >= _ROOMY else 44 if boxed else 30
-    left = min(max(wanted_width(heads, boxed), 36 if boxed else _LEAST_MAP), most)
+    roomy = width >= _ROOMY  # elsewhere narrow cells leave room for the reasons
+    least, most = (36, width * 2 // 5 if roomy else 44) if boxed else (_LEAST_MAP, 30)
+    left = min(max(wanted_width(heads, roomy) + (_BORDER if boxed else 0), least), most)
     right = Region(left, top, width - left, height - top)
     parts["map"] = Region(0, top, left, height - top)
     if view != "attention":

@@ -30,9 +30,9 @@ class HeadMap:
     statuses: Mapping[tuple[int, int], Status | None] = field(default_factory=dict[tuple[int, int], "Status | None"])
 
 
-def wanted_width(heads: int, boxed: bool) -> int:
-    """Return the width of a map with this many heads a layer: with whole cells in a border, otherwise narrow ones."""
-    return MARGIN + (_WIDEST * heads + 4 if boxed else 2 * heads + 1)
+def wanted_width(heads: int, wide: bool) -> int:
+    """Return the width of a map with this many heads a layer, in wide cells or in narrow ones."""
+    return MARGIN + (_WIDEST if wide else 2) * heads + 1
 
 
 def map_lines(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -19,6 +19,7 @@ from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.results.table import Contents
 from ..pane import Host
+from .arrangement import Part
 from .command import capture_line, next_rule
 from .parts import AttentionBars, AttentionMatrix
 from .ranking.selecting import RankedHeads
@@ -42,14 +43,23 @@ if TYPE_CHECKING:
     from ....core.export.formats import Format
 
 
+_KEYS_OF_PART: Mapping[Part, tuple[Key, ...]] = {  # shown before the others while the part has the focus
+    "list": (("↑↓", "head"), ("Esc", "back")),
+    "matrix": (("↑↓", "query"), ("←→", "key"), ("+ -", "zoom"), ("Esc", "back")),
+    "results": (("↑↓", "row"), ("Esc", "back")),
+    "replay": (("↑↓", "scroll"), ("Esc", "back")),
+}
+_ASKING: tuple[Key, ...] = (("Enter", "accept"), ("Esc", "cancel"))  # everything else types
+
+
 class CapturePane(RankedHeads):
     """All heads on a map and ranked; of the selected one its attention, its figures and every rule replayed."""
 
     NAME = "Capture"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "head"), ("n N", "of note"), ("a s", "scales"), ("v", "view"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("/", "find"), ("m", "map"), ("b", "baseline"), ("↑↓", "layer"), ("Tab", "list, matrix"),
-        ("i", "list"), ("+ -", "zoom"), ("o", "order"), ("Enter", "open in the Lab"), ("r", "reload"),
+        ("←→", "head"), ("n N", "of note"), ("a s", "scales"), ("v", "view"), ("/", "find"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("o", "order"), ("b", "baseline"), ("m", "map"), ("↑↓", "layer"),
+        ("Tab", "list, matrix"), ("i", "list"), ("+ -", "zoom"), ("Enter", "Lab"), ("r", "reload"),
         ("PgUp PgDn", "scroll"), (", .", "text"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -98,6 +108,12 @@ class CapturePane(RankedHeads):
 
     @property
     def keys(self) -> Sequence[Key]:
+        if self.verdict.draft is not None:
+            return _ASKING
+        if (part := self.focused_part) is not None:
+            own = _KEYS_OF_PART[part]
+            pressed = {press for press, _ in own}
+            return (*own, *(key for key in self.KEYS if key[0] not in pressed and key[0] != "←→"))
         return (("Esc", message("back to {source}", source=self.source)), *self.KEYS) if self.source else self.KEYS
 
     def statuses(self) -> Sequence[Line]:
@@ -221,6 +237,7 @@ class CapturePane(RankedHeads):
     def _open(self, capture: Capture) -> None:
         """Show the file and request its heads, the one with the cursor first."""
         self.map.open(capture)
+        self.arrange_parts()  # the map is as wide as its heads need
         self.matrix.text = 0
         self.host.show_status()
         self._measure()

@@ -83,9 +83,10 @@ class ShownParts(Pane):
             if not display and focused is not None and widget in focused.ancestors_with_self:
                 self.focus()
             widget.display = display
-        self._arrange()
+        self.arrange_parts()
 
-    def _arrange(self) -> None:
+    def arrange_parts(self) -> None:
+        """Place the parts again, and request what they need."""
         self.verdict.refresh(layout=True)  # of a part: only that makes the pane arrange its parts again
         self.ask_view()
 
@@ -94,7 +95,7 @@ class ShownParts(Pane):
         if part != self.front:
             self.front = part
             self.chosen = _VIEWS.get(part, self.chosen)
-            self._arrange()
+            self.arrange_parts()
 
     def on_resize(self) -> None:
         self.show_parts()
@@ -127,6 +128,11 @@ class ShownParts(Pane):
         for part, widget in self.parts.items():
             if part != "verdict" and widget in event.widget.ancestors_with_self:
                 self.bring(part)
+
+    @property
+    def focused_part(self) -> Part | None:
+        """The part of the view that has the focus, if one has."""
+        return next((part for part in _VIEWS if part != "row" and self.parts[part].has_focus_within), None)
 
     def ask_view(self) -> None:
         """Request what the view on screen needs."""

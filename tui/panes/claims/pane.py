@@ -34,8 +34,8 @@ class ClaimsPane(TwoParts):
     NAME = "Claims"
     LEFT = (42, 54)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "claim"), ("PgUp PgDn", "scroll"), ("Enter", "open in the Lab"), ("r", "test again"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("/", "find"), ("n N", "not true"), ("v", "view"),
+        ("↑↓", "claim"), ("PgUp PgDn", "scroll"), ("/", "find"), ("Enter", "Lab"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("n N", "not true"), ("r", "test again"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "next claim", show=False, id="claims.next"),

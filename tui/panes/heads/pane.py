@@ -35,7 +35,7 @@ class HeadsPane(TwoParts):
     NAME = "Heads"
     LEFT = (19, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("/", "list"), ("Enter", "open in the Lab"),
+        ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("/", "list"), ("Enter", "Lab"),
         ("?", "help"), ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),
     )  # fmt: skip
     KEYS_OF_CHOICE: ClassVar[tuple[Key, ...]] = tuple(

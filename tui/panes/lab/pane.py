@@ -31,15 +31,21 @@ if TYPE_CHECKING:
     from ....core.export.formats import Format
 
 
+_FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
+    ("↑↓", "step"), ("←→", "±1"), ("a-z 0-9", "type"), ("Enter", "accept, list"), ("Tab", "next field"),
+    ("Esc", "back"), ("?", "help"), (">", "next pane"),
+)  # fmt: skip
+_TABLE_KEYS: tuple[Key, ...] = (("↑↓", "row"), ("PgUp PgDn", "page"), ("Esc", "back"), ("←→", "d_k ±1"))
+
+
 class LabPane(TwoParts, SteppingPane):
     """The parameters at the left, the results at the right."""
 
     NAME = "Lab"
     LEFT = (22, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type d_k"), ("s", "scale"), ("/", "list"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("Tab", "fields"), ("[ ]", "keys"), ("a", "A"), ("c", "law"),
-        ("d", "mechanism"),
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type"), ("s /", "scale"), ("Tab", "fields"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),
         ("f", "format"), ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -239,7 +245,15 @@ class LabPane(TwoParts, SteppingPane):
     def on_focus(self) -> None:
         self.bring(self.results)
 
-    # Undo, status, help, export
+    # Undo, keys, status, help, export
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        if self.panel.has_focus:
+            return _FIELD_KEYS
+        if self.results.table.has_focus:
+            return (*_TABLE_KEYS, *self.KEYS[2:])
+        return self.KEYS
 
     @property
     def kept(self) -> View:

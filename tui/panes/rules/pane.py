@@ -57,8 +57,8 @@ class RulesPane(TypingPane):
 
     NAME = "Rules"
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("↑↓", "rule"), ("←→", "d_k ±1"), ("o", "order"), ("I", "reverse"), ("Enter", "Lab"), ("?", "help"),
-        ("q", "quit"), (">", "next pane"), ("/", "find"), ("n N", "not healthy"), ("m", "what"), ("v", "full text"),
+        ("↑↓", "rule"), ("←→", "d_k ±1"), ("o I", "order"), ("/", "find"), ("Enter", "Lab"), ("?", "help"),
+        ("q", "quit"), (">", "next pane"), ("m", "tables"), ("n N", "not healthy"), ("v", "full text"),
         ("i", "columns"), ("0-9", "type d_k"), ("H L", "÷2 ×2"), ("[ ]", "keys"), ("f", "format"), ("c", "law"),
         ("x", "mask"), ("r", "redraw"),
     )  # fmt: skip
