@@ -12,12 +12,12 @@ from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, beside, fitted, line_width, wrapped
 from ...views.numbers import binary, metric, percent
-from .view import KINDS, cost_lines
+from .view import KINDS, cost_lines, counted_lines, remark_lines
 
 HALF = 76  # least columns of each of two columns of tables
 _GAP = 3  # cells between them
 _MOST_SHARINGS = 7  # rows of the table of key heads
-_COST = 38  # lines above the models, for the longest cost: so they stay in place from model to model
+_COST = 30  # lines above the models, for the longest cost: so they stay in place from model to model
 _LEAST_MODELS = 6  # lines of the table of models
 _BAR = 16  # cells of a full bar
 
@@ -29,8 +29,9 @@ def screen_lines(cost: Cost, width: int, height: int, glyphs: Glyphs, preset: Pr
     """
     if width >= 2 * HALF + _GAP:
         half = (width - _GAP) // 2
-        right = [*sharing_lines(cost, glyphs), (), *context_lines(cost, half, glyphs)]
-        lines = beside(cost_lines(cost, half, glyphs, preset), right, half + _GAP)
+        notes = remark_lines(cost, half, glyphs, preset)
+        right = [*sharing_lines(cost, glyphs), (), *context_lines(cost, half, glyphs), (), *notes]
+        lines = beside(counted_lines(cost, half, glyphs, preset), right, half + _GAP)
     else:
         lines = cost_lines(cost, width, glyphs, preset)
         for table in (sharing_lines(cost, glyphs), context_lines(cost, width, glyphs)):

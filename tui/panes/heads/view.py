@@ -31,10 +31,15 @@ _ATTENTION: dict[str, str] = {
 
 def cost_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
     """Return the whole cost. Sentences are wrapped to `width`; tables are about 60 cells wide at any width."""
-    lines = [*layer_lines(cost, width, glyphs, preset), ()]
+    return [*counted_lines(cost, width, glyphs, preset), (), *remark_lines(cost, width, glyphs, preset)]
+
+
+def counted_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:
+    """Return the layer and the tables of its cost, without the notes on what is counted."""
+    lines = layer_lines(cost, width, glyphs, preset)
     for table in (matrix_lines(cost, glyphs), cache_lines(cost, glyphs), flops_lines(cost, glyphs)):
-        lines += [*table, ()]
-    return lines + remark_lines(cost, width, glyphs, preset)
+        lines += [(), *table]
+    return lines
 
 
 def layer_lines(cost: Cost, width: int, glyphs: Glyphs, preset: Preset | None = None) -> list[Line]:

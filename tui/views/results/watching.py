@@ -136,6 +136,8 @@ def ranked_lines(
             shown_cells.insert(2, word)
             if width < _NARROW:
                 del shown_cells[3]  # the growth
+    if growth in header:
+        _align(rows, header.index(growth))
     wide = [max(cells_of(glyphs.say(cell)) for cell in column) for column in zip(header, *rows, strict=True)]
     cells = min(width - sum(wide) - 2 * len(wide), _TREND)
     cells = cells if cells >= _LEAST_TREND and len(shown.steps) > 1 else 0
@@ -152,6 +154,14 @@ def ranked_lines(
     return lines
 
 
+def _align(rows: Sequence[list[str]], column: int) -> None:
+    """Pad the numbers of a column that is aligned right, so that their decimal points are in one line."""
+    digits = [len(row[column].partition(".")[2]) for row in rows]
+    for row, count in zip(rows, digits, strict=True):
+        if count:
+            row[column] += " " * (max(digits) - count)
+
+
 def _changes(shown: Snapshot, ranked: Sequence[Offender], roomy: bool) -> list[str]:
     """Return a head and the changes of these heads."""
     title = message("since {baseline}", baseline=shown.baseline) if roomy else message("change")
@@ -164,7 +174,7 @@ def place_of(shown: Snapshot, layer: int, head: int) -> str:
 
 
 def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Glyphs) -> list[Line]:
-    """Return all statistics of a head, and its largest |logit| over the steps: higher if there is space."""
+    """Return all statistics of a head, and, unless the height is 0, its largest |logit| over the steps."""
     width, height = size
     layer, head = chosen
     title = glyphs.say("layer {layer} head {head}", layer=shown.layers[layer], head=head)
@@ -183,7 +193,7 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
             line = (*line, (words, "unscaled"))
         lines.append(line)
     known = [value for value in shown.trends.get(chosen, ()) if math.isfinite(value) and value > 0]
-    if len(known) > 1:
+    if len(known) > 1 and height:
         low, high = min(known), max(known)
         rows = min(max(height - len(lines) - 2, 1), _HIGHEST)
         bars = chart(shown.trends[chosen], (width - 1, rows), low, high, glyphs)
@@ -204,13 +214,14 @@ def _joined(cells: Sequence[str], wide: Sequence[int], glyphs: Glyphs) -> str:
 def chart(values: Sequence[float], size: Size, low: float, high: float, glyphs: Glyphs) -> list[str]:
     """Return numbers as bars, from the top row down, on a logarithmic axis from `low` to `high`.
 
-    A number that is not finite is a full bar with `!` on top; one that is missing is blank.
+    A number that is not finite is a full bar with `!` on top; one that is missing is blank. A bar of one row leaves a
+    gap to the row above.
     """
     cells, rows = size
     picked = list(values)
     if len(picked) > cells:
         picked = [values[number * (len(values) - 1) // (cells - 1)] for number in range(cells)]
-    full = len(glyphs.bars) - 1
+    full = len(glyphs.bars) - (1 if rows > 1 else 2)
 
     def bar(value: float) -> str:
         """Return a bar, from the bottom up."""
