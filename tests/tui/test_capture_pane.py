@@ -94,7 +94,7 @@ async def test_m_and_shift_m_step_the_statistic_of_the_map(stage: Stage) -> None
     first = STATISTIC["freezing_ratio"]
     for statistic in (*ALWAYS[ALWAYS.index(first) + 1 :], *ALWAYS[: ALWAYS.index(first) + 1]):
         await stage.press("m")
-        await stage.until(lambda label=statistic.label: f"{label}, by head" in stage.text)
+        await stage.until(lambda label=statistic.label: stage.lines[3].startswith(f"│ {label}"))
     await stage.press("M")
     assert pane.map.statistic is ALWAYS[ALWAYS.index(first) - 1]
 

@@ -127,7 +127,7 @@ def test_the_baseline_is_named_where_the_place_of_the_step_does_not_fit() -> Non
 
 
 def test_growths_have_their_decimal_points_in_one_line() -> None:
-    found = shown(*([[1.05**n, 1.3**n, 1.6**n]] for n in range(9)))
+    found = shown(*([[1.05**n, 1.3**n, 12.0**n]] for n in range(9)))
     lines = [text_of(line) for line in ranked_lines(found, 70, UNICODE)]
     growths = [line[line.index("×") :].split()[1] for line in lines[1:]]
     assert len({len(growth.partition(".")[2]) for growth in growths}) == 2, "some have one decimal, others three"
