@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from textual import events
 from textual.containers import Container
 from textual.message import Message
 
@@ -184,10 +185,10 @@ class Pane(Container, can_focus=True):
         """Whether the numbers on screen are dimmed, because they are not current."""
         return False
 
-    def on_descendant_focus(self) -> None:
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self.host.show_keys()
 
-    def on_descendant_blur(self) -> None:
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         self.host.show_keys()
 
     def on_focus(self) -> None:
