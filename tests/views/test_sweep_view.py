@@ -1,5 +1,6 @@
 """Where softmax freezes, in the plot of a sweep, at its cursor and under its table."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,14 @@ from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.curves.requests import SweptPoint
 from attn_tui.tui.panes.sweep.curves.view import Swept, reading_lines, sweep_plot
+from attn_tui.tui.panes.sweep.curves.width_table import axis_words, landmark_lines
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
 from attn_tui.tui.views.glyphs import ASCII, UNICODE
 from attn_tui.tui.views.results.table import Contents
 from line_texts import text_of
 
 SMALL = Parameters(n_keys=4, n_queries=8, batch=4)
+ENTROPY = STATISTIC["entropy"]
 
 
 def marks(p: Parameters, d_ks: tuple[int, ...]) -> list[tuple[float, str]]:
@@ -141,3 +144,38 @@ def test_the_words_can_be_spelled_in_ascii() -> None:
     exact = predict(replace(SMALL, d_k=4, scale="mup")).columns[1].freezing
     assert exact is not None
     assert [ASCII.say(words) for words in exact.words()][:2] == ["frozen at d_k 1-23", "frozen at d_k 1-23"]
+
+
+@pytest.mark.parametrize("width", [36, 60, 160])
+def test_the_reading_at_the_cursor_has_its_value_on_every_screen(width: int) -> None:
+    p = replace(SMALL, d_k=64)
+    measured = run(p).columns
+    for line, column in zip(readings(p, width), measured, strict=True):
+        value = column.measured["entropy"].value
+        assert value is not None
+        assert f"{value:.3f}"[:4] in line
+
+
+def swept_over(d_ks: tuple[int, ...]) -> Swept:
+    points = dict[int, SweptPoint]()
+    for d_k in d_ks:
+        at = replace(SMALL, d_k=d_k)
+        points[d_k] = SweptPoint(Point(run(at), reached=True), predict(at), [{}, {}])
+    return Swept(SMALL, d_ks, {d_k: point.prediction.columns for d_k, point in points.items()}, points)
+
+
+@pytest.mark.parametrize("height", [4, 6, 20])
+def test_the_table_counts_the_rows_that_it_hides(height: int) -> None:
+    d_ks = (16, 32, 64, 80, 96, 128, 192, 256)
+    lines = [text_of(line) for line in landmark_lines(swept_over(d_ks), ENTROPY, 16, 78, height, UNICODE)]
+    shown = [line for line in lines[1:] if line.replace("▌", " ").split()[0].isdigit() and "more rows" not in line]
+    hidden = [int(line.split()[0]) for line in lines if "more rows" in line]
+    assert len(shown) + sum(hidden) == len(d_ks)
+
+
+def test_both_columns_of_histograms_say_what_they_are_and_the_axis_stands_apart() -> None:
+    swept = swept_over((16, 64))
+    assert text_of(landmark_lines(swept, ENTROPY, 16, 120, 6, UNICODE)[0]).count("row entropy") == 2
+    words = UNICODE.say(axis_words(swept, ENTROPY, 120, UNICODE))
+    assert words == f"row entropy from 0 to {math.log(SMALL.n_keys):.3g}"
+    assert axis_words(swept, ENTROPY, 40, UNICODE) == ""

@@ -252,7 +252,8 @@ class SweepPane(TypingPane):
         words = min(2, max(height - _LOWEST, 0))
         grid, left = self.curves.grid, height - words
         rows = len(landmarks_of(grid.name, grid.values)) + 1 + self.table.gutter.height
-        table = min(rows, max(left - _HIGH, min(left - _LOW, _FEW)))
+        high = _HIGH + len(self.plot.others)  # which say their values over the plot
+        table = min(rows, max(left - high, min(left - _LOW, _FEW)))
         if self.view != "both" or table < _FEWEST:  # also in a low pane
             table = 0
         self.words.styles.height = words

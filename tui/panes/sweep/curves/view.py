@@ -20,6 +20,7 @@ from .....core.theory.prediction import ratio_given, status_given
 from ....language.cells import cells, to_left
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
+from ....views.numbers import VALUE
 from ....views.plots.axes import Axis, axis_over
 from ....views.plots.plot import Mark, Plot, Point, Series
 from ....views.results.table import COLUMN_ROLES, Contents, column_title, is_far, measured_text, theory_text
@@ -34,7 +35,7 @@ _DEEPEST = 1e-9  # the lower end of a logarithmic axis relative to its upper end
 
 _THIN: tuple[Role, Role] = ("thin_unscaled", "thin_scaled")
 _PLACE = 11  # cells of ` d_k 16384 `
-_TITLE = 24  # of `scaled × 0.125 (1/√d_k) `
+_TITLE, _LEAST_TITLE = 24, 10  # of `scaled × 0.125 (1/√d_k) `, and of a title on a narrow screen
 
 
 @dataclass(eq=False)
@@ -259,15 +260,16 @@ class _Reading(NamedTuple):
 
 def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: int, glyphs: Glyphs) -> Line:
     mark, role, name, here, index = reading
+    room = min(_TITLE, max(width - _PLACE - 2 - VALUE, _LEAST_TITLE))  # the value matters more than a long title
     line: list[Span] = [(set_cell_size(place, _PLACE), "accent"), (f"{mark} ", role)]
     if here is None:
-        line.extend([(_named(name, glyphs), role), (f"     {glyphs.say('measuring')}", "dim")])
+        line.extend([(_named(name, room, glyphs), role), (f"     {glyphs.say('measuring')}", "dim")])
         return fitted(tuple(line), width)
     value, rest = measured_text(here.columns[index], statistic, glyphs)
-    title = column_title(here.columns[index], glyphs, _TITLE - 1)
+    title = column_title(here.columns[index], glyphs, room - 1)
     if name not in ("unscaled", "scaled") and glyphs.say(name) not in title:
-        title = _named(name, glyphs)  # of which of several rules it is
-    line.extend([(to_left(title, _TITLE), role), (value, role), (rest, "dim")])
+        title = _named(name, room, glyphs)  # of which of several rules it is
+    line.extend([(to_left(title, room), role), (value, role), (rest, "dim")])
     if here.theory:
         sign, exact = theory_text(here, index, statistic, glyphs)
         line.extend([(glyphs.say("exact"), "dim"), (sign, "alert"), (f"{exact} ", "theory")])
@@ -275,8 +277,8 @@ def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: in
     return fitted((*line, *_state(here, index, room, glyphs)), width)
 
 
-def _named(name: str, glyphs: Glyphs) -> str:
-    return set_cell_size(glyphs.say(name), _TITLE - 1) + " "
+def _named(name: str, room: int, glyphs: Glyphs) -> str:
+    return set_cell_size(glyphs.say(name), room - 1) + " "
 
 
 def _state(here: Contents, index: int, room: int, glyphs: Glyphs) -> list[Span]:

@@ -17,7 +17,7 @@ from ....views.results.table import Contents
 from ....widgets.lines import LinesWidget
 from ..grids import landmarks_of
 from .view import LOGARITHMIC, Other, Swept, facts_line, points_of, reading_lines, sweep_plot, title_line
-from .width_table import landmark_lines, rows_in
+from .width_table import axis_words, landmark_lines, rows_in
 
 _LEAST = 6  # lines of the plot that values of other rules at the cursor leave
 
@@ -109,6 +109,10 @@ class WidthTable(LinesWidget):
     def heading(self, width: int) -> Line:
         words = message("widths of real models") if self.swept.over == "d_k" else message("numbers of keys")
         return ((self.glyphs.say(words), "heading"),)
+
+    def note(self) -> Line:
+        words = axis_words(self.swept, self.statistic, self.room.width, self.glyphs)
+        return ((self.glyphs.say(words), "dim"),) if words else ()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         return landmark_lines(self.swept, self.statistic, self.cursor, width, height, self.glyphs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .....core.message import message
 from .....core.parameters import FIELD
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
@@ -57,12 +58,12 @@ def landmark_lines(
     shape = _shape(width, bool(swept.exact))
     span = _span(swept, places, HISTOGRAM[statistic.group], glyphs)
     rows = rows_in(places, cursor, height)
-    lines = [_head(swept, statistic, shape, span, width, glyphs)]
+    lines = [_head(swept, statistic, shape, width, glyphs)]
     lines += [_row(at, swept, statistic, shape, span, at == cursor, width, glyphs) for at in rows]
     hidden = len(places) - len(rows)
     if hidden:
-        note: Line = ((glyphs.say(" {hidden} more rows (PgDn, PgUp) ", hidden=hidden), "dim"),)
-        lines[-1] = lines[-1] if rows[-1] == cursor else fitted(note, width)
+        note: Line = ((glyphs.say(" {hidden} more rows (PgDn, PgUp) ", hidden=hidden + 1), "dim"),)
+        lines[-1] = lines[-1] if rows[-1] == cursor else fitted(note, width)  # in place of a row
     return lines
 
 
@@ -74,9 +75,7 @@ def rows_in(places: Sequence[int], cursor: int, height: int) -> Sequence[int]:
     return places[first : first + room]
 
 
-def _head(
-    swept: Swept, statistic: Statistic, shape: _Shape, span: tuple[float, float], width: int, glyphs: Glyphs
-) -> Line:
+def _head(swept: Swept, statistic: Statistic, shape: _Shape, width: int, glyphs: Glyphs) -> Line:
     line: list[Span] = [(f"{to_right(glyphs.say(FIELD[swept.over].label), _NAME - 1)} ", "heading")]
     names = setting_names(swept.parameters)
     for index, role in enumerate(COLUMN_ROLES):
@@ -88,13 +87,21 @@ def _head(
         if shape.theory:
             line.append((to_left(f"   {glyphs.say('exact')}", THEORY), "theory"))
     if shape.spark:
-        low, high = (short(value, glyphs) for value in span)
-        title = f"  {glyphs.marks[0]} {glyphs.say(TITLES[HISTOGRAM[statistic.group]])}"
-        line.append((to_left(title, shape.spark + 2), COLUMN_ROLES[0]))
-        line.append(
-            (glyphs.say("  {mark} {low} to {high}", mark=glyphs.marks[1], low=low, high=high), COLUMN_ROLES[1])
-        )
+        what = glyphs.say(TITLES[HISTOGRAM[statistic.group]])
+        what = what if cells(what) <= shape.spark - 2 else ""
+        for mark, role in zip(glyphs.marks, COLUMN_ROLES, strict=False):
+            line.append((to_left(f"  {mark} {what}", shape.spark + 2), role))
     return fitted(tuple(line), width)
+
+
+def axis_words(swept: Swept, statistic: Statistic, width: int, glyphs: Glyphs) -> str:
+    """Return the axis of the histograms, such as `row entropy from 0 to 4.85`; empty in a table without them."""
+    places = landmarks_of(swept.over, swept.values)
+    if not places or not _shape(width, bool(swept.exact)).spark:
+        return ""
+    name = HISTOGRAM[statistic.group]
+    low, high = (short(value, glyphs) for value in _span(swept, places, name, glyphs))
+    return message("{quantity} from {low} to {high}", quantity=TITLES[name], low=low, high=high)
 
 
 def _row(
