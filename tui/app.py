@@ -223,12 +223,12 @@ class AttnApp(PacedApp[int]):
     def action_undo(self) -> None:
         """Restore what stood before the last change."""
         self._note_typing()
-        restore(self, self.history.undone(), "Nothing to undo.")
+        restore(self, self.history.undone(), message("Nothing to undo."))
 
     def action_redo(self) -> None:
         """Restore what was undone last."""
         self._note_typing()
-        restore(self, self.history.redone(), "Nothing to redo.")
+        restore(self, self.history.redone(), message("Nothing to redo."))
 
     def _note_typing(self) -> None:
         self.pane.end_typing()
@@ -260,11 +260,9 @@ class AttnApp(PacedApp[int]):
 
     def search_themes(self) -> None:
         """Show the themes in a palette."""
-        from textual.theme import ThemeProvider
+        from .palette import Palette, Themes
 
-        from .palette import Palette
-
-        self._open(Palette(providers=[ThemeProvider], placeholder=self.glyphs.say("Search for themes…")))
+        self._open(Palette(providers=[Themes], placeholder=self.glyphs.say("Search for themes…")))
 
     def action_executor(self) -> None:
         """Choose where long work is done."""

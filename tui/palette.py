@@ -15,6 +15,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.errors import NoWidget
 from textual.geometry import Region
 from textual.screen import ModalScreen
+from textual.theme import ThemeProvider
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
@@ -28,6 +29,7 @@ from .panes.claims.requests import ClaimList, ListClaims
 from .settings.declared import Settings
 from .views.fields.choices import Choice, in_both, matching
 from .views.fields.synonyms import SYNONYMS
+from .views.glyphs import Glyphs
 from .views.help.keys import key_word
 from .widgets.modal import Modal
 
@@ -99,6 +101,21 @@ class Palette(Modal, CommandPalette):
             super()._action_command_list(action)
 
 
+class Themes(ThemeProvider):
+    """Offers the themes."""
+
+    async def search(self, query: str) -> Hits:
+        found = [hit async for hit in super().search(query)]
+        for hit in found or _nothing(cast(Any, self.app).glyphs):  # pyright: ignore[reportUnknownMemberType]
+            yield hit
+
+
+def _nothing(glyphs: Glyphs) -> list[Hit]:
+    """Return what says that nothing is found; in English, Textual says so."""
+    said = glyphs.say("No matches found")
+    return [] if glyphs.language == "en" else [Hit(0, said, lambda: None, text=said)]
+
+
 class Actions(Provider):
     """Offers the pane's commands, then those of the app; a search finds everything that has a name."""
 
@@ -126,9 +143,9 @@ class Actions(Provider):
         if glyphs.language != "en":
             found = [replace(offer, row=in_both(offer.row, glyphs.say)) for offer in found]
         rows = matching([offer.row for offer in found], query)
-        if not rows and glyphs.language != "en":  # in English, Textual says so
-            nothing = glyphs.say("No matches found")
-            yield Hit(0, nothing, lambda: None, text=nothing)
+        if not rows:
+            for hit in _nothing(glyphs):
+                yield hit
         for rank, offer in enumerate(in_order(found, rows)):
             name, help = glyphs.say(offer.row.name), glyphs.say(offer.row.help)
             yield Hit(1 / (1 + rank), matcher.highlight(name), offer.do, text=name, help=help)
@@ -170,8 +187,8 @@ def offered() -> list[Command]:
     """Return all commands, except the palette itself and those that type digits."""
     named = [command for command in all_commands() if command.name]
     found = [command for command in named if command.name != "palette" and command.words not in PANES]
-    executor = Command("executor", EVERYWHERE, "executor: where long work is done", "", "executor")
-    return [*found, Command("theme", EVERYWHERE, "colours: choose a theme", "", "change_theme"), executor]
+    executor = Command("executor", EVERYWHERE, message("executor: where long work is done"), "", "executor")
+    return [*found, Command("theme", EVERYWHERE, message("colours: choose a theme"), "", "change_theme"), executor]
 
 
 def _help(command: Command) -> str:

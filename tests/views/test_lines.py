@@ -1,7 +1,7 @@
 """Lines have exactly the given width, whatever characters they contain."""
 
 import pytest
-from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, middle_cut, shortened, wrapped
+from attn_tui.tui.views.lines import Line, as_text, ends, fitted, line_width, middle_cut, shortened, unsplit, wrapped
 from hypothesis import example, given
 from hypothesis import strategies as st
 from line_texts import text_of, texts_of
@@ -32,6 +32,22 @@ def test_a_wide_character_is_never_split() -> None:
     assert fitted((("词語", "text"),), 3) == (("词 ", "text"),)
     assert fitted((("词語", "text"),), 1) == ((" ", "text"),)
     assert fitted((("a", "dim"), ("词", "text")), 2) == (("a", "dim"), (" ", "text"))
+
+
+@given(line=lines, columns=st.frozensets(st.integers(0, 40)))
+def test_columns_split_no_wide_character_of_a_moved_line(line: Line, columns: frozenset[int]) -> None:
+    moved = text_of(unsplit(line, columns))
+    assert moved.replace(" ", "") == text_of(line).replace(" ", "")
+    starts = [cell_len(moved[:at]) for at, character in enumerate(moved) if cell_len(character) == 2]
+    assert not {start + 1 for start in starts} & columns
+
+
+def test_a_wide_character_moves_away_from_a_column_at_the_punctuation_before_it() -> None:
+    line: Line = (("按键。注意力", "text"),)
+    assert unsplit(line, {3}) == (("按 键。注意力", "text"),)
+    assert unsplit(line, {9}) == (("按键。 注意力", "text"),)
+    assert unsplit(line, {7, 10}) == (("按键。 注 意力", "text"),)
+    assert unsplit(line, {2, 4}) == line
 
 
 def test_a_line_that_fits_is_unchanged() -> None:

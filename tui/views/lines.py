@@ -7,7 +7,7 @@ style. Two frames can be compared with ==.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -112,6 +112,28 @@ def fitted(line: Line, width: int) -> Line:
             break
         result.append((text, role))
         left -= cells
+    return tuple(result)
+
+
+def unsplit(line: Line, columns: Collection[int]) -> Line:
+    """Return the line with spaces before the wide characters that one of these columns would split.
+
+    A space stands after the punctuation before the character, if no other column is between them.
+    """
+    result: list[Span] = []
+    at = 0
+    for text, role in line:
+        moved, last = "", 0  # where the last column is in `moved`
+        for character in text:
+            cells = cell_len(character)
+            if at in columns:
+                last = len(moved)
+            while cells > 1 and at + 1 in columns:
+                place = max(moved.rfind(stop, last) + 1 for stop in " ，。；：？！") or len(moved)
+                moved, at = f"{moved[:place]} {moved[place:]}", at + 1
+                last = len(moved)
+            moved, at = moved + character, at + cells
+        result.append((moved, role))
     return tuple(result)
 
 
