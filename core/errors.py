@@ -22,4 +22,4 @@ class ParameterError(InputError):
 
 
 # The message when a MemoryError ends a computation.
-NO_MEMORY = "not enough memory; try fewer keys or queries"
+NO_MEMORY = message("not enough memory; try fewer keys or queries")

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+SENSE = "|"  # between a text and its sense, in the template of `in_sense`
+
 
 class Message(str):
     """An English text, and the template and the values it was made of; `message` and `counted` make one.
@@ -43,6 +45,13 @@ def counted(one: str, many: str, number: int, /, **values: object) -> Message:
     """Return the template for a number of things: `one` for 1; `{number}` may be in both."""
     made = message(one if number == 1 else many, number=number, **values)
     made.template, made.plural = one, (many, number)
+    return made
+
+
+def in_sense(text: str, sense: str) -> Message:
+    """Return a text that another language says differently in another sense: `freezing`, a status or a ratio."""
+    made = Message(text)
+    made.template = f"{text}{SENSE}{sense}"
     return made
 
 

@@ -12,13 +12,13 @@ from typing import Literal, Protocol, TypeAlias
 
 from .errors import ParameterError
 from .formula import split_outside_parentheses
-from .message import message
+from .message import message, name
 from .scales import SCALE_RULES, is_formula
 
 UNSCALED = "unscaled"
 # Parameters that A and B share: they set the shape of the table and the draws, not the attention.
 SHARED = ("model", "d_k", "n_queries", "batch", "d_v", "seed", "against")
-ACCEPTED = f"{UNSCALED}, a scale rule or formula, a number or name=value"
+ACCEPTED = message("{unscaled}, a scale rule or formula, a number or name=value", unscaled=name(UNSCALED))
 _ALIASES = {"rule": "scale", "law": "components"}
 
 Value: TypeAlias = int | float | str

@@ -47,10 +47,30 @@ def choose(app: ChoosingApp, found: ChoiceList, take: Callable[[Sequence[str]], 
 
 
 _EXECUTORS = (
-    Choice("serial", "serial", "one after the other", "In the process that computes; keys interrupt it."),
-    Choice("threads", "threads", "threads of that process", "As many as there are cores; threads:4 are four."),
-    Choice("processes", "processes", "on this machine", "As many as there are cores; they take a second to start."),
-    Choice("dask", "dask", "a cluster on this machine", "Started and ended by the app; needs attn-tui[cluster]."),
+    Choice(
+        "serial",
+        "serial",
+        message("one after the other"),
+        message("In the process that computes; keys interrupt it."),
+    ),
+    Choice(
+        "threads",
+        "threads",
+        message("threads of that process"),
+        message("As many as there are cores; threads:4 are four."),
+    ),
+    Choice(
+        "processes",
+        "processes",
+        message("on this machine"),
+        message("As many as there are cores; they take a second to start."),
+    ),
+    Choice(
+        "dask",
+        "dask",
+        message("a cluster on this machine"),
+        message("Started and ended by the app; needs attn-tui[cluster]."),
+    ),
 )
 
 
@@ -69,7 +89,7 @@ class ExecutingApp(ChoosingApp, Protocol):
 def choose_executor(app: ExecutingApp) -> None:
     """Choose where long work is done from a list, to which typing adds such as `dask:tcp://HOST:8786`."""
     own = () if app.executor in [row.value for row in _EXECUTORS] else _typed_executor(app.executor)
-    found = ChoiceList.at("executor: where long work is done", (*_EXECUTORS, *own), app.executor)
+    found = ChoiceList.at(message("executor: where long work is done"), (*_EXECUTORS, *own), app.executor)
 
     def take(values: Sequence[str]) -> None:
         app.executor = app.engine.executor = values[0]
@@ -88,5 +108,5 @@ def _typed_executor(text: str) -> tuple[Choice, ...]:
     if not rest:
         return ()
     here = message("{number} {kind} on this machine.", number=rest, kind=kind)
-    help = here if rest.isdigit() else "The workers of a scheduler."
+    help = here if rest.isdigit() else message("The workers of a scheduler.")
     return (Choice(text.strip(), text.strip(), help=help),)

@@ -22,7 +22,7 @@ LARGEST_HEADER = 1 << 23
 
 
 # The faults of files that would have to be unpickled.
-PICKLED = (
+PICKLED = message(
     "is a pickle, which may run code and is never opened; save its tensors with safetensors.torch.save_file, as "
     "docs/capture-format.md shows"
 )

@@ -113,7 +113,7 @@ def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] 
 def _require_size(size: float, what: str, where: str) -> None:
     """Raise CaptureError if statistics of logits overflow or underflow with a scale, score or logit of this size."""
     if size != 0 and not SMALLEST <= size <= LARGEST:
-        fault = "underflow" if size < SMALLEST else "overflow"
+        fault = message("underflow") if size < SMALLEST else message("overflow")
         raise CaptureError(
             "{where}: logits {fault} float64: the {what} must be from {smallest:g} to {largest:g}, not {size:g}",
             where=where,

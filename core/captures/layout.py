@@ -14,7 +14,9 @@ from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
 from .stored import AnyArray, AtHand, Stored
 
 FLAT = "head*d_k"  # a projection's output, with concatenated heads
-ACCEPTED = "batch, head, token, d_k or head*d_k, separated by commas, each at most once, including token and d_k"
+ACCEPTED = message(
+    "batch, head, token, d_k or head*d_k, separated by commas, each at most once, including token and d_k"
+)
 
 _SPELLINGS = {
     "batch": ("batch", "batches", "b"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import FloatArray
+from ..message import message
 from .causes import dropout, factors
 from .causes.hypotheses import declared, hypotheses
 from .causes.hypothesis import Hypothesis, as_stored
@@ -27,16 +28,28 @@ _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
 _STEPS = 20  # of a fit on these
 _FINALISTS = 6
 # What factors of queries, keys and components say, the fewest first.
-_NORM = "each query and key has its own factor{}: a QK-norm is missing or extra, or ran over all heads"
 _FACTORS = (
     (
         "scale-by-position",
-        "each row has its own multiplier: a temperature that depends on the position, or a norm of queries",
+        message("each row has its own multiplier: a temperature that depends on the position, or a norm of queries"),
         False,
         False,
     ),
-    ("qk-norm-missing", _NORM.format(""), True, False),
-    ("qk-norm-missing", _NORM.format(", and each component"), True, True),
+    (
+        "qk-norm-missing",
+        message("each query and key has its own factor: a QK-norm is missing or extra, or ran over all heads"),
+        True,
+        False,
+    ),
+    (
+        "qk-norm-missing",
+        message(
+            "each query and key has its own factor, and each component: a QK-norm is missing or extra, or ran over "
+            "all heads"
+        ),
+        True,
+        True,
+    ),
 )
 _ALSO = {"qk-norm-missing": ("qk-norm-extra",)}
 _BENDS = ("softcap-missing", "softcap-extra", "softcap-other", "sink-missing", "bias-missing", "scale-by-position")

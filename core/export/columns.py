@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..against import words
+from ..message import in_sense
 from ..scales import scale_rule
 from ..statistics.catalogue import STATISTICS, Statistic
 from ..statistics.column_names import is_unscaled
@@ -88,7 +89,7 @@ def statistics_table(
     lines = [_line_of_words("status", words, bool(theory), say)]
     if any(freezing):
         places = [None if known is None else known.words()[0] for known in freezing]
-        lines.append(_line_of_words("freezing", places, bool(theory), say))
+        lines.append(_line_of_words(in_sense("freezing", "ratio"), places, bool(theory), say))
     group = ""
     for statistic in STATISTICS:
         if statistic.omissible and all(column.measured[statistic.name].value is None for column in columns):

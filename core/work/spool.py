@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import InputError
+from ..message import Message, message
 from .part import Part
 from .worker import differences, traits
 
@@ -85,7 +86,7 @@ def open_spool(path: Path) -> Generator[Spool, None, None]:
     try:
         file = path.open("r+b" if path.exists() else "w+b")
     except OSError as error:
-        raise SpoolError(f"{path}: {error.strerror}") from None
+        raise SpoolError("{path}: {reason}", path=path, reason=error.strerror) from None
     with file:
         _lock(file, path)
         own = traits()
@@ -112,11 +113,13 @@ def _check(line: bytes, path: Path) -> None:
         raise SpoolError(
             "{path}: is not a file of finished parts; --resume takes a new name or such a file", path=path
         )
+    if isinstance(refused, Message):
+        refused = message("it has {name} {other}, and this machine {own}; they must be the same", **refused.values)
     if refused:
         raise SpoolError(
             "{path}: was begun with other versions: {refused}",
             path=path,
-            refused=refused.replace("a worker has", "it has"),
+            refused=refused,
         )
 
 

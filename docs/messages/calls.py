@@ -2,6 +2,7 @@
 
 - `message(template, …)`, and `say(template, …)`, as a method of whatever draws characters
 - `counted(one, many, number, …)`, for the singular and the plural
+- `in_sense(text, sense)`, for a text that is said differently in another sense
 - `InputError(template, …)` and its kind
 
 A text that is put together at the call (an f-string, a sum) is not a message: it cannot be translated.
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from attn_tui.core.message import SENSE
 from message import ROOT, Message, has_words
 
 
@@ -37,6 +39,8 @@ def _of_call(node: ast.Call, place: str) -> Iterator[Message]:
     match node.func:
         case ast.Attribute(attr="say") | ast.Name(id="say" | "message"):
             one, many = next(iter(texts), ""), ""
+        case ast.Name(id="in_sense") if len(texts) == 2 and all(texts):
+            one, many = SENSE.join(texts), ""
         case ast.Name(id="counted") if len(texts) == 2 and all(texts):
             one, many = texts
         case ast.Name(id=name) if name in errors():
@@ -50,12 +54,13 @@ def _of_call(node: ast.Call, place: str) -> Iterator[Message]:
 @cache
 def errors() -> frozenset[str]:
     """Return the names of InputError and of the errors derived from it."""
-    bases = {
-        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for path in source_files()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef)
-    }
+    bases: dict[str, set[str]] = {}  # several modules may have a class of one name
+    for path in source_files():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases.setdefault(node.name, set()).update(
+                    base.id for base in node.bases if isinstance(base, ast.Name)
+                )
     found = {"InputError"}
     while more := {name for name, of in bases.items() if of & found} - found:
         found |= more

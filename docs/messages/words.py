@@ -73,6 +73,8 @@ def _texts(node: ast.AST) -> Iterator[str]:
     """Yield the texts in an expression, in order, except for keys of dictionaries."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "in_sense":
+        return  # calls.py has it
     elif isinstance(node, ast.Dict):
         for value in node.values:
             yield from _texts(value)

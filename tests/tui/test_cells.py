@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from attn_tui.tui.language.cells import broken, cells, pieces, to_left, to_right
+from attn_tui.tui.language.cells import broken, cells, joining, pieces, to_left, to_right
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -67,3 +67,10 @@ def test_english_breaks_at_spaces_alone(text: str, width: int) -> None:
 def test_widths_are_those_of_the_library_that_draws() -> None:
     differing = [hex(code) for code in range(0x20, 0x10000) if cells(chr(code)) != cell_len(chr(code))]
     assert not differing
+
+
+def test_no_space_is_between_wide_characters() -> None:
+    assert joining("熵", " 随 d_k") == "随 d_k"
+    assert joining("熵 / ln n", " 随 d_k") == " 随 d_k"
+    assert joining("熵", " over d_k") == " over d_k"
+    assert joining("", " 随") == " 随"

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.message import counted, message
+from attn_tui.core.message import counted, in_sense, joined, message
 from attn_tui.tui.language.catalogue import translated
 from attn_tui.tui.language.chosen import LanguageError, of_locale, of_words
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE
@@ -84,14 +84,38 @@ def test_chinese_translates_a_message_and_fills_in_the_values() -> None:
     assert translated("entropy", "zh") == "熵"
     assert translated("  entropy ", "zh") == "  熵 "
     assert translated("", "zh") == ""
+    assert translated("Verdict: ", "zh") == "判定："
     assert translated(message("{label}: {value:.2f}", label="entropy", value=1), "zh") == "熵：1.00"
     assert translated(message("{label:<6}|{label:>4}|", label="entropy"), "zh") == "熵    |  熵|"
 
 
 def test_values_that_are_messages_or_errors_are_said_in_chinese_too() -> None:
     inner = message("{label} of {name!r}", label="entropy", name="entropy")
-    assert translated(message("{inner}.", inner=inner), "zh") == "熵 of 'entropy'."
+    assert translated(message("{inner}.", inner=inner), "zh") == "熵 of 'entropy'。"
     assert translated(message("{error}.", error=InputError("{label}", label="entropy")), "zh") == "熵。"
+
+
+def test_a_negative_number_has_a_space_before_it() -> None:
+    accepted = message("{number} from {low:g} to {high}{least}", number="a number", low=-5, high="5", least="")
+    assert translated(message("must be {accepted}, not {value!r}", accepted=accepted, value="x"), "zh").startswith(
+        "必须是 -5 到 5 的数"
+    )
+
+
+def test_the_stops_between_values_are_chinese_if_a_value_is() -> None:
+    both = joined((message("{label} {value}", label="entropy", value=0.25), message("{x:.1f}", x=2)), "; ")
+    assert translated(message("{both}.", both=both), "zh") == "熵 0.25；2.0。"
+    assert translated(message("{a}, {b}.", a="W_q", b=2.5), "zh") == "W_q, 2.5."
+    assert translated(message("{label:<8}; {a:.1f}:{a:.0f}", label="entropy", a=1.25), "zh") == "熵      ；1.2:1"
+
+
+def test_one_text_is_said_differently_in_another_sense() -> None:
+    assert in_sense("freezing", "ratio") == "freezing"
+    assert translated(message("{label}", label="freezing"), "zh") == "趋于冻结"
+    assert translated(in_sense("freezing", "ratio"), "zh") == "σ/冻结点"
+    assert translated(message("{label}", label=in_sense("freezing", "ratio")), "zh") == "σ/冻结点"
+    assert translated(in_sense("freezing", "ratio"), "en") == "freezing"
+    assert translated(in_sense("freezing", "temperature of water"), "zh") == "freezing"
 
 
 def test_what_is_not_translated_is_said_in_english() -> None:

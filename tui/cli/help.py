@@ -26,9 +26,9 @@ keys in the app:
   0-9          type d_k            pgup pgdn   the next width of a real model
   s S          scale rule          [ ]         half, twice the keys
   c            component law       x           mask
-  r            redraw              t           exact values instead of ±
+  r            redraw              i           exact values instead of ±
   v            another view        Tab         fields, table
-  m            mechanism; in Rules, mechanisms over d_k
+  d            mechanism; m in Rules compares mechanisms over d_k
   e            export to a file    y           copy the command
   > <          next, previous pane ? q         help, quit
 

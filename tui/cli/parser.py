@@ -38,10 +38,10 @@ _TITLES = {
 _HEADING = re.compile(rf"(?<=[{WIDE}]):$", re.MULTILINE)  # the colon after a title in Chinese
 # What argparse says, and what it means by that.
 _REASONS = (
-    (r"the following arguments are required: (?P<names>.*)", "missing argument {names}"),
-    (r"expected one argument", "must have a value"),
-    (r"ignored explicit argument (?P<value>.*)", "ignored explicit argument {value}"),
-    (r"expected at least one argument", "expected at least one argument"),
+    (r"the following arguments are required: (?P<names>.*)", message("missing argument {names}")),
+    (r"expected one argument", message("must have a value")),
+    (r"ignored explicit argument (?P<value>.*)", message("ignored explicit argument {value}")),
+    (r"expected at least one argument", message("expected at least one argument")),
 )
 
 
@@ -130,14 +130,18 @@ class Parser(argparse.ArgumentParser):
         }
         say = self._glyphs.say
         lines = "\n".join(f"{rule:<{wide}}{say(formulas[rule])}" for rule in names)
-        self.add_argument_group(say("scale rules and their multipliers"), lines)
+        self.add_text(message("scale rules and their multipliers"), lines)
 
     def add_models(self) -> None:
         """List the models, one line each."""
         wide = max(map(len, MODELS)) + 2
         say = self._glyphs.say
         lines = "\n".join(f"{model:<{wide}}{say(MODELS[model].summary)}" for model in MODELS)
-        self.add_argument_group(say("models, and what they set"), lines)
+        self.add_text(message("models, and what they set"), lines)
+
+    def add_text(self, title: Message, lines: str) -> None:
+        """Add lines under a title, after the options."""
+        self.add_argument_group(self._glyphs.say(title), lines)
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError for what argparse says of a whole command line."""
@@ -158,7 +162,7 @@ class Parser(argparse.ArgumentParser):
         return self._glyphs.say(_HEADING.sub("：", super().format_help()))
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        return _HelpFormatter(self.prog, self._glyphs.say("usage: "))
+        return _HelpFormatter(self.prog, f"{self._glyphs.say('usage:')} ")
 
 
 def _reason(text: str) -> str:

@@ -20,12 +20,16 @@ _AROUND = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _PADDED = re.compile(r"([<>^]?)(\d+)")
 _COLUMNS = re.compile(r":[<>^]?\d+\}")  # in a template with columns
 _JOINT = re.compile(
-    "(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9%])(?=[\u4e00-\u9fff])"
+    "(?<=[\u4e00-\u9fff])(?=[-−]?[0-9]|[A-Za-z])|(?<=[A-Za-z0-9%])(?=[\u4e00-\u9fff])"
 )  # a space stands there
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
 _LABEL = re.compile(r"[^:：]*(?:：|: )")
 _STOPS = str.maketrans(",.;:?!", "，。；：？！")
+_WIDE_STOPS = (*"，。；：？！",)
 _BLANK = re.compile("(?<=[，。；：？！]) (?! )|(?<! ) (?=[（，。；：？！）])")  # no space is beside one of these
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+_STOP = re.compile(r"\{[^{}]*\}|([,.;:?!])(?: (?! )|$|(?=  ))")  # a column may follow two spaces
+_HAS_WIDE = re.compile(f"[{WIDE}]")
 _BESIDE_WIDE = re.compile(rf"(?<=[{WIDE}])([,.;:?!])(?: +|$|(?=[{WIDE}]))|([,.;:]) (?=[{WIDE}])")
 
 
@@ -52,13 +56,19 @@ class _Translator(Formatter):
         self._catalogue = catalogue
 
     def text(self, text: str) -> str:
-        if not isinstance(text, Message) or not text.values:
+        if not isinstance(text, Message):
             return self._found(text)
+        if not text.values:
+            found = self._found(text.template)
+            return found if found != text.template else text
         if text.plural is not None:
             template = self._catalogue.ngettext(text.template, *text.plural)
         else:
             template = self._found(text.template)
-        said = _typeset(self.vformat(template, (), text.values))
+        said = self.vformat(template, (), text.values)
+        if template == text.template and _HAS_WIDE.search(said):
+            said = self.vformat(_wide_stops(template), (), text.values)
+        said = _typeset(said)
         return said if _COLUMNS.search(template) else _JOINT.sub(" ", said)
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -77,7 +87,15 @@ class _Translator(Formatter):
 
     def _found(self, template: str) -> str:
         before, inner, after = _AROUND.fullmatch(template).groups()  # pyright: ignore
-        return f"{before}{self._catalogue.gettext(inner)}{after}" if inner else template
+        said = self._catalogue.gettext(inner) if inner else ""
+        return f"{before}{said}{'' if after == ' ' and said.endswith(_WIDE_STOPS) else after}"
+
+
+def _wide_stops(template: str) -> str:
+    """Return a template of placeholders without words, such as `{one}; {other}.`, with the stops of Chinese."""
+    if any(character.isalpha() for character in _PLACEHOLDER.sub("", template)):
+        return template
+    return _STOP.sub(lambda found: found[1].translate(_STOPS) if found[1] else found[0], template)
 
 
 def _typeset(text: str) -> str:

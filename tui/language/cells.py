@@ -10,6 +10,7 @@ WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"  # Ch
 _SINGLE = re.compile(
     "[\x20-\x7e\xa1-\xac\xae-\u02ff\u0370-\u0377\u0384-\u03ff\u1d00-\u1dbf\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2319\u2500-\u25fc\u2800-\u28ff]*"
 )
+_WIDE = re.compile(f"[{WIDE}]")
 _OPENING = "（“「『《"  # no line ends with one of these
 _CLOSING = "，。；：、？！）”」』》"  # and none begins with one of these, or with … after a word
 _PIECE = re.compile(
@@ -42,6 +43,12 @@ def to_middle(text: str, width: int) -> str:
     """Return the text with spaces around it, `width` cells in all; a longer text as it is."""
     room = max(width - cells(text), 0)
     return " " * (room // 2) + text + " " * (room - room // 2)
+
+
+def joining(before: str, text: str) -> str:
+    """Return a text as it follows another: without its first space, if wide characters are on both sides of that."""
+    bare = text.removeprefix(" ")
+    return bare if _WIDE.match(before[-1:]) and _WIDE.match(bare[:1]) else text
 
 
 def pieces(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ...core.message import message
 from ...core.parameters import FIELD, FIELDS, changes
 from ...core.setting_text import text_of, with_rule
 from .pane import Host
@@ -56,7 +57,7 @@ def choose_rules(
     host: Host,
     marked: Sequence[str],
     take: Callable[[Sequence[str]], object],
-    title: str = "scale rules to show beside A and B",
+    title: str = message("scale rules to show beside A and B"),
 ) -> None:
     """Show the list of scale rules, of which several can be chosen; `take` is called with them."""
     from ..views.fields.choice_list import ChoiceList

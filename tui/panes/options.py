@@ -14,7 +14,7 @@ from ..views.fields.formula_row import formula_rows
 from .pane import Host
 
 _SIDES = ("B", "A")
-_FILE = Choice("file", "file", help="The scale in the file, or 1/√d_k if it has none.", source="the file")
+_FILE = Choice("file", "file", help=message("The scale in the file, or 1/√d_k if it has none."), source="the file")
 
 
 def choose_option(
@@ -58,7 +58,7 @@ def options(
         of_b = of_a = [_FILE, *(row for row in of_b if row.value != "custom")]
     both = [_of_side(row, side) for side, rows in zip(_SIDES, (of_b, of_a), strict=True) for row in rows]
     found = ChoiceList.at(
-        "what the pane shows", (*shown, *both), message("statistic {name}", name=statistic.name), _formulas
+        message("what the pane shows"), (*shown, *both), message("statistic {name}", name=statistic.name), _formulas
     )
     return replace(found, also=(f"A {rules[0]}", f"B {rules[1]}"))
 

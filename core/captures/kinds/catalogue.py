@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from ...message import message
 from ..files import PICKLED, CaptureError, Identity, opened, plain
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(".npy", lambda start: start.startswith(b"\x93NUMPY"), "npy"),
     Kind(".safetensors.index.json", lambda start: start.lstrip().startswith(b"{"), "sharded"),
 )
-ENDINGS = " or ".join([", ".join(kind.ending for kind in KINDS[:-1]), KINDS[-1].ending])
+ENDINGS = message("{endings} or {last}", endings=", ".join(kind.ending for kind in KINDS[:-1]), last=KINDS[-1].ending)
 _START = 16  # bytes that identify a format
 
 

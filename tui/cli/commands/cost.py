@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ....core.attention.cost import SHAPE_FIELDS, Layer, cost
 from ....core.attention.presets import PRESETS, Preset
+from ....core.message import message
 from ...settings.parse import value_of
 from ...views.reproduce import cost_line
 from ..command import Command, Given
@@ -48,7 +49,7 @@ def _add_options(parser: Parser) -> None:
         )
     wide = max(map(len, PRESETS)) + 2
     models = "\n".join(f"{preset.name.ljust(wide)}{preset.model}" for preset in PRESETS.values())
-    parser.add_argument_group("presets", models)
+    parser.add_text(message("presets"), models)
 
 
 def _request(given: Given) -> CostRequest:

@@ -169,7 +169,7 @@ def _measured_rules(request: RulesRequest, command: str, output: Output) -> Rule
     from ....core.work.rules import rule_parts
 
     p = request.parameters
-    found = complete(results_of(rule_parts(p), request.work, "measuring scale rules", output))
+    found = complete(results_of(rule_parts(p), request.work, message("measuring scale rules"), output))
     rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
     [curves] = [each for each in found if not isinstance(each, RuleRow)]
     freezing = freezing_of(p, [row.rule for row in rows])

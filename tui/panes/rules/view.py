@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.cells import set_cell_size
 
 from ....core.lab.results import SORTABLE, Order, RuleRow
-from ....core.message import counted, joined, message
+from ....core.message import counted, in_sense, joined, message
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import STATISTIC
 from ....core.theory.prediction import status_given
@@ -34,7 +34,7 @@ METER = "meter of freezing"  # of the deviation of a row's logits over that at w
 _WORDS = {  # titles, and cells
     STATUS: (("", "status"), 8),
     METER: (("σ/freezing", "0    1    2"), METER_CELLS),
-    FROZEN: (("frozen", "at d_k"), 9),
+    FROZEN: (("frozen", in_sense("at d_k", "frozen")), 9),
 }
 _MOST_CELLS = 8  # of a d_k in a sparkline
 _PENDING = "…"
@@ -61,7 +61,7 @@ _FORMATS = {
     "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
     "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
     "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
-    "freezing_ratio": _ColumnFormat(("freezing", "in row"), 3, 3, "freezing in row"),
+    "freezing_ratio": _ColumnFormat((in_sense("freezing", "ratio"), "in row"), 3, 3, "freezing in row"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
 }
 _AFTER = {"multiplier": (STATUS,), "freezing_ratio": (METER,), "score_overflow": (FROZEN, CURVE)}

@@ -238,8 +238,8 @@ def choices_of(field: Field) -> tuple[Choice, ...]:
 
 def against_choices() -> tuple[Choice, ...]:
     """Return the rows of A's scale rule: unscaled, and every rule."""
-    help = "The multiplier 1, with q and k normalised as B's rule does."
-    row = Choice(UNSCALED, UNSCALED, "× 1", help, "the question of this program", words=("none", "baseline"))
+    help = message("The multiplier 1, with q and k normalised as B's rule does.")
+    row = Choice(UNSCALED, UNSCALED, "× 1", help, message("the question of this program"), words=("none", "baseline"))
     return (row, *choices_of(FIELD["scale"]))
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ....core.against import settings, words
-from ....core.message import joined, message
+from ....core.message import in_sense, joined, message
 from ....core.parameters import ROUNDED
 from ....core.scales import scale_rule
 from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTICS, Statistic
@@ -152,7 +152,7 @@ def _status_rows(contents: Contents) -> list[TableRow]:
         status_given(known, column.measured) or "" for known, column in zip(freezing, contents.columns, strict=True)
     ]
     rows = [TableRow(message("status"), words=words)] if any(words) else []
-    return [*rows, TableRow(message("freezing"), None, freezing)] if any(freezing) else rows
+    return [*rows, TableRow(in_sense("freezing", "ratio"), None, freezing)] if any(freezing) else rows
 
 
 def rows_for(contents: Contents, room: int) -> list[TableRow]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import set_cell_size
 
-from .....core.message import message
+from .....core.message import in_sense, message
 from .....core.scales import scale_rule
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
@@ -165,7 +165,7 @@ def _figures(row: AttentionRow, name: int, each: int, roles: Sequence[Name], gly
     lines = [
         line(message("entropy"), [entropy(column) for column in columns]),
         line(message("gradient"), [gradient(column) + jacobian(column) for column in columns]),
-        line(message("freezing"), [short(column.freezing_ratio, glyphs) for column in columns]),
+        line(in_sense("freezing", "ratio"), [short(column.freezing_ratio, glyphs) for column in columns]),
     ]
     if any(column.sink is not None for column in columns):
         lines.append(

@@ -17,7 +17,7 @@ from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
 from .....core.statistics.status import FROZEN
 from .....core.theory.prediction import ratio_given, status_given
-from ....language.cells import cells, to_left
+from ....language.cells import cells, joining, to_left
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
 from ....views.numbers import VALUE
@@ -186,7 +186,8 @@ def title_line(statistic: Statistic, logarithmic: bool, glyphs: Glyphs, over: st
     """Return the title: the statistic, what it is swept over, its unit and its axis."""
     axis = message(", log axis") if logarithmic else ""
     words = message(" over {label}{unit}{axis}", label=FIELD[over].label, unit=unit_words(statistic), axis=axis)
-    return (glyphs.say(statistic.label), "heading"), (glyphs.say(words), "dim")
+    label = glyphs.say(statistic.label)
+    return (label, "heading"), (joining(label, glyphs.say(words)), "dim")
 
 
 def unit_words(statistic: Statistic) -> str:

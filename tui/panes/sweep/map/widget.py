@@ -10,6 +10,7 @@ from textual.message import Message
 from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.statistics.catalogue import STATISTIC, Statistic
+from ....language.cells import joining
 from ....views.lines import Line
 from ....views.results.table import Contents
 from ....widgets.lines import LinesWidget
@@ -50,7 +51,8 @@ class SweepMap(LinesWidget):
         unit = unit_words(self.statistic)
         scale = message(", log scale") if self.logarithmic else ""
         words = message(" over d_k (across) and keys (up){unit}{scale}", unit=unit, scale=scale)
-        return (self.glyphs.say(self.statistic.label), "heading"), (self.glyphs.say(words), "dim")
+        label = self.glyphs.say(self.statistic.label)
+        return (label, "heading"), (joining(label, self.glyphs.say(words)), "dim")
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         glyphs = self.glyphs
