@@ -23,6 +23,7 @@ _JOINT = re.compile(
     "(?<=[\u4e00-\u9fff])(?=[-−]?[0-9]|[A-Za-z])|(?<=[A-Za-z0-9%])(?=[\u4e00-\u9fff])"
 )  # a space stands there
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
+_NUMBER = re.compile(r"[a-z]?\d{1,2}\. (?=\S)")
 _LABEL = re.compile(r"[^:：]*(?:：|: )")
 _STOPS = str.maketrans(",.;:?!", "，。；：？！")
 _WIDE_STOPS = (*"，。；：？！",)
@@ -99,5 +100,11 @@ def _wide_stops(template: str) -> str:
 
 
 def _typeset(text: str) -> str:
-    """Return a text in which stops beside wide characters are wide too, without a space after them."""
+    """Return a text in which stops beside wide characters are wide too, without a space after them.
+
+    The stop after a number at the beginning, as in `1. ` or `q1. `, stays.
+    """
+    number = _NUMBER.match(text)
+    if number is not None:
+        return number[0] + _typeset(text[number.end() :])
     return _BLANK.sub("", _BESIDE_WIDE.sub(lambda stop: (stop[1] or stop[2]).translate(_STOPS), text))
