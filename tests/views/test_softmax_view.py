@@ -3,7 +3,7 @@
 import pytest
 from attn_tui.core.attention.worked_example import Example, multiplier_of, work_out
 from attn_tui.core.parameters import Parameters
-from attn_tui.tui.panes.softmax.jacobian import jacobian_lines
+from attn_tui.tui.panes.softmax.jacobian import heading_line, jacobian_lines
 from attn_tui.tui.panes.softmax.view import (
     Editing,
     Worked,
@@ -17,7 +17,7 @@ from attn_tui.tui.panes.softmax.view import (
 from attn_tui.tui.views.fields.draft import Draft
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import Line, line_width
-from line_texts import texts_of
+from line_texts import text_of, texts_of
 
 NOTES, USUAL = Example(), Parameters()
 WIDEST = Example((-999.99, -123.456789, 0.0, 10.0, 1000.0, 3.25, -1000.0, 11.0), 0.01, -990)
@@ -216,6 +216,18 @@ def test_a_bar_is_as_long_as_its_share(glyphs: Glyphs) -> None:
 def test_a_jacobian_of_negligible_entries_says_so_once(tall: bool) -> None:
     jacobian = [[1e-7, -1e-7], [-1e-7, 9e-7]]
     lines = texts_of(jacobian_lines(jacobian, 30, "scaled", UNICODE, tall))
-    assert [line.strip() for line in lines] == ["all below 1e−6", *[""] * (3 if tall else 1)]
+    assert [line.strip() for line in lines] == [""] * (4 if tall else 2)
+    assert text_of(heading_line(jacobian, ["1", "2"], 30, UNICODE, tall)).strip() == "all below 1e−6"
     jacobian[0][0] = 1e-6
-    assert "all below" not in "".join(texts_of(jacobian_lines(jacobian, 30, "scaled", UNICODE, tall)))
+    assert "all below" not in text_of(heading_line(jacobian, ["1", "2"], 30, UNICODE, tall))
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_a_jacobian_has_its_scores_over_the_columns_if_it_has_numbers_and_else_a_legend(tall: bool) -> None:
+    jacobian = [[0.25, -0.25], [-0.25, 0.25]]
+    head = text_of(heading_line(jacobian, ["−24", "10"], 30, UNICODE, tall))
+    row = texts_of(jacobian_lines(jacobian, 30, "scaled", UNICODE, tall))[0]
+    assert head.split() == ["−24", "10"]
+    assert abs(head.index("10") - row.index("−.250")) <= 2
+    narrow = text_of(heading_line(jacobian, ["−24", "10"], 14, UNICODE, tall))
+    assert (".001" in narrow) != tall

@@ -23,16 +23,12 @@ def jacobian_lines(
 ) -> list[Line]:
     """Return a line for each row, or two if `tall`; the diagonal, which alone is positive, is in `role`.
 
-    If all entries are negligible, the first line says so.
+    If all entries are negligible, the lines are blank.
     """
     n = len(jacobian)
-    if max(abs(value) for entries in jacobian for value in entries) < NEGLIGIBLE:
-        said = (
-            glyphs.say(" all below {limit}", limit=power_of_ten(NEGLIGIBLE, 0).replace("e-", "e−")),
-            "text",
-        )
-        return [fitted((said,) if row == 0 else (), width) for row in range(n * (1 + tall))]
-    each = min(width // n, _TALL if tall else _NUMBER)
+    if _is_negligible(jacobian):
+        return [fitted((), width)] * (n * (1 + tall))
+    each = _cells_of_entry(n, width, tall)
     lines: list[Line] = []
     for row, entries in enumerate(jacobian):
         roles: list[Role] = [role if row == column else "text" for column in range(n)]
@@ -42,8 +38,32 @@ def jacobian_lines(
     return lines
 
 
-def legend_line(width: int, glyphs: Glyphs) -> Line:
-    """Return the legend of the shades."""
+def heading_line(
+    jacobian: Sequence[Sequence[float]], scores: Sequence[str], width: int, glyphs: Glyphs, tall: bool = False
+) -> Line:
+    """Return what stands over a Jacobian: the score of each column, or the legend if its entries are shades only.
+
+    If all entries are negligible, that is said instead.
+    """
+    if _is_negligible(jacobian):
+        limit = power_of_ten(NEGLIGIBLE, 0).replace("e-", "e−")
+        return fitted(((glyphs.say(" all below {limit}", limit=limit), "text"),), width)
+    each = _cells_of_entry(len(jacobian), width, tall)
+    if each < _NUMBER and not tall:
+        return _legend(width, glyphs)
+    texts = (score.center(each - 1).ljust(each) if tall else f"  {score}".ljust(each)[:each] for score in scores)
+    return fitted((("".join(texts), "dim"),), width)
+
+
+def _is_negligible(jacobian: Sequence[Sequence[float]]) -> bool:
+    return max(abs(value) for entries in jacobian for value in entries) < NEGLIGIBLE
+
+
+def _cells_of_entry(n: int, width: int, tall: bool) -> int:
+    return min(width // n, _TALL if tall else _NUMBER)
+
+
+def _legend(width: int, glyphs: Glyphs) -> Line:
     spans: list[Span] = []
     for shade, least in zip(_shades(glyphs), LEVELS, strict=True):
         spans.append((shade, "text"))

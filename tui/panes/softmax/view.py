@@ -21,7 +21,7 @@ from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, wrapped
 from ...views.numbers import percent, power_of_ten, short, signed
 from ...views.results.table import COLUMN_ROLES
-from .jacobian import jacobian_lines, legend_line
+from .jacobian import heading_line, jacobian_lines
 from .sentence import naive_note, softmax_sentence
 
 if TYPE_CHECKING:  # which loads NumPy
@@ -85,8 +85,9 @@ def step_lines(
     top = _top(worked, width, glyphs, editing)
     scores = _scores(worked.example, glyphs, editing)
     still: list[Line] = [((_text(line), "dim"),) for line in _scores(worked.example, glyphs, None)]
+    names = [_text(line).strip() for line in still]
     maps = [
-        [legend_line(side, glyphs), *jacobian_lines(s.jacobian, side, role, glyphs, tall)]
+        [heading_line(s.jacobian, names, side, glyphs, tall), *jacobian_lines(s.jacobian, side, role, glyphs, tall)]
         for s, role in zip(worked.sides, COLUMN_ROLES, strict=True)
     ]
     rows = [line for score in still for line in ((score, ()) if tall else (score,))]
