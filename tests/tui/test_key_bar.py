@@ -56,3 +56,14 @@ async def test_the_parts_of_the_capture_pane_stay_where_they_are_after_other_siz
         await stage.resize(*size)
     await stage.still()
     assert {part: widget.region for part, widget in pane.parts.items()} == before
+
+
+@played(size=(80, 24), first_pane="Capture")
+async def test_a_title_that_does_not_fit_is_shortened_instead_of_cut(stage: Stage) -> None:
+    pane = await stage.head()
+    y, x = pane.matrix.region.y, pane.matrix.region.x
+    assert stage.lines[y][x:].startswith(" ─ 0/0: 70 × 70 ─")
+    await stage.press("+")
+    await stage.still()
+    assert stage.lines[y][x:].startswith(" ─ 0/0 ─")
+    assert "…" not in stage.lines[y]

@@ -50,7 +50,7 @@ def heads() -> list[RankedHead]:
 
 def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
     header, *lines = map(text_of, ranked_lines(heads(), FREEZING, 120, UNICODE, chosen=2))
-    assert header.split() == ["L/H", "σ", "/", "freezing", "top", "first", "status", "because"]
+    assert header.split() == ["L/H", "σ", "/", "freezing", "max", "1st", "key", "status", "because"]
     third = lines[2].split()
     assert third[:2] == ["▌0/2", "4.30"]
     assert third[2] == "█" * 9 + "▸", "longer than a full bar"

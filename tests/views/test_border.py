@@ -22,7 +22,7 @@ def test_both_sides_fill_their_width(width: int, glyphs: Glyphs) -> None:
 def test_title_and_note_stand_in_the_upper_side_as_far_as_they_fit() -> None:
     assert text_of(top_line(TITLE, NOTE, 40, "frame", UNICODE)) == "╭─ entropy over d_k ──────── 128 keys ─╮"
     assert text_of(top_line(TITLE, NOTE, 32, "frame", UNICODE)) == "╭─ entropy over d_k ───────────╮"
-    assert text_of(top_line(TITLE, NOTE, 16, "frame", UNICODE)) == "╭─ entropy ov ─╮"
+    assert text_of(top_line(TITLE, NOTE, 16, "frame", UNICODE)) == "╭─ entropy o… ─╮"
     assert text_of(top_line(TITLE, NOTE, 40, "frame", UNICODE, boxed=False)).startswith(" ─ entropy")
     assert text_of(top_line((), (), 8, "frame", ASCII)) == "+------+"
 

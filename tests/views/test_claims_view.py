@@ -25,7 +25,7 @@ from attn_tui.core.claims.examine import examine
 from attn_tui.core.export.claims import claims_csv, claims_json, claims_markdown
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.tui.panes.claims.overview import overview_lines
-from attn_tui.tui.panes.claims.view import claim_lines, claim_list, claims_report
+from attn_tui.tui.panes.claims.view import at_sign, claim_lines, claim_list, claims_report
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from line_texts import texts_of
 
@@ -132,3 +132,15 @@ def test_the_figures_of_all_claims_are_one_table_around_the_selected_claim(glyph
         glyphs.say("another figure – 1.5e−7 –"),
     ]
     assert overview_lines(claims, {}, 0, 120, 14, glyphs) == []
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_measured_values_have_their_errors_in_one_column(glyphs: Glyphs) -> None:
+    rows = [("", "a", "1", found, "2") for found in ("63.43 ± 0.34", "−0.0002568 ± 0.00033", "–", "0 ± 0")]
+    said = [(*row[:3], glyphs.say(row[3]), row[4]) for row in rows]
+    measured = [row[3] for row in at_sign(said, glyphs)]
+    wide = max(map(len, measured))
+    sign = glyphs.say("±")
+    assert len({found.rjust(wide).index(sign) for found in measured if sign in found}) == 1
+    assert measured[2].rjust(wide).index(glyphs.say("–")) == measured[0].rjust(wide).index(sign) - 2
+    assert at_sign([("", "a", "1", "2", "3")], glyphs) == [("", "a", "1", "2", "3")]

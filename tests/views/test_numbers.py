@@ -4,7 +4,18 @@ import math
 
 import pytest
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
-from attn_tui.tui.views.numbers import POINT, STDERR, VALUE, aligned, binary, error, metric, percent, short
+from attn_tui.tui.views.numbers import (
+    POINT,
+    STDERR,
+    VALUE,
+    aligned,
+    binary,
+    error,
+    metric,
+    minus_signs,
+    percent,
+    short,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -177,3 +188,9 @@ def test_a_large_count_has_four_digits_and_a_prefix(number: int, text: str) -> N
 )  # fmt: skip
 def test_bytes_are_in_powers_of_1024(count: int, text: str) -> None:
     assert binary(count) == text
+
+
+def test_a_sentence_has_minus_signs_before_its_numbers_and_keeps_its_hyphens() -> None:
+    said = "cos(q, k) 0.57; -0.18 on average; one-hot, d-1 and 1e-3"
+    assert minus_signs(said, UNICODE) == "cos(q, k) 0.57; −0.18 on average; one-hot, d-1 and 1e-3"
+    assert minus_signs(said, ASCII) == said

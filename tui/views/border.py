@@ -46,7 +46,8 @@ def _side(left: Line, right: Line, width: int, role: Role, glyphs: Glyphs, corne
         return fitted((), max(width, 0))
     rule, room = glyphs.rule, max(width - EDGES, 0)
     if line_width(left) > room:
-        left = fitted(left, room)
+        sign = glyphs.say("…")
+        left = (*fitted(left, max(room - len(sign), 0)), (sign[:room], left[-1][1]))
     if line_width(left) + line_width(right) + 3 * bool(left) > room:
         right = ()
     blank: Span = (" ", role)

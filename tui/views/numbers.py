@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from ...core.statistics.measurement import Estimate
@@ -151,6 +152,11 @@ def _decimals(size: float) -> int:
     if size < 0.095:
         return 5
     return 4 if size < 1 else 3 - math.floor(math.log10(size))
+
+
+def minus_signs(text: str, glyphs: Glyphs) -> str:
+    """Return a sentence with minus signs instead of the hyphens before its numbers; unchanged in ASCII."""
+    return text if glyphs.ascii else re.sub(r"(?<!\S)-(?=\d)", "−", text)
 
 
 def signed(text: str, glyphs: Glyphs) -> str:

@@ -186,18 +186,17 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         if layer is None:
             return ((self.glyphs.say("attention"), "heading"),)
         size = f"{layer.queries} × {layer.keys}"
-        text = message("{index}/{head}: attention {size}", index=layer.index, head=self.head, size=size)
+        place = f"{layer.index}/{self.head}"
+        forms: list[str] = [message("{place}: attention {size}", place=place, size=size), f"{place}: {size}", place]
         if (self.queries, self.keys) != ((0, layer.queries), (0, layer.keys)):
-            ends = [f"{first}–{end - 1}" for first, end in (self.queries, self.keys)]
-            text = message(
-                "{index}/{head}: {queries} × {keys} of {size}",
-                index=layer.index,
-                head=self.head,
-                queries=ends[0],
-                keys=ends[1],
-                size=size,
-            )
-        return ((self.glyphs.say(text), "heading"),)
+            shown = " × ".join(f"{first}–{end - 1}" for first, end in (self.queries, self.keys))
+            forms = [
+                message("{place}: {shown} of {size}", place=place, shown=shown, size=size),
+                f"{place}: {shown}",
+                place,
+            ]
+        said = [self.glyphs.say(form) for form in forms]
+        return ((next((text for text in said if cells(text) <= width), said[-1]), "heading"),)
 
     def note(self) -> Line:
         words: list[str] = (

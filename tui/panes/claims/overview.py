@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, ends, fitted, middle_cut
-from .view import cells_of, titles, verdict_counts
+from .view import FigureCells, at_sign, cells_of, titles, verdict_counts
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Outcome
@@ -23,14 +23,16 @@ def overview_lines(
     claims: Sequence[Claim], outcomes: Mapping[str, Outcome], cursor: int, width: int, height: int, glyphs: Glyphs
 ) -> list[Line]:
     """Return a row for each figure tested so far, at most `height` lines; those of the selected claim are marked."""
-    rows: list[tuple[int, str, tuple[str, ...]]] = []
+    names: list[tuple[int, str]] = []  # of each row: which claim it is of, and its title in the first one
+    figures: list[FigureCells] = []
     for at, claim in enumerate(claims):
         outcome = outcomes.get(claim.id)
         for number, finding in enumerate(outcome.findings if outcome else ()):
-            title = glyphs.say(claim.title or claim.id) if number == 0 else ""
-            rows.append((at, title, cells_of(finding, glyphs)))
-    if not rows:
+            names.append((at, glyphs.say(claim.title or claim.id) if number == 0 else ""))
+            figures.append(cells_of(finding, glyphs))
+    if not figures:
         return []
+    rows = [(*name, texts) for name, texts in zip(names, at_sign(figures, glyphs), strict=True)]
     found = (outcomes[claim.id] for claim in claims if claim.id in outcomes)
     counts: Line = ((verdict_counts(list(found), glyphs), "dim"),)
     lines = [ends(((glyphs.say("all figures"), "heading"),), counts, width)]
@@ -40,7 +42,8 @@ def overview_lines(
     first = min(max(marked - _ABOVE, 0), max(len(rows) - room, 0))
     title = max(min(max(cells(text) for _, text, _ in rows), _TITLE), cells(name_of_title))
     columns = [head, *(texts for _, _, texts in rows)]  # of all rows, so that widths do not change with the cursor
-    claimed, measured, exact = (min(max(cells(row[at]) for row in columns), _CLAIMED) for at in (2, 3, 4))
+    claimed, measured, exact = (max(cells(row[at]) for row in columns) for at in (2, 3, 4))
+    claimed = min(claimed, _CLAIMED)
     label = min(
         max(width - 3 - title - claimed - measured - exact - 4 * len(_GAP), 0), max(cells(row[1]) for row in columns)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
 from ....core.message import message
@@ -17,6 +17,8 @@ from ...views.numbers import signed
 
 if TYPE_CHECKING:
     from ....core.claims.claim import Claim, Finding, Outcome, Verdict
+
+FigureCells: TypeAlias = tuple[str, str, str, str, str]  # the sign, the label, the claimed, measured and exact values
 
 _SIGN = 10  # cells before a figure
 _GAP = 2  # cells between columns of the table of figures
@@ -84,7 +86,7 @@ def claim_lines(
 
 def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> list[Line]:
     """Return the figures as a table: figure, claimed, measured, exact, and ✓ or ✗; empty if it does not fit."""
-    rows = [titles(glyphs), *(cells_of(finding, glyphs) for finding in findings)]
+    rows = [titles(glyphs), *at_sign([cells_of(finding, glyphs) for finding in findings], glyphs)]
     claimed, measured, exact = (max(cells(row[column]) for row in rows) for column in (2, 3, 4))
     claimed = min(claimed, _LONGEST_CLAIM)
     longest = max(cells(row[1]) for row in rows)
@@ -111,12 +113,12 @@ def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> lis
     return lines
 
 
-def titles(glyphs: Glyphs) -> tuple[str, str, str, str, str]:
+def titles(glyphs: Glyphs) -> FigureCells:
     """Return the headings of the cells of a figure."""
     return "", glyphs.say("figure"), glyphs.say("claimed"), glyphs.say("measured"), glyphs.say("exact")
 
 
-def cells_of(finding: Finding, glyphs: Glyphs) -> tuple[str, str, str, str, str]:
+def cells_of(finding: Finding, glyphs: Glyphs) -> FigureCells:
     """Return the sign, the label, and the claimed, measured and exact values of a figure."""
     compared = finding.claimed != UNCLAIMED.words
     sign = ("✓" if finding.agrees else "✗") if compared else ""
@@ -129,6 +131,16 @@ def cells_of(finding: Finding, glyphs: Glyphs) -> tuple[str, str, str, str, str]
     )
     claimed, found, exact = (glyphs.say(signed(glyphs.say(text), glyphs)) for text in values)
     return glyphs.say(sign), glyphs.say(finding.label), claimed, found, exact
+
+
+def at_sign(rows: Sequence[FigureCells], glyphs: Glyphs) -> list[FigureCells]:
+    """Return the cells of figures; measured values are padded, so that their ± are in one line if right-aligned."""
+    sign = glyphs.say("±")
+    parts = [found.partition(sign) for _, _, _, found, _ in rows]
+    longest = max((cells(error) for _, found, error in parts if found), default=0)
+    unsigned = " " * (cells(sign) + 1) * bool(longest)
+    padded = [value + (found or unsigned) + to_left(error, longest) for value, found, error in parts]
+    return [(*row[:3], found, row[4]) for row, found in zip(rows, padded, strict=True)]
 
 
 def _verdict(verdict: Verdict, glyphs: Glyphs) -> Span:

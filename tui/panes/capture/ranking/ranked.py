@@ -15,9 +15,9 @@ from .....core.statistics.status import status
 from ....language.cells import cells, to_left, to_right
 from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
-from ....views.numbers import short
+from ....views.numbers import minus_signs, short
 
-_PLACE, _VALUE, _SHARE, _STATUS = 7, 7, 6, 9  # cells
+_PLACE, _VALUE, _SHARE, _STATUS = 7, 7, 8, 9  # cells
 _BAR = 10
 _ROOM = 20  # cells that reasons need before bars and shares are shown
 _FULL = 3.0  # the freezing ratio of a full bar, if one is larger
@@ -77,7 +77,7 @@ def ranked_lines(
         spans.append((rough + to_left(glyphs.say(word), _STATUS), role))
         because = joined(each.because, "; ")
         said = joined([each.file, because], ": ") if each.file and because else each.file or because
-        spans.append((" " + glyphs.say(said), "text"))
+        spans.append((" " + minus_signs(glyphs.say(said), glyphs), "text"))
         lines.append(_cut(tuple(spans), width, glyphs))
     return [_cut(_header(statistic, bars, shares, glyphs), width, glyphs), *lines]
 
@@ -90,12 +90,13 @@ def full_bar(heads: Sequence[RankedHead], statistic: Statistic) -> float:
 
 
 def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> Line:
-    label = message("σ / freezing") if statistic.name == "freezing_ratio" else statistic.short_label
     room = _VALUE + bars * (_BAR + 1) - 1
+    freezing = message("σ / freezing") if bars else message("σ/frz")
+    label = freezing if statistic.name == "freezing_ratio" else statistic.short_label
     shown = glyphs.say(label)
     shown = shown if cells(shown) <= room else set_cell_size(shown, room)
     top, first, status_title, because = map(
-        glyphs.say, (message("  top"), message("first"), message(" status"), message("because"))
+        glyphs.say, (message("max"), message("1st key"), message(" status"), message("because"))
     )
     text = to_left(glyphs.say(" L/H"), _PLACE) + (to_left(shown, room) if bars else to_right(shown, room))
     text += " " + (to_right(top, _SHARE - 1) + " " + to_right(first, _SHARE - 1) + " ") * shares
