@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..scales import Normalise, Setting, multiplier
+from ..scales import Normalise, multiplier
 from .model import Weights, initial, pass_over
 from .optimisers import optimiser
 from .settings import Race, Result, raced_rule
@@ -20,6 +20,8 @@ from .task import Examples, draw
 LEARNED = 0.9  # the share of recalled labels from which a run has learned
 _LOST = 2.0  # a run diverged if its last loss is this many times ln(labels), or no number
 _WINDOW = 10  # steps whose mean counts, as single steps are noisy
+_PART = 2**14  # of rules × seeds × d_k: more are stepped in parts, so that other work can come between
+_NARROW = 256  # narrower heads take as long
 _STREAM = 71  # of random numbers, so that seeds here draw other numbers than the Lab's
 
 
@@ -37,54 +39,81 @@ class Curves:
 
 
 def run(race: Race) -> Iterator[Curves]:
-    """Yield the curves after each step; the arrays are the same ones, filled further. Raise InputError if a rule
-    cannot be raced."""
+    """Yield the curves after each step, and between parts of a long one; the arrays are the same, filled further.
+
+    Raise InputError if a rule cannot be raced.
+    """
     shape = len(race.rules), race.seeds, race.steps
     curves = [np.full(shape, math.nan) for _ in range(4)]
-    setting = race.setting
-    generators = [np.random.default_rng((race.seed + number, _STREAM)) for number in range(race.seeds)]
-    first = [initial(race.task, race.d_k, rng) for rng in generators]
-    groups: list[_Group] = []
-    order = sorted(range(len(race.rules)), key=lambda rule: raced_rule(race.rules[rule]).normalise)
-    for _, same in groupby(order, key=lambda rule: raced_rule(race.rules[rule]).normalise):
-        groups.append(_Group(race, list(same), first, setting))
+    used = np.empty((len(race.rules), len(race.rules), race.seeds))
+    size = max(_PART // (len(race.rules) * max(race.d_k, _NARROW)), 1)
+    places = [range(start, min(start + size, race.seeds)) for start in range(0, race.seeds, size)]
+    parts: list[_Part] = []
     for step in range(race.steps):
-        drawn = [draw(race.task, rng) for rng in generators]
-        examples = Examples(np.stack([each.keys for each in drawn]), np.stack([each.labels for each in drawn]))
         rate = race.rate * min((step + 1) / race.warm_up, 1.0) if race.warm_up else race.rate
-        for group in groups:
-            group.step(examples, rate, [curve[:, :, step] for curve in curves])
-        used = _used(race, groups, generators) if step + 1 == race.steps else None
-        yield Curves(race, *curves, done=step + 1, used=used)
+        for number, seeds in enumerate(places):
+            if number:
+                yield Curves(race, *curves, done=step)
+            if step == 0:
+                parts.append(_Part(race, seeds))
+            parts[number].step(rate, [curve[:, seeds.start : seeds.stop, step] for curve in curves])
+        if step + 1 < race.steps:
+            yield Curves(race, *curves, done=step + 1)
+    for seeds, part in zip(places, parts, strict=True):
+        yield Curves(race, *curves, done=race.steps - 1)
+        part.use(used[:, :, seeds.start : seeds.stop])
+    yield Curves(race, *curves, done=race.steps, used=used)
 
 
-def _used(race: Race, groups: Sequence[_Group], generators: Sequence[np.random.Generator]) -> FloatArray:
-    """Return what is recalled if weights trained under one rule are used under another: (trained, used, seeds)."""
-    drawn = [draw(race.task, rng) for rng in generators]
-    examples = Examples(np.stack([each.keys for each in drawn]), np.stack([each.labels for each in drawn]))
-    found = np.empty((len(race.rules), len(race.rules), race.seeds))
-    for group in groups:
-        for place, trained in enumerate(group.rules):
-            runs = slice(place * race.seeds, (place + 1) * race.seeds)
-            weights = Weights(*(part[runs] for part in group.weights))
-            for other in groups:
-                for at, rule in enumerate(other.rules):
-                    c = other.multipliers[at * race.seeds : (at + 1) * race.seeds]
-                    with np.errstate(over="ignore", invalid="ignore"):
-                        found[trained, rule] = pass_over(weights, examples, c, other.how).recalled
-    return found
+class _Part:
+    """The runs of some seeds."""
+
+    def __init__(self, race: Race, seeds: range) -> None:
+        self.task = race.task
+        self.generators = [np.random.default_rng((race.seed + number, _STREAM)) for number in seeds]
+        first = [initial(race.task, race.d_k, rng) for rng in self.generators]
+        order = sorted(range(len(race.rules)), key=lambda rule: raced_rule(race.rules[rule]).normalise)
+        groups = groupby(order, key=lambda rule: raced_rule(race.rules[rule]).normalise)
+        self.groups = [_Group(race, list(same), first) for _, same in groups]
+
+    def step(self, rate: float, found: Sequence[FloatArray]) -> None:
+        """Take one step with all runs; write their numbers into `found`, (rules, seeds) each."""
+        examples = self._drawn()
+        for group in self.groups:
+            group.step(examples, rate, found)
+
+    def use(self, found: FloatArray) -> None:
+        """Write into `found` what weights trained under one rule recall under another: (trained, used, seeds)."""
+        examples = self._drawn()
+        for group in self.groups:
+            for place, trained in enumerate(group.rules):
+                weights = Weights(*(part[group.runs(place)] for part in group.weights))
+                for other in self.groups:
+                    for at, rule in enumerate(other.rules):
+                        c = other.multipliers[other.runs(at)]
+                        with np.errstate(over="ignore", invalid="ignore"):
+                            found[trained, rule] = pass_over(weights, examples, c, other.how).recalled
+
+    def _drawn(self) -> Examples:
+        """Draw examples, with a first axis of seeds."""
+        drawn = [draw(self.task, rng) for rng in self.generators]
+        return Examples(np.stack([each.keys for each in drawn]), np.stack([each.labels for each in drawn]))
 
 
 class _Group:
-    """Runs under rules that normalise alike."""
+    """Runs under rules that normalise alike: all seeds under the first, under the second, …"""
 
-    def __init__(self, race: Race, rules: list[int], first: Sequence[Weights], setting: Setting) -> None:
-        self.rules, self.seeds = rules, race.seeds
+    def __init__(self, race: Race, rules: list[int], first: Sequence[Weights]) -> None:
+        self.rules, self.seeds = rules, len(first)
         self.how: Normalise = raced_rule(race.rules[rules[0]]).normalise
-        each = [multiplier(race.rules[rule], setting) for rule in rules]
-        self.multipliers = np.repeat(np.array(each), race.seeds)
+        each = [multiplier(race.rules[rule], race.setting) for rule in rules]
+        self.multipliers = np.repeat(np.array(each), self.seeds)
         self.weights = Weights(*(np.concatenate(part * len(rules)) for part in map(list, zip(*first, strict=True))))
         self.optimiser = optimiser(race.optimiser, self.weights)
+
+    def runs(self, place: int) -> slice:
+        """Return the places of the runs under one of its rules."""
+        return slice(place * self.seeds, (place + 1) * self.seeds)
 
     def step(self, examples: Examples, rate: float, found: Sequence[FloatArray]) -> None:
         """Take one step with all runs; write their numbers into `found`, (rules, seeds) each."""

@@ -1,6 +1,7 @@
 """The training race: gradients are those of the loss, and the scale does to learning what is said of it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,6 +137,20 @@ def test_weights_trained_with_a_scale_recall_less_with_a_smaller_one() -> None:
     own, other = used.mean(axis=2)[0]
     assert own > 0.98
     assert other < own - 0.05
+
+
+def test_a_long_step_comes_in_parts_and_its_runs_are_those_of_short_ones() -> None:
+    race = Race(1024, ("sqrt_d_k", "rms_sqrt_d_k"), rate=2.0, steps=2, seeds=20)
+    seen = list(run(race))
+    assert [curves.done for curves in seen] == sorted(curves.done for curves in seen)
+    assert len(seen) > 2 * race.steps
+    assert [curves.used is not None for curves in seen] == [False] * (len(seen) - 1) + [True]
+    *_, alone = run(replace(race, seed=17, seeds=1))
+    assert seen[-1].used is not None
+    assert alone.used is not None
+    assert np.array_equal(seen[-1].loss[:, 17], alone.loss[:, 0])
+    assert np.array_equal(seen[-1].gradient[:, 17], alone.gradient[:, 0])
+    assert np.array_equal(seen[-1].used[:, :, 17], alone.used[:, :, 0])
 
 
 def test_a_race_takes_numbers_and_formulas() -> None:

@@ -76,6 +76,20 @@ async def test_digits_type_into_the_setting_and_a_refused_text_restores_it(stage
     assert pane.race == SHORT
     await stage.press("down", "down", "0", ".", "5", "enter")
     assert pane.race.rate == 0.5
+    await stage.press(*"2e-2", "enter")
+    assert pane.race.rate == 0.02
+    await stage.press("-")
+    await stage.still()
+    assert "not '-'." in stage.words(pane.settings)
+
+
+@played()
+async def test_e_exports_unless_it_continues_a_number(stage: Stage) -> None:
+    pane = await training(stage)
+    await stage.press("3", "e")  # d_k is a whole number
+    assert stage.app.screen is not stage.app.screen_stack[0]
+    await stage.press("escape")
+    assert pane.race.d_k == 3
 
 
 @played()

@@ -76,8 +76,8 @@ USE: tuple[Question, ...] = (
             "With plain gradient descent, a W_Q smaller by √d_k, without a scale, learns d_k times as fast relative "
             "to its size; with Adam, whose steps have one size, √d_k times.",
             "The race of the Train pane, with Adam at d_k {race_d_k}: at rate {slow}, {slow_none} of labels are "
-            "recalled without a scale, so weights can do its work. At rate {fast} it is {fast_none}, and {fast_sqrt} "
-            "with 1/√d_k.",
+            "recalled without a scale, so weights can do its work. At rate {fast} it is {fast_none}, and "
+            "{fast_sqrt} with 1/√d_k.",
         ),
         {
             "t5": trial("variance, T5, no scale", "projected", 512, 64, 1 / (512 * 64), 1 / 512, 1.0, part="logits"),
@@ -90,7 +90,8 @@ USE: tuple[Question, ...] = (
         },
         Shown(
             "Train",
-            "Adam at a large rate: without a scale less is recalled. A smaller learning rate (↓, then ←) mends it.",
+            "Adam at a large rate: without a scale less is recalled. A smaller learning rate (↓ twice, then ←) "
+            "mends it.",
             race=_FAST,
         ),
         given={"race_d_k": _FAST.d_k, "slow": _SLOW.rate, "fast": _FAST.rate},

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
@@ -49,8 +50,7 @@ class TrainPane(TwoParts):
         Binding("up,k,shift+tab", "move(-1)", "previous setting", show=False, id="train.previous"),
         Binding("right,l", "step(1)", "step the setting up", show=False, id="train.step_up"),
         Binding("left,h", "step(-1)", "step the setting down", show=False, id="train.step_down"),
-        *typing("0123456789", "type into the setting"),
-        Binding("full_stop", "type('.')", "a decimal point", show=False),
+        *typing("0123456789.-e", "type into the setting"),
         Binding("backspace", "typed('erase')", "erase a digit", show=False),
         Binding("enter", "typed('accept')", "accept the typed value", show=False),
         Binding("escape", "typed('cancel')", "cancel typing", show=False),
@@ -211,6 +211,8 @@ class TrainPane(TwoParts):
         self._show()
 
     def action_type(self, character: str) -> None:
+        if character == "e" and not (self.is_typing and self.settings.field.kind == "real"):
+            raise SkipAction  # no number starts with it; it exports, as in other panes
         self.settings.type(character)
         self._show()
 

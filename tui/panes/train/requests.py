@@ -23,7 +23,7 @@ class RunRace(Request):
         told = 0.0
         for curves in run(self.race):
             now = time.monotonic()
-            if curves.done == self.race.steps or now - told > 2 * BATCH_INTERVAL:
+            if curves.used is not None or (curves.done and now - told > 2 * BATCH_INTERVAL):
                 yield Raced(snapshot(curves))
                 told = time.monotonic()
             else:
