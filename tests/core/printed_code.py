@@ -49,6 +49,11 @@ def expected_in(program: str) -> Mapping[str, list[Expected]]:
     return found
 
 
+def lines_of(program: str) -> int:
+    """Return the number of lines of a program, without blank ones and comments."""
+    return len([line for line in program.splitlines() if line.strip() and not line.startswith("#")])
+
+
 def compared(program: str, *, least: float = 2e-5) -> str:
     """Run a program, and return what it prints that is not what its comments say; empty if all is.
 

@@ -44,13 +44,14 @@ def swept(p: Parameters, d_ks: tuple[int, ...] = (1, 8, 70), **asked: Any) -> Sw
         {"statistics": ("entropy_fraction", "freezing_ratio", "effective_keys")},
         {"statistics": ("grad_q_median", "grad_q_rms")},
         {"statistics": ("grad_q_median",)},
+        {"statistics": ("logit_excess_kurtosis", "logit_within_3sd", "logit_min", "logit_variance_within_row")},
     ],
     ids=str,
 )
 def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: Dialect) -> None:
     found = swept(SMALL, **asked)
     text = sweep_code(found, dialect)
-    assert len(expected_in(text)) == len(found.points)
+    assert len(expected_in(text)) == 2 * len(found.points)  # A and B
     assert compared(text) == ""
 
 
@@ -66,10 +67,10 @@ def test_a_sweep_to_a_standard_error_has_no_code() -> None:
 
 
 def test_statistics_without_code_are_named() -> None:
-    found = swept(SMALL, statistics=("entropy", "logit_excess_kurtosis"))
-    assert "# Not printed: excess kurtosis." in sweep_code(found, "python")
-    with pytest.raises(NoCodeError, match="logit_excess_kurtosis"):
-        sweep_code(swept(SMALL, statistics=("logit_excess_kurtosis",)), "python")
+    found = swept(SMALL, statistics=("entropy", "grad_q_top1_share"))
+    assert "# Not printed: share of the top 1 % of rows." in sweep_code(found, "python")
+    with pytest.raises(NoCodeError, match="grad_q_top1_share"):
+        sweep_code(swept(SMALL, statistics=("grad_q_top1_share",)), "python")
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)

@@ -25,7 +25,6 @@ _NORMS: dict[Dialect, dict[Normalise, str]] = {
 }
 NORM_NAMES: dict[Normalise, str] = {"none": "as_drawn", "rms": "rms", "layer_norm": "layer_norm", "l2": "unit"}
 
-NORMS = tuple(NORM_NAMES.values())
 TORCH_NORMS = _NORMS["torch"]
 
 
@@ -42,16 +41,13 @@ def norm_call(p: Parameters, name: str) -> str:
 def norm_functions(sides: Sequence[Parameters], dialect: Dialect) -> Piece:
     """Return the functions that normalise queries and keys for these settings."""
     p = sides[0]
-    used: dict[Normalise, None] = dict.fromkeys(norm_of(each) for each in sides)
-    if {*used} == {"none"}:
-        used = {}
+    used: dict[Normalise, None] = dict.fromkeys(norm_of(each) for each in sides if norm_of(each) != "none")
     if p.mechanism == "cosine":
         used["l2"] = None  # a gain before it makes no difference
     gain = "" if p.norm_gain == 1 or p.mechanism == "cosine" else f"{p.norm_gain:g} * "
     texts: list[str] = []
     for how in used:
-        body = "x" if how == "none" else gain + _NORMS[dialect][how]
-        texts.append(f"def {NORM_NAMES[how]}(x):\n    return {body}")
+        texts.append(f"def {NORM_NAMES[how]}(x):\n    return {gain}{_NORMS[dialect][how]}")
     return Piece("\n\n\n".join(texts), defines=True)
 
 
@@ -65,14 +61,15 @@ def mask(p: Parameters, dialect: Dialect) -> str:
 
 def call(p: Parameters, sides: Sequence[Parameters], scale: str) -> str:
     """Return the call of `measure` for one of the settings that share it."""
-    differ = len({norm_of(each) for each in sides}) > 1
+    differ = len({norm_of(each) for each in sides}) > 1 and norm_of(p) != "none"
     return f"measure({scale}{f', {NORM_NAMES[norm_of(p)]}' if differ else ''})"
 
 
 def signature(sides: Sequence[Parameters]) -> str:
     """Return the first line of `measure`."""
-    differ = len({norm_of(each) for each in sides}) > 1
-    return f"def measure(scale{', norm' if differ else ''}):"
+    norms = {norm_of(each) for each in sides}
+    norm = "" if len(norms) == 1 else ", norm=lambda x: x" if "none" in norms else ", norm"
+    return f"def measure(scale{norm}):"
 
 
 def logit_lines(sides: Sequence[Parameters], dialect: Dialect, query: str, biased: bool = False) -> list[str]:
@@ -133,10 +130,10 @@ def weight_lines(p: Parameters, dialect: Dialect) -> list[str]:
         return _weights_torch(p)
     low, eager, sink = is_rounded(p), is_eager(p), p.sink != "none"
     exact = "" if low else ", dtype=np.float64"
-    top = "top = z.max(-1, keepdims=True)"
-    if sink and (eager or not low):
-        top = "top = np.maximum(z.max(-1, keepdims=True), sink)"
-    lines = [top, f"e = np.exp(z - top{exact})"]
+    lines = [f"e = np.exp(z - z.max(-1, keepdims=True){exact})"]
+    if sink:
+        top = "np.maximum(z.max(-1, keepdims=True), sink)" if eager or not low else "z.max(-1, keepdims=True)"
+        lines = [f"top = {top}", f"e = np.exp(z - top{exact})"]
     total = "e.sum(-1, keepdims=True)"
     if sink:
         lines.append(f"total = {total} + np.exp(sink - top, dtype=np.float64)  # the sink belongs to no key")
@@ -157,9 +154,10 @@ def weight_lines(p: Parameters, dialect: Dialect) -> list[str]:
 def _weights_torch(p: Parameters) -> list[str]:
     low, eager, sink = is_rounded(p), is_eager(p), p.sink != "none"
     if low and not eager:
-        lines = ["top = z.amax(-1, keepdim=True)", "e = (z - top).exp()"]
+        lines = ["e = (z - z.amax(-1, keepdim=True)).exp()"]
         total = "e.sum(-1, keepdim=True).double()"
         if sink:
+            lines = ["top = z.amax(-1, keepdim=True)", "e = (z - top).exp()"]
             lines.append(f"total = {total} + (sink - top).double().exp()  # the sink belongs to no key")
             total = "total"
         room = 2 ** number_format(p.precision).headroom

@@ -10,6 +10,8 @@ from ...parameters import ComponentLaw, Parameters
 from .program import Dialect, Piece, number
 from .rounding import is_rounded, store_function
 
+_LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws
+
 # A chunk of standardised components, with `rng` and the number of `vectors`.
 _SAMPLE: dict[ComponentLaw, str] = {
     "normal": "rng.standard_normal((64, vectors), dtype=np.float32)",
@@ -20,30 +22,30 @@ _SAMPLE: dict[ComponentLaw, str] = {
 }
 
 
+def draws_of(p: Parameters) -> int:
+    """Return the draws that a program takes: all, unless they are too large."""
+    each = p.n_queries * p.n_keys * (p.d_k if p.mechanism == "additive" else 1)
+    return min(p.batch, max(_LARGEST // each, 2))
+
+
 def draw_function(p: Parameters, dialect: Dialect, loss: bool) -> Piece:
     """Return the function that draws vectors; with `loss`, also the normal values whatever the law is."""
     law = _sample(p, p.components)
-    lines = [f"        x[b, i] = {law}"]
-    if loss and p.components != "normal":
-        lines = [
-            "        if stream > 2:  # values and gradients are normal whatever the law is",
-            f"            x[b, i] = {_sample(p, 'normal')}",
-            "        else:",
-            f"            x[b, i] = {law}",
-        ]
-    made = "x.reshape(batch, -1, vectors)[:, :width].mT"
+    if loss and p.components != "normal":  # values and gradients are normal whatever the law is
+        law = f"{law} if stream < 3 else {_sample(p, 'normal')}"
+    made = "np.reshape(x, (batch, -1, vectors))[:, :width].mT"
     if dialect == "torch":
-        made = "torch.from_numpy(x.reshape(batch, -1, vectors))[:, :width].mT"
+        made = "torch.from_numpy(np.reshape(x, (batch, -1, vectors)))[:, :width].mT"
     if p.precision == "float64":
         made += ".astype(np.float64)" if dialect == "python" else ".double()"
-    head = '''\
-def draw(stream, vectors, width):
-    """(batch, vectors, width): a generator for every 64 components, as in attn-tui."""
-    x = np.empty((batch, -(-width // 64), 64, vectors), np.float32)
-    for b, i in np.ndindex(x.shape[:2]):
-        seeds = np.random.SeedSequence(seed, spawn_key=(stream, b, i))
-        rng = np.random.Generator(np.random.SFC64(seeds))'''
-    return Piece("\n".join([head, *lines, f"    return {made}"]), defines=True)
+    drawn = law.replace("rng.", "Generator(SFC64(each)).")
+    lines = [
+        "def draw(stream, vectors, width):  # a generator for each draw and every 64 components, as in attn-tui",
+        "    seeds = [SeedSequence(seed, spawn_key=(stream, *at)) for at in np.ndindex(batch, -(-width // 64))]",
+        f"    x = [{drawn} for each in seeds]",
+        f"    return {made}",
+    ]
+    return Piece("\n".join(lines), defines=True)
 
 
 def _sample(p: Parameters, law: ComponentLaw) -> str:

@@ -12,7 +12,6 @@ from ...learning.card import Card, Told
 from ...learning.figures import Figure, Quotient
 from ...parameters import UNSCALED, Parameters
 from ...scales import multiplier
-from ...statistics.catalogue import STATISTIC
 from ...statistics.measurement import Column, Estimate
 from .program import Dialect, NoCodeError, Piece, assembled, estimated, expected, number, shown
 from .setting import parts, remarks
@@ -69,12 +68,14 @@ def figures_code(figures: Sequence[Wanted], dialect: Dialect, command: str) -> s
     if not known:
         raise NoCodeError(_NONE)
     wide = max(len(each.label) for each in known) + 2
-    places: dict[Parameters, str] = {}  # the variable of each setting's statistics
+    places: dict[tuple[Parameters, str], str] = {}  # the expression of a setting's statistic
     blocks: list[list[Piece]] = []
     for side, statistics in _by_setting(known).items():
         columns = [_column(side, statistics)]
-        found = parts([side], columns, [*statistics], dialect)
-        name = places[side] = f"x{len(places) + 1}"
+        names = [*statistics]
+        found = parts([side], columns, names, dialect)
+        name = f"x{len(blocks) + 1}"
+        places |= {(side, each): f"{name}[{at}]" for at, each in enumerate(names)}
         made = f"{name} = {found.calls[0]}"
         blocks.append([found.values, *found.functions, Piece(found.drawn), found.measure, Piece(made)])
     if trials:
@@ -83,7 +84,8 @@ def figures_code(figures: Sequence[Wanted], dialect: Dialect, command: str) -> s
     others = [each.label for each in figures if each not in known]
     head = [_NOT_PRINTED.format(labels=", ".join(others))] if others else []
     rows = {each.label: [estimated(each.measured or Estimate(None, None))] for each in known}
-    return assembled([command, *remarks([*places]), *head], blocks, [*prints, *expected(("",), rows)], dialect)
+    said = remarks([side for side, _ in places])
+    return assembled([command, *said, *head], blocks, [*prints, *expected(("",), rows)], dialect)
 
 
 def _is_known(wanted: Wanted, dialect: Dialect) -> bool:
@@ -135,12 +137,12 @@ def _column(side: Parameters, statistics: dict[str, Estimate]) -> Column:
     return Column(side.scale, multiplier(side.scale, side.setting), statistics, {})
 
 
-def _expression(source: object, places: dict[Parameters, str]) -> str:
+def _expression(source: object, places: dict[tuple[Parameters, str], str]) -> str:
     """Return the expression of a figure."""
     if isinstance(source, FromTrial):
         return trial_expression(source)
     if isinstance(source, FromLab):
-        return f"{places[_side(source)]}['{STATISTIC[source.statistic].label}']"
+        return places[_side(source), source.statistic]
     assert isinstance(source, Difference | Quotient), "others have no code"
     sign = "-" if isinstance(source, Difference) else "/"
     return f"{_expression(source.one, places)} {sign} {_expression(source.other, places)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -45,7 +46,9 @@ def assembled(
             if piece.text and not (same and (piece.defines or not changed)):
                 parts.append(piece.text)
             before[place] = piece.text
-    body = _spaced(parts) + "\n" * bool(end) + "".join(f"{line}\n" for line in end)
+    gap = "" if not end else "\n\n" if parts[-1].startswith("def ") else "\n"
+    body = _spaced(parts) + gap + "".join(f"{line}\n" for line in end)
+    body = "\n" * body.startswith("def ") + body
     comments = "".join(f"# {line}\n" for line in head)
     return comments + "".join(f"{group}\n\n" for group in _imports(body, dialect)) + body
 
@@ -53,8 +56,11 @@ def assembled(
 def _imports(body: str, dialect: Dialect | None) -> list[str]:
     """Return the groups of imports that a program needs; without a dialect, it needs no library."""
     functions = [name for name in ("log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)]
-    groups = [f"from math import {', '.join(functions)}"] if functions else []
+    groups = ["import json"] if "json." in body else []
+    groups += [f"from math import {', '.join(functions)}"] if functions else []
     imports = [f"import {word}" for word in ("ml_dtypes", "numpy as np", "torch") if f"{word.split()[-1]}." in body]
+    if "SFC64(" in body:
+        imports.append("from numpy.random import SFC64, Generator, SeedSequence")
     if "load_file(" in body:
         imports.append(f"from safetensors.{'torch' if dialect == 'torch' else 'numpy'} import load_file")
     if dialect is not None and imports:
@@ -70,6 +76,50 @@ def _spaced(parts: Iterable[str]) -> str:
         text += ("" if not before else "\n" if before.startswith("# ") else "\n\n\n" if defines else "\n\n") + part
         before = part
     return text + "\n"
+
+
+def returned(expressions: Sequence[str]) -> list[str]:
+    """Return the lines that return these values, as a tuple."""
+    whole = f"return {', '.join(expressions)}" if len(expressions) > 1 else f"return ({expressions[0]},)"
+    if len(whole) <= WIDEST:
+        return [whole]
+    lines = filled(expressions, WIDEST - len("return ("))
+    lines = [lines[0], *(f"{' ' * len('return (')}{line}" for line in lines[1:])]
+    return [f"return ({lines[0]}", *lines[1:-1], f"{lines[-1].removesuffix(',')})"]
+
+
+def filled(items: Sequence[str], width: int) -> list[str]:
+    """Return items, each with a comma behind it, in lines of at most this width where they fit."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 2 <= width:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"{item},")
+    return lines
+
+
+def printing(label: str, wide: int, call: str) -> str:
+    """Return the line that prints a label, this wide, and the values that a call returns."""
+    name = label[1:-1] if label == "{name}" else f'f"{label}"' if "{" in label else f'"{label}"'
+    return f'print({name}.ljust({wide}), *(f"{{value:10.4g}}" for value in {call}))'
+
+
+def side_by_side(rows: Mapping[str, Sequence[str]], calls: Sequence[str], titles: Sequence[str]) -> list[str]:
+    """Return what prints a line for each row: its name, and its value of each call; and the expected values."""
+    return [*printing_rows([*rows], calls), *expected(titles, rows)]
+
+
+def printing_rows(names: Sequence[str], calls: Sequence[str]) -> list[str]:
+    """Return what prints a line for each name, with its value of each call."""
+    lines = textwrap.wrap(", ".join(names), WIDEST - 12, break_long_words=False, break_on_hyphens=False)
+    listed = [f'names = "{lines[0]}".split(", ")']
+    if len(lines) > 1:
+        inside = [f'"{line} "' for line in lines[:-1]] + [f'"{lines[-1]}").split(", ")']
+        listed = [f"names = ({inside[0]}", *(" " * len("names = (") + line for line in inside[1:])]
+    form = f"{{:{max(map(len, names)) + 2}}}" + "{:12.4g}" * len(calls)
+    zipped = ", ".join(["names", *calls])
+    return [*listed, f"for row in zip({zipped}):", f'    print("{form}".format(*row))']
 
 
 def number(value: float) -> str:
@@ -93,11 +143,22 @@ def estimated(estimate: Estimate) -> str:
 
 
 def expected(titles: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return comments with a line for each name: its values under the titles."""
+    """Return comments with a line for each name: its values under the titles, whose words may stand in two lines."""
     wide = max(map(len, rows)) + 2
-    cells = [max(len(title), *(len(row[at]) for row in rows.values())) + 3 for at, title in enumerate(titles)]
+    halves = [_halves(title, max(len(row[at]) for row in rows.values())) for at, title in enumerate(titles)]
+    cells = [max(*map(len, half), *(len(row[at]) for row in rows.values())) + 3 for at, half in enumerate(halves)]
 
-    def line(name: str, row: Sequence[str]) -> str:
+    def line(name: str, row: Iterable[str]) -> str:
         return f"# {name:{wide}}{''.join(cell.rjust(width) for cell, width in zip(row, cells, strict=True))}".rstrip()
 
-    return [line("expected", titles), *(line(name, row) for name, row in rows.items())]
+    above = [line("", (first for first, _ in halves))] if any(first for first, _ in halves) else []
+    return [*above, line("expected", (last for _, last in halves)), *(line(name, row) for name, row in rows.items())]
+
+
+def _halves(title: str, room: int) -> tuple[str, str]:
+    """Return a title in two lines, the first empty if the whole one fits in this room."""
+    words = title.split(" ")
+    if len(title) <= room or len(words) == 1:
+        return "", title
+    cuts = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
+    return min(cuts, key=lambda cut: max(map(len, cut)))

@@ -10,7 +10,7 @@ from ...parameters import Parameters
 from ...statistics.catalogue import STATISTIC
 from ...statistics.column_names import column_names
 from ...statistics.measurement import Column, Measurement
-from .program import Dialect, Piece, assembled, estimated, expected
+from .program import Dialect, Piece, assembled, estimated, side_by_side
 from .setting import parts, remarks
 from .statistics import OF_REPORTS, chosen
 
@@ -23,21 +23,19 @@ def report_code(measurement: Measurement[Parameters], dialect: Dialect, command:
     sides = [side for sides, _ in groups for side in sides]
     columns = measurement.columns
     names = printed_names(groups, OF_REPORTS, dialect)
-    letters = iter("ab")
     blocks: list[list[Piece]] = []
+    calls: list[str] = []
     for own, _ in groups:
         found = parts(own, columns, names, dialect)
-        made = "\n".join(f"{next(letters)} = {text}" for text in found.calls)
-        blocks.append([found.values, *found.functions, Piece(found.drawn), found.measure, Piece(made)])
+        blocks.append([found.values, *found.functions, Piece(found.drawn), found.measure])
+        calls += found.calls
+        if len(groups) > 1:  # what follows changes what is measured
+            letter = "ab"[len(blocks) - 1]
+            blocks[-1].append(Piece(f"{letter} = {found.calls[0]}"))
+            calls[-1] = letter
     rows = {STATISTIC[name].label: [estimated(column.measured[name]) for column in columns] for name in names}
     titles = [f"{letter} {title}" for letter, title in zip("AB", column_names(columns), strict=True)]
-    wide = max(map(len, rows)) + 2
-    end = [
-        "for name in b:",
-        f'    print(f"{{name:{wide}}}{{a[name]:12.4g}}{{b[name]:12.4g}}")',
-        *expected(titles, rows),
-    ]
-    return assembled([command, *remarks(sides)], blocks, end, dialect)
+    return assembled([command, *remarks(sides)], blocks, side_by_side(rows, calls, titles), dialect)
 
 
 def groups_of(p: Parameters, columns: Sequence[Column]) -> list[Group]:

@@ -9,21 +9,19 @@ from ...attention.formats import number_format
 from ...parameters import Parameters
 from ...statistics.measurement import Column
 from .attention import call, logit_lines, mask, norm_functions, norm_of, signature, weight_lines
-from .drawing import draw_function, vectors, weights, weights_function
-from .program import Dialect, NoCodeError, Piece
+from .drawing import draw_function, draws_of, vectors, weights, weights_function
+from .program import Dialect, NoCodeError, Piece, returned
 from .rounding import is_rounded, rounding_functions
 from .rule import VARIABLES, needed, scale_code
 from .statistics import (
     OF_LOGITS,
     gradient_lines,
+    jackknife_function,
     prints_gradients,
     seen_line,
-    statistics_lines,
-    std_function,
+    statistics_code,
     uses_autograd,
 )
-
-_LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,14 @@ def parts(
     p = sides[0]
     loss = prints_gradients(names)
     autograd = uses_autograd(p, names, dialect)
+    needed_lines, expressions = statistics_code(p, names, columns, dialect)
     body = [
         *(["x = q.clone().requires_grad_()"] if autograd else []),
         *logit_lines(sides, dialect, "x" if autograd else "q"),
         *(weight_lines(p, dialect) if {*names} - OF_LOGITS else []),
         *gradient_lines(p, names, dialect),
-        *statistics_lines(p, names, columns, dialect),
+        *needed_lines,
+        *returned(expressions),
     ]
     drawn = [vectors(p, dialect), weights(p, dialect), mask(p, dialect), seen_line(p, names)]
     if p.sink != "none" and _stores_sink(p):
@@ -74,7 +74,7 @@ def parts(
             weights_function(p, dialect),
             rounding_functions(p, dialect),
             norm_functions(sides, dialect),
-            std_function(p, names, columns, dialect),
+            jackknife_function(p, names, columns, dialect),
         ],
         "\n".join(filter(None, drawn)),
         Piece("\n".join([signature(sides), *(f"    {line}" for line in body)]), defines=True),
@@ -113,12 +113,6 @@ def sizes(sides: Sequence[Parameters], loss: bool = False, swept: Collection[str
 def _stores_sink(p: Parameters) -> bool:
     """Return whether the sink's logit is stored in the number format."""
     return is_rounded(p) and not number_format(p.precision).scaled
-
-
-def draws_of(p: Parameters) -> int:
-    """Return the draws that a program takes: all, unless they are too large."""
-    each = p.n_queries * p.n_keys * (p.d_k if p.mechanism == "additive" else 1)
-    return min(p.batch, max(_LARGEST // each, 2))
 
 
 def remarks(sides: Sequence[Parameters]) -> list[str]:

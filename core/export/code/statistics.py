@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...parameters import Parameters
-from ...statistics.catalogue import DEAD, ONE_HOT, STATISTIC
+from ...statistics.catalogue import DEAD, ONE_HOT
 from ...statistics.measurement import Column, Estimate
 from .attention import norm_of
+from .drawing import draws_of
 from .program import Dialect, Piece
 from .rounding import is_rounded, store_function
 
@@ -27,18 +29,24 @@ class Code(NamedTuple):
 
 # The lines that some statistics need, before them.
 _ENTROPY = Code("entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(-1)", "entropy = torch.special.entr(p).sum(-1)")
-_JACOBIAN = (
-    Code("p2 = p**2", "p2 = p**2"),
-    Code(
-        "jacobian = np.sqrt((p2 * ((1 - p) ** 2 + p2.sum(-1, keepdims=True) - p2)).sum(-1))  # of diag(p) - p pT",
-        "jacobian = (p2 * ((1 - p) ** 2 + p2.sum(-1, keepdim=True) - p2)).sum(-1).sqrt()  # of diag(p) - p pT",
-    ),
+_JACOBIAN = Code(
+    "jacobian = np.sqrt((p**2 * ((1 - p) ** 2 + (p**2).sum(-1, keepdims=True) - p**2)).sum(-1))",
+    "jacobian = (p**2 * ((1 - p) ** 2 + (p**2).sum(-1, keepdim=True) - p**2)).sum(-1).sqrt()",
 )
+_WITH_ENTROPY = frozenset({"entropy", "effective_keys", "entropy_fraction"})
+_WITH_JACOBIAN = frozenset({"jacobian_norm", "dead_rows"})
 
 CODE: dict[str, Code] = {
     "logit_mean": Code("{z}.mean()", "{z}.mean()"),
     "logit_variance": Code("{z}.var()", "{z}.var(correction=0)"),
     "logit_std": Code("{std}", "{std}"),
+    "logit_excess_kurtosis": Code("{kurtosis}", "{kurtosis}"),
+    "logit_min": Code("{z}.min()", "{z}.min()"),
+    "logit_max": Code("z.max()", "z.max()"),
+    "logit_within_3sd": Code(
+        "(abs(z) <= 3 * scale * d_k**0.5).mean()", "(abs(z) <= 3 * scale * d_k**0.5).double().mean()"
+    ),
+    "logit_variance_within_row": Code("{row_variance}.mean()", "{row_variance}.mean()"),
     "freezing_ratio": Code("({row_std} / {limit}).mean()", "({row_std} / {limit}).mean()"),
     "entropy": Code("entropy.mean()", "entropy.mean()"),
     "entropy_fraction": Code("({entropy} / {log}).mean()", "({entropy} / {log}).mean()"),
@@ -54,11 +62,17 @@ CODE: dict[str, Code] = {
     "nan_rows": Code("np.isnan(p[..., 0]).mean()", "p[..., 0].isnan().double().mean()"),
     "weight_lost": Code("(1 - p.sum(-1){share}).mean()", "(1 - p.double().sum(-1){share}).mean()"),
 }
-OF_LOGITS = frozenset({"logit_mean", "logit_variance", "logit_std", "freezing_ratio"})  # weights are not needed
-# What the program of a report prints, if it exists; sweeps and rules print what their tables show.
-_COMPARED = ("logit_mean", "logit_variance", "freezing_ratio", "entropy_fraction")
-OF_REPORTS = tuple(name for name in CODE if name not in _COMPARED)
+# Those of logits: weights are not needed.
+OF_LOGITS = frozenset(name for name in CODE if name.startswith("logit_") or name == "freezing_ratio")
+# What the program of a report or a head prints, if it exists: the rows that the screen leads with, and of a sink or a
+# rounded format their own. Sweeps and rules print what their tables show.
+OF_REPORTS = (
+    "logit_std", "logit_max", "entropy", "effective_keys", "max_weight", "one_hot_rows", "first_key_weight",
+    "dead_rows", "grad_q_median", "grad_q_rms", "sink_weight", "nan_rows", "weight_lost",
+)  # fmt: skip
 _OF_NAN = ("entropy", "effective_keys", "max_weight", "jacobian_norm", "weight_lost", "nan_rows")
+_OF_LAW = ("logit_excess_kurtosis", "logit_within_3sd")  # measured about the law's own mean and spread
+_EXTREMES = ("logit_min", "logit_max")
 
 
 def chosen(p: Parameters, columns: Sequence[Column], wanted: Sequence[str], dialect: Dialect) -> list[str]:
@@ -73,12 +87,24 @@ def chosen(p: Parameters, columns: Sequence[Column], wanted: Sequence[str], dial
     if not is_rounded(p):
         left_out.add("weight_lost")
     elif p.arithmetic == "eager" and any(_may_overflow(column) for column in columns):
-        left_out |= {"logit_std", "freezing_ratio"}
+        left_out |= {"logit_std", "logit_min", "logit_max", "logit_variance_within_row", "freezing_ratio"}
+    if draws_of(p) < p.batch:
+        left_out |= {*_EXTREMES}
+    if not _is_plain(p):
+        left_out |= {*_OF_LAW}
     if p.mask == "none" and p.sink == "none" and wanted is OF_REPORTS:
         left_out.add("first_key_weight")
     if not has_gradients(columns, p, dialect):
         left_out |= {"grad_q_median", "grad_q_rms"}
     return [name for name in names if name not in left_out]
+
+
+def _is_plain(p: Parameters) -> bool:
+    """Return whether scores are dot products of standardised components, without mask or rounding."""
+    usual = Parameters()
+    names = ("mean_q", "std_q", "mean_k", "std_k", "correlation", "mask", "mechanism", "softcap")
+    same = all(getattr(p, name) == getattr(usual, name) for name in names)
+    return same and norm_of(p) == "none" and not is_rounded(p)
 
 
 def has_nan_rows(columns: Sequence[Column]) -> bool:
@@ -114,23 +140,35 @@ def uses_autograd(p: Parameters, names: Sequence[str], dialect: Dialect) -> bool
     return dialect == "torch" and not is_rounded(p) and prints_gradients(names)
 
 
-def std_function(p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect) -> Piece:
-    """Return the function that estimates a standard deviation, if it is printed and its bias shows."""
-    if "logit_std" not in names or not _is_biased(p, columns):
-        return Piece("", defines=True)
-    if dialect == "python":
-        without = "np.mean([np.delete(x, b, 0).std() for b in range(batch)])"
-        return Piece(_STD.format(of="x.std()", without=without), defines=True)
-    without = "sum(torch.cat([x[:b], x[b + 1 :]]).std(correction=0) for b in range(batch)) / batch"
-    return Piece(_STD.format(of="x.std(correction=0)", without=without), defines=True)
+def jackknife_function(p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect) -> Piece:
+    """Return the functions that remove the bias of a statistic, if one is printed whose bias shows."""
+    texts: list[str] = []
+    if "logit_excess_kurtosis" in names:
+        texts.append(_KURTOSIS[dialect])
+    if "logit_excess_kurtosis" in names or ("logit_std" in names and _is_biased(p, columns)):
+        texts.append(_JACKKNIFE[dialect])
+    return Piece("\n\n\n".join(texts), defines=True)
 
 
-_STD = '''\
-def std(x):
-    """The standard deviation; the jackknife over draws removes a bias of order 1/batch."""
+_KURTOSIS: dict[Dialect, str] = {
+    "python": "def kurtosis(x):\n    return ((x - x.mean()) ** 4).mean() / x.var() ** 2 - 3",
+    "torch": "def kurtosis(x):\n    return ((x - x.mean()) ** 4).mean() / x.var(correction=0) ** 2 - 3",
+}
+_JACKKNIFE: dict[Dialect, str] = {
+    "python": """\
+def unbiased(of, x):  # the jackknife over draws removes a bias of order 1/batch
     x = x.reshape(batch, -1)
-    without = {without}
-    return batch * {of} - (batch - 1) * without'''
+    return batch * of(x) - (batch - 1) * np.mean([of(np.delete(x, b, 0)) for b in range(batch)])""",
+    "torch": """\
+def unbiased(of, x):  # the jackknife over draws removes a bias of order 1/batch
+    x = x.reshape(batch, -1)
+    without = sum(of(torch.cat([x[:b], x[b + 1 :]])) for b in range(batch)) / batch
+    return batch * of(x) - (batch - 1) * without""",
+}
+_STD: dict[Dialect, str] = {
+    "python": "unbiased(np.std, {z})",
+    "torch": "unbiased(lambda x: x.std(correction=0), {z})",
+}
 
 
 def _is_biased(p: Parameters, columns: Sequence[Column]) -> bool:
@@ -167,74 +205,105 @@ def gradient_lines(p: Parameters, names: Sequence[str], dialect: Dialect) -> lis
     keys = "y" if is_rounded(p) else "k"
     summed = "keepdims=True" if dialect == "python" else "keepdim=True"
     product = f"g @ {values}.mT" if dialect == "python" else f"(g @ {values}.mT).double()"
-    lines = [
-        f"a = {product}  # the gradient of p, for L = (g * output).sum()",
-        f"dz = p * (a - (p * a).sum(-1, {summed}))",
-    ]
+    dz = f"p * (dp - (p * dp).sum(-1, {summed}))"
+    lines = [f"dp = {product}  # of L = (g * output).sum()"]
     if p.softcap:
         cap = f"{p.softcap:g}"
         slope = f"(1 - (z / {cap}) ** 2)"
         if p.mask != "none":
             hide = "np.where(hidden, 0, z)" if dialect == "python" else "z.masked_fill(hidden, 0)"
             slope = f"(1 - ({hide} / {cap}) ** 2)"
-        lines.append(f"dz = dz * {slope}")
+        lines.append(f"dz = {dz} * {slope}")
+        dz = "dz"
     if dialect == "python":
-        return [*lines, f"dq = np.linalg.norm(scale * dz @ {keys}, axis=-1){rows}{why}"]
-    return [*lines, f"dq = (scale * dz @ {keys}.double()).norm(dim=-1){rows}{why}"]
+        return [*lines, f"dq = np.linalg.norm(scale * {dz} @ {keys}, axis=-1){rows}{why}"]
+    return [*lines, f"dq = (scale * {dz} @ {keys}.double()).norm(dim=-1){rows}{why}"]
 
 
 _FIRST = "z.isfinite().int().argmax(-1, keepdim=True)"
+_SEVERAL = frozenset({"one_hot_rows", "dead_rows", "freezing_ratio", "entropy_fraction"})  # of rows that see two keys
+_WITHIN = frozenset({"freezing_ratio", "logit_variance_within_row", "spread"})
 
 
-def row_lines(names: Sequence[str], dialect: Dialect, some_rows: bool, hides: bool) -> list[str]:
-    """Return the lines that leave out rows that see no key, and count the keys that others see."""
-    finite = "np.isfinite(z)" if dialect == "python" else "z.isfinite()"
-    lines = [f"z = z[{finite}.any(-1)]  # rows that see a key"] if some_rows else []
-    if hides and {"one_hot_rows", "dead_rows"} & {*names}:
-        lines.append(f"seen = {finite}.sum(-1)  # keys")
-    if some_rows and "first_key_weight" in names:
-        first = "np.isfinite(z).argmax(-1, keepdims=True)" if dialect == "python" else _FIRST
-        lines.append(f"first = {first}  # key that a row sees")
-    return lines
+@dataclass(frozen=True)
+class Rows:
+    """What is to be said about the rows of a capture."""
 
+    some: bool  # whether some may see no key
+    hides: bool  # whether keys are hidden, and z is −∞ for them
 
-def statistics_lines(
-    p: Parameters, names: Sequence[str], columns: Sequence[Column], dialect: Dialect, by_row: Sequence[str] = ()
-) -> list[str]:
-    """Return the lines that compute the statistics, and return them by label; `by_row` are those of `row_lines`."""
-    at = 0 if dialect == "python" else 1
-    lines = [_ENTROPY[at]] if {"entropy", "effective_keys", "entropy_fraction"} & {*names} else []
-    if {"jacobian_norm", "dead_rows"} & {*names}:
-        lines += [each[at] for each in _JACOBIAN]
-    biased = "logit_std" in names and _is_biased(p, columns)
-    fill = _fills(p, biased, dialect)
-    if by_row:
+    def lines(self, names: Sequence[str], dialect: Dialect) -> list[str]:
+        """Return the lines that leave out rows that see no key, and count the keys that others see."""
+        finite = "np.isfinite(z)" if dialect == "python" else "z.isfinite()"
+        lines = [f"z = z[{finite}.any(-1)]  # rows that see a key"] if self.some else []
+        if self.hides and _SEVERAL & {*names}:
+            lines.append(f"seen = {finite}.sum(-1)  # keys")
+        if self.some and "first_key_weight" in names:
+            first = "np.isfinite(z).argmax(-1, keepdims=True)" if dialect == "python" else _FIRST
+            lines.append(f"first = {first}  # key that a row sees")
+        if self.hides and dialect == "torch" and _WITHIN & {*names}:
+            lines.append("away = z.masked_fill(z.isinf(), torch.nan)")
+            lines.append("away = away - away.nanmean(-1, keepdim=True)")
+        return lines
+
+    def fills(self, dialect: Dialect) -> Mapping[str, str]:
+        """Return what stands for the parts of expressions that depend on which keys rows see."""
+        first = {"first": "np.take_along_axis(p, first, -1)" if dialect == "python" else "p.gather(-1, first)"}
+        found = first if self.some else {}
+        if not self.hides:
+            return found
+        one = "np" if dialect == "python" else "torch"
         finite = "z[np.isfinite(z)]" if dialect == "python" else "z[z.isfinite()]"
-        fill = {**fill, "std": f"{finite}.std({'' if dialect == 'python' else 'correction=0'})", "of": "[seen > 1]"}
-        if any(line.startswith("first = ") for line in by_row):
-            fill["first"] = "np.take_along_axis(p, first, -1)" if dialect == "python" else "p.gather(-1, first)"
-    lines.append("return {")
-    for name in names:
-        text = CODE[name][at].format(**fill)
-        if has_nan_rows(columns):
-            text = _ignoring_nan(text, dialect)
-        lines.append(f'    "{STATISTIC[name].label}": {text},')
-    return [*lines, "}"]
+        variance = "np.nanvar(np.where(np.isfinite(z), z, np.nan), -1)" if one == "np" else "(away**2).nanmean(-1)"
+        return {
+            **found,
+            "z": finite,
+            "std": f"{finite}.std({'' if dialect == 'python' else 'correction=0'})",
+            "row_variance": variance,
+            "row_std": f"{one}.sqrt({variance})[seen > 1]",
+            "limit": f"{one}.sqrt(2 * {one}.log(seen[seen > 1]))",
+            "log": f"{one}.log(seen[seen > 1])",
+            "entropy": "entropy[seen > 1]",
+            "of": "[seen > 1]",
+        }
 
 
-def _fills(p: Parameters, biased: bool, dialect: Dialect) -> Mapping[str, str]:
+def statistics_code(
+    p: Parameters,
+    names: Sequence[str],
+    columns: Sequence[Column],
+    dialect: Dialect,
+    rows: Rows | None = None,
+    code: Mapping[str, Code] = CODE,
+) -> tuple[list[str], list[str]]:
+    """Return the lines that statistics need, and their expressions in `code`; `rows` are those of a capture."""
+    at = 0 if dialect == "python" else 1
+    lines = [_ENTROPY[at]] if _WITH_ENTROPY & {*names} else []
+    lines += [_JACOBIAN[at]] if _WITH_JACOBIAN & {*names} else []
+    biased = "logit_std" in names and _is_biased(p, columns)
+    fill = _fills(p, biased, dialect) | dict(rows.fills(dialect) if rows else {})
+    found = [code[name][at].format(**fill) for name in names]
+    if has_nan_rows(columns):
+        found = [_ignoring_nan(text, dialect) for text in found]
+    return lines, found
+
+
+def _fills(p: Parameters, biased: bool, dialect: Dialect) -> dict[str, str]:
     """Return what stands for the parts of expressions that depend on the mask, the sink and the format."""
     masked = p.mask != "none"
     z = "z[:, ~hidden]" if masked else "z"
-    one, std = ("np", "np.nanstd(np.where(hidden, np.nan, z), -1)") if dialect == "python" else ("torch", "")
+    one, variance = "np", "np.nanvar(np.where(hidden, np.nan, z), -1)"
     if dialect == "torch":
-        std = "torch.stack([z[:, i, : i + 1].std(-1, correction=0) for i in range(m)], 1)"
+        one, variance = "torch", "torch.stack([z[:, i, : i + 1].var(-1, correction=0) for i in range(m)], 1)"
+    end = "" if dialect == "python" else "correction=0"
     plain = "z.std(-1)" if dialect == "python" else "z.std(-1, correction=0)"
     share = " - share" if p.sink != "none" else ""
     return {
-        "std": f"std({z})" if biased else f"{z}.std({'' if dialect == 'python' else 'correction=0'})",
-        "row_std": f"{std}[:, 1:]" if masked else plain,
-        "limit": f"{one}.sqrt(2 * {one}.log(seen))" if masked else "sqrt(2 * log(n))",
+        "std": _STD[dialect].format(z=z) if biased else f"{z}.std({end})",
+        "kurtosis": f"unbiased(kurtosis, {z})",
+        "row_variance": variance if masked else plain.replace("std", "var"),
+        "row_std": f"{one}.sqrt({variance})[:, 1:]" if masked else plain,
+        "limit": f"{one}.sqrt(2 * {one}.log(seen))" if masked else "(2 * log(n)) ** 0.5",
         "log": f"{one}.log(seen)" if masked else "log(n)",
         "entropy": "entropy[:, 1:]" if masked else "entropy",
         "sunk": "share" if is_rounded(p) else "(1 - p.sum(-1))",

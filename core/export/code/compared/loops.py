@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ....parameters import Parameters
 from ....statistics.measurement import Column
-from ..program import WIDEST, Dialect, Piece, shown
+from ..program import WIDEST, Dialect, Piece, printing, shown
 from ..setting import parts
 
 
@@ -32,10 +32,16 @@ def looped(
     for loop in loops:
         columns = [column for columns in loop.columns.values() for column in columns]
         found = parts(loop.sides, columns, names, dialect, swept)
-        labels = {place: _label(loop.prefix, *place, with_keys) for place in loop.columns}
+        ends = (", A", ", B") if len(loop.sides) > 1 else ("",)
+        wide = 2
         for place, own in loop.columns.items():
-            rows[labels[place]] = [shown(column.measured[name].value) for name in names for column in own]
-        text = _text(loop, found.drawn, found.calls, max(map(len, labels.values())) + 2, with_keys)
+            for end, column in zip(ends, own, strict=True):
+                label = _label(loop.prefix, *place, with_keys) + end
+                rows[label] = [shown(column.measured[name].value) for name in names]
+                wide = max(wide, len(label) + 2)
+        label = _label(loop.prefix, 0, 0, with_keys).replace("d_k 0", "d_k {d_k}").replace("n 0", "n {n}")
+        prints = [printing(label + end, wide, each) for end, each in zip(ends, found.calls, strict=True)]
+        text = _text(loop, [*found.drawn.split("\n"), *prints], with_keys)
         blocks.append([found.values, *found.functions, found.measure, Piece(text)])
     return blocks, rows
 
@@ -44,20 +50,10 @@ def _label(prefix: str, d_k: int, n: int, with_keys: bool) -> str:
     return f"{prefix}d_k {d_k}, n {n}" if with_keys else f"{prefix}d_k {d_k}"
 
 
-def _text(loop: Loop, drawn: str, calls: Sequence[str], wide: int, with_keys: bool) -> str:
+def _text(loop: Loop, body: Sequence[str], with_keys: bool) -> str:
     """Return the loop over d_k and, if they are swept, the numbers of keys."""
     d_ks, keys = (list(dict.fromkeys(place[axis] for place in loop.columns)) for axis in (0, 1))
     heads = [f"for d_k in {_values(d_ks)}:", *([f"for n in {_values(keys)}:"] if with_keys else [])]
-    made = ", ".join(calls)
-    label = _label(loop.prefix, 0, 0, with_keys).replace("d_k 0", "d_k {d_k}").replace("n 0", "n {n}")
-    if len(calls) > 1:
-        assigned = f"a, b = {made}"
-        lines = assigned.split("\n") if len(assigned) < WIDEST else [f"a = {calls[0]}", f"b = {calls[1]}"]
-        numbers = '*(f"{x[name]:9.4g}" for name in a for x in (a, b))'
-    else:
-        lines = [f"found = {made}"]
-        numbers = '*(f"{value:9.4g}" for value in found.values())'
-    body = [*drawn.split("\n"), *lines, f'row = f"{label}"', f'print(f"{{row:{wide}}}", {numbers})']
     texts = ["    " * depth + head for depth, head in enumerate(heads)]
     return "\n".join([*texts, *("    " * len(heads) + line for line in body)])
 

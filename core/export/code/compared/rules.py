@@ -10,8 +10,8 @@ from ....parameters import UNSCALED, Parameters
 from ....scales import scale_rule
 from ....statistics.catalogue import STATISTIC
 from ....statistics.measurement import Column
-from ..attention import NORMS
-from ..program import Dialect, NoCodeError, Piece, assembled, expected, shown
+from ..attention import norm_of
+from ..program import WIDEST, Dialect, NoCodeError, Piece, assembled, expected, filled, printing, shown
 from ..report import printed_names
 from ..setting import parts, remarks
 
@@ -27,13 +27,15 @@ def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command
     found = parts(sides, columns, names, dialect)
     labels = [scale_rule(row.rule).formula if row.rule != "custom" else "custom" for row in valid]
     wide = max(map(len, labels)) + 2
-    lines = [f'    "{label}": {_tuple(call)},' for label, call in zip(labels, found.calls, strict=True)]
+    several = any(norm_of(side) != norm_of(sides[0]) for side in sides)
+    hows = [f"[{_arguments(call)}]" if several else _arguments(call) for call in found.calls]
+    entries = [f'"{label}": {how}' for label, how in zip(labels, hows, strict=True)]
     loop = [
         "rules = {",
-        *lines,
+        *(f"    {line}" for line in filled(entries, WIDEST)),
         "}",
         "for name, how in rules.items():",
-        f'    print(f"{{name:{wide}}}", *(f"{{value:9.4g}}" for value in measure(*how).values()))',
+        f"    {printing('{name}', wide, 'measure(*how)' if several else 'measure(how)')}",
     ]
     titles = [STATISTIC[name].short_label for name in names]
     values = {
@@ -44,7 +46,6 @@ def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command
     return assembled([command, *remarks(sides[:1])], [pieces], expected(titles, values), dialect)
 
 
-def _tuple(call: str) -> str:
-    """Return the arguments of a call of `measure` as a tuple."""
-    inside = call.removeprefix("measure(").removesuffix(")")
-    return f"({inside})" if inside.endswith(NORMS) else f"({inside},)"
+def _arguments(call: str) -> str:
+    """Return what a call of `measure` passes."""
+    return call.removeprefix("measure(").removesuffix(")")

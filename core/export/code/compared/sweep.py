@@ -33,9 +33,7 @@ def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
     if not names:
         raise NoCodeError("No code: no short program prints {names}.", names=", ".join(sweep.shown))
     blocks, rows = looped(loops, names, dialect, bool(sweep.n_keys))
-    several = len(loops[0].sides) > 1
-    ends = " A", " B"
-    titles = [STATISTIC[name].short_label + end for name in names for end in (ends if several else ("",))]
+    titles = [STATISTIC[name].short_label for name in names]
     missing = [STATISTIC[name].label for name in sweep.shown if name not in names]
     left_out = [f"Not printed: {', '.join(missing)}."] if missing else []
     largest = [side for loop in loops for side in loop.sides]
