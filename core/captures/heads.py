@@ -86,9 +86,13 @@ def stream_head(
         replace(column, multiplier=shown_multiplier(rule, layer, data), multipliers=_range_of_rows(rule, layer, data))
         for column, rule in zip(columns, rules, strict=True)
     ]
+    yield 1.0, Measurement(subject_of(layer, head, data, rules), layer.batch, layer.batch, tuple(shown))
+
+
+def subject_of(layer: Layer, head: int, data: Head, rules: Sequence[Rule]) -> HeadSubject:
+    """Return what a measurement of this head under these rules is of."""
     by_row = {rule.name: (rule.setting, first_position(rule, data)) for rule in rules if rule.setting is not None}
-    subject = HeadSubject(layer, head, data.understood, by_row)
-    yield 1.0, Measurement(subject, layer.batch, layer.batch, tuple(shown))
+    return HeadSubject(layer, head, data.understood, by_row)
 
 
 def _range_of_rows(rule: Rule, layer: Layer, data: Head) -> tuple[float, float] | None:

@@ -5,9 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from attn_tui.core.learning.bugs.catalogue import BUGS
+from attn_tui.core.learning.bugs.examine import write_capture
+from attn_tui.core.watching.sample import sample_run
 from attn_tui.tui.cli.main import main
 from cli_runner import SAMPLE, Captured, assert_refused, printed
 
+SAMPLE_RUN = str(sample_run())
 SMALL = ("--n-keys", "16", "--n-queries", "4", "--batch", "4")
 
 
@@ -25,6 +29,8 @@ SMALL = ("--n-keys", "16", "--n-queries", "4", "--batch", "4")
         ("train", "--d-k", "4,8", "--steps", "12", "--seeds", "2"),
         ("cost", "--heads", "4"),
         ("inspect", SAMPLE, "--layer", "1", "--head", "2"),
+        ("compare", SAMPLE, SAMPLE),
+        ("watch", SAMPLE_RUN, "--max-logit", "1000"),
     ],
     ids=str,
 )
@@ -39,6 +45,24 @@ def test_a_printed_program_runs_in_a_process_of_its_own(words: tuple[str, ...], 
     names = [line[2:].split("  ")[0] for line in text.partition("# expected")[2].splitlines()[1:]]
     assert names
     assert [line[: len(name)] for line, name in zip(done.stdout.splitlines(), names, strict=True)] == names
+
+
+@pytest.mark.slow
+def test_a_check_with_findings_prints_the_program_of_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.py"
+    assert main(["check", SAMPLE, "--max-logit", "5", "--format", "python", "-o", str(path)]) == 1
+    text = path.read_text("utf-8")
+    assert "# layer 0, head 2" in text
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-I", str(path)], capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    assert done.stdout.splitlines()[0].split()[-1] == text.partition("# largest |logit|")[2].split()[0]
+
+
+def test_the_code_of_a_diagnosis_is_that_of_one_head(tmp_path: Path, capsys: Captured) -> None:
+    write_capture(BUGS[0], tmp_path / "x.safetensors")
+    words = ["diagnose", str(tmp_path / "x.safetensors"), "--layer", "0", "--head", "0", "--format", "torch"]
+    assert "def away(scale)" in printed(words, capsys)
 
 
 def test_a_program_for_pytorch_is_another_one(capsys: Captured) -> None:
@@ -56,7 +80,8 @@ def test_a_program_can_be_plain_ascii(capsys: Captured) -> None:
     [
         (("learn",), "--format: … one step or question"),
         (("learn", "b1"), "--format: … one step or question"),
-        (("diagnose", SAMPLE), "--format: … 'python'"),
+        (("diagnose", SAMPLE), "--format: … one head … --layer and --head"),
+        (("diagnose", SAMPLE, "--layer", "1", "--head", "2"), "No code: q and k alone"),
         (("inspect", SAMPLE), "--format: … one head … --layer and --head"),
         (("inspect", SAMPLE, "--layer", "1", "--head", "2", "--rules", "all"), "--format: … one head … --rules"),
         (("sweep", "--d-k", "4", "--stderr", "0.5", *SMALL), "No code … --stderr"),

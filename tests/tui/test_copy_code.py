@@ -40,7 +40,7 @@ async def test_tab_turns_to_pytorch_and_back(stage: Stage, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pane", ["Sweep", "Softmax", "Rules", "Heads", "Capture", "Train"])
+@pytest.mark.parametrize("pane", ["Sweep", "Softmax", "Rules", "Heads", "Capture", "Train", "Watch"])
 @played(settled=True)
 async def test_capital_y_copies_a_program_in_each_of_these_panes(
     stage: Stage, pane: str, monkeypatch: pytest.MonkeyPatch

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 from ....core.captures.capture import Meaning
 from ....core.message import counted, joined, message
 from ...settings.parse import UsageError
+from ...views.reproduce import in_shell
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads
 from ..command import Command, Given
-from ..output import LISTED, Output, OutputFormat, say
+from ..output import CODE, LISTED, Output, OutputFormat, say
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, on_heads, opened, work_of
 from .compare import compare_captures
@@ -23,9 +24,10 @@ from .diagnose import add_config, read_configuration
 if TYPE_CHECKING:
     from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.check import Figures, Limits
+    from ....core.export.code.program import Dialect
     from ....core.export.diagnosing.check import Checked
 
-_FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github")
+_FORMATS: tuple[OutputFormat, ...] = (*LISTED, "junit", "github", *CODE)
 _FOUND = 1  # the exit code if there are findings
 _PROJECT = Path("pyproject.toml")
 
@@ -167,9 +169,24 @@ def run(request: CheckRequest, output: Output) -> int:
             "table": lambda: _table(checked, output.glyphs.say),
             "junit": lambda: export.check_junit(checked),
             "github": lambda: export.check_github(checked),
+            "python": lambda: output.glyphs.say(_code(request, captures, checked, "python")),
+            "torch": lambda: output.glyphs.say(_code(request, captures, checked, "torch")),
         }
     )
     return _FOUND if any(each.findings for each in checked) else 0
+
+
+def _code(
+    request: CheckRequest, captures: Sequence[CaptureFile], checked: Sequence[Checked], dialect: Dialect
+) -> str:
+    """Return the program of the first head with a finding, else of the first head."""
+    from ....core.export.code.captured.checked import checked_code
+
+    at = {(number, each.layer, each.head) for number, file in enumerate(checked) for each in file.findings}
+    heads = [(number, each) for number, file in enumerate(checked) for each in file.heads]
+    number, chosen = next((head for head in heads if (head[0], head[1].layer, head[1].head) in at), heads[0])
+    words = ["attn-tui", "check", str(request.files[number])]
+    return checked_code(captures[number], chosen, dialect, in_shell(words))
 
 
 def _checked(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from ....core.captures.capture import Meaning
 from ....core.message import message
 from ...views.lines import Line, wrapped
+from ...views.reproduce import in_shell
 from ..captured import add_axes, add_mask_true, head_number
 from ..command import Command, Given
-from ..output import LISTED, Output, say
+from ..output import CODE, LISTED, Output, say
 from ..parser import Parser
 from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ....core.captures.capture import Capture
     from ....core.captures.reader import CaptureFile
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison
+    from ....core.export.code.program import Dialect
     from ....core.work.heads import Source
 
 _DIFFERENT = 1  # the exit code
@@ -49,7 +51,7 @@ def _add_options(parser: Parser) -> None:
     parser.add(title, "--layer", metavar="I", help="only this layer of the reference, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head of the reference; the first is 0")
     add_work(parser)
-    parser.add_output(LISTED)
+    parser.add_output((*LISTED, *CODE))
 
 
 def _request(given: Given) -> CompareRequest:
@@ -88,6 +90,8 @@ def run(request: CompareRequest, output: Output) -> int:
         say(message("note: {note}", note=note), messages)
     output.emit(
         {
+            "python": lambda: output.glyphs.say(_code(reference, test, found, request, "python")),
+            "torch": lambda: output.glyphs.say(_code(reference, test, found, request, "torch")),
             "json": lambda: compare_json(reference, test, found),
             "jsonl": lambda: json_lines(compare_json(reference, test, found), "heads"),
             "csv": lambda: compare_csv(found),
@@ -96,6 +100,19 @@ def run(request: CompareRequest, output: Output) -> int:
         }
     )
     return _DIFFERENT if found.differs else 0
+
+
+def _code(
+    reference: CaptureFile, test: CaptureFile, found: Comparison, request: CompareRequest, dialect: Dialect
+) -> str:
+    """Return the program of the head that the comparison speaks of first."""
+    from ....core.export.code.captured.pairs import pair_code
+
+    first = found.by_change[0] if found.first is None else max(found.first[1], key=lambda each: each.change)
+    words = ["attn-tui", "compare", str(request.reference), str(request.test)]
+    words += ["--layer", str(first.layer.index), "--head", str(first.head)]
+    words += ["--axes", request.axes] if request.axes is not None else []
+    return pair_code(reference, test, first, dialect, in_shell(words))
 
 
 def compare_captures(

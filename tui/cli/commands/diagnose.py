@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
 from ....core.message import joined, message
+from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
+from ...views.reproduce import in_shell
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
-from ..output import LISTED, Output
+from ..output import CODE, LISTED, Output
 from ..parser import Parser
 from ..results import Results
 from ..working import USUAL, Work, add_work, on_heads, opened, work_of
@@ -50,7 +53,7 @@ def _add_options(parser: Parser) -> None:
     parser.add(title, "--layer", metavar="I", help="only this layer, by number or name")
     parser.add(title, "--head", metavar="H", help="only this head; the first is 0")
     add_work(parser)
-    parser.add_output(LISTED)
+    parser.add_output((*LISTED, *CODE))
 
 
 def add_config(parser: Parser) -> None:
@@ -91,6 +94,7 @@ def read_configuration(path: Path | None) -> Configuration | None:
 
 def run(request: DiagnoseRequest, output: Output) -> int:
     """Diagnose heads of captures and print the verdicts; return the exit code, 2 if some heads cannot be read."""
+    from ....core.export.code.captured.diagnosed import diagnosis_code
     from ....core.export.diagnosing.diagnosis import Diagnosed, diagnosis_listing, diagnosis_markdown
     from ....core.work import heads as working
 
@@ -98,6 +102,20 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     captures = opened(request, output)
     chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
     asked = sum(map(len, chosen))
+    if output.format in CODE:
+        if asked > 1:
+            raise UsageError(
+                "--format: {format} prints one head of one file; give --layer and --head", format=output.format
+            )
+        [(layer, head)] = [each for heads in chosen for each in heads]
+        program = partial(diagnosis_code, captures[0], layer, head, given, command=_command(request))
+        output.emit(
+            {
+                "python": lambda: output.glyphs.say(program(dialect="python")),
+                "torch": lambda: output.glyphs.say(program(dialect="torch")),
+            }
+        )
+        return 0
     heads: list[Diagnosed] = []
 
     def diagnosed() -> Generator[Diagnosed | InputError, None, None]:
@@ -120,6 +138,13 @@ def run(request: DiagnoseRequest, output: Output) -> int:
             }
         )
     return results.code(output)
+
+
+def _command(request: DiagnoseRequest) -> str:
+    """Return the command that diagnoses this head."""
+    options = {"config": request.config, "layer": request.layer, "head": request.head, "axes": request.axes}
+    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    return in_shell(["attn-tui", "diagnose", str(request.files[0]), *words])
 
 
 def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Output) -> str:

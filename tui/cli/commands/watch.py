@@ -10,12 +10,14 @@ from ....core.errors import InputError
 from ....core.message import message
 from ....core.watching.limits import LIMIT
 from ...settings.parse import UsageError
+from ...views.reproduce import in_shell
 from .. import output as printing
 from ..command import Command, Given
-from ..output import LISTED, Output, say
+from ..output import CODE, LISTED, Output, say
 from ..parser import Parser
 
 if TYPE_CHECKING:
+    from ....core.export.code.program import Dialect
     from ....core.watching.snapshot import Snapshot
 
 _FOUND = 1  # the exit code if a head is over the limit
@@ -48,7 +50,7 @@ def _add_options(parser: Parser) -> None:
     )
     parser.add("watching", "--step", metavar="N", help="print step N, or the last one before it")
     parser.add("watching", "--baseline", metavar="N", help="print the change of every head since step N")
-    parser.add_output(LISTED)
+    parser.add_output((*LISTED, *CODE))
 
 
 def _request(given: Given) -> WatchRequest:
@@ -84,6 +86,8 @@ def run(request: WatchRequest, output: Output) -> int:
     shown = newest(request, output)
     output.emit(
         {
+            "python": lambda: output.glyphs.say(_code(request, shown, "python")),
+            "torch": lambda: output.glyphs.say(_code(request, shown, "torch")),
             "json": lambda: watching_json(str(request.run), shown),
             "jsonl": lambda: json_lines(watching_json(str(request.run), shown), "heads"),
             "csv": lambda: watching_csv(shown),
@@ -92,6 +96,18 @@ def run(request: WatchRequest, output: Output) -> int:
         }
     )
     return _FOUND if shown.over else 0
+
+
+def _code(request: WatchRequest, shown: Snapshot, dialect: Dialect) -> str:
+    """Return the program of the worst head; raise InputError if there is none."""
+    from ....core.export.code.captured.watched import watched_code
+
+    if not shown.ranked:
+        raise InputError("{run}: no head has a largest |logit|", run=request.run)
+    words = ["attn-tui", "watch", str(request.run), "--once"]
+    words += ["--step", str(request.step)] if request.step is not None else []
+    worst = shown.ranked[0]
+    return watched_code(request.run, shown, worst.layer, worst.head, dialect, in_shell(words))
 
 
 def newest(request: WatchRequest, output: Output) -> Snapshot:

@@ -129,9 +129,11 @@ class WatchPane(TwoParts):
         return in_shell(words, self.glyphs.ascii)
 
     def code(self, dialect: Dialect) -> str:
-        if self.shown is None or self.shown.file is None:
-            raise InputError("This run is numbers only, which no code computes.")
-        raise InputError("Enter opens this head in the Capture pane, where Y shows its code.")
+        from ....core.export.code.captured.watched import watched_code
+
+        if self.shown is None:
+            raise InputError("No step of a run is on screen.")
+        return watched_code(self.run, self.shown, *self.map.cursor, dialect, self.command())
 
     @property
     def file_name(self) -> str:

@@ -1,0 +1,80 @@
+"""The program of some figures of one head, under one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ....captures.capture import Layer
+from ....captures.head import CaptureFile, read_head
+from ....captures.heads import subject_of
+from ....captures.rules import file_rule, shown_multiplier
+from ..attention import logit_lines, weight_lines
+from ..program import Dialect, NoCodeError, Piece, assembled, expected, shown
+from ..statistics import CODE, OF_LOGITS, Code, Rows, statistics_code
+from .head import scale_of, side_of, values_of
+from .loading import loaded, without_unused
+
+_CODE = CODE | {
+    "largest_logit": Code("abs({z}).max()", "{z}.abs().max()"),
+    "spread": Code("np.sqrt({row_variance}.mean())", "{row_variance}.mean().sqrt()"),
+    "token_spread": Code("min(variety(q), variety(k))", "min(variety(q), variety(k))"),
+}
+_OF_LOGITS = OF_LOGITS | {"largest_logit", "spread", "token_spread"}
+_VARIETY: dict[Dialect, str] = {
+    "python": """\
+def variety(x):  # what differs between tokens, over all
+    return np.sqrt(((x - x.mean(1, keepdims=True)) ** 2).sum() / (x**2).sum())""",
+    "torch": """\
+def variety(x):  # what differs between tokens, over all
+    return (((x - x.mean(1, keepdim=True)) ** 2).sum() / (x**2).sum()).sqrt()""",
+}
+
+
+class Figure(NamedTuple):
+    """A figure of a head."""
+
+    label: str
+    value: float | None
+
+
+def figures_code(
+    capture: CaptureFile,
+    layer: Layer,
+    head: int,
+    figures: Mapping[str, Figure],
+    dialect: Dialect,
+    comments: Sequence[str],
+) -> str:
+    """Return the program that prints figures of a head at its file's scale, by the names of their code.
+
+    Those without a value or code are left out. Raise CaptureError if the head cannot be read, and NoCodeError if no
+    figure is left or no short program reads the head.
+    """
+    some = {name: each for name, each in figures.items() if name in _CODE and each.value is not None}
+    if not some:
+        raise NoCodeError("No code: no figure of this head is known.")
+    data, rule = read_head(capture, layer, head), file_rule(layer)
+    subject = subject_of(layer, head, data, [rule])
+    found = loaded(subject, dialect)
+    hides = found.hides
+    p = side_of(subject, rule.name, hides.hides)
+    rows = Rows(hides.some_rows, hides.hides)
+    needs, expressions = statistics_code(p, [*some], [], dialect, rows, _CODE)
+    wide = max(len(each.label) for each in some.values()) + 2
+    lines = [
+        *found.lines,
+        *values_of(subject),
+        f"scale = {scale_of(subject, rule.name, shown_multiplier(rule, layer, data), found)}",
+        *logit_lines([p], dialect, "q", biased=hides.biased),
+        *rows.lines([*some], dialect),
+        *(weight_lines(p, dialect) if {*some} - _OF_LOGITS else []),
+        *needs,
+    ]
+    prints = [
+        f'print(f"{each.label:{wide}}{{{text}:12.4g}}")'
+        for each, text in zip(some.values(), expressions, strict=True)
+    ]
+    defined = Piece(_VARIETY[dialect] if "token_spread" in some else "", defines=True)
+    wanted = expected(("",), {each.label: [shown(each.value)] for each in some.values()})
+    return without_unused(assembled(comments, [[defined, Piece("\n".join(lines))]], [*prints, *wanted], dialect))
