@@ -41,8 +41,8 @@ def jackknife(statistic: Callable[[FloatArray], float], each: FloatArray) -> Est
     return Estimate(statistic(total / draws), math.sqrt((draws - 1) * float(without.var())))
 
 
-def distance_from_normal(d_k: int) -> Reading:
-    """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), at the maximum that theory gives."""
+def furthest_from_normal(d_k: int) -> tuple[float, float]:
+    """Return where the distribution of q·k/√d_k is furthest from that of N(0, 1), and by how much it is above it."""
     r, weights = norm_nodes(d_k, 0.0)  # given the query, a score is N(0, |q|²)
 
     def gaps(x: FloatArray) -> FloatArray:
@@ -51,7 +51,12 @@ def distance_from_normal(d_k: int) -> Reading:
     grid = np.linspace(0, 4, 81)  # both laws are symmetric, and one step about the maximum has no other
     near = float(grid[np.abs(gaps(grid)).argmax()])
     at = _highest(lambda x: abs(float(gaps(np.array([x]))[0])), max(near - 0.05, 0.0), near + 0.05)
-    gap = float(gaps(np.array([at]))[0])
+    return at, float(gaps(np.array([at]))[0])
+
+
+def distance_from_normal(d_k: int) -> Reading:
+    """Measure the Kolmogorov–Smirnov distance between q·k/√d_k and N(0, 1), at the maximum that theory gives."""
+    at, gap = furthest_from_normal(d_k)
     scores = _scores(_rng(1, d_k), 64, 64, 128, d_k)
     inside = (np.abs(scores) <= at * math.sqrt(d_k)).mean(axis=(1, 2))
     normal = math.erf(at / math.sqrt(2))

@@ -7,6 +7,7 @@ import pytest
 from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS
 from attn_tui.core.attention.worked_example import Example, relevant, work_out_sides
+from attn_tui.core.export.code.compared.map import map_code
 from attn_tui.core.export.code.compared.rules import rules_code
 from attn_tui.core.export.code.compared.sweep import sweep_code
 from attn_tui.core.export.code.cost import cost_code
@@ -18,7 +19,7 @@ from attn_tui.core.lab.results import RuleRow, Target
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.theory.predict import predict
-from printed_code import INSTALLED, compared, expected_in
+from printed_code import INSTALLED, compared, expected_in, lines_of
 from sweeps import points
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=10, batch=3, d_v=8)
@@ -53,6 +54,25 @@ def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: D
     text = sweep_code(found, dialect)
     assert len(expected_in(text)) == 2 * len(found.points)  # A and B
     assert compared(text) == ""
+
+
+@pytest.mark.parametrize("dialect", INSTALLED)
+@pytest.mark.parametrize("statistic", ["entropy", "freezing_ratio", "logit_std", "grad_q_median", "logit_max"])
+@pytest.mark.parametrize(
+    "changed", [{}, {"mask": "causal", "scale": "ssmax"}, {"against": "precision=bfloat16"}, {"sink": "logit"}], ids=str
+)
+def test_the_code_of_a_map_prints_its_cells(changed: dict[str, Any], statistic: str, dialect: Dialect) -> None:
+    found = swept(replace(SMALL, batch=4, **changed), n_keys=(2, 9, 30), statistics=(statistic,))
+    text = map_code(found, dialect)
+    assert [name.split()[-1] for name in expected_in(text)].count("30") == 2
+    assert all(len(cells) == 3 for cells in expected_in(text).values())
+    assert compared(text) == ""
+    assert lines_of(text) <= (42 if "against" in changed else 27)
+
+
+def test_a_map_of_a_statistic_without_code_has_none() -> None:
+    with pytest.raises(NoCodeError, match="grad_q_top1_share"):
+        map_code(swept(SMALL, n_keys=(2, 9), statistics=("grad_q_top1_share",)), "python")
 
 
 @pytest.mark.parametrize("dialect", INSTALLED)

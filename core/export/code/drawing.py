@@ -11,6 +11,7 @@ from .program import Dialect, Piece, number
 from .rounding import is_rounded, store_function
 
 _LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws
+_COMPONENTS = 150_000_000  # of queries and keys
 
 # A chunk of standardised components, with `rng` and the number of `vectors`.
 _SAMPLE: dict[ComponentLaw, str] = {
@@ -25,7 +26,8 @@ _SAMPLE: dict[ComponentLaw, str] = {
 def draws_of(p: Parameters) -> int:
     """Return the draws that a program takes: all, unless they are too large."""
     each = p.n_queries * p.n_keys * (p.d_k if p.mechanism == "additive" else 1)
-    return min(p.batch, max(_LARGEST // each, 2))
+    vectors = (p.n_queries + p.n_keys) * p.d_k
+    return min(p.batch, max(min(_LARGEST // each, _COMPONENTS // vectors), 2))
 
 
 def draw_function(p: Parameters, dialect: Dialect, loss: bool) -> Piece:

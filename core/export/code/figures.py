@@ -45,11 +45,18 @@ def claim_code(outcome: Outcome, dialect: Dialect, command: str) -> str:
     claim = outcome.claim if not outcome.claim.figures else without_figures(outcome.claim)
     if claim.scores:
         return _softmax_code(outcome, dialect, command)
+    if not outcome.findings:
+        raise NoCodeError("No code: {reason}.", reason=claim.untestable or claim.why)
     wanted = [
-        Wanted(finding.label, source, finding.measured)
+        Wanted(finding.label, source, finding.measured or _computed(source, finding.exact))
         for finding, source in zip(outcome.findings, claim.sources, strict=True)
     ]
     return figures_code(wanted, dialect, command)
+
+
+def _computed(source: object, exact: float | None) -> Estimate | None:
+    """Return the value of a measurement that draws nothing."""
+    return Estimate(exact, None) if isinstance(source, FromTrial) and exact is not None else None
 
 
 def card_code(card: Card, figures: Sequence[Figure], dialect: Dialect, command: str) -> str:

@@ -55,8 +55,9 @@ def assembled(
 
 def _imports(body: str, dialect: Dialect | None) -> list[str]:
     """Return the groups of imports that a program needs; without a dialect, it needs no library."""
-    functions = [name for name in ("log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)]
+    functions = [name for name in ("erf", "exp", "log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)]
     groups = ["import json"] if "json." in body else []
+    groups += ["from functools import cache"] if "@cache" in body else []
     groups += [f"from math import {', '.join(functions)}"] if functions else []
     imports = [f"import {word}" for word in ("ml_dtypes", "numpy as np", "torch") if f"{word.split()[-1]}." in body]
     if "SFC64(" in body:
@@ -81,7 +82,7 @@ def _spaced(parts: Iterable[str]) -> str:
 def returned(expressions: Sequence[str]) -> list[str]:
     """Return the lines that return these values, as a tuple."""
     whole = f"return {', '.join(expressions)}" if len(expressions) > 1 else f"return ({expressions[0]},)"
-    if len(whole) <= WIDEST:
+    if len(whole) <= WIDEST or len(expressions) == 1:
         return [whole]
     lines = filled(expressions, WIDEST - len("return ("))
     lines = [lines[0], *(f"{' ' * len('return (')}{line}" for line in lines[1:])]

@@ -7,35 +7,22 @@ from collections.abc import Sequence
 from ...attention.worked_example import Example, WorkedExample
 from ...parameters import Parameters, setting_a
 from ...scales import scale_rule
-from .program import Dialect, Piece, assembled, expected, number, shown
+from .program import Dialect, Piece, assembled, number, shown, side_by_side
 from .rule import VARIABLES, scale_code
 
 _MEASURE: dict[Dialect, str] = {
     "python": """\
 def measure(scale):
     x = scale * scores / temperature + shift  # logits
-    e = np.exp(x - x.max())
-    p = e / e.sum()
-    jacobian = np.diag(p) - np.outer(p, p)
-    return {f"weight {i}": weight for i, weight in enumerate(p, 1)} | {
-        "entropy": -(p * np.log(np.maximum(p, 1e-300))).sum(),
-        "sum of p^2": (p**2).sum(),
-        "norm of the Jacobian": np.linalg.norm(jacobian),
-    }""",
+    p = np.exp(x - x.max())
+    p /= p.sum()
+    entropy = -(p * np.log(np.maximum(p, 1e-300))).sum()
+    return *p, entropy, (p**2).sum(), np.linalg.norm(np.diag(p) - np.outer(p, p))""",
     "torch": """\
 def measure(scale):
-    x = scale * scores / temperature + shift  # logits
-    p = x.softmax(-1)
-    jacobian = torch.diag(p) - torch.outer(p, p)
-    return {f"weight {i}": weight for i, weight in enumerate(p, 1)} | {
-        "entropy": torch.special.entr(p).sum(),
-        "sum of p^2": (p**2).sum(),
-        "norm of the Jacobian": jacobian.norm(),
-    }""",
+    p = (scale * scores / temperature + shift).softmax(-1)
+    return *p, torch.special.entr(p).sum(), (p**2).sum(), (torch.diag(p) - torch.outer(p, p)).norm()""",
 }
-_LOOP = """\
-for name in a:
-    print(f"{name:22}{a[name]:12.4g}{b[name]:12.4g}")"""
 
 
 def softmax_code(
@@ -51,8 +38,7 @@ def softmax_code(
     settings = (setting_a(parameters), parameters)
     needs = [need for side in settings for need in scale_rule(side.scale).needs if need in VARIABLES]
     lines += [f"{VARIABLES[need]} = {number(getattr(parameters, need))}" for need in dict.fromkeys(needs)]
-    calls = "\n".join(f"{letter} = measure({scale_code(p)})" for letter, p in zip("ab", settings, strict=True))
-    pieces = [Piece("\n".join(lines)), Piece(_MEASURE[dialect], defines=True), Piece(calls), Piece(_LOOP)]
+    pieces = [Piece("\n".join(lines)), Piece(_MEASURE[dialect], defines=True)]
     figures = [
         {
             **{f"weight {place}": weight for place, weight in enumerate(each.weights, 1)},
@@ -63,4 +49,5 @@ def softmax_code(
         for each in sides
     ]
     rows = {name: [shown(each[name]) for each in figures] for name in figures[0]}
-    return assembled([command], [pieces], expected(("A", "B"), rows), dialect)
+    calls = [f"measure({scale_code(p)})" for p in settings]
+    return assembled([command], [pieces], side_by_side(rows, calls, ("A", "B")), dialect)

@@ -9,7 +9,7 @@ from ...scales import Normalise, scale_rule
 from ...statistics.measurement import Estimate
 from ...training.settings import Race
 from .attention import NORM_NAMES, TORCH_NORMS
-from .program import Dialect, Piece, assembled, estimated, expected, number, shown
+from .program import WIDEST, Dialect, Piece, assembled, estimated, expected, filled, number, shown
 from .rule import VARIABLES, needed, rule_code
 
 if TYPE_CHECKING:
@@ -42,12 +42,11 @@ def softmax(z):
     e = np.exp(z - z.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)"""
 
-_RANDOM = """\
+_START = """\
     rngs = [np.random.default_rng((seed + i, 71)) for i in range(seeds)]
-
-    def normal(*shape):
-        return {of}np.stack([rng.standard_normal(shape, np.float32) for rng in rngs]){end}
-"""
+    normal = lambda *shape: {of}np.stack([rng.standard_normal(shape, np.float32) for rng in rngs]){end}
+    shapes = (d_k, width), (d_k, width), (labels, labels)  # of W_q, W_k and W_v
+    weights = [normal(*shape) * shape[1] ** -0.5 for shape in shapes]"""
 
 _DRAWN = """\
         x = normal(batch, n, width)  # keys, each of which is asked again
@@ -61,9 +60,8 @@ _RESULT = """\
     last = losses[-10:].mean(0)
     kept = last < 2 * log(labels)  # other runs diverged
     there = np.lib.stride_tricks.sliding_window_view(recalled, min(10, steps), 0).mean(-1) >= 0.9
-    taken = np.where(there.any(0) & (steps >= 10), there.argmax(0) + 10, np.inf)
-    learned = np.median(taken) if np.median(taken) < np.inf else np.nan
-    return last[kept].mean(), recalled[-10:].mean(), learned, 1 - kept.mean()"""
+    taken = np.median(np.where(there.any(0) & (steps >= 10), there.argmax(0) + 10, np.inf))
+    return last[kept].mean(), recalled[-10:].mean(), taken if taken < np.inf else np.nan, 1 - kept.mean()"""
 
 
 def training_code(found: Sequence[Ended], dialect: Dialect, command: str) -> str:
@@ -125,8 +123,6 @@ def _train_numpy(race: Race, normalises: bool) -> str:
     adam = race.optimiser == "adam"
     signature = f"def train(d_k, scale{', norm' if normalises else ''}):"
     weights = [
-        "    weights = [normal(d_k, width) * width**-0.5, normal(d_k, width) * width**-0.5]  # W_q and W_k",
-        "    weights.append(normal(labels, labels) * labels**-0.5)  # W_v",
         *(["    first, second = [0, 0, 0], [0, 0, 0]"] if adam else []),
         "    losses, recalled = [], []",
         "    for step in range(steps):",
@@ -161,7 +157,7 @@ def _train_numpy(race: Race, normalises: bool) -> str:
     else:
         forward += ["for w, g in zip(weights, gradients):", f"    w -= {_rate(race)} * g"]
     body = [f"        {line}" for line in forward]
-    return "\n".join([signature, _RANDOM.format(of="", end=""), *weights, *body, _ENDS["python"], _RESULT])
+    return "\n".join([signature, _START.format(of="", end=""), *weights, *body, _ENDS["python"], _RESULT])
 
 
 def _train_torch(race: Race, normalises: bool) -> str:
@@ -170,8 +166,6 @@ def _train_torch(race: Race, normalises: bool) -> str:
     name = "Adam" if race.optimiser == "adam" else "SGD"
     signature = f"def train(d_k, scale{', norm' if normalises else ''}):"
     lines = [
-        "    weights = [normal(d_k, width) * width**-0.5, normal(d_k, width) * width**-0.5]  # W_q and W_k",
-        "    weights.append(normal(labels, labels) * labels**-0.5)  # W_v",
         f"    optimiser = torch.optim.{name}([w.requires_grad_() for w in weights], lr=rate)",
         "    losses, recalled = [], []",
         "    for step in range(steps):",
@@ -188,7 +182,7 @@ def _train_torch(race: Race, normalises: bool) -> str:
         "        loss.sum().backward()  # runs do not touch each other",
         "        optimiser.step()",
     ]
-    return "\n".join([signature, _RANDOM.format(**wrapped), *lines, _ENDS["torch"], _RESULT])
+    return "\n".join([signature, _START.format(**wrapped), *lines, _ENDS["torch"], _RESULT])
 
 
 def _of(text: str, normalises: bool) -> str:
@@ -197,20 +191,25 @@ def _of(text: str, normalises: bool) -> str:
 
 def _loop(race: Race, d_ks: Sequence[int], wide: int, normalises: bool) -> str:
     """Return the loop over d_k and rules."""
-    rules = [f'    rules["{rule}"] = {_arguments(rule, normalises)}' for rule in race.rules]
+    rules = [f'("{rule}", {_arguments(rule, normalises)})' for rule in race.rules]
     ends = "," if len(d_ks) == 1 else ""
-    passed = "scale, norm" if normalises else "scale"
-    how = f"({passed})" if normalises else passed
+    how = "scale, norm" if normalises else "scale"
     return "\n".join(
         [
             f"for d_k in ({', '.join(map(str, d_ks))}{ends}):",
-            "    rules = {}",
-            *rules,
-            f"    for rule, {how} in rules.items():",
-            '        row = f"{rule}, d_k {d_k}"',
-            f'        print(f"{{row:{wide + 2}}}", *(f"{{value:14.4g}}" for value in train(d_k, {how.strip("()")})))',
+            *_rules(rules, how),
+            f'        row = f"{{rule}}, d_k {{d_k}}".ljust({wide + 2})',
+            f'        print(row, *(f"{{value:14.4g}}" for value in train(d_k, {how})))',
         ]
     )
+
+
+def _rules(rules: Sequence[str], how: str) -> list[str]:
+    """Return the line that loops over rules, or several if they are many."""
+    whole = f"    for rule, {how} in ({', '.join(rules)}{',' if len(rules) == 1 else ''}):"
+    if len(whole) <= WIDEST:
+        return [whole]
+    return [f"    for rule, {how} in (", *(f"        {line}" for line in filled(rules, WIDEST - 8)), "    ):"]
 
 
 def _arguments(rule: str, normalises: bool) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from ....core.errors import InputError
 from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, changes
 from ....core.setting_text import text_of, with_rule
@@ -373,7 +372,7 @@ class SweepPane(TypingPane):
 
     def code(self, dialect: Dialect) -> str:
         if self.view == "map":
-            raise InputError("No short program prints a map; v shows the curves, whose code there is.")
+            return self.map.code(dialect, self.plot.statistic)
         return self.curves.code(dialect)
 
     def command(self) -> str:

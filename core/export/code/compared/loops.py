@@ -53,12 +53,12 @@ def _label(prefix: str, d_k: int, n: int, with_keys: bool) -> str:
 def _text(loop: Loop, body: Sequence[str], with_keys: bool) -> str:
     """Return the loop over d_k and, if they are swept, the numbers of keys."""
     d_ks, keys = (list(dict.fromkeys(place[axis] for place in loop.columns)) for axis in (0, 1))
-    heads = [f"for d_k in {_values(d_ks)}:", *([f"for n in {_values(keys)}:"] if with_keys else [])]
+    heads = [f"for d_k in {values_code(d_ks)}:", *([f"for n in {values_code(keys)}:"] if with_keys else [])]
     texts = ["    " * depth + head for depth, head in enumerate(heads)]
     return "\n".join([*texts, *("    " * len(heads) + line for line in body)])
 
 
-def _values(values: Sequence[int]) -> str:
+def values_code(values: Sequence[int]) -> str:
     """Return the values of an axis: a range if they are evenly spaced."""
     if len(values) > 2:
         step = values[1] - values[0]

@@ -23,7 +23,7 @@ def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
     """Return the program that prints the statistics of a sweep; raise NoCodeError if there is none."""
     if sweep.target is not None:
         raise NoCodeError("No code: with --stderr, every point has draws of its own number; leave it out.")
-    loops = [*_loops(sweep)]
+    loops = [*loops_of(sweep)]
     groups: list[Group] = [
         (loop.sides, [column for columns in loop.columns.values() for column in columns]) for loop in loops
     ]
@@ -40,7 +40,7 @@ def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
     return assembled([sweep.command, *remarks(largest), *left_out], blocks, expected(titles, rows), dialect)
 
 
-def _loops(sweep: SweepResult) -> Iterator[Loop]:
+def loops_of(sweep: SweepResult) -> Iterator[Loop]:
     """Yield the loops, in the order in which they print."""
     vary = sweep.vary
     by_value: dict[Value | None, dict[tuple[int, int], tuple[Parameters, Sequence[Column]]]] = {}

@@ -19,7 +19,9 @@ from .view import Mapped
 from .widget import SweepMap
 
 if TYPE_CHECKING:
+    from .....core.export.code.program import Dialect
     from .....core.export.formats import Format
+    from .....core.export.sweep import SweepResult
 
 
 class MapPart:
@@ -74,7 +76,20 @@ class MapPart:
 
     def numbers(self, kind: Format, statistic: Statistic) -> str:
         """Return the measurements of all places, each with its theory, in a format; request missing ones."""
-        from .....core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+        from .....core.export.sweep import sweep_csv, sweep_json, sweep_markdown
+
+        result = self._result(statistic, kind)
+        return in_format(kind, result, sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
+
+    def code(self, dialect: Dialect, statistic: Statistic) -> str:
+        """Return the program that prints the map of a statistic; request missing measurements."""
+        from .....core.export.code.compared.map import map_code
+
+        return map_code(self._result(statistic, "table"), dialect)
+
+    def _result(self, statistic: Statistic, kind: Format | Literal["table"]) -> SweepResult:
+        """Return the measurements of all places; request missing ones, and raise InputError."""
+        from .....core.export.sweep import SweepResult
 
         request, measured = MeasureMap(self.mapped.parameters), self.mapped.measured
         d_ks = request.d_ks
@@ -89,8 +104,7 @@ class MapPart:
             )
         points = [measured[d_k, n] for n in N_KEYS for d_k in d_ks]
         command = self.command(statistic, kind)
-        result = SweepResult(request.measured, d_ks, points, command, statistics=(statistic.name,), n_keys=N_KEYS)
-        return in_format(kind, result, sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
+        return SweepResult(request.measured, d_ks, points, command, statistics=(statistic.name,), n_keys=N_KEYS)
 
     def command(self, statistic: Statistic, kind: Format | Literal["table"] = "table") -> str:
         """Return the command that measures every place of the map as the map does."""
