@@ -59,7 +59,9 @@ def test_the_code_of_a_sweep_prints_its_points(asked: dict[str, Any], dialect: D
 @pytest.mark.parametrize("dialect", INSTALLED)
 @pytest.mark.parametrize("statistic", ["entropy", "freezing_ratio", "logit_std", "grad_q_median", "logit_max"])
 @pytest.mark.parametrize(
-    "changed", [{}, {"mask": "causal", "scale": "ssmax"}, {"against": "precision=bfloat16"}, {"sink": "logit"}], ids=str
+    "changed",
+    [{}, {"mask": "causal", "scale": "ssmax"}, {"against": "precision=bfloat16"}, {"sink": "logit"}],
+    ids=str,
 )
 def test_the_code_of_a_map_prints_its_cells(changed: dict[str, Any], statistic: str, dialect: Dialect) -> None:
     found = swept(replace(SMALL, batch=4, **changed), n_keys=(2, 9, 30), statistics=(statistic,))

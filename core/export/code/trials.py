@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ...attention.presets import PRESETS
 from ...claims.claim import FromTrial
 from ...claims.trials import furthest_from_normal
-from .program import Dialect, number
+from .program import WIDEST, Dialect, filled, number
 
 # What these functions share; the numbers drawn are those of the measurements.
 _GENERATOR = """\
@@ -41,6 +42,27 @@ class _Code(NamedTuple):
 
     python: str
     torch: str
+
+
+def _models_dividing() -> str:
+    """Return the function that counts models of the Heads pane."""
+    rows = [
+        f"({each.layer.width}, {each.multiplier(each.layer):.10g}, {each.rule.normalise != 'none'})"
+        for each in PRESETS.values()
+    ]
+    return "\n".join(
+        [
+            "# d_k, the multiplier, and whether q and k are normalised, of each model of the Heads pane",
+            "models = [",
+            *(f"    {line}" for line in filled(rows, WIDEST - 4)),
+            "]",
+            "",
+            "",
+            "def models_dividing(normalised):",
+            "    return sum(isclose(c, d_k**-0.5, rel_tol=1e-8) and (normalised or not norm)"
+            " for d_k, c, norm in models) / len(models)",
+        ]
+    )
 
 
 TRIALS: dict[str, _Code] = {
@@ -155,7 +177,7 @@ def exp_overflow(d_k, dtype, subtract_largest):
     s = scores((9,), 64, 64, 128, d_k)
     s = s - s.max(2, keepdims=True) if subtract_largest else s
     with np.errstate(over="ignore"):
-        return np.isinf(np.exp(s.astype(getattr(np, dtype, None) or getattr(ml_dtypes, dtype)))).mean()""",
+        return np.isinf(np.exp(s.astype({"bfloat16": ml_dtypes.bfloat16}.get(dtype, dtype)))).mean()""",
         """\
 def exp_overflow(d_k, dtype, subtract_largest):
     s = scores((9,), 64, 64, 128, d_k)
@@ -242,6 +264,7 @@ def additive(d, v_std):
     s = torch.stack(found)
     return {"std": s.var(2).mean().sqrt(), "inside": (s.abs() <= 1).double().mean()}""",
     ),
+    "models_dividing": _Code(*[_models_dividing()] * 2),
     "weights_of_matrices": _Code(
         *["def weights_of_matrices(d_model, d_k, count):\n    return count * d_model * d_k"] * 2
     ),

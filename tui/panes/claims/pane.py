@@ -89,19 +89,11 @@ class ClaimsPane(TwoParts):
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.figures import claim_code
-        from ....core.export.code.program import NoCodeError
 
         claim = self.claims.chosen
         if claim is None or claim.id not in self.claims.outcomes:
             raise InputError("This claim is still being tested.")
-        try:
-            return claim_code(self.claims.outcomes[claim.id], dialect, f"{self.command()}: {claim.id}")
-        except NoCodeError as error:
-            if claim.parameters is None:
-                raise
-            raise InputError(
-                "No short program makes this claim's own measurements; Enter opens it in the Lab, where Y shows code."
-            ) from error
+        return claim_code(self.claims.outcomes[claim.id], dialect, f"{self.command()}: {claim.id}")
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:
