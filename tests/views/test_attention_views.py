@@ -53,7 +53,7 @@ def test_the_list_has_numbers_a_bar_a_word_and_reasons() -> None:
     assert header.split() == ["L/H", "σ", "/", "freezing", "max", "1st", "key", "status", "because"]
     third = lines[2].split()
     assert third[:2] == ["▌0/2", "4.30"]
-    assert third[2] == "█" * 9 + "▸", "longer than a full bar"
+    assert third[2] == "█" * 7 + "▸", "longer than a full bar"
     assert third[3:] == ["100", "%", "3", "%", "one-hot", "reason", "2;", "another"]
     assert "≈healthy" in lines[1], "of some rows"
     assert "≈" not in lines[0]

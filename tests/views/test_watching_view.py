@@ -132,6 +132,7 @@ def test_growths_have_their_decimal_points_in_one_line() -> None:
     growths = [line[line.index("×") :].split()[1] for line in lines[1:]]
     assert len({len(growth.partition(".")[2]) for growth in growths}) == 2, "some have one decimal, others three"
     assert len({line.index(".", line.index("×")) for line in lines[1:]}) == 1
+    assert len({line.index("×") for line in lines[1:]}) == 1
 
 
 def test_a_head_has_no_trend_without_lines_for_it() -> None:

@@ -33,7 +33,7 @@ STATUS, FROZEN = "status", "frozen at d_k"  # in words, so rows cannot be sorted
 METER = "meter of freezing"  # of the deviation of a row's logits over that at which softmax freezes, up to twice it
 _WORDS = {  # titles, and cells
     STATUS: (("", "status"), 8),
-    METER: (("σ/freezing", "0    1    2"), METER_CELLS),
+    METER: (("", "0    1    2"), METER_CELLS),
     FROZEN: (("frozen", in_sense("at d_k", "frozen")), 9),
 }
 _MOST_CELLS = 8  # of a d_k in a sparkline
@@ -61,7 +61,7 @@ _FORMATS = {
     "max_weight": _ColumnFormat(("max", "weight %"), 4, 2, "max weight"),
     "grad_q_median": _ColumnFormat(("median", "∂L/∂q"), 3, 4, "median ∂L/∂q"),
     "dead_rows": _ColumnFormat(("dead", "rows %"), 3, 2, "dead rows"),
-    "freezing_ratio": _ColumnFormat((in_sense("freezing", "ratio"), "in row"), 3, 3, "freezing in row"),
+    "freezing_ratio": _ColumnFormat(("σ /", in_sense("freezing", "point")), 3, 3, "freezing in row"),
     "score_overflow": _ColumnFormat(("over-", "flow %"), 3, 2, "overflow"),
 }
 _AFTER = {"multiplier": (STATUS,), "freezing_ratio": (METER,), "score_overflow": (FROZEN, CURVE)}

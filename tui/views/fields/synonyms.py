@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# By the name of a parameter, a statistic or a pane; by `scale` and the name of a scale rule.
+# By the name of a parameter, a statistic or a pane; by `scale` and the name of a scale rule; by what a key does.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     # Parameters
     "d_k": ("head_dim", "head size", "head width", "dimension", "width", "d_head", "embedding"),
@@ -91,4 +91,13 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "Heads": ("cost", "flops", "kv cache", "memory", "gqa", "multi-query", "models"),
     "Capture": ("real model", "file", "safetensors", "map of heads"),
     "Claims": ("myths", "notes", "interview questions", "verdict"),
+    "Watch": ("training run", "monitor", "largest logit", "divergence", "live"),
+    "Learn": ("tour", "tutorial", "lesson", "quiz", "interview questions", "find the bug"),
+    "Train": ("race", "loss", "learning rate", "optimizer", "sgd", "adam"),
+    # Commands
+    "export the picture or the numbers to a file": ("screenshot", "save", "image", "svg", "csv", "json", "markdown"),
+    "copy the command that prints these numbers": ("reproduce", "clipboard", "shell", "command line"),
+    "show and copy the NumPy or PyTorch code of these numbers": ("source", "python", "script"),
+    "keys × 2": ("longer context", "longer sequence"),
+    "redraw with a new seed": ("resample", "random"),
 }

@@ -155,11 +155,13 @@ def ranked_lines(
 
 
 def _align(rows: Sequence[list[str]], column: int) -> None:
-    """Pad the numbers of a column that is aligned right, so that their decimal points are in one line."""
-    digits = [len(row[column].partition(".")[2]) for row in rows]
-    for row, count in zip(rows, digits, strict=True):
-        if count:
-            row[column] += " " * (max(digits) - count)
+    """Pad the factors of a column, so that their signs and their decimal points are in one line."""
+    found = [row for row in rows if row[column].startswith("× ")]
+    numbers = [row[column].removeprefix("× ") for row in found]
+    decimals = max((len(number.partition(".")[2]) for number in numbers), default=0)
+    padded = [number + " " * (decimals - len(number.partition(".")[2])) for number in numbers]
+    for row, number in zip(found, padded, strict=True):
+        row[column] = f"× {number.rjust(max(map(len, padded)))}"
 
 
 def _changes(shown: Snapshot, ranked: Sequence[Offender], roomy: bool) -> list[str]:

@@ -17,8 +17,9 @@ from ....views.glyphs import Glyphs
 from ....views.lines import Line, Role, Span, fitted, line_width
 from ....views.numbers import minus_signs, short
 
-_PLACE, _VALUE, _SHARE, _STATUS = 7, 7, 8, 9  # cells
-_BAR = 10
+_PLACE, _VALUE, _STATUS = 7, 7, 9  # cells
+_SHARES = {"max_weight": 6, "first_key_weight": 8}
+_BAR = 8
 _ROOM = 20  # cells that reasons need before bars and shares are shown
 _FULL = 3.0  # the freezing ratio of a full bar, if one is larger
 
@@ -54,8 +55,8 @@ def ranked_lines(
     default that of these heads.
     """
     left = math.inf if width is None else width - (_PLACE + _VALUE + _STATUS + 2) - _ROOM
-    shares = left >= 2 * _SHARE
-    bars = left >= 2 * _SHARE + _BAR + 1
+    shares = left >= sum(_SHARES.values())
+    bars = left >= sum(_SHARES.values()) + _BAR + 1
     values = [_value(each.measured, statistic.name) for each in heads]
     full = full_bar(heads, statistic) if full is None else full
     lines: list[Line] = []
@@ -69,9 +70,9 @@ def ranked_lines(
         if bars:
             spans.append((_bar(value, full, glyphs) + " ", "scaled"))
         if shares:
-            for name in ("max_weight", "first_key_weight"):
+            for name, room in _SHARES.items():
                 share = _number(_value(each.measured, name), STATISTIC[name], glyphs)
-                spans.append((to_right(share, _SHARE - 1) + " ", certain))
+                spans.append((to_right(share, room - 1) + " ", certain))
         role: Role = "heading" if word == "healthy" else "alert"
         rough = glyphs.say("≈") if each.rough else " "
         spans.append((rough + to_left(glyphs.say(word), _STATUS), role))
@@ -95,11 +96,12 @@ def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> L
     label = freezing if statistic.name == "freezing_ratio" else statistic.short_label
     shown = glyphs.say(label)
     shown = shown if cells(shown) <= room else set_cell_size(shown, room)
-    top, first, status_title, because = map(
+    most, first, status_title, because = map(
         glyphs.say, (message("max"), message("1st key"), message(" status"), message("because"))
     )
     text = to_left(glyphs.say(" L/H"), _PLACE) + (to_left(shown, room) if bars else to_right(shown, room))
-    text += " " + (to_right(top, _SHARE - 1) + " " + to_right(first, _SHARE - 1) + " ") * shares
+    titles = zip((most, first), _SHARES.values(), strict=True)
+    text += " " + "".join(to_right(title, room - 1) + " " for title, room in titles) * shares
     return ((text + to_left(status_title, _STATUS + 2) + because, "dim"),)
 
 
