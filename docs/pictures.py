@@ -1,4 +1,4 @@
-"""Export the README's pictures from the running app: `make pictures`, or some with `ARGS="lab sweep"`."""
+"""Export the pictures of both READMEs from the running app: `make pictures`, or some with `ARGS="lab sweep.zh"`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from attn_tui.tui.app import AttnApp
 from attn_tui.tui.compute.process import ProcessEngine
 from attn_tui.tui.panes.capture.pane import CapturePane
 from attn_tui.tui.terminal.picture import picture
+from attn_tui.tui.views.glyphs import IN_LANGUAGE
 
 HERE = Path(__file__).parent
 
@@ -28,10 +29,10 @@ PICTURES = {
 
 
 async def save(name: str) -> None:
-    """Open a pane, press the keys of a picture, wait for all results, and write the picture."""
-    size, pane, keys = PICTURES[name]
+    """Open a pane, press the keys of a picture, wait for its results and write it; `lab.zh` is in Chinese."""
+    size, pane, keys = PICTURES[name.removesuffix(".zh")]
     engine = ProcessEngine()
-    app = AttnApp(Parameters(), engine, first_pane=pane)
+    app = AttnApp(Parameters(), engine, first_pane=pane, glyphs=IN_LANGUAGE["zh" if name.endswith(".zh") else "en"])
     try:
         async with app.run_test(size=size) as pilot:
             await pilot.pause(1)
@@ -61,5 +62,5 @@ def is_complete(app: AttnApp) -> bool:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or PICTURES:
+    for name in sys.argv[1:] or [f"{each}{language}" for language in ("", ".zh") for each in PICTURES]:
         asyncio.run(save(name))

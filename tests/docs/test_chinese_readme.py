@@ -23,7 +23,7 @@ ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "
     ids=["output", "pictures", "links", "keys", "headings", "commands", "shell"],
 )
 def test_both_have_the_same(pattern: str) -> None:
-    english, chinese = (_found(pattern, page) for page in (ENGLISH, CHINESE))
+    english, chinese = (_found(pattern, page) for page in (ENGLISH, CHINESE.replace(".zh.svg", ".svg")))
     if "`(" in pattern:  # sentences may name them in another order
         english, chinese = sorted(english), sorted(chinese)
     assert english
@@ -33,6 +33,16 @@ def test_both_have_the_same(pattern: str) -> None:
 def _found(pattern: str, page: str) -> list[str]:
     """Return what matches, each on one line."""
     return [" ".join(each.split()) if "`(" in pattern else each for each in re.findall(pattern, page, re.M | re.S)]
+
+
+def test_the_pictures_are_there_and_those_of_the_chinese_page_are_chinese() -> None:
+    for page, language in ((ENGLISH, ""), (CHINESE, ".zh")):
+        names = re.findall(r"!\[[^]]*\]\(docs/([^)]*)\.svg\)", page)
+        assert len(names) > 5
+        for name in names:
+            svg = (ROOT / "docs" / f"{name}.svg").read_text("utf-8")
+            assert name.endswith(language)
+            assert bool(re.search("[\u4e00-\u9fff]", svg)) == bool(language)
 
 
 def test_each_links_to_the_other() -> None:

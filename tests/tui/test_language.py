@@ -96,9 +96,13 @@ def test_values_that_are_messages_or_errors_are_said_in_chinese_too() -> None:
 
 
 def test_a_negative_number_has_a_space_before_it() -> None:
-    accepted = message("{number} from {low:g} to {high}{least}", number="a number", low=-5, high="5", least="")
-    assert translated(message("must be {accepted}, not {value!r}", accepted=accepted, value="x"), "zh").startswith(
-        "必须是 -5 到 5 的数"
+    assert (
+        translated(message("must be {accepted}, not {value!r}", accepted="-5", value="x"), "zh")
+        == "必须是 -5，而不是 'x'"
+    )
+    accepted = message("{number} from {low:g} to {high}{least}", number="", low=-5, high="5", least="")
+    assert translated(message("must be {accepted}, not {value!r}", accepted=accepted, value="x"), "zh") == (
+        "必须是 -5 到 5 的，而不是 'x'"
     )
 
 

@@ -1,16 +1,20 @@
 """The exported picture of the screen."""
 
 import re
+from html import unescape
 
 import pytest
 from attn_tui.tui.terminal.picture import picture
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from emulator import forget_codes
+from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 from stage import Stage, played
 from textual.strip import Strip
+
+CELL = 12.2  # width of a cell of a picture
 
 
 @pytest.mark.slow
@@ -30,6 +34,27 @@ async def test_a_picture_is_textual_s_screenshot_without_a_remote_font(
         assert all(link.startswith("http://www.w3.org/") or "textualize" in link for link in links), links
         assert "url(http" not in svg
         assert svg.isascii() or not glyphs.ascii
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+@played(glyphs=IN_LANGUAGE["zh"], settled=True)
+async def test_every_chinese_character_takes_two_cells_of_a_picture(stage: Stage, size: tuple[int, int]) -> None:
+    svg = picture(stage.app.screen)
+    texts = re.findall(
+        r'<text [^>]*? x="([^"]*)" y="([^"]*)" textLength="([^"]*)"[^>]*line-\d+\)">([^<]*)</text>', svg
+    )
+    rows: dict[float, str] = {}
+    for x, y, length, content in texts:
+        said = unescape(content).strip("\n")
+        if not said:
+            continue
+        assert {cell_len(character) for character in said} in ({1}, {2})
+        assert float(length) == pytest.approx(CELL * cell_len(said), rel=1e-4)
+        row = rows.get(float(y), "")
+        rows[float(y)] = row + " " * (round(float(x) / CELL) - cell_len(row)) + said
+    shown = [line.rstrip().replace("\xa0", " ") for line in rows.values() if line.strip()]
+    assert shown == [line.rstrip() for line in stage.lines if line.strip()]
 
 
 @played(settled=True)

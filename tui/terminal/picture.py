@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape, unescape
+from itertools import groupby
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment, Segments
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+
+_TEXT = re.compile(r'(<text [^>]* x=")([^"]*)("[^>]* textLength=")([^"]*)("[^>]*>)([^<]*)</text>')
 
 
 def picture(screen: Screen[Any], title: str = "attn-tui") -> str:
@@ -35,7 +40,28 @@ def picture(screen: Screen[Any], title: str = "attn-tui") -> str:
     svg = console.export_svg(title=title)
     # Rich loads a font from a remote host; every system has a monospaced one.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
-    return svg.replace("Fira Code", "monospace")
+    return _TEXT.sub(_in_cells, svg.replace("Fira Code", "monospace"))
+
+
+def _in_cells(text: re.Match[str]) -> str:
+    """Return a text of a picture as one text for each run of characters of one width, each in its cells.
+
+    Rich makes every character as wide as a cell; wide ones take two.
+    """
+    begin, x, middle, length, end, content = text.groups()
+    said = unescape(content)
+    if cell_len(said) <= len(said):
+        return text[0]
+    cell, at = float(length) / len(said), float(x)
+    parts: list[str] = []
+    for _, characters in groupby(said, cell_len):
+        run = "".join(characters)
+        taken = cell * cell_len(run)
+        if run.strip():
+            shown = escape(run).replace(" ", "&#160;")
+            parts.append(f"{begin}{at:.6g}{middle}{taken:.6g}{end}{shown}</text>")
+        at += taken
+    return "".join(parts)
 
 
 def _strips(screen: Screen[Any]) -> list[Strip]:
