@@ -14,6 +14,7 @@ from message import ROOT, Message, messages
 FOLDERS = ("core/captures", "core/diagnosis", "core/claims", "core/learning", "core/theory", "core/watching")
 FILES = (
     "core/against.py",
+    "core/field.py",
     "core/formula.py",
     "core/grid.py",
     "core/lab/weighting/comparison.py",

@@ -4,10 +4,13 @@ import re
 from collections.abc import Iterable
 
 import pytest
+from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.parameters import Parameters
+from attn_tui.core.parameters import FIELDS, Parameters
+from attn_tui.core.scales import FORMULA_NAMES
 from attn_tui.core.statistics.catalogue import STATISTIC
 from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.tui.keymap import all_commands, help_keys
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.sweep.curves.view import reading_lines, title_line
@@ -75,6 +78,13 @@ def helps(glyphs: Glyphs) -> Iterable[Line]:
             yield from help_lines(None, row.about, KEYS[title], 78, glyphs)
 
 
+def fields(glyphs: Glyphs) -> Iterable[Line]:
+    for field in (*FIELDS, *SHAPE_FIELDS, *RACE_FIELDS):
+        words = re.split(r"[^\w.-]+", glyphs.say(field.accepted))
+        names = {*field.choices, *FORMULA_NAMES, "unscaled", "name", "value"}
+        yield ((" ".join(word for word in words if word not in names), "text"),)
+
+
 def forms(glyphs: Glyphs) -> Iterable[Line]:
     yield from form_lines(Form("Lab", "svg", Draft.of("a.svg")), "", 72, 12, glyphs)
     yield from form_lines(Form("Lab", "svg", Draft.of("a.svg"), question="Replace it?"), "", 72, 12, glyphs)[-1:]
@@ -86,7 +96,7 @@ def sweep(glyphs: Glyphs) -> Iterable[Line]:
     yield from reading_lines(ASKED, None, STATISTIC["entropy"], 118, glyphs)
 
 
-PARTS = {part.__name__: part for part in (bars, lab, explained, helps, forms, sweep)}
+PARTS = {part.__name__: part for part in (bars, lab, explained, helps, fields, forms, sweep)}
 
 
 @pytest.mark.parametrize("part", PARTS)
