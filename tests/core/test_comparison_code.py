@@ -14,7 +14,7 @@ from attn_tui.core.lab.results import MechanismRow
 from attn_tui.core.lab.weighting import comparison
 from attn_tui.core.lab.weighting.results import WEIGHTINGS, WeightingRow
 from attn_tui.core.parameters import Parameters
-from printed_code import INSTALLED, compared, expected_in
+from printed_code import INSTALLED, compared, expected_in, lines_of
 
 SMALL = Parameters(n_keys=12, n_queries=5, batch=3)
 
@@ -47,6 +47,8 @@ def test_the_code_of_mechanisms_prints_their_statistics(asked: Mapping[str, Any]
     text = mechanisms_code(p, mechanism_rows(p, (3, 65)), dialect, "attn-tui rules --mechanisms")
     assert len(expected_in(text)) == 2 * len(COMPARED)
     assert compared(text) == ""
+    if "precision" not in asked:
+        assert lines_of(text) <= 52
 
 
 @pytest.mark.slow
@@ -84,3 +86,4 @@ def test_the_code_of_weightings_prints_what_is_measured_of_each(asked: Mapping[s
     text = weightings_code(p, rows, dialect, "attn-tui rules --weightings")
     assert [*expected_in(text)] == [WEIGHTINGS[row.name].label for row in rows if not row.fault]
     assert compared(text) == ""
+    assert lines_of(text) <= 60
