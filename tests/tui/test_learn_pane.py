@@ -114,7 +114,7 @@ async def test_a_bug_is_named_by_number_and_the_diagnosis_grades_it(stage: Stage
     assert "The diagnosis: the causal mask was lost." in words
     await stage.press("r", "4", "enter")
     await stage.still()
-    assert "You said: query heads read the wrong key heads." in stage.words(pane.text)
+    assert "No. You said: query heads read the wrong key heads." in stage.words(pane.text)
 
 
 @played(size=(80, 24))

@@ -183,8 +183,9 @@ SCORES = (
             "Divided by d_k, weights are nearly uniform, until training aligns q and k. muP divides by d_k for that "
             "reason: scores of aligned vectors grow like d_k. 2√d_k is only a temperature of 2; sampling has one in "
             "another softmax. ln d_k is too small a divisor, and ever more so as d_k grows.",
-            "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}. But it makes every "
-            "width start alike, which no constant does.",
+            "√d_k is not an optimum: softmax over {n} keys responds most at a spread of {peak}, and over more keys "
+            "at a larger one; rules for long contexts, as SSMax, grow with ln n. But √d_k makes every width start "
+            "alike, which no constant does.",
         ),
         {
             "root": lab("entropy / ln n, 1/√d_k", "entropy_fraction", enough(64), True, "share"),

@@ -140,7 +140,7 @@ def _of_bug(bug: Bug, item: Item, page: _Page) -> list[Block]:
     right = chosen == found.cause
     if chosen:
         said = CAUSES[chosen]
-        text = message("Right: {chosen}.", chosen=said) if right else message("You said: {chosen}.", chosen=said)
+        text = message("Right: {chosen}.", chosen=said) if right else message("No. You said: {chosen}.", chosen=said)
         blocks.append(page.words(text, "scaled" if right else "unscaled"))
     return [*blocks, table, page.paragraphs(*diagnosis(found), bug.lesson), _pointer(item.shown, page)]
 
