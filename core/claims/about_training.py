@@ -14,9 +14,13 @@ _RATES: dict[str, tuple[Optimiser, float]] = {_ADAM: ("adam", 0.03), _DESCENT: (
 _LESS = at_most(-0.03, "less, by at least 0.03")
 
 
-def _compared(d_k: int, how: str, part: str = "none recalled − sqrt_d_k") -> Source:
+def _race(d_k: int, how: str) -> Race:
     optimiser, rate = _RATES[how]
-    return trial_part(part, raced, Race(d_k, ("none", "sqrt_d_k"), rate, seeds=_SEEDS, optimiser=optimiser))
+    return Race(d_k, ("none", "sqrt_d_k"), rate, seeds=_SEEDS, optimiser=optimiser)
+
+
+def _compared(d_k: int, how: str, part: str = "none recalled − sqrt_d_k") -> Source:
+    return trial_part(part, raced, _race(d_k, how))
 
 
 TRAINING: tuple[Claim, ...] = (
@@ -53,6 +57,7 @@ TRAINING: tuple[Claim, ...] = (
             ),
         ),
         title="training equals inference",
+        race=_THREE,
     ),
     Claim(
         "unscaled-trains-worse",
@@ -82,5 +87,6 @@ TRAINING: tuple[Claim, ...] = (
             ),
         ),
         title="unscaled trains worse",
+        race=_race(256, _ADAM),
     ),
 )

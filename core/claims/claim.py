@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ..message import message
 from ..parameters import Parameters
 from ..statistics.measurement import Estimate
+from ..training.settings import Race
 
 Verdict = Literal["holds", "holds in the limit", "depends on the measure", "does not hold", "not testable here"]
 
@@ -155,6 +156,7 @@ class Claim:
     timed: bool = False  # whether it measures times, which other work would disturb
     title: str = ""  # in a few words
     scores: tuple[float, ...] = ()  # those of the row of softmax that it is about
+    race: Race | None = None  # of training that shows it
     sources: tuple[FromLab | Difference | FromTrial | None, ...] = ()  # of its figures; see `without_figures`
 
 

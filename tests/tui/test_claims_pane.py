@@ -10,6 +10,7 @@ from attn_tui.core.claims.claim import Claim, Outcome, without_figures
 from attn_tui.tui.panes.claims.pane import ClaimsPane
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.panes.softmax.pane import SoftmaxPane
+from attn_tui.tui.panes.train.pane import TrainPane
 from stage import SMALL, Stage, play, played, untested_claims
 
 
@@ -85,12 +86,26 @@ async def test_another_claim_is_shown_from_its_top(stage: Stage) -> None:
 @pytest.mark.parametrize("shown", [True, False], ids=["has parameters", "has none"])
 @played()
 async def test_enter_opens_the_lab_if_the_claim_has_parameters(stage: Stage, shown: bool) -> None:
-    wanted = ((at, claim) for at, claim in enumerate(CLAIMS) if not claim.scores)
+    wanted = ((at, claim) for at, claim in enumerate(CLAIMS) if not claim.scores and claim.race is None)
     at, claim = next((at, claim) for at, claim in wanted if (claim.parameters is not None) == shown)
     await complete(stage)
     await stage.press(*["down"] * at, "enter")
     assert stage.app.active == ("Lab" if shown else "Claims")
     assert stage.asked == (claim.parameters or SMALL)
+    if not shown:
+        await stage.still()
+        assert "No pane shows this claim" in stage.text
+
+
+@pytest.mark.usefixtures("untested")
+@played()
+async def test_enter_opens_the_race_that_shows_a_claim(stage: Stage) -> None:
+    at, claim = next((at, claim) for at, claim in enumerate(CLAIMS) if claim.race is not None)
+    await complete(stage)
+    await stage.press(*["down"] * at, "enter")
+    train = stage.app.pane
+    assert isinstance(train, TrainPane)
+    assert train.race == claim.race
 
 
 @pytest.mark.usefixtures("untested")

@@ -51,7 +51,7 @@ class ClaimsPane(TwoParts):
         Binding(
             "enter",
             "to_lab",
-            "open the claim in the Lab or in Softmax",
+            "open the claim in the Lab, in Softmax or in Train",
             show=False,
             id="claims.to_lab",
         ),
@@ -178,8 +178,12 @@ class ClaimsPane(TwoParts):
         claim = self.claims.chosen
         if claim is not None and claim.scores:
             self.host.to_softmax(claim.scores)
+        elif claim is not None and claim.race is not None:
+            self.host.to_race(claim.race)
         elif claim is not None and claim.parameters is not None:
             self.host.to_lab(claim.parameters)
+        elif claim is not None:
+            self.host.say(message("No pane shows this claim; its figures are all there is."))
 
     def _show(self) -> None:
         claim = self.claims.chosen
