@@ -121,7 +121,19 @@ def _of_rows(name: str, setting: Setting, both: bytes, shape: tuple[int, ...]) -
 
 
 def shown_multiplier(rule: Rule, layer: Layer, data: Head) -> float:
-    """Return the multiplier that a column states, of q·k without stored factors; the mean if rows differ."""
+    """Return the multiplier that a column states, of q·k without stored factors.
+
+    If the file's own differ between rows, it is their mean; of a rule, it is that of the last query, if this sees two
+    keys.
+    """
     if rule.name == "file" and data.scale is not None:
         return float(np.mean(data.scale)) * layer.own_factor
-    return rule.multiplier
+    by = multipliers(rule, layer, data)
+    if not callable(by):
+        return rule.multiplier
+    text, last = slice(0, 1), slice(data.q.shape[1] - 1, None)
+    seen: npt.NDArray[np.intp] = np.full((1, 1), data.k.shape[1], np.intp)
+    if data.visibility is not None:
+        seen -= np.count_nonzero(data.visibility.hidden(text, last), axis=-1)
+    factor = layer.own_factor if rule.normalise == "none" else 1.0
+    return float(by(seen, text, last)[0, 0]) * factor if seen[0, 0] > 1 else rule.multiplier

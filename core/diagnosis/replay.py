@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from ..captures.capture import NOTHING, Layer, Told
+from ..captures.files import CaptureError, plain
 from ..captures.head import CaptureFile, read_head
 from ..captures.rules import Rule, file_rule, named_rule, shown_multiplier
 from ..errors import InputError
@@ -37,7 +38,7 @@ class Replayed:
     divergence: float  # KL(original ‖ replayed), nats
     entropy: float  # nats
     entropy_change: float  # nats, from the original
-    one_hot_rows: float  # share
+    one_hot_rows: float  # share of the rows that see at least two keys
     freezing_ratio: float | None  # σ of a row's logits over √(2 ln n); None if no row sees two keys
 
 
@@ -70,13 +71,21 @@ def replay(
 ) -> Replay:
     """Replay every rule of SCALE_RULES and these formulas on some rows of a head.
 
-    Raise CaptureError if the head cannot be read.
+    Raise CaptureError if the head cannot be read, or if no query sees a key.
     """
     data = read_head(capture, layer, head)
     rules, left_out = _rules(layer, told, formulas)
     strips = strips_of(data, layer, rows)
     every = [under_rules(strip, rules[0]) for strip in strips]
     counts = np.concatenate([strip.counts[strip.used] for strip in strips])
+    if not counts.size:
+        raise CaptureError(
+            "{path}: {place}, head {head}: no query sees a key",
+            path=plain(capture.path),
+            place=layer.place,
+            head=head,
+        )
+    several = counts > 1
     known: dict[bytes, tuple[Made, ...]] = {}
     found: dict[tuple[float, ...], Replayed] = {}
     for rule in rules:
@@ -99,7 +108,7 @@ def replay(
             divergence=max(divergence, 0.0),
             entropy=entropy,
             entropy_change=0.0 if first is None else entropy - first.entropy,
-            one_hot_rows=_mean((each.largest > _ONE_HOT).astype(np.float64) for each in parts),
+            one_hot_rows=_mean([np.concatenate([each.largest for each in parts])[several] > _ONE_HOT]),
             freezing_ratio=_freezing(np.concatenate([each.deviation for each in parts]), counts),
         )
     return Replay(layer, head, tuple(found.values()), left_out)
@@ -121,7 +130,7 @@ def _rounded(multipliers: FloatArray) -> bytes:
     return np.ldexp(np.round(mantissas, 11), exponents).tobytes()
 
 
-def _mean(parts: Iterable[FloatArray]) -> float:
+def _mean(parts: Iterable[FloatArray | BoolArray]) -> float:
     values = np.concatenate([*parts])
     return float(np.mean(values)) if values.size else 0.0
 

@@ -75,6 +75,9 @@ def test_queries_keys_weights_and_sinks_are_rounded_before_they_are_used() -> No
     weights = BilinearWeights(np.diag([1 + 3 * 2.0**-10] * 3))
     ones = np.tile(one, (1, 3))
     assert scores_in(ones, rows[1], "bfloat16", "eager", "bilinear", weights).tolist() == [[255.0]]
+    product = BilinearWeights(np.tile([[1.0], [3 * 2.0**-10], [0.0]], 3))  # qW, too, is stored
+    for arithmetic in ("eager", "fused"):
+        assert scores_in(ones, rows[1], "bfloat16", arithmetic, "bilinear", product).tolist() == [[255.0]]
     for arithmetic in ("eager", "fused"):
         found, same = (
             row_weights(np.full((1, 2), 20.0, np.float32), "bfloat16", arithmetic, sink=sink)

@@ -105,10 +105,11 @@ def test_a_window_may_be_longer_than_the_keys(tmp_path: Path, told: dict[str, An
     assert_measured(capture, 0, Expected(logits))
 
 
-def test_padding_far_from_the_other_keys_costs_no_digits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("common", [0, 5])
+def test_padding_far_from_the_other_keys_costs_no_digits(tmp_path: Path, common: float) -> None:
     """Of 16 bits, scores are multiplied in float32."""
     rng = np.random.default_rng(2)
-    q, k = rng.normal(0, 1, (2, 1, 64, 32)), rng.normal(0, 0.1, (2, 1, 64, 32))
+    q, k = rng.normal(0, 1, (2, 1, 64, 32)), rng.normal(common, 0.1, (2, 1, 64, 32))
     k[:, :, 8:] += 4 * np.sign(rng.normal(size=32))
     shown = np.broadcast_to(np.arange(64) < 8, (2, 64))
     found = [

@@ -270,6 +270,33 @@ def test_the_multiplier_shown_is_that_of_the_last_query(tmp_path: Path, name: st
         assert named_rule(name, less.layers[0], told=Told(position=3)).multiplier == 1
 
 
+@pytest.mark.parametrize(
+    ("told", "queries", "seen"),
+    [
+        ({"causal": "true", "rows": [0, 2, 5]}, 3, 6), ({"causal": "top-left"}, 3, 3),
+        ({"causal": "bottom-right"}, 3, 11),
+        ({"causal": "false", "window": [3, 0], "alignment": "bottom-right"}, 3, 4), ({"causal": "false"}, 3, 11),
+        ({"causal": "true", "rows": [4, 0]}, 2, 11),
+    ],
+)  # fmt: skip
+def test_a_column_states_the_multiplier_of_the_last_query(
+    tmp_path: Path, told: dict[str, Any], queries: int, seen: int
+) -> None:
+    """The last one sees one key alone in the last case, so that its weights do not depend on it."""
+    pair = {"q": Q[:, :, :queries], "k": K}
+    capture = opened(
+        tmp_path,
+        {f"layers.0.attn.{name}": array for name, array in pair.items()},
+        schema="attn-tui/qk-2",
+        scale=1,
+        prescaled=[0.5, 4],
+        **told,
+    )
+    layer = capture.layers[0]
+    [column] = measure_head(capture, layer, 1, [named_rule("ssmax", layer)]).columns
+    assert column.multiplier == pytest.approx(0.43 * np.log(seen) / D_K**0.5, rel=1e-12)
+
+
 @pytest.mark.parametrize(("name", "first"), [("llama4_position", 8_191), ("ministral3_position", 16_384)])
 @pytest.mark.parametrize("before", [1, 0])
 def test_a_replayed_rule_takes_positions_from_the_file(tmp_path: Path, name: str, first: int, before: int) -> None:

@@ -66,6 +66,8 @@ def test_the_metadata_names_the_mask_of_each_layer(tmp_path: Path) -> None:
     assert every_head(capture, 1)[0].visibility is None
     np.testing.assert_array_equal(visible(capture, 2), TO_QUERIES)
     assert has_note(capture, "'mask' is used as the mask of every layer")
+    named = opened(tmp_path, tensors, layers=[{"mask": "local"}] * 3)
+    assert not has_note(named, "is used as the mask of every layer")
 
 
 def test_lengths_hide_padding_if_there_is_no_mask(tmp_path: Path) -> None:

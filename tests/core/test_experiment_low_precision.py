@@ -71,6 +71,14 @@ def test_weight_is_lost_in_eager_arithmetic_if_all_weights_round_down() -> None:
     assert values(replace(p, arithmetic="fused"))["weight_lost"] == pytest.approx(0, abs=1e-6)
 
 
+def test_what_is_lost_is_not_the_sink_s() -> None:
+    """4099 weights and a sink of 1/4100 are rounded up to 2⁻¹²."""
+    p = Parameters(d_k=1, n_keys=4099, n_queries=2, batch=2, std_q=0.0, precision="bfloat16", arithmetic="eager")
+    found = values(replace(p, sink="logit"))
+    assert found["weight_lost"] == pytest.approx(-4 / 4096, rel=1e-6)
+    assert found["sink_weight"] == pytest.approx(1 / 4096, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
-from attn_tui.core.scales import multiplier, row_multiplier
+from attn_tui.core.scales import SCALE_RULES, multiplier, row_multiplier
 from attn_tui.core.theory.capped import capped_deviation
 from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.prediction import Freezing, ratio_given, status_given
@@ -53,10 +53,29 @@ def test_the_deviation_is_that_of_measured_logits(changes: dict[str, Any], rule:
     assert known(p, rule).std == pytest.approx(math.sqrt(variance * p.n_keys / (p.n_keys - 1)), rel=0.02)
 
 
+@pytest.mark.parametrize("gain", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize(
+    "rule", ["rms_sqrt_d_k", "rms_none", "layer_norm_none", "layer_norm_sqrt_d_k", "cosine_sqrt_d_k", "cosine_100"]
+)
+def test_normalised_queries_and_keys_spread_as_points_of_a_sphere(rule: ScaleName, gain: float) -> None:
+    """A cosine of random directions in d dimensions has variance 1/d; a gain counts for q and for k."""
+    for d in (2, 7, 64, 1000):
+        spread = {"rms": math.sqrt(d), "layer_norm": d / math.sqrt(d - 1), "l2": 1 / math.sqrt(d)}
+        p = Parameters(d_k=d, n_keys=10, norm_gain=gain)
+        found = known(p, rule)
+        own = gain**2 * multiplier(rule, p.setting) * spread[SCALE_RULES[rule].normalise]
+        assert found.std == pytest.approx(own, rel=1e-12)
+        inside = any(first <= d <= last for first, last in found.frozen_at)
+        assert inside == (own >= math.sqrt(2 * math.log(10)))
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
-    [({"softcap": 20.0}, "none"), ({"softcap": 5.0, "n_keys": 4}, "log_d_k"), ({"softcap": 10.0}, "mup")],
-)
+    [
+        ({"softcap": 20.0}, "none"), ({"softcap": 5.0, "n_keys": 4}, "log_d_k"), ({"softcap": 10.0}, "mup"),
+        ({"softcap": 20.0, "mean_q": 0.7, "std_k": 0.5}, "none"),
+    ],
+)  # fmt: skip
 def test_intervals_with_a_soft_cap_end_where_the_deviation_crosses_the_threshold(
     changes: dict[str, Any], rule: ScaleName
 ) -> None:

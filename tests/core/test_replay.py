@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from attn_tui.core.captures.reader import open_capture, read_head, sample_path
+from attn_tui.core.captures.reader import CaptureError, CaptureFile, open_capture, read_head, sample_path
 from attn_tui.core.diagnosis.replay import replay
 from attn_tui.core.scales import SCALE_RULES
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
@@ -121,3 +121,57 @@ def test_masks_soft_caps_biases_sinks_and_stored_factors_stay(tmp_path: Path) ->
     with_sink = divergence(p, r) + float((p_sink * np.log(p_sink / r_sink)).mean())
     assert one.divergence == pytest.approx(with_sink, abs=1e-9)
     assert "sqrt_d_k" in found.replayed[0].rules
+
+
+def saved(folder: Path, **arrays: Any) -> CaptureFile:
+    told = {"scale": 0.5, "causal": False, "attention": "cross"} | arrays
+    np.savez(folder / "x.npz", **told)  # pyright: ignore[reportArgumentType]
+    return open_capture(folder / "x.npz")
+
+
+def test_rows_whose_bias_hides_every_key_are_left_out(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    q, k = (rng.normal(size=(1, 1, 6, 8)) for _ in "qk")
+    bias = rng.normal(size=(6, 6))
+    bias[2:] = -np.inf
+    capture = saved(tmp_path, q=q, k=k, bias=bias)
+    [one] = [each for each in replay(capture, capture.layers[0], 0).replayed if "d_k" in each.rules]
+    z, everything = (q @ k.mT)[0, 0, :2], np.ones((2, 6), np.bool_)
+    p, r = (weights(scale * z + bias[:2], everything) for scale in (0.5, 1 / 8))
+    assert one.divergence == pytest.approx(divergence(p, r))
+
+
+@pytest.mark.parametrize("name", ["bias", "mask"])
+def test_a_head_without_visible_keys_is_refused(tmp_path: Path, name: str) -> None:
+    side = np.ones((1, 2, 6, 8))
+    hidden = np.full((1, 2, 6, 6), -np.inf)
+    hidden[:, 0] = 0
+    capture = saved(tmp_path, q=side, k=side, **{name: hidden})
+    assert replay(capture, capture.layers[0], 0).replayed
+    with pytest.raises(CaptureError, match="head 1: no query sees a key"):
+        replay(capture, capture.layers[0], 1)
+
+
+def test_one_hot_rows_are_counted_among_rows_that_see_two_keys(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    q, k = (0.1 * rng.normal(size=(1, 1, 5, 8)) for _ in "qk")
+    capture = saved(tmp_path, q=q, k=k, causal=True)
+    assert replay(capture, capture.layers[0], 0).replayed[0].one_hot_rows == 0
+    q[..., -1, :], k[..., -1, :] = 100, 100
+    capture = saved(tmp_path, q=q, k=k, causal=True)
+    assert replay(capture, capture.layers[0], 0).replayed[0].one_hot_rows == 1 / 4
+
+
+def test_padding_far_from_the_other_keys_costs_no_digits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    q, k = rng.normal(size=(1, 1, 32, 32)), rng.normal(0, 0.1, (1, 1, 32, 32))
+    k[:, :, 8:] += 30 * np.sign(rng.normal(size=32))
+    shown = np.arange(32) < 8
+    found: list[float] = []
+    for dtype in (np.float16, np.float64):
+        sides = (side.astype(np.float16).astype(dtype) for side in (q, k))
+        capture = saved(tmp_path, **dict(zip("qk", sides, strict=True)), mask=shown, scale=0.01)
+        ratio = replay(capture, capture.layers[0], 0).replayed[0].freezing_ratio
+        assert ratio
+        found.append(ratio)
+    assert found[0] == pytest.approx(found[1], rel=1e-6)

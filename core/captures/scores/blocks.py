@@ -97,13 +97,16 @@ def _centred(k: FloatArray, seen: BoolArray | None) -> tuple[FloatArray, FloatAr
 
     Padding may lie far from all other keys: its mean would cost the scores of these their digits.
     """
-    if seen is None:
-        common: FloatArray = k.mean(axis=1, keepdims=True, dtype=np.float64)
-    else:
-        shares = seen / np.maximum(np.count_nonzero(seen, axis=-1, keepdims=True), 1)
-        common = shares[:, np.newaxis] @ k.astype(np.float64)
-    common = common.astype(np.float32)
+    common = mean_of_seen(k, seen).astype(np.float32)
     return k - common, common
+
+
+def mean_of_seen(k: FloatArray, seen: BoolArray | None) -> FloatArray:
+    """Return the mean of the keys (draws, keys, d_k) that are `seen` (draws or 1, keys): float64 (draws, 1, d_k)."""
+    if seen is None:
+        return k.mean(axis=1, keepdims=True, dtype=np.float64)
+    shares = seen / np.maximum(np.count_nonzero(seen, axis=-1, keepdims=True), 1)
+    return shares[:, np.newaxis] @ k.astype(np.float64)
 
 
 def _vectors(vectors: FloatArray, how: Normalise) -> FloatArray:

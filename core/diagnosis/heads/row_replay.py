@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...arrays import FloatArray
+from ...arrays import BoolArray, FloatArray
 from ...attention.formats import FORMATS
 from ...attention.normalise import normalised
 from ...captures.rules import Rule
-from ...captures.scores.blocks import fits_float32
+from ...captures.scores.blocks import fits_float32, mean_of_seen
 from ...scales import Normalise
 from ..fitting.model import dot, softmax
 from .rows import Rows, bent, factors, scores, variance
@@ -59,9 +59,13 @@ class _Scores:
 
 
 def _centred_scores(part: Rows, how: Normalise, number: type[np.floating]) -> tuple[FloatArray, FloatArray]:
-    """Return scores of keys less their mean, in this format, and what softmax ignores of each row: q·(the mean)."""
+    """Return scores of keys less the mean of those that are seen, and what softmax ignores of each row: q·(the mean).
+
+    The scores are in this format.
+    """
     q, k = normalised(part.q, how), normalised(part.k, how)
-    common = k.mean(axis=1, keepdims=True)
+    seen: BoolArray | None = None if part.seen is None else np.any(part.seen, axis=1)
+    common = mean_of_seen(k, seen)
     scores: FloatArray = q.astype(number) @ (k - common).astype(number).mT
     return scores, (q @ common.mT)[..., 0]
 
@@ -155,7 +159,7 @@ def _bent(part: Rows, original: Rule) -> Under:
             entropy=entropies[used],
             largest=r.max(axis=-1)[used],
             deviation=np.sqrt(variance(z, part)[used]),
-            divergence=(now - lse - dot(p, z - before))[used],
+            divergence=now[used] - lse[used] - dot(p, z - before)[used],
         )
 
     return under
