@@ -70,6 +70,22 @@ def test_npy_pairs_take_the_mask_beside_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(shown[:, np.newaxis], (2, 5, 6)))
 
 
+@pytest.mark.parametrize("prefix", ["", "layers.0.attn."])
+@pytest.mark.parametrize("name", ["temperature", "softcap", "lengths", "k_cache"])
+def test_npy_pairs_are_refused_beside_what_may_change_their_attention(tmp_path: Path, prefix: str, name: str) -> None:
+    q, k = pair()
+    for word, array in (("q", q), ("k", k), ("embedding", q), ("x.temperature", q), (f"other.{name}", q)):
+        np.save(tmp_path / f"{prefix}{word}.npy", array)
+    capture = open_capture(tmp_path / f"{prefix}q.npy")
+    assert ([layer.refusal for layer in capture.layers], capture.unused) == ([""], ())
+    np.save(tmp_path / f"{prefix}{name}.npy", np.ones(3))
+    capture = open_capture(tmp_path / f"{prefix}q.npy")
+    assert (f"tensor '{prefix}{name}' may change attention" in capture.layers[0].refusal, capture.unused) == (
+        True,
+        (prefix + name,),
+    )
+
+
 @pytest.mark.parametrize("shape", [(3, 4, 5, 8), (4, 5, 8), (5, 8)])
 def test_one_npy_holds_q_and_k_stacked(tmp_path: Path, shape: tuple[int, ...]) -> None:
     stacked = numbers(2, *shape)

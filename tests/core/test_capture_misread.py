@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
 from attn_tui.core.captures.reader import CaptureFile, open_capture
-from capture_files import Array, layered, numbers, opened, pair
+from capture_files import Array, has_note, layered, numbers, opened, pair
 
 BATCH, HEADS, TOKENS = 2, 4, 6
 Q, K = pair(queries=TOKENS)
@@ -40,6 +40,14 @@ def test_batch_and_heads_may_be_one_axis_of_a_bias(tmp_path: Path, order: Any) -
     for head in range(HEADS):
         own = bias.reshape(BATCH, HEADS, TOKENS, TOKENS)[:, head]
         assert_measured(capture, head, Expected(scores(head) + own))
+
+
+def test_a_bias_whose_first_axis_may_be_of_texts_or_heads_is_noted(tmp_path: Path) -> None:
+    tensors = {f"layers.0.attn.{side}": each[:, :2] for side, each in (("q", Q), ("k", K))}
+    words = ("layers.0.attn.bias", "axes assumed to be [head, queries, keys]")
+    for shape, noted in (((2, 6, 6), True), ((1, 2, 6, 6), False), ((4, 6, 6), False), ((6, 6), False)):
+        capture = opened(tmp_path, tensors | {"layers.0.attn.bias": numbers(*shape)}, **TOLD)
+        assert has_note(capture, *words) == noted
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -4,6 +4,8 @@ import math
 
 import pytest
 from attn_tui.core.diagnosis.configuration import configured_scale, parse_configuration
+from attn_tui.core.diagnosis.multipliers import expected_multiplier, names
+from attn_tui.core.diagnosis.subject import Facts
 from attn_tui.core.errors import InputError
 
 YARN = 0.1 * math.log(40) + 1
@@ -34,6 +36,21 @@ YARN = 0.1 * math.log(40) + 1
 )
 def test_the_expected_scale(text: str, layer: int, scale: float) -> None:
     assert configured_scale(parse_configuration(text, "config.json"), layer, 96).multiplier == pytest.approx(scale)
+
+
+@pytest.mark.parametrize(
+    ("text", "prescaled", "expected"),
+    [
+        (None, 0.25, 1 / 8 / 0.25),
+        ('{"head_dim": 64}', 0.25, 1 / 8 / 0.25),
+        ('{"rope_scaling": {"rope_type": "yarn", "factor": 40}}', YARN**2, 1 / 8),  # YaRN's amplitude is inside
+        ('{"rope_scaling": {"rope_type": "yarn", "factor": 40}}', 0.25, 1 / 8 / 0.25),
+    ],
+)
+def test_factors_inside_q_and_k_are_not_expected_again(text: str | None, prescaled: float, expected: float) -> None:
+    given = None if text is None else parse_configuration(text, "config.json")
+    assert expected_multiplier(Facts(64, prescaled=prescaled), given).multiplier == pytest.approx(expected)
+    assert expected_multiplier(Facts(64, scale=0.5, prescaled=prescaled), None).multiplier == 0.5
 
 
 def test_windows_and_soft_caps_are_read() -> None:
@@ -68,3 +85,21 @@ def test_what_cannot_be_read_is_refused_in_one_line(text: str, pieces: tuple[str
     assert str(refused.value).startswith("config.json: ")
     assert all(piece in str(refused.value) for piece in pieces)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "cause"),
+    [
+        (1.0, "scale-missing"), (1 / 64, "scale-twice"), (1 / 64, "scale-1-over-d"), (8.0, "scale-inverted"),
+        (768**-0.5, "scale-d-model"), (12**-0.5, "scale-n-heads"), (8**-0.5, "scale-quarter"),
+        (math.log2(math.e) / 8, "scale-base2"), (math.log(2) / 8, "scale-base2"), (1 / 32, "scale-layer"),
+        (4 / 8, "scale-layer"), (1 / 24, "scale-layer"), (80**-0.5, "scale-padded"), (224**-0.5, "scale-fixed"),
+        ((1 + 0.1 * math.log(8)) ** 2 / 8, "scale-yarn"), (8 / (8 + 0.8 * math.log(8)) ** 2, "scale-yarn"),
+        (0.0777, "scale-other"),
+    ],
+)  # fmt: skip
+def test_a_multiplier_has_the_names_of_the_rules_that_give_it(multiplier: float, cause: str) -> None:
+    facts = Facts(64, scale=1 / 8, layer=3, heads=12, d_model=768, n_heads=12)
+    found = names(multiplier, 1e-9, 1 / 8, facts, lambda candidate: math.isclose(candidate, multiplier, rel_tol=1e-9))
+    assert cause in [name.cause for name in found]
+    assert ("scale-other" in [name.cause for name in found]) == (cause == "scale-other")

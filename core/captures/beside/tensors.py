@@ -132,7 +132,7 @@ def roles_of(
             fault = str(error).removeprefix(array.where).strip()
         if not fault:
             understood[role] = array
-            note = scales_note(array, sizes) if role == "scales" else None
+            note = {"scales": scales_note, "bias": _bias_note}.get(role, _no_note)(array, sizes)
             notes += [] if note is None else [note]
         else:
             refusal = refusal or message(
@@ -202,6 +202,17 @@ def _bias_sizes(bias: Stored, sizes: Sizes, sampled: bool) -> Sizes:
     batch, heads, queries, keys = sizes
     whole = sampled and len(bias.shape) >= 2 and bias.shape[-2] == keys
     return batch, heads, keys if whole else queries, keys
+
+
+def _bias_note(bias: Stored, sizes: Sizes) -> str | None:
+    """Return a note if the first axis of a bias may be that of texts or of heads."""
+    if len(bias.shape) != 3 or not sizes[0] == sizes[1] == bias.shape[0] > 1:
+        return None
+    return message("{name}: axes assumed to be [head, queries, keys]", name=quoted(bias.name))
+
+
+def _no_note(array: Stored, sizes: Sizes) -> None:
+    return None
 
 
 def scales_shape(shape: tuple[int, ...], sizes: Sizes) -> tuple[int, int, int] | None:

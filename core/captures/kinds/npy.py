@@ -16,6 +16,7 @@ import numpy as np
 
 from ...message import message
 from ..beside.roles import ROLES, SHARED
+from ..beside.unknown import tensor_changes_attention
 from ..files import CaptureError, Identity, opened, plain, quoted
 from ..naming import beside, partner
 from ..stored import MOST_AXES, Contents, Contiguous, Stored
@@ -42,7 +43,9 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
     other = partner(array.name)
     if other is not None:
         words = [word for role in SHARED for word in ROLES[role]]
-        for name in (other, *beside(array.name, words)):
+        names = [other, *beside(array.name, words)]
+        names += [name for name in _changing(path.parent, array.name, ending) if name not in names]
+        for name in names:
             file = path.with_name(name + ending)
             if os.path.lexists(file):
                 with opened(file) as (other_stream, found):
@@ -59,6 +62,21 @@ def contents(stream: BinaryIO, path: Path, identity: Identity) -> Contents:
         )
     q = replace(array, name="q", shape=array.shape[1:])
     return Contents({"q": q, "k": replace(q, name="k", offset=q.offset + q.nbytes)}, {}, tuple(files))
+
+
+def _changing(folder: Path, name: str, ending: str) -> list[str]:
+    """Return the names of files beside this tensor's, without their ending, that may change its attention.
+
+    Those that are not understood are read too, so that the layer is refused and not measured without them.
+    """
+    before, after = beside(name, ("*",))[0].split("*")
+    found: list[str] = []
+    for file in sorted(os.listdir(folder)):
+        other = file.removesuffix(ending)
+        word = other.removeprefix(before).removesuffix(after)
+        if file == other + ending and other == before + word + after and tensor_changes_attention(word):
+            found += [] if "." in word else [other]
+    return found
 
 
 def npy_header(stream: BinaryIO, path: Path, name: str) -> Contiguous:
