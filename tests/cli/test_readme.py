@@ -1,4 +1,4 @@
-"""The README shows what its commands print."""
+"""The READMEs show what their commands print, each in its language."""
 
 import os
 import re
@@ -10,7 +10,12 @@ import pytest
 from cli_runner import README
 
 ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"```console\n\$ ([^\n]*)\n(.*?)```", README, re.DOTALL)
+CHINESE = (ROOT / "README.zh.md").read_text("utf-8")
+BLOCKS = [
+    (language, *block)
+    for language, page in (("en", README), ("zh", CHINESE))
+    for block in re.findall(r"```console\n\$ ([^\n]*)\n(.*?)```", page, re.DOTALL)
+]
 
 
 def lines(text: str) -> list[str]:
@@ -20,12 +25,14 @@ def lines(text: str) -> list[str]:
 
 
 def test_there_are_commands() -> None:
-    assert len(BLOCKS) > 5
+    assert len(BLOCKS) > 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "shown"), BLOCKS, ids=[command for command, _ in BLOCKS])
-def test_a_command_prints_what_the_readme_shows(command: str, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("language", "command", "shown"), BLOCKS, ids=[f"{language}: {command}" for language, command, _ in BLOCKS]
+)
+def test_a_command_prints_what_the_readme_shows(language: str, command: str, shown: str) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     printed = subprocess.run(
         ["bash", "-c", command],
@@ -33,7 +40,7 @@ def test_a_command_prints_what_the_readme_shows(command: str, shown: str) -> Non
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "ATTN_TUI_LANG": language},
     )
     assert printed.stderr == ""
     assert lines(printed.stdout) == lines(shown)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _GAP = 3  # cells between blocks
 _LEAST, _WIDEST = 7, 30  # cells of a sparkline
 _EXACT = "exact"  # the title of values of theory
-_UNITS = {"number": "", "nats": ", nats", "keys": "", "share": ", %"}
+_UNITS = {"number": "", "nats": "nats", "keys": "", "share": "%"}
 
 Deviations = Sequence[Mapping[str, float | None]]  # of each column of a point from its theory, in standard errors
 
@@ -127,7 +127,8 @@ def _statistic(
 ) -> _Block:
     """Return the block of a statistic, with both columns."""
     pair = [_column(sweep, statistic, index, deviations, errors, glyphs) for index in range(len(COLUMN_ROLES))]
-    name = glyphs.say(statistic.short_label) + glyphs.say(_UNITS[statistic.unit])
+    unit = _UNITS[statistic.unit]
+    name = glyphs.say("{label}, {unit}" if unit else "{label}", label=statistic.short_label, unit=unit)
     titles = [_beside(lines) for lines in zip(*(block.titles for block in pair), strict=True)]
     titles[0] = ((to_left(name, line_width(titles[0])), "heading"),)
     rows = [_beside(cells) for cells in zip(*(block.rows for block in pair), strict=True)]
