@@ -7,6 +7,7 @@ from typing import Any
 
 from attn_tui.tui.keymap import EVERYWHERE, all_commands, commands
 from attn_tui.tui.panes.capture import parts
+from attn_tui.tui.panes.capture.replay import ReplayList
 from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.sweep.grids import GRIDS
 from attn_tui.tui.settings.declared import SETTINGS
@@ -26,6 +27,7 @@ _WIDGETS: dict[str, tuple[type[Any], ...]] = {
     "tui/panes/capture/parts.py": tuple(
         found for found in vars(parts).values() if isinstance(found, type) and found.__module__ == parts.__name__
     ),
+    "tui/panes/capture/replay.py": (ReplayList,),
     "tui/widgets/help_screen.py": (HelpScreen,),
     "tui/widgets/parameter_panel.py": (ParameterPanel,),
     "tui/widgets/statistics_table.py": (StatisticsTable,),

@@ -52,6 +52,12 @@ def on_the_point(values: Sequence[float | None], decimals: int, glyphs: Glyphs) 
     return [glyphs.say(whole).rjust(left) + (dot + rest).ljust(right) for whole, dot, rest in parts]
 
 
+def lined_up(texts: Sequence[str]) -> list[str]:
+    """Return the texts of numbers, padded so that their points are in one line if the column is aligned right."""
+    after = [len(dot + rest) for _, dot, rest in (text.partition(".") for text in texts)]
+    return [text + " " * (max(after) - count) for text, count in zip(texts, after, strict=True)]
+
+
 def _plain(value: float | None, most: int) -> str:
     size = abs(value or 0)
     if value is None:

@@ -1,21 +1,19 @@
-"""The parts of the Capture pane beside the map: the list of heads, the attention matrix, one row, rules replayed."""
+"""The parts of the Capture pane beside the map: the list of heads, the attention matrix and one row of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import set_cell_size
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ....core.message import joined, message
 from ....core.statistics.catalogue import STATISTIC, Statistic
-from ...language.cells import cells, to_right
+from ...language.cells import cells
 from ...views.border import Thumb
-from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, fitted, wrapped
+from ...views.lines import Line, fitted
 from ...widgets.lines import LinesWidget
 from .head.matrix import View, legend, matrix_lines, pair_at, panned, view, zoomed
 from .head.row import key_at, row_lines, threshold_words
@@ -25,16 +23,8 @@ from .ranking.ranked import RankedHead, full_bar, ranked_lines
 if TYPE_CHECKING:
     from ....core.captures.capture import Layer
     from ....core.diagnosis.heads.results import AttentionRow, Matrix
-    from .requests import ReplayTable
 
 _PAGE = 8
-_RULES = 22  # cells of rules below which columns are left out
-_SHORT: dict[str, str] = {
-    "multiplier": "×",
-    "one-hot %": message("1-hot %"),
-    "σ / freezing": message("σ/frz"),
-    "change": "Δ",
-}
 
 
 class HeadList(LinesWidget, can_focus=True):
@@ -315,79 +305,3 @@ class AttentionBars(LinesWidget):
             found = key_at(self.row, self.key, self.tokens, width, height - below, y, self.glyphs)
             if found is not None:
                 self.post_message(self.Chosen(found))
-
-
-class ReplayList(LinesWidget, can_focus=True):
-    """Shows what every scale rule would have done to the selected head."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll(-1)", "line up", show=False),
-        Binding("down,j", "scroll(1)", "line down", show=False),
-        Binding("pageup", f"scroll({-_PAGE})", "page up", show=False),
-        Binding("pagedown", f"scroll({_PAGE})", "page down", show=False),
-        Binding("escape", "leave", "back", show=False),
-    ]
-    HEADED = True
-    TITLE = message("every rule replayed on this head")
-    DEFAULT_CLASSES = "region"
-
-    table: ReplayTable | None = None
-    top = 0
-
-    def show(self, table: ReplayTable) -> None:
-        """Show a table."""
-        self.table = table
-        self.dim(False)
-        self.redraw()
-
-    def compose_lines(self, width: int, height: int) -> Sequence[Line]:
-        if self.table is None:
-            return ()
-        lines = replay_lines(self.table, width, self.glyphs)
-        self.top = min(max(self.top, 0), max(len(lines) - height, 0))
-        shown = [lines[0], *lines[1 + self.top :]] if lines else []
-        return [fitted(line, width) for line in shown[:height]]
-
-    def action_scroll(self, lines: int) -> None:
-        self.top += lines
-        self.redraw()
-
-    def action_leave(self) -> None:
-        self.leave()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.action_scroll(1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.action_scroll(-1)
-
-
-def replay_lines(table: ReplayTable, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return a header, a line for each rule, and what is said below.
-
-    On narrow screens columns are left out; rules without room are counted.
-    """
-    header = [_SHORT.get(cell, cell) for cell in table.header]
-    rows = [[row[0], *map(glyphs.say, row[1:])] for row in (header, *table.lines)]
-    for left_out in ((), (3,), (3, 6)):
-        columns = [at for at in range(1, len(table.header)) if at not in left_out]
-        numbers = [max(cells(row[at]) for row in rows) for at in columns]
-        room = width - sum(numbers) - 2 * len(numbers)
-        if room >= _RULES:
-            break
-    lines: list[Line] = []
-    for number, row in enumerate(rows):
-        rules = [glyphs.say(rule) for rule in row[0].split(" = ")]
-        shown = next((n for n in range(len(rules), 0, -1) if cells(_some(rules, n)) <= room), 1)
-        name = set_cell_size(_some(rules, shown), max(room, 0))
-        padded = [to_right(row[at], wide) for at, wide in zip(columns, numbers, strict=True)]
-        role: Role = "heading" if number == 0 else "scaled" if number == 1 else "text"
-        lines.append((("  ".join([name, *padded]), role),))
-    for text in table.below:
-        lines += [(), *wrapped(glyphs.say(text), width)]
-    return lines
-
-
-def _some(rules: Sequence[str], count: int) -> str:
-    more = len(rules) - count
-    return " = ".join(rules[:count]) + (f" + {more}" if more else "")

@@ -14,7 +14,8 @@ from ...views.bars import NARROW
 from ...widgets.results import Results
 from ..pane import Host, Pane
 from .arrangement import Arranged, PaneView, Part, arrangement
-from .parts import AttentionBars, AttentionMatrix, HeadList, ReplayList
+from .parts import AttentionBars, AttentionMatrix, HeadList
+from .replay import ReplayList
 from .verdict_line import VerdictLine
 from .widget import HeadMapWidget
 

@@ -14,7 +14,7 @@ from ....core.statistics.status import status
 from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, line_width, middle_cut, wrapped
-from ...views.numbers import percent, short
+from ...views.numbers import minus_signs, percent, short
 from ...views.results.leading import LEADING
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def capture_lines(
         title.append((glyphs.say(word), "heading" if word == "healthy" else "alert"))
     lines: list[Line] = [tuple(title)]
     for reason in because:
-        lines += wrapped(glyphs.say(reason), width)
+        lines += wrapped(minus_signs(glyphs.say(reason), glyphs), width)
     if because:
         lines.append(())
     lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
