@@ -44,7 +44,7 @@ def test_a_share_of_zero_is_not_named_but_a_tiny_one_is() -> None:
     assert say(column(HEALTHY | {"one_hot_rows": 0.04})).endswith("σ 1: 4.0 % of rows put everything on one key.")
     assert say(column(HEALTHY | {"dead_rows": 0.04})).endswith("σ 1: 4.0 % of rows pass no gradient.")
     assert say(column(HEALTHY | {"one_hot_rows": 1e-6})).endswith(": < 0.1 % of rows put everything on one key.")
-    assert say(column(HEALTHY)).endswith(": no row puts everything on one key, and all pass gradients.")
+    assert say(column(HEALTHY)).endswith(": no row is one-hot, and all pass gradients.")
 
 
 def test_the_second_sentence_continues_the_first_if_that_is_clear() -> None:

@@ -236,4 +236,4 @@ class Results(Stack):
 
 def _words(width: int) -> int:
     """Return the lines reserved for the paragraph."""
-    return 4 if width < 48 else 3 if width < 80 else 2
+    return 4 if width < 48 else 3 if width < 86 else 2

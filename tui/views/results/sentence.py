@@ -128,7 +128,7 @@ def _facts(spread: str, rows: tuple[float, float], before: tuple[float, float] |
     if before is not None and all(before):
         return message("{spread}: {one_hot} and {dead} do", spread=spread, one_hot=one_hot, dead=dead)
     if not any(rows):
-        return message("{spread}: no row puts everything on one key, and all pass gradients", spread=spread)
+        return message("{spread}: no row is one-hot, and all pass gradients", spread=spread)
     if not rows[0]:
         return message("{spread}: {dead} of rows pass no gradient", spread=spread, dead=dead)
     if not rows[1]:
