@@ -24,7 +24,9 @@ class Consequence:
     expected_entropy: float
     max_weight: float
     expected_max_weight: float
-    divergence: float  # KL(as it was ‖ as expected) in nats; expected weights below 1e-45 count as that
+    # KL(as it was ‖ as expected) in nats, a sink included; if only one of the two has a sink, that of the weights on
+    # keys over their sum. Expected weights below 1e-45 count as that.
+    divergence: float
     changed_rows: float  # share of rows whose largest weight is on another key
 
 
@@ -38,27 +40,33 @@ def consequence(trial: Trial, expected: float) -> Consequence | None:
     stored = as_stored(subject)
     other = logits(stored, np.array([expected]), slopes=False)
     should = softmax(other.z, stored.seen, other.sink).p
-    return _compared(subject, was, should)
+    return _compared(subject, was, should, (_sink(trial) is not None, other.sink is not None))
 
 
 def _sink(trial: Trial) -> float | None:
     return float(trial.best.fit.theta[-1]) if trial.best.model.free_sink else trial.best.model.sink
 
 
-def _compared(subject: Subject, was: FloatArray, should: FloatArray) -> Consequence | None:
+def _compared(subject: Subject, was: FloatArray, should: FloatArray, sinks: tuple[bool, bool]) -> Consequence | None:
+    """Return the means over rows of these weights; `sinks` says which of the two have a sink."""
     rows = subject.used & np.greater(np.sum(was, axis=-1), 0)
     count = int(np.count_nonzero(rows))
     if not count:
         return None
     p, q = was[rows], should[rows]
     own: FloatArray = np.log(np.where(p > 0, p, 1))
-    other: FloatArray = np.log(np.where(q > 0, np.maximum(q, _LEAST), _LEAST))
     logarithms: FloatArray = np.log(np.where(q > 0, q, 1))
+    one, other = p, q
+    if all(sinks):
+        one, other = (np.concatenate([each, 1 - each.sum(axis=-1, keepdims=True)], axis=-1) for each in (p, q))
+    elif any(sinks):
+        one, other = (each / np.maximum(each.sum(axis=-1, keepdims=True), _LEAST) for each in (p, q))
+    ratio: FloatArray = np.log(np.where(one > 0, one, 1)) - np.log(np.maximum(other, _LEAST))
     return Consequence(
         entropy=max(-dot(p, own).sum().item() / count, 0.0),
         expected_entropy=max(-dot(q, logarithms).sum().item() / count, 0.0),
         max_weight=p.max(axis=-1).sum().item() / count,
         expected_max_weight=q.max(axis=-1).sum().item() / count,
-        divergence=max(dot(p, own - other).sum().item() / count, 0.0),
+        divergence=max(dot(np.maximum(one, 0), ratio).sum().item() / count, 0.0),
         changed_rows=int(np.count_nonzero(p.argmax(axis=-1) != q.argmax(axis=-1))) / count,
     )

@@ -10,6 +10,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.scoring import score_mean, score_std
 from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
+from attn_tui.core.statistics.summary import estimates_of_norms, skewness_factors
 from measurements import LAWS
 
 SEEDS, BATCH = 1000, 16
@@ -81,3 +82,25 @@ def test_scores_of_every_law_have_the_mean_and_variance_of_its_closed_form(
         assert abs(values.mean() - exact) < 4 * values.std() / math.sqrt(len(values)), name
         ratio = math.sqrt(np.square(stderr).mean()) / values.std(ddof=1)
         assert 0.7 < ratio < (2 if correlation and name == "logit_variance" else 1.35), name
+
+
+def test_a_mean_of_skewed_values_has_a_wider_error() -> None:
+    """Of 99 zeros and a one, the squared skewness is 98²/99; normal values have 6·98/(101·103) of it by chance."""
+    values = np.zeros(100)
+    values[7] = 1
+    skewness = math.sqrt(98**2 / 99 - 6 * 98 / (101 * 103))
+    z = 1.96  # the interval reaches z + γ(2z² + 1)/(6√m): Johnson 1978
+    expected = 1 + skewness * (2 * z * z + 1) / (6 * z * math.sqrt(100))
+    assert skewness_factors(values) == pytest.approx(expected, rel=1e-12)
+    assert skewness_factors(1e-200 * values) == pytest.approx(expected, rel=1e-12)
+    assert skewness_factors(np.arange(100.0)) == 1
+
+
+def test_the_share_of_the_top_rows_has_an_error_for_the_part_of_a_row_beyond_one_per_cent() -> None:
+    """Two equal draws of 75 rows: 2 rows are 1.3 % of 150, half a row too many."""
+    norms = np.ones((2, 75))
+    norms[:, 3] = 5
+    total = 2 * (74 + 25)
+    share = estimates_of_norms(norms)["grad_q_top1_share"]
+    assert share.value == pytest.approx(50 / total)
+    assert share.stderr == pytest.approx(0.5 * 25 / total)
