@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from ..errors import InputError
@@ -13,6 +14,7 @@ from .wording import number_text
 
 CLOSE = 0.05  # relative: a guess this near is close
 NEAR_SHARE = 0.02  # of shares: two percentage points
+_BETWEEN_THOUSANDS = re.compile(r"(?<=\d)[ ,_](?=\d{3}(?!\d))")
 LONGEST = 24  # characters of a guess
 
 
@@ -42,11 +44,9 @@ def accepted(unit: Unit) -> str:
 
 def parse_guess(text: str, unit: Unit) -> float:
     """Return the number that a text means; percentages become shares. Raise GuessError if it means none."""
-    words = text.strip().replace("−", "-").replace("_", "").replace(" ", "")
+    words = _BETWEEN_THOUSANDS.sub("", text.strip().replace("−", "-"))
     if unit == "share":
         words = words.removesuffix("%")
-    elif unit == "count":
-        words = words.replace(",", "")
     above, slash, below = words.partition("/")
     try:
         number = float(above) / float(below) if slash else float(words)

@@ -164,13 +164,15 @@ def test_heads_are_apart_by_a_share_of_their_weight() -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "number"),
     [("8", "number", 8), ("1/4", "number", 0.25), ("−2.5", "number", -2.5), ("1e-3", "number", 0.001),
-     ("12 %", "share", 0.12), ("12", "share", 0.12), ("0.5%", "share", 0.005), ("1,048,576", "count", 1_048_576)],
+     ("12 %", "share", 0.12), ("12", "share", 0.12), ("0.5%", "share", 0.005), ("1,048,576", "count", 1_048_576),
+     ("1,024", "number", 1024), ("1 000 000", "number", 1e6), ("1_024.5", "number", 1024.5),
+     ("1 / 3", "number", 1 / 3)],
 )  # fmt: skip
 def test_guesses_are_read_as_people_write_them(text: str, unit: str, number: float) -> None:
     assert parse_guess(text, unit) == pytest.approx(number)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("text", ["", "x", "1/0", "inf", "nan", "8 %", "1,5", "9" * 30])
+@pytest.mark.parametrize("text", ["", "x", "1/0", "inf", "nan", "8 %", "1,5", "8 8", "1,0000", "9" * 30])
 def test_what_is_no_number_is_refused_with_what_is_accepted(text: str) -> None:
     with pytest.raises(GuessError, match="must be a number such as"):
         parse_guess(text, "number")
