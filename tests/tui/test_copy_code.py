@@ -4,6 +4,7 @@ import pytest
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.export.code.report import report_code
 from attn_tui.tui.panes.claims.pane import ClaimsPane
+from attn_tui.tui.panes.learn.items import AT
 from attn_tui.tui.panes.learn.pane import LearnPane
 from attn_tui.tui.widgets.code_screen import CodeScreen
 from clipboard import copies
@@ -70,6 +71,9 @@ async def test_a_claim_that_is_tested_has_code_and_another_says_why_not(
     pane.show_claim("bleu-table")
     await stage.press("Y")
     await stage.until(lambda: "trained translation models" in stage.words(stage.app.notice), "a notice")
+    pane.show_claim("train-equals-inference")
+    await stage.press("Y")
+    await stage.until(lambda: "Enter opens the race" in stage.words(stage.app.notice), "where its code is")
     assert len(copied) == 1
 
 
@@ -88,3 +92,8 @@ async def test_a_step_of_the_tour_shows_its_code_after_the_answer(
     await stage.press("Y")
     await stage.until(lambda: bool(copied), "a program")
     assert copied[0].startswith("# attn-tui learn 1")
+    await stage.press("escape", *["down"] * AT["training"], "enter")
+    await stage.until(lambda: pane.is_current, "the figures")
+    await stage.press("Y")
+    await stage.until(lambda: "E opens the race" in stage.words(stage.app.notice), "where its code is")
+    assert len(copied) == 1

@@ -185,7 +185,7 @@ MODELS = (
     ),
     Step(
         "training",
-        "Training with the scale and without",
+        "Training, scaled and unscaled",
         "study note 002",
         (
             "What does this do to learning? The Train pane trains one layer of attention to recall labels: {pairs} "

@@ -201,7 +201,7 @@ SCORES = (
     ),
     Step(
         "bounds",
-        "Cosines, QK-norm, soft-caps, additive scores",
+        "Other ways to bound scores",
         "study notes 000, 001",
         (
             "Other means keep scores small, too. Cosine similarity divides a score by |q||k|; with unit variance "

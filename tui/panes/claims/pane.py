@@ -89,11 +89,17 @@ class ClaimsPane(TwoParts):
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.figures import claim_code
+        from ....core.export.code.program import NoCodeError
 
         claim = self.claims.chosen
         if claim is None or claim.id not in self.claims.outcomes:
             raise InputError("This claim is still being tested.")
-        return claim_code(self.claims.outcomes[claim.id], dialect, f"{self.command()}: {claim.id}")
+        try:
+            return claim_code(self.claims.outcomes[claim.id], dialect, f"{self.command()}: {claim.id}")
+        except NoCodeError as error:
+            if claim.race is None:
+                raise
+            raise InputError("Enter opens the race of this claim, where Y shows its code.") from error
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:

@@ -157,12 +157,18 @@ class LearnPane(TwoParts):
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.figures import card_code
+        from ....core.export.code.program import NoCodeError
 
         if not self.item.sources:
             raise InputError("E opens the capture of this bug, where Y shows the code of its head.")
         if self.attempt.stage < self.item.stages:
             raise InputError("Enter shows the answer; then Y shows its code.")
-        return card_code(self._card(), self.item.sources, dialect, self.command())
+        try:
+            return card_code(self._card(), self.item.sources, dialect, self.command())
+        except NoCodeError as error:
+            if self.item.shown.race is None:
+                raise
+            raise InputError("E opens the race of this item, where Y shows its code.") from error
 
     @property
     def file_name(self) -> str:
