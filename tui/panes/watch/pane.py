@@ -42,7 +42,7 @@ class WatchPane(TwoParts):
     NAME = "Watch"
     LEFT = (30, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "step"), ("?", "help"), ("q", "quit"), (">", "next pane"),
+        ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("?", "help"), ("q", "quit"), (">", "next pane"),
         ("b", "baseline"), ("n", "next worst"), ("m", "statistic"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
