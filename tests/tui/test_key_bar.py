@@ -1,6 +1,8 @@
-"""The key bar shows the keys of the part that has the focus, and no layout moves once it was shown."""
+"""The key bar shows the keys of the part that has the focus; no layout moves, and no title or count misleads."""
 
 from attn_tui.core.parameters import Parameters
+from attn_tui.tui.panes.capture.pane import CapturePane
+from attn_tui.tui.panes.capture.requests import OpenCapture
 from stage import SMALL, Stage, played
 
 
@@ -67,3 +69,15 @@ async def test_a_title_that_does_not_fit_is_shortened_instead_of_cut(stage: Stag
     await stage.still()
     assert stage.lines[y][x:].startswith(" ─ 0/0 ─")
     assert "…" not in stage.lines[y]
+
+
+@played(size=(120, 40), first_pane="Capture", hold=True)
+async def test_no_head_is_counted_before_one_is_measured(stage: Stage) -> None:
+    pane = await stage.opened(CapturePane)
+    await stage.answered()
+    stage.engine.hand_on(stage.engine.held_for(OpenCapture))
+    await stage.still()
+    assert pane.map.capture is not None
+    assert not pane.list.heads
+    assert "0 heads" not in stage.text
+    assert stage.part(pane.list)[0].strip() == "measuring"

@@ -73,7 +73,7 @@ class HeadList(LinesWidget, can_focus=True):
         return ((self.glyphs.say(self.order), "heading"),)
 
     def note(self) -> Line:
-        return ((self.glyphs.say("{heads} heads", heads=len(self.heads)), "dim"),)
+        return ((self.glyphs.say("{heads} heads", heads=len(self.heads)), "dim"),) if self.heads else ()
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         room = max(height - 1, 1)
@@ -81,6 +81,8 @@ class HeadList(LinesWidget, can_focus=True):
         if at is not None and self._follow:
             self._top = min(max(self._top, at - room + 1), at)
         self._top = max(min(self._top, len(self.heads) - room), 0)
+        if not self.heads:  # none has been measured yet
+            return [fitted(((f" {self.glyphs.say('measuring')}", "dim"),), width)]
         heads = self.heads[self._top : self._top + room]
         chosen = None if self.cursor is None else self.cursor - self._top
         return ranked_lines(heads, self.statistic, width, self.glyphs, chosen, self._full)

@@ -55,7 +55,8 @@ def capture_lines(
     if because:
         lines.append(())
     lines += wrapped(glyphs.say(layer_facts(layer, glyphs)), width)
-    lines += [(), *wrapped(glyphs.say(head_counts(heads)), width), ()]
+    lines += [(), *wrapped(glyphs.say(head_counts(heads)), width)] if heads else []
+    lines.append(())
     sign = glyphs.say("…")
     lines.append(((middle_cut(glyphs.say(capture.model or capture.path.name), width, sign), "label"),))
     if capture.model:

@@ -42,8 +42,8 @@ class WatchPane(TwoParts):
     NAME = "Watch"
     LEFT = (30, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("?", "help"), ("q", "quit"), (">", "next pane"),
-        ("b", "baseline"), ("n", "next worst"), ("m", "statistic"), ("v", "view"),
+        ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("?", "help"), ("q", "quit"),
+        (">", "next pane"), ("b", "baseline"), ("n", "next worst"), ("m", "statistic"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", show=False, id="watch.next_head"),
