@@ -79,7 +79,7 @@ def lists() -> Iterator[Message]:
 
 
 def _in_words(formula: str) -> bool:
-    return any(word in formula for word in (" key", "you ", " to ", "keys", "joins", "each", "round"))
+    return any(word in formula for word in (" key", "key j", "you ", " to ", "keys", "joins", "each", "round", "also"))
 
 
 def forms() -> Iterator[Message]:

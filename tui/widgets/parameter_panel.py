@@ -150,6 +150,14 @@ class ParameterPanel(LinesWidget, can_focus=True):
         """Type into the field with the cursor."""
         self.type_into(self.cursor, character)
 
+    def on_key(self, event: events.Key) -> None:
+        """Type a character that has no key of its own, such as a Chinese one, into a field that has words."""
+        character = event.character
+        words = self.field.kind in ("choice", "setting")
+        if words and character is not None and character.isprintable() and not character.isascii():
+            event.stop()
+            self.action_type(character)
+
     def on_click(self, event: events.Click) -> None:
         place, field = self.place_of(event), self._field_at(event)
         if field is not None:
@@ -204,7 +212,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
         if self.editing is None:
             self._before = self.parameters
         refused = self.editing is not None and self.editing.objection is not None
-        parameters, self.editing = typed(self._before, name, text)
+        parameters, self.editing = typed(self._before, name, text, self.glyphs.say)
         if refused:
             self._reject("")
         if parameters != self.parameters:

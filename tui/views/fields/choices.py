@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ....core.attention.formats import FORMATS, NumberFormat
 from ....core.attention.presets import PRESETS, Preset
 from ....core.field import Field
-from ....core.message import joined, message
+from ....core.message import joined, message, name
 from ....core.models import MODELS, Model
 from ....core.parameters import FIELD, UNSCALED, choice_word
 from ....core.scales import SCALE_RULES, ScaleRule
@@ -301,7 +301,7 @@ def _rule(rule: ScaleRule, family: str) -> Choice:
     names = rule.short, *SYNONYMS.get(f"scale {rule.name}", ())
     return Choice(
         rule.name,
-        rule.name,
+        name(rule.name),
         rule.formula,
         message("Used by {used_by}.{note}", used_by=rule.used_by, note=note),
         rule.source,

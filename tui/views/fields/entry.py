@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ....core.errors import ParameterError
 from ....core.field import Field
@@ -20,6 +20,8 @@ _LONGEST = {"scale": LONGEST, "against": LONGEST}  # characters of a field, if n
 
 CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_/()*^,= "  # those that a field takes
 
+Say: TypeAlias = Callable[[str], str]
+
 
 class Editing(NamedTuple):
     """The text being typed into a field, and the error message if it is not accepted."""
@@ -29,18 +31,20 @@ class Editing(NamedTuple):
     objection: str | None = None
 
 
-def typed(before: Parameters, name: str, text: str) -> tuple[Parameters, Editing]:
+def typed(before: Parameters, name: str, text: str, say: Say = str) -> tuple[Parameters, Editing]:
     """Return the parameters after a text was typed into a field, and the text; `before` if it is refused.
+
+    A choice has its names as `say` says them, too.
 
     A prefix that was accepted on the way to a refused text leaves no trace: nobody asked for it.
     """
     try:
-        return before.with_value(name, entered(FIELD[name], text)), Editing(name, text)
+        return before.with_value(name, entered(FIELD[name], text, say)), Editing(name, text)
     except ParameterError as error:
         return before, Editing(name, text[: _longest(name)], str(error))
 
 
-def entered(field: Field, text: str) -> Value:
+def entered(field: Field, text: str, say: Say = str) -> Value:
     """Return the value of a typed text; a choice may be shortened. Raises ParameterError.
 
     A scale may be a formula; a name that contains the text comes first.
@@ -50,17 +54,18 @@ def entered(field: Field, text: str) -> Value:
             "{label}: must be at most {most} characters", label=field.label, most=_longest(field.name)
         )
     if field.kind == "choice":
-        return _chosen(field, text, field.choices)
+        return _chosen(field, text, field.choices, say)
     if field.kind == "setting" and not is_number(text) and not any(sign in text for sign in "=,"):
         with suppress(ParameterError):
-            return _chosen(field, text, [UNSCALED, *SCALE_RULES])
+            return _chosen(field, text, [UNSCALED, *SCALE_RULES], say)
     return field.parse(text)
 
 
-def _chosen(field: Field, text: str, choices: Sequence[str]) -> str:
+def _chosen(field: Field, text: str, choices: Sequence[str], say: Say) -> str:
     """Return the choice that a text names, or its formula; raise ParameterError if there is none."""
     wanted = text.strip().casefold()
-    named = {value: [name.casefold() for name in names_of(field, value)] for value in choices}
+    names_said = {value: (*names_of(field, value), *map(say, names_of(field, value))) for value in choices}
+    named = {value: [name.casefold() for name in names] for value, names in names_said.items()}
     tests = (str.__eq__, str.startswith, str.__contains__)
     for test in tests if wanted else ():
         for value, names in named.items():
