@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..message import message
+from ..message import in_sense, message
 from .formats import NONE, Say, csv_text, digits, existing, json_text, markdown_table, version
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _words(d_k: int, each: Result) -> list[str]:
         each.rule,
         NONE if math.isnan(each.loss) else f"{each.loss:.3f}{error}",
         NONE if math.isnan(each.recalled) else f"{100 * each.recalled:.0f} %",
-        message("never") if each.steps_to_learn is None else f"{each.steps_to_learn:.0f}",
+        in_sense("never", "learned") if each.steps_to_learn is None else f"{each.steps_to_learn:.0f}",
         f"{100 * each.diverged:.0f} %" if each.diverged else "none",
         f"{100 * each.entropy_before:.0f} % → {100 * each.entropy_after:.0f} %",
         digits(float(f"{each.gradient_before:.2g}")),

@@ -79,7 +79,8 @@ def lists() -> Iterator[Message]:
 
 
 def _in_words(formula: str) -> bool:
-    return any(word in formula for word in (" key", "key j", "you ", " to ", "keys", "joins", "each", "round", "also"))
+    words = (" key", "key j", "you ", " to ", "keys", "joins", "each", "round", "also")
+    return any(word in formula for word in words)
 
 
 def forms() -> Iterator[Message]:

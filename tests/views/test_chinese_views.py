@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 from attn_tui.core.attention.cost import SHAPE_FIELDS
+from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELDS, Parameters
 from attn_tui.core.scales import FORMULA_NAMES
@@ -42,7 +43,7 @@ SAME = {
     "sink", "bfloat", "float", "fp", "NaN", "inf", "nat", "seed", "batch", "SVG", "JSON", "CSV", "Markdown",
     "NumPy", "PyTorch", "Enter", "Esc", "Tab", "PgUp", "PgDn", "Backspace", "Ctrl", "Alt", "Space", "Home", "End",
     "Del", "Ins", "Shift", "Softmax", "Transformer", "BERT", "GPT", "Clip", "Frobenius", "Var", "precision", "sqrt",
-    "entmax", "sparsemax", "svg",
+    "entmax", "sparsemax", "svg", "BLEU", "RMS", "Adam", "score", "model",
 }  # fmt: skip
 
 
@@ -78,6 +79,12 @@ def helps(glyphs: Glyphs) -> Iterable[Line]:
             yield from help_lines(None, row.about, KEYS[title], 78, glyphs)
 
 
+def claimed(glyphs: Glyphs) -> Iterable[Line]:
+    for claim in CLAIMS:
+        for text in (claim.title, *(figure.label for figure in claim.figures)):
+            yield ((glyphs.say(text), "text"),)
+
+
 def fields(glyphs: Glyphs) -> Iterable[Line]:
     for field in (*FIELDS, *SHAPE_FIELDS, *RACE_FIELDS):
         words = re.split(r"[^\w.-]+", glyphs.say(field.accepted))
@@ -96,7 +103,7 @@ def sweep(glyphs: Glyphs) -> Iterable[Line]:
     yield from reading_lines(ASKED, None, STATISTIC["entropy"], 118, glyphs)
 
 
-PARTS = {part.__name__: part for part in (bars, lab, explained, helps, fields, forms, sweep)}
+PARTS = {part.__name__: part for part in (bars, lab, explained, helps, claimed, fields, forms, sweep)}
 
 
 @pytest.mark.parametrize("part", PARTS)

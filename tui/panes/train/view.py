@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.cells import set_cell_size
 
 from ....core.field import Field
-from ....core.message import message
+from ....core.message import in_sense, message
 from ....core.parameters import Value
 from ....core.scales import scale_rule
 from ....core.training.settings import RACE_FIELDS, Race, Result
@@ -113,7 +113,7 @@ def _cells(result: Result, glyphs: Glyphs) -> list[str]:
     cells = [
         none if math.isnan(result.loss) else f"{result.loss:.3g}{error}",
         none if math.isnan(result.recalled) else f"{100 * result.recalled:.0f} %",
-        message("never") if result.steps_to_learn is None else f"{result.steps_to_learn:.0f}",
+        in_sense("never", "learned") if result.steps_to_learn is None else f"{result.steps_to_learn:.0f}",
         f"{100 * result.diverged:.0f} %" if result.diverged else message("none"),
         f"{100 * result.entropy_before:.0f} → {100 * result.entropy_after:.0f} %",
         f"{result.gradient_before:.2g}",

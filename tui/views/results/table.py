@@ -387,7 +387,7 @@ def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
                 if contents.theory:
                     exact = f" {_ratio(row.freezing[index], glyphs).rstrip()}" if row.freezing else ""
                     texts.append(Text(exact, PRINTED["theory"]))
-            table.add_row(Text(glyphs.say(f" {row.label}")), *texts)
+            table.add_row(Text(" " + glyphs.say(row.label)), *texts)
             continue
         texts = [Text(" " + glyphs.say(row.label))]
         for index, column in enumerate(contents.columns):
