@@ -62,6 +62,8 @@ def test_large_logits_are_a_finding_of_one_line(tmp_path: Path, capsys: Captured
     assert code == 1
     assert out.startswith("layer 3 head 0: largest |logit| ")
     assert " > 100\n" in out
+    q = 10 + np.random.default_rng(0).normal(size=(1, 2, 20, 16))
+    assert ("3", 0, "max-logit") in rules([capture(tmp_path, q=q, k=-q)], capsys)  # all logits are far below 0
 
 
 def test_collapsed_and_dead_heads_are_found(tmp_path: Path, capsys: Captured) -> None:
@@ -145,6 +147,7 @@ def test_of_a_baseline_of_another_text_multipliers_and_spreads_are_compared(tmp_
     assert (None, None, "baseline-missing") in found
     old, new = (capture(tmp_path, scale=s, seed=i, name=f"{i}", text=f"text {i}") for i, s in ((1, 1.0), (2, 0.4)))
     assert rules([new, "--baseline", old], capsys) == [("3", head, "baseline-spread") for head in (0, 1)]
+    assert rules([old, "--baseline", new], capsys) == [("3", head, "baseline-spread") for head in (0, 1)]
     assert main(["check", new, "--baseline", old]) == 1
     out, err = capsys.readouterr()
     assert "in the baseline" in out
