@@ -65,7 +65,7 @@ class Result:
 
 RACE_FIELDS: tuple[Field, ...] = (
     Field(
-        "d_k", "d_k", "d_k", "Width of a query and of a key. Narrow heads need no scale; wide ones do.",
+        "d_k", "d_k", "d_k", "Width of a query and of a key. Unscaled scores spread by √d_k.",
         "integer", 1, 1024, step="double", group="training",
     ),
     Field(

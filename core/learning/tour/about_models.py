@@ -92,7 +92,8 @@ MODELS = (
             "The wrong divisor is √h times too large: it makes attention flatter, not more peaked. The number of "
             "heads changes no count of parameters, but it does change d_k.",
             "In a trained model, the sample all-MiniLM-L6-v2, two heads of a layer differ in where {apart} of their "
-            "weight goes, and half of all heads get by with {dimensions} of {width} dimensions or fewer.",
+            "weight goes, and in half of all heads {dimensions} of {width} dimensions or fewer hold {held} of the "
+            "variance of scores.",
         ),
         {
             "one": trial("parameters, 1 head", "weights_of_attention", _D_MODEL, _D_MODEL, 1, unit="count"),

@@ -141,7 +141,8 @@ SCORES = (
             "L changes with its query.",
         ),
         Guess(
-            "Unscaled over scaled: the ratio of the root-mean-square gradients? (Below 1: smaller unscaled.)",
+            "Take the root mean square of these gradients. What is that of unscaled attention, divided by that of "
+            "scaled attention?",
             "ratio",
         ),
         (

@@ -8,6 +8,7 @@ ABOUT = (
     "has the mean of the last 10 steps, the share of recalled labels, the steps until it is 90 %, and how many runs "
     "diverged. At the end it says what weights trained under a row's rule recall if a column's rule is used.",
     "Try d_k 256 with SGD at a learning rate of 5: without a scale, attention is one-hot from the start and stays on "
-    "some wrong keys. Then d_k 8, where the scale hardly matters, and Adam, which hides most of it. / chooses the "
-    "rules; a number or a formula typed there is a rule too.",
+    "some wrong keys. Then a learning rate of 1, at which both recall everything; and Adam, which hides the scale at "
+    "d_k 64 and its rate of 0.01, but not at d_k 256. / chooses the rules; a number or a formula typed there is a "
+    "rule too.",
 )
