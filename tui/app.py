@@ -264,6 +264,11 @@ class AttnApp(PacedApp[int]):
 
         self._open(Palette(providers=[Themes], placeholder=self.glyphs.say("Search for themes…")))
 
+    def action_suspend_process(self) -> None:
+        """Stop, and go on where the shell continues the app."""
+        if self.is_headless or not signals.suspend():
+            self.say(message("No shell can continue the app, so it was not suspended."))
+
     def action_executor(self) -> None:
         """Choose where long work is done."""
         from .choosing import choose_executor

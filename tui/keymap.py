@@ -36,6 +36,7 @@ APP_BINDINGS: tuple[Binding, ...] = (
     Binding("Y", "copy('code')", "show and copy the NumPy or PyTorch code of these numbers", show=False, id="code"),
     Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
     Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
+    Binding("ctrl+z", "suspend_process", "suspend; fg in the shell continues", show=False, id="suspend"),
     Binding("u", "undo", "undo", show=False, id="undo"),
     Binding("ctrl+r", "redo", "redo", show=False, id="redo"),
     *(

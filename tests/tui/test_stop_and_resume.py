@@ -82,10 +82,10 @@ def test_frames_sent_as_differences_show_what_a_full_repaint_shows() -> None:
         session.until(lambda: not session.quiet(), "the end")
         before = session.screen
         session.resize(120, 39)
-        session.until(lambda: "quit" in session.screen.lines[38], "the smaller screen")
+        session.until(lambda: "next pane" in session.screen.lines[38], "the smaller screen")
         session.quiet()
         session.resize(120, 40)
-        session.until(lambda: "quit" in session.screen.lines[39], "the screen")
+        session.until(lambda: "next pane" in session.screen.lines[39], "the screen")
         session.quiet()
         assert session.screen.places == before.places
 
@@ -96,3 +96,50 @@ def test_a_resized_terminal_is_filled() -> None:
             session.resize(*size)
             session.quiet()
         session.until(lambda: "quit" in session.screen.lines[40] and session.screen.is_filled, "every cell")
+
+
+# A shell that runs the program as a job: it says when the job is stopped, and continues it at the next line of input.
+_SHELL = """
+import os, sys, termios
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = os.fork()
+if job == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(2, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+else:
+    while True:
+        _, status = os.waitpid(job, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            os._exit(os.waitstatus_to_exitcode(status))
+        os.tcsetpgrp(2, os.getpgrp())
+        os.write(2, b"[job stopped]")
+        os.read(0, 100)
+        os.tcsetpgrp(2, job)
+        os.killpg(job, signal.SIGCONT)
+"""
+
+
+def test_ctrl_z_stops_the_job_of_a_shell_and_fg_shows_the_same_screen() -> None:
+    with opened(first=_SHELL) as session:
+        session.send(RIGHT * 3)
+        session.shows(67)
+        for _ in range(2):
+            session.send(b"\x1a")
+            session.until(lambda: b"[job stopped]" in session.written, "not stopped")
+            session.assert_restored()
+            session.written = b""
+            session.send(b"fg\n")
+            session.sees("d_k 67")
+        session.send(LEFT)
+        session.shows(66)
+        session.quit()
+
+
+def test_ctrl_z_without_a_shell_to_continue_it_stops_nothing() -> None:
+    with opened() as session:
+        session.send(b"\x1a")
+        session.sees("No shell can continue the app")
+        session.send(RIGHT)
+        session.shows(65)
+        session.quit()

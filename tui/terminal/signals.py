@@ -61,6 +61,17 @@ def install(app: App[Any]) -> None:
         threading.Thread(target=_watch, args=(app, loop), name="terminal watch", daemon=True).start()
 
 
+def suspend() -> bool:
+    """Stop the processes of this job, as Ctrl+Z does in a shell; return False if no shell could continue them.
+
+    The group of the session's leader is not a job of a shell: nothing would continue it.
+    """
+    if os.getpgrp() == os.getsid(0):
+        return False
+    os.killpg(os.getpgrp(), signal.SIGTSTP)
+    return True
+
+
 def _repaint(app: App[Any]) -> None:
     """Repaint everything, because the terminal showed something else in the meantime."""
     if isinstance(app, DiffApp):
