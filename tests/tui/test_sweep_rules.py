@@ -139,3 +139,12 @@ async def test_rules_stay_while_b_changes_and_b_is_not_drawn_twice(stage: Stage)
     await stage.known(pane)
     assert [other.swept.parameters.scale for other in pane.curves.others] == ["log_d_k"]
     assert "--vary scale=d_k,log_d_k" in pane.command()
+
+
+@played(size=(120, 40))
+async def test_the_rule_of_b_takes_no_place_among_the_rules_beside_it(stage: Stage) -> None:
+    pane = await shown(stage)
+    await stage.press("i", *["tab", "down"] * 7, "enter")  # the first one is B's
+    assert pane.parameters.scale not in pane.curves.rules
+    assert len(pane.curves.rules) == 6
+    assert "at most 6 rules" not in stage.text

@@ -318,8 +318,7 @@ class SweepPane(TypingPane):
         choose_rules(self.host, self.curves.rules, self._show_rules)
 
     def _show_rules(self, rules: Sequence[str]) -> None:
-        self.curves.show_rules(rules)
-        if len(rules) > MOST_OTHERS:
+        if not self.curves.show_rules(rules):
             self.host.say(message("A plot shows at most {most} rules beside A and B.", most=MOST_OTHERS))
         if not self.plot.display:
             self._turn_to("both")

@@ -120,9 +120,14 @@ class CurvePart:
         """Choose the next or previous grid."""
         self.grid = GRIDS[(GRIDS.index(self.grid) + direction) % len(GRIDS)]
 
-    def show_rules(self, rules: Sequence[str]) -> None:
-        """Choose the rules whose curves are shown beside those of A and B; those that do not fit are left out."""
-        self.rules = tuple(rules)[:MOST_OTHERS]
+    def show_rules(self, rules: Sequence[str]) -> bool:
+        """Choose the rules whose curves are shown beside those of A and B; return False if some do not fit.
+
+        B's own rule has a curve already, and takes no place.
+        """
+        others = [rule for rule in rules if rule != self.pane.parameters.scale]
+        self.rules = tuple(others[:MOST_OTHERS])
+        return len(others) <= MOST_OTHERS
 
     # Requests and answers
 
