@@ -75,7 +75,9 @@ class Parser(argparse.ArgumentParser):
         try:
             found, unknown = self.parse_known_args(_joined(words))
         except argparse.ArgumentError as error:
-            self._fail(message("{option}: {reason}", option=error.argument_name, reason=_reason(error.message)))
+            self._fail(
+                message("{option}: {reason}", option=error.argument_name, reason=as_message(error.message, _REASONS))
+            )
         if unknown:
             self._refuse(next((word for word in unknown if word.startswith("-")), unknown[0]))
         return {name: value for name, value in vars(found).items() if value is not None}
@@ -145,7 +147,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError for what argparse says of a whole command line."""
-        self._fail(_reason(message))
+        self._fail(as_message(message, _REASONS))
 
     def _fail(self, reason: str) -> NoReturn:
         raise UsageError("{reason}; see {command} --help", reason=reason, command=self.prog)
@@ -165,9 +167,9 @@ class Parser(argparse.ArgumentParser):
         return _HelpFormatter(self.prog, f"{self._glyphs.say('usage:')} ")
 
 
-def _reason(text: str) -> str:
-    """Return what argparse says as a message."""
-    for pattern, template in _REASONS:
+def as_message(text: str, reasons: Iterable[tuple[str, str]]) -> str:
+    """Return a text of argparse or of the recorder, which have no messages, as the message of its pattern."""
+    for pattern, template in reasons:
         if found := re.fullmatch(pattern, text):
             return message(template, **found.groupdict())
     return text

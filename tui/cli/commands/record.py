@@ -19,9 +19,26 @@ from ...files import FileError, check_file
 from ...settings.parse import UsageError, no_effect
 from ..command import Command, Given
 from ..output import Output
-from ..parser import Parser
+from ..parser import Parser, as_message
 
 _DEFAULT = Options("")
+# What the recorder, which speaks English, says of its options.
+_REASONS = (
+    (r"must be at least (?P<least>\d+), not (?P<value>.*)", message("must be at least {least}, not {value}")),
+    (r"must be 0 or all, not (?P<value>.*)", message("must be 0 or all, not {value}")),
+    (
+        r"must be numbers such as 0,4,8-11 or a regular expression, not (?P<value>.*)",
+        message("must be numbers such as 0,4,8-11 or a regular expression, not {value}"),
+    ),
+    (
+        r"must end with (?P<ending>\S+), or be a folder together with every",
+        message("must end with {ending}, or be a folder together with --every N"),
+    ),
+    (
+        r"must be a folder if there is a file for each step",
+        message("must be a folder if there is a file for each step"),
+    ),
+)
 _NUMBERS = ("rows", "batch", "every", "max_steps", "keep")
 
 
@@ -101,9 +118,9 @@ def _request(given: Given) -> RecordRequest:
     wrong = recorder.problem(options)
     if wrong is not None:
         name, accepted = wrong
-        reason = accepted.replace("with every", "with --every N")
+        reason = as_message(accepted, _REASONS)
         if name == "path":
-            raise UsageError("-o: {path}: {reason}", path=given["recording"], reason=reason)
+            raise UsageError("{option}: {path}: {reason}", option="-o", path=given["recording"], reason=reason)
         raise UsageError("{option}: {reason}", option=_option(name), reason=reason)
     _check_place(Path(given["recording"]), options)
     idle = [_option(name) for name in ("max_steps", "keep") if name in given and options.every is None]
