@@ -231,7 +231,7 @@ SCORES = (
         ("cosine", "entropy", "gain", "normed", "capped", "additive", "wide"),
         Shown(
             "Lab",
-            "A divides by √d_k, B is the cosine without a gain. d changes the mechanism.",
+            "A divides by √d_k, B is the cosine without a gain. s goes on to other rules.",
             replace(_COSINE, against="sqrt_d_k"),
         ),
         {"d_k": 64, "d_wide": 256, "factor": 10, "cap": _CAP},
