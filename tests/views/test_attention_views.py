@@ -72,6 +72,13 @@ def test_lines_of_the_list_have_the_width_and_a_cut_is_marked(width: int, glyphs
         assert text.rstrip().endswith(("another", glyphs.say("…"))) or head.measured is None
 
 
+@pytest.mark.parametrize(("glyphs", "names"), [(UNICODE, ("σ / freezing", "σ/frz")), (ASCII, ("sigma/frz",))])
+def test_the_name_of_the_ratio_is_shortened_instead_of_cut(glyphs: Glyphs, names: tuple[str, ...]) -> None:
+    for width in (82, 140) if glyphs is ASCII else (45, 82, 140):
+        words = text_of(ranked_lines(heads(), FREEZING, width, glyphs)[0]).replace("L/H", "").split("  ")
+        assert any(name in (word.strip() for word in words) for name in names), words
+
+
 # The matrix
 
 

@@ -92,10 +92,11 @@ def full_bar(heads: Sequence[RankedHead], statistic: Statistic) -> float:
 
 def _header(statistic: Statistic, bars: bool, shares: bool, glyphs: Glyphs) -> Line:
     room = _VALUE + bars * (_BAR + 1) - 1
-    freezing = message("σ / freezing") if bars else message("σ/frz")
-    label = freezing if statistic.name == "freezing_ratio" else statistic.short_label
-    shown = glyphs.say(label)
-    shown = shown if cells(shown) <= room else set_cell_size(shown, room)
+    forms: list[str] = [statistic.short_label]
+    if statistic.name == "freezing_ratio":
+        forms = [message("σ / freezing"), message("σ/frz")]
+    said = [glyphs.say(form) for form in forms]
+    shown = next((text for text in said if cells(text) <= room), set_cell_size(said[-1], room))
     most, first, status_title, because = map(
         glyphs.say, (message("max"), message("1st key"), message(" status"), message("because"))
     )
