@@ -7,10 +7,10 @@ from attn_tui.core.claims.about_training import TRAINING
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.claims.claim import Claim, FromLab, FromTrial, Outcome, without_figures
 from attn_tui.core.claims.examine import examine
-from attn_tui.core.export.code.figures import card_code, claim_code, claims_code
+from attn_tui.core.export.code.claimed.figures import card_code, claim_code, claims_code
+from attn_tui.core.export.code.claimed.trials import TRIALS, has_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.export.code.statistics import CODE
-from attn_tui.core.export.code.trials import TRIALS
 from attn_tui.core.learning.card import question_card, step_card
 from attn_tui.core.learning.compute import readings
 from attn_tui.core.learning.question import Question
@@ -19,14 +19,21 @@ from attn_tui.core.learning.step import Step
 from attn_tui.core.learning.tour.steps import STEPS
 from printed_code import INSTALLED, compared, expected_in, printed_by
 
-_TESTED = [claim for claim in CLAIMS if claim.figures and claim not in TRAINING]
+_TESTED = [claim for claim in CLAIMS if claim.figures]
 _TIMES = ("time_of_dividing", "time_of_additive")  # which no program reproduces
+
+
+def is_raced(text: str) -> bool:
+    return "def raced" in text
 
 
 def measured_by_lab(item: Step | Question) -> bool:
     names = item.table if isinstance(item, Step) else item.figures
     sources = [item.figures[name].source for name in names]
-    return any(isinstance(each, FromLab) and each.statistic in CODE for each in sources)
+    return any(
+        (isinstance(each, FromLab) and each.statistic in CODE) or (isinstance(each, FromTrial) and has_code(each))
+        for each in sources
+    )
 
 
 def examined(claim: Claim) -> Outcome:
@@ -43,7 +50,16 @@ def test_the_code_of_a_claim_prints_its_figures(claim: Claim, dialect: Dialect) 
     wanted = [finding.label for finding, timed in zip(outcome.findings, times, strict=True) if not timed]
     if not claim.scores:
         assert [*expected_in(text)] == wanted
-    assert compared(text) == ""
+    if claim in TRAINING:
+        assert_near(text)
+    else:
+        assert compared(text) == ""
+
+
+def assert_near(text: str) -> None:
+    """Run a program that trains; rounding may move a run, and so a figure by a few of its errors."""
+    for line, (name, [(value, stderr)]) in zip(printed_by(text), expected_in(text).items(), strict=True):
+        assert float(line.removeprefix(name)) == pytest.approx(value, abs=4 * stderr + 0.01)
 
 
 def test_every_claim_that_is_tested_has_code_and_others_say_why() -> None:
@@ -67,7 +83,10 @@ def test_the_code_of_a_step_prints_the_figures_of_the_lab(number: int, dialect: 
     step = STEPS[number - 1]
     card = step_card(number, step, readings(step.figures))
     text = card_code(card, [step.figures[name] for name in step.table], dialect, "attn-tui learn")
-    assert compared(text) == ""
+    if is_raced(text):
+        assert_near(text)
+    else:
+        assert compared(text) == ""
 
 
 @pytest.mark.slow
@@ -76,7 +95,10 @@ def test_the_code_of_a_question_prints_the_figures_of_the_lab(number: int) -> No
     question = QUESTIONS[number - 1]
     card = question_card(number, question, readings(question.figures))
     text = card_code(card, [*question.figures.values()], "python", "attn-tui learn")
-    assert compared(text) == ""
+    if is_raced(text):
+        assert_near(text)
+    else:
+        assert compared(text) == ""
 
 
 def test_every_function_of_a_measurement_is_used_by_a_claim() -> None:

@@ -32,7 +32,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     """Test every claim and print the verdicts; return the exit code."""
     from ....core.claims.catalogue import CLAIMS
     from ....core.export.claims import claims_csv, claims_json, claims_markdown
-    from ....core.export.code.figures import claims_code
+    from ....core.export.code.claimed.figures import claims_code
     from ....core.export.listing.listing import json_lines
     from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report

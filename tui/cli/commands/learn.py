@@ -113,7 +113,7 @@ def run(request: LearnRequest, output: Output) -> int:
 
 def _code(request: LearnRequest, dialect: Dialect, output: Output) -> str:
     """Return the program that prints the figures of the requested item."""
-    from ....core.export.code.figures import card_code
+    from ....core.export.code.claimed.figures import card_code
 
     assert request.item is not None, "the list has no code"
     [card] = _cards(request, output.messages)

@@ -88,8 +88,7 @@ class ClaimsPane(TwoParts):
         return in_shell(["attn-tui", "claims"])
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.figures import claim_code
-        from ....core.export.code.program import NoCodeError
+        from ....core.export.code.claimed.figures import claim_code
 
         claim = self.claims.chosen
         if claim is None or claim.id not in self.claims.outcomes:

@@ -156,8 +156,7 @@ class LearnPane(TwoParts):
         return in_shell(["attn-tui", "learn", self.item.word])
 
     def code(self, dialect: Dialect) -> str:
-        from ....core.export.code.figures import card_code
-        from ....core.export.code.program import NoCodeError
+        from ....core.export.code.claimed.figures import card_code
 
         if not self.item.sources:
             raise InputError("E opens the capture of this bug, where Y shows the code of its head.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from ...attention.presets import PRESETS
-from ...claims.claim import FromTrial
-from ...claims.trials import furthest_from_normal
-from .program import WIDEST, Dialect, filled, number
+from ....claims.claim import FromTrial
+from ....claims.trials import furthest_from_normal
+from ..program import Dialect, number
+from .counted import COUNTED, Functions
+from .races import RACED, is_raced, race_expression
 
 # What these functions share; the numbers drawn are those of the measurements.
 _GENERATOR = """\
@@ -37,36 +37,8 @@ def softmax(z):
 }
 
 
-class _Code(NamedTuple):
-    """A function that returns the result, or its parts by name, in both dialects."""
-
-    python: str
-    torch: str
-
-
-def _models_dividing() -> str:
-    """Return the function that counts models of the Heads pane."""
-    rows = [
-        f"({each.layer.width}, {each.multiplier(each.layer):.10g}, {each.rule.normalise != 'none'})"
-        for each in PRESETS.values()
-    ]
-    return "\n".join(
-        [
-            "# d_k, the multiplier, and whether q and k are normalised, of each model of the Heads pane",
-            "models = [",
-            *(f"    {line}" for line in filled(rows, WIDEST - 4)),
-            "]",
-            "",
-            "",
-            "def models_dividing(normalised):",
-            "    return sum(isclose(c, d_k**-0.5, rel_tol=1e-8) and (normalised or not norm)"
-            " for d_k, c, norm in models) / len(models)",
-        ]
-    )
-
-
-TRIALS: dict[str, _Code] = {
-    "largest_of_matrix": _Code(
+TRIALS: dict[str, Functions] = COUNTED | {
+    "largest_of_matrix": Functions(
         """\
 def largest_of_matrix(d_k, size, scale):
     return softmax(scale * scores((4, d_k), 2048, size, size, d_k)).max((1, 2)).mean()""",
@@ -74,7 +46,7 @@ def largest_of_matrix(d_k, size, scale):
 def largest_of_matrix(d_k, size, scale):
     return softmax(scale * scores((4, d_k), 2048, size, size, d_k)).amax((1, 2)).mean()""",
     ),
-    "live_entries": _Code(
+    "live_entries": Functions(
         """\
 def live_entries(d_k, n, scale):
     p = softmax(scale * scores((3, d_k, n), 64, 32, n, d_k))
@@ -84,7 +56,7 @@ def live_entries(d_k, n, scale):
     p = softmax(scale * scores((3, d_k, n), 64, 32, n, d_k))
     return (p * (1 - p) > 0.01).double().mean()""",
     ),
-    "std_of_one_run": _Code(
+    "std_of_one_run": Functions(
         """\
 @cache
 def std_of_one_run(d_k, batch, tokens, tolerance):
@@ -101,7 +73,7 @@ def std_of_one_run(d_k, batch, tokens, tolerance):
     near = ((std - d_k**0.5).abs() <= tolerance).double().mean()
     return {"near": near, "unscaled": root, "scaled": root / d_k**0.5}""",
     ),
-    "first_or_last": _Code(
+    "first_or_last": Functions(
         """\
 @cache
 def first_or_last(d_k, n):
@@ -115,7 +87,7 @@ def first_or_last(d_k, n):
     p, at = softmax(s), s.argmax(-1)
     return {"largest": ((at == 0) | (at == n - 1)).double().mean(), "weight": (p[..., 0] + p[..., -1]).mean()}""",
     ),
-    "cosine": _Code(
+    "cosine": Functions(
         """\
 def entropy(z):
     p = softmax(z)
@@ -142,7 +114,7 @@ def cosine(d_k, n):
     cos = s / q.norm(dim=-1)[..., None] / k.norm(dim=-1)[:, None]
     return {"std": (cos**2).mean() ** 0.5, "entropy": entropy(cos) - entropy(s / d_k**0.5)}""",
     ),
-    "distance_from_normal": _Code(
+    "distance_from_normal": Functions(
         """\
 def distance_from_normal(d_k, at, sign):  # where the laws are furthest apart
     inside = (abs(scores((1, d_k), 64, 64, 128, d_k)) <= at * d_k**0.5).mean()
@@ -152,7 +124,7 @@ def distance_from_normal(d_k, at, sign):  # where the laws are furthest apart
     inside = (scores((1, d_k), 64, 64, 128, d_k).abs() <= at * d_k**0.5).double().mean()
     return sign * (inside - erf(at / 2**0.5)) / 2""",
     ),
-    "rows_within": _Code(
+    "rows_within": Functions(
         """\
 def rows_within(d_k, n, deviations):
     return (abs(scores((2, d_k, n), 64, 64, n, d_k)).max(2) <= deviations * d_k**0.5).mean()""",
@@ -161,17 +133,7 @@ def rows_within(d_k, n, deviations):
     largest = scores((2, d_k, n), 64, 64, n, d_k).abs().amax(2)
     return (largest <= deviations * d_k**0.5).double().mean()""",
     ),
-    "softmax_example": _Code(
-        """\
-def softmax_example(*logits):
-    p = softmax(np.array(logits))
-    return {"least p(1 − p)": (p * (1 - p)).min()}""",
-        """\
-def softmax_example(*logits):
-    p = softmax(torch.tensor(logits, dtype=torch.float64))
-    return {"least p(1 − p)": (p * (1 - p)).min()}""",
-    ),
-    "exp_overflow": _Code(
+    "exp_overflow": Functions(
         """\
 def exp_overflow(d_k, dtype, subtract_largest):
     s = scores((9,), 64, 64, 128, d_k)
@@ -184,7 +146,7 @@ def exp_overflow(d_k, dtype, subtract_largest):
     s = s - s.amax(2, keepdim=True) if subtract_largest else s
     return s.to(getattr(torch, dtype)).exp().isinf().double().mean()""",
     ),
-    "gradient_growth": _Code(
+    "gradient_growth": Functions(
         """\
 @cache
 def gradient_growth(first, last, tokens, d_v):
@@ -217,7 +179,7 @@ def gradient_growth(first, last, tokens, d_v):
                 found.setdefault(what, []).append(of.log().mean() / 2)
     return {name: (high - low) / log(last / first) for name, (low, high) in found.items()}""",
     ),
-    "most_responsive": _Code(
+    "most_responsive": Functions(
         """\
 def most_responsive(d_k, n):
     \"\"\"The standard deviation of logits at which the Jacobian is largest: of a parabola through seven points.\"\"\"
@@ -241,7 +203,7 @@ def most_responsive(d_k, n):
     bend, slope, _ = np.polyfit(at[top - 3 : top + 4], curve[top - 3 : top + 4], 2)
     return np.exp(-slope / (2 * bend))""",
     ),
-    "additive": _Code(
+    "additive": Functions(
         """\
 @cache
 def additive(d, v_std):
@@ -264,37 +226,7 @@ def additive(d, v_std):
     s = torch.stack(found)
     return {"std": s.var(2).mean().sqrt(), "inside": (s.abs() <= 1).double().mean()}""",
     ),
-    "models_dividing": _Code(*[_models_dividing()] * 2),
-    "weights_of_matrices": _Code(
-        *["def weights_of_matrices(d_model, d_k, count):\n    return count * d_model * d_k"] * 2
-    ),
-    "weights_of_attention": _Code(
-        *[
-            """\
-def weights_of_attention(d_model, d_k, heads):  # W_Q, W_K, W_V and W_O
-    return 3 * heads * d_model * d_k + heads * d_k * d_model"""
-        ]
-        * 2
-    ),
-    "dividing": _Code(
-        *[
-            """\
-def dividing(d_k, tokens, what):  # what it adds to the product of queries and keys
-    divided = tokens**2 if what == "scores" else tokens * d_k
-    product = {"operations": 2 * d_k * tokens**2, "traffic": tokens**2 + 2 * tokens * d_k}
-    return {"operations": divided / product["operations"], "traffic": 2 * divided / product["traffic"]}"""
-        ]
-        * 2
-    ),
-    "additive_over_dot": _Code(
-        *[
-            """\
-def additive_over_dot(d_k, tokens):
-    pairs, inputs = tokens**2, 2 * tokens * d_k
-    return {"operations": 4 * d_k / (2 * d_k), "traffic": (inputs + 2 * d_k * pairs + pairs) / (inputs + pairs)}"""
-        ]
-        * 2
-    ),
+    "raced": Functions(RACED["python"], RACED["torch"]),
 }
 
 
@@ -311,9 +243,16 @@ def trial_functions(sources: Iterable[FromTrial], dialect: Dialect) -> str:
     return "\n\n\n".join([*shared, *texts])
 
 
+def has_code(source: FromTrial) -> bool:
+    """Return whether a function makes this measurement."""
+    return source.trial in TRIALS and (source.trial != "raced" or is_raced(source.arguments[0], source.part))
+
+
 def trial_expression(source: FromTrial) -> str:
     """Return the expression of a measurement, or of a part of it."""
     arguments: tuple[object, ...] = source.arguments
+    if source.trial == "raced":
+        return race_expression(source.arguments[0], source.part)
     if source.trial == "distance_from_normal":
         at, gap = furthest_from_normal(source.arguments[0])
         arguments = (*arguments, float(f"{at:.10g}"), 1 if gap > 0 else -1)

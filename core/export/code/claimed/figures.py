@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ...against import settings
-from ...claims.claim import Difference, FromLab, FromTrial, Outcome, without_figures
-from ...learning.card import Card, Told
-from ...learning.figures import Figure, Quotient
-from ...parameters import UNSCALED, Parameters
-from ...scales import multiplier
-from ...statistics.measurement import Column, Estimate
-from .program import Dialect, NoCodeError, Piece, assembled, estimated, expected, number, shown
-from .setting import parts, remarks
-from .statistics import CODE, has_gradients
-from .trials import TRIALS, trial_expression, trial_functions
+from ....against import settings
+from ....claims.claim import Difference, FromLab, FromTrial, Outcome, without_figures
+from ....learning.card import Card, Told
+from ....learning.figures import Figure, Quotient
+from ....parameters import UNSCALED, Parameters
+from ....scales import multiplier
+from ....statistics.measurement import Column, Estimate
+from ..gradients import has_gradients
+from ..program import Dialect, NoCodeError, Piece, assembled, estimated, expected, number, shown
+from ..setting import parts, remarks
+from ..statistics import CODE
+from .trials import has_code, trial_expression, trial_functions
 
 _NONE = "No short program makes these measurements."
+_RACED = "Training follows rounding where steps are large: such a figure is the same within its errors only."
 _NOT_PRINTED = "Not printed: {labels}."
 
 
@@ -63,7 +65,8 @@ def card_code(card: Card, figures: Sequence[Figure], dialect: Dialect, command: 
     """Return the program that prints figures of a card; raise NoCodeError if there is none."""
     told: Sequence[Told] = card.figures
     wanted = [
-        Wanted(one.label, figure.source, one.reading.measured) for one, figure in zip(told, figures, strict=True)
+        Wanted(one.label, figure.source, one.reading.measured or _computed(figure.source, one.reading.exact))
+        for one, figure in zip(told, figures, strict=True)
     ]
     return figures_code(wanted, dialect, command)
 
@@ -90,6 +93,8 @@ def figures_code(figures: Sequence[Wanted], dialect: Dialect, command: str) -> s
     prints = [f'print(f"{each.label:{wide}}{{{_expression(each.source, places)}:12.4g}}")' for each in known]
     others = [each.label for each in figures if each not in known]
     head = [_NOT_PRINTED.format(labels=", ".join(others))] if others else []
+    if any(each.trial == "raced" for each in trials):
+        head.append(_RACED)
     rows = {each.label: [estimated(each.measured or Estimate(None, None))] for each in known}
     said = remarks([side for side, _ in places])
     return assembled([command, *said, *head], blocks, [*prints, *expected(("",), rows)], dialect)
@@ -100,7 +105,7 @@ def _is_known(wanted: Wanted, dialect: Dialect) -> bool:
     if wanted.measured is None or wanted.measured.value is None:
         return False
     if isinstance(wanted.source, FromTrial):
-        return wanted.source.trial in TRIALS
+        return has_code(wanted.source)
     sources = _parts_of(wanted.source)
     return bool(sources) and all(_is_printable(source, dialect) for source in sources)
 

@@ -1,0 +1,1 @@
+"""Programs of the figures of claims, and of steps and questions of the tour."""
