@@ -69,7 +69,7 @@ def test_the_code_of_a_map_prints_its_cells(changed: dict[str, Any], statistic: 
     assert [name.split()[-1] for name in expected_in(text)].count("30") == 2
     assert all(len(cells) == 3 for cells in expected_in(text).values())
     assert compared(text) == ""
-    assert lines_of(text) <= (44 if "against" in changed else 27)
+    assert lines_of(text) <= (48 if "against" in changed else 30)
 
 
 def test_a_map_of_a_statistic_without_code_has_none() -> None:

@@ -184,7 +184,8 @@ def _code(
 
     at = {(number, each.layer, each.head) for number, file in enumerate(checked) for each in file.findings}
     heads = [(number, each) for number, file in enumerate(checked) for each in file.heads]
-    number, chosen = next((head for head in heads if (head[0], head[1].layer, head[1].head) in at), heads[0])
+    known = [head for head in heads if head[1].largest_logit is not None] or heads
+    number, chosen = next((head for head in known if (head[0], head[1].layer, head[1].head) in at), known[0])
     words = ["attn-tui", "check", str(request.files[number])]
     return checked_code(captures[number], chosen, dialect, in_shell(words))
 

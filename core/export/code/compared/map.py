@@ -50,12 +50,17 @@ def _text(loop: Loop, drawn: str, calls: Sequence[str], ends: Sequence[str], wid
     """Return the loops over numbers of keys and d_k, which print a line for each setting."""
     d_ks, keys = (list(dict.fromkeys(place[axis] for place in loop.columns)) for axis in (0, 1))
     names = ", ".join(f'"{end}"' for end in ends) + ("," if len(ends) == 1 else "")
+    lines = drawn.split("\n")
+    of_n, of_d_k = ["found = []"], lines
+    if loop.sides[0].mechanism in ("dot_product", "cosine"):  # narrower vectors are a part of the widest
+        of_n = [f"found, d_k = [], {max(d_ks)}", *lines, "every_q, every_k = q, k"]
+        of_d_k = ["q, k = every_q[..., :d_k], every_k[..., :d_k]"]
     return "\n".join(
         [
             f"for n in {values_code(sorted(keys))}:",
-            "    found = []",
+            *(f"    {line}" for line in of_n),
             f"    for d_k in {values_code(sorted(d_ks))}:",
-            *(f"        {line}" for line in drawn.split("\n")),
+            *(f"        {line}" for line in of_d_k),
             f"        found.append({' + '.join(calls)})",
             f"    for name, row in zip(({names}), zip(*found)):",
             f'        print(f"{{name}}, n {{n}}".ljust({wide}), *(f"{{value:10.4g}}" for value in row))',
