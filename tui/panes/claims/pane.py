@@ -93,12 +93,7 @@ class ClaimsPane(TwoParts):
         claim = self.claims.chosen
         if claim is None or claim.id not in self.claims.outcomes:
             raise InputError("This claim is still being tested.")
-        try:
-            return claim_code(self.claims.outcomes[claim.id], dialect, f"{self.command()}: {claim.id}")
-        except NoCodeError as error:
-            if claim.race is None:
-                raise
-            raise InputError("Enter opens the race of this claim, where Y shows its code.") from error
+        return claim_code(self.claims.outcomes[claim.id], dialect, f"{self.command()}: {claim.id}")
 
     def show_answer(self, request: Request, answer: object) -> None:
         match answer:

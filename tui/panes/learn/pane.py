@@ -162,12 +162,7 @@ class LearnPane(TwoParts):
             raise InputError("E opens the capture of this bug, where Y shows the code of its head.")
         if self.attempt.stage < self.item.stages:
             raise InputError("Enter shows the answer; then Y shows its code.")
-        try:
-            return card_code(self._card(), self.item.sources, dialect, self.command())
-        except NoCodeError as error:
-            if self.item.shown.race is None:
-                raise
-            raise InputError("E opens the race of this item, where Y shows its code.") from error
+        return card_code(self._card(), self.item.sources, dialect, self.command())
 
     @property
     def file_name(self) -> str:
