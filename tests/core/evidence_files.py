@@ -31,6 +31,7 @@ def attended(
     z = done.get("scale", WIDTH**-0.5) * s * done.get("rows", 1.0)
     if done.get("softcap"):
         z = done["softcap"] * np.tanh(z / done["softcap"])
+    z = z - done.get("slope", 0.0) * abs(np.arange(TOKENS) - np.arange(TOKENS)[:, None])
     ahead = done.get("ahead", TOKENS)
     z = np.where(np.arange(TOKENS) > np.arange(TOKENS)[:, None] + ahead, -np.inf, z)
     z = np.where(np.arange(TOKENS) < done.get("length", TOKENS), z, -np.inf)

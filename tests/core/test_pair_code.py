@@ -37,6 +37,8 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "causal": ({"done": {"ahead": 0}}, {"done": {"ahead": 0, "scale": 0.1}}),
     "soft-cap": ({"done": {"softcap": 1.0}, "said": {"softcap": 1.0}}, {"said": {"softcap": 1.0}}),
     "sink": ({"done": {"sink": 1.0}, "said": {"sinks": [1.0] * 4}}, {"said": {"sinks": [1.0] * 4}}),
+    "soft-cap extra": ({}, {"done": {"softcap": 0.8}}),
+    "sink extra": ({"done": {"sink": 1.0}}, {}),
     "key heads": ({"kv_heads": 2}, {"kv_heads": 2, "done": {"tiled": True}}),
     "format": ({}, {"dtype": np.float16}),
 }

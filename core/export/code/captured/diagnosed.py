@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 from ....captures.capture import HeadSubject, Layer
@@ -32,6 +33,21 @@ for _ in range(30):  # Gauss-Newton steps
     slope = (away(scale * 1.0001) - away(scale)) / (scale * 0.0001)
     scale = scale - (away(scale) * slope).sum() / (slope**2).sum()""",
 }
+# Of the multiplier and a soft-cap or sink, which an explanation may have too.
+_SEARCH_TWO: dict[Dialect, str] = {
+    "python": """\
+starts = [(scale, other) for scale in 10 ** np.linspace(-4, 3, 50) for other in np.linspace(-3, 6, 10)]
+theta = np.array(min(starts, key=lambda theta: (away(theta) ** 2).sum()))
+for _ in range(50):  # Gauss-Newton steps
+    slope = np.stack([(away(theta + step) - away(theta)).ravel() for step in 1e-6 * np.eye(2)], 1) / 1e-6
+    theta = theta - np.linalg.lstsq(slope, away(theta).ravel())[0]""",
+    "torch": """\
+starts = [(scale, other) for scale in 10 ** np.linspace(-4, 3, 50) for other in np.linspace(-3, 6, 10)]
+theta = torch.tensor(min(starts, key=lambda theta: (away(theta) ** 2).sum())).double()
+for _ in range(50):  # Gauss-Newton steps
+    slope = torch.stack([(away(theta + step) - away(theta)).ravel() for step in 1e-6 * torch.eye(2).double()], 1)
+    theta = theta - torch.linalg.lstsq(slope / 1e-6, away(theta).ravel()[:, None]).solution[:, 0]""",
+}
 _WORDS = {"lse": "the log-sum-exp of rows", "weights": "ln of the weights, up to a constant in each row",
           "o": "the output"}  # fmt: skip
 
@@ -53,9 +69,19 @@ def diagnosis_code(
     assert verdict.evidence is not None
     assert verdict.multiplier is not None
     text = _program(capture, about, verdict.evidence, best, subject, dialect)
-    label = "multiplier of q k"
-    wanted = expected(("",), {label: [estimated(Estimate(verdict.multiplier, verdict.multiplier_error))]})
-    end = [f'print(f"{label}  {{scale:12.4g}}")', *wanted]
+    found = {"multiplier of q k": [estimated(Estimate(verdict.multiplier, verdict.multiplier_error))]}
+    values = {"multiplier of q k": "theta[0]" if _is_bent(best.model) else "scale"}
+    if _is_bent(best.model):
+        name, value = "sink", float(best.fit.theta[-1])
+        error, values["sink"] = float(best.fit.errors[-1]), "theta[1]"
+        if best.model.free_softcap:
+            name, value = "soft-cap", math.exp(value)
+            error *= value
+            del values["sink"]
+            values[name] = "exp(theta[1])"
+        found[name] = [estimated(Estimate(value, error if math.isfinite(error) else None))]
+    end = [f'print(f"{label:19}{{{text}:12.4g}}")' for label, text in values.items()]
+    end += expected(("",), found)
     return without_unused(assembled(comments, text, end, dialect))
 
 
@@ -80,9 +106,19 @@ def _program(
     if model.axis == -2 and kind != "weights":
         body.append("z = z.mT  # softmax over queries")
     body += _away(kind, model, found.masked, found.loaded, dialect, subject)
-    heading = f"def away(scale):  # from the file: {_WORDS[kind]}"
+    heading = f"def away({'theta' if _is_bent(model) else 'scale'}):  # from the file: {_WORDS[kind]}"
+    if model.free_softcap:
+        body.insert(0, "scale, cap = theta[0], exp(theta[1])")
+    elif model.free_sink:
+        body.insert(0, "scale, sink = theta")
+    search = _SEARCH_TWO if _is_bent(model) else _SEARCH
     function = Piece("\n".join([heading, *(f"    {line}" for line in body)]), defines=True)
-    return [[Piece("\n".join(lines)), function, Piece(_SEARCH[dialect])]]
+    return [[Piece("\n".join(lines)), function, Piece(search[dialect])]]
+
+
+def _is_bent(model: Model) -> bool:
+    """Return whether an explanation has a soft-cap or a sink that is found with the multiplier."""
+    return model.free_softcap or model.free_sink
 
 
 def _away(kind: str, model: Model, masked: bool, found: Loaded, dialect: Dialect, subject: Subject) -> list[str]:
@@ -95,12 +131,21 @@ def _away(kind: str, model: Model, masked: bool, found: Loaded, dialect: Dialect
         keeps, at = "keepdims" if numpy else "keepdim", model.axis
         where = "np.where" if numpy else "torch.where"
         shown = f"(weights > {least:g}) & ~hidden" if masked else f"weights > {least:g}"
+        if model.free_sink:  # which the sums of rows tell
+            top = (
+                "np.maximum(z.max(-1, keepdims=True), sink)" if numpy else "z.amax(-1, keepdim=True).clamp(min=sink)"
+            )
+            total = f"np.exp(z - top).sum(-1, {keeps}=True) + np.exp(sink - top)"
+            if not numpy:
+                total = f"(z - top).exp().sum(-1, {keeps}=True) + (sink - top).exp()"
+            logs = f"z - top - np.log({total})" if numpy else f"z - top - ({total}).log()"
+            return [f"shown = {shown}", f"top = {top}", f"return {where}(shown, {logs} - {log}, 0)"]
         return [
             f"shown = {shown}",
             f"r = {where}(shown, z - {log}, 0)",
             f"return {where}(shown, r - r.sum({at}, {keeps}=True) / shown.sum({at}, {keeps}=True), 0)",
         ]
-    sink = model.sink is not None
+    sink = model.sink is not None or model.free_sink
     if numpy:
         lines = [f"top = {'np.maximum(z.max(-1, keepdims=True), sink)' if sink else 'z.max(-1, keepdims=True)'}"]
         lines.append("e = np.exp(z - top)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from ....captures.head import CaptureFile
 from ....diagnosis.causes.hypothesis import Hypothesis, as_stored
 from ....diagnosis.fitting.model import Model
 from ....diagnosis.subject import Subject, places, spread_rows
+from ....diagnosis.trial import Found
 from ....parameters import Parameters
 from ....scales import Normalise
 from ..attention import TORCH_NORMS, logit_lines
@@ -21,6 +23,7 @@ from .head import side_of
 from .loading import Loaded, loaded
 from .tensors import Reader
 
+_CAP = 9876.5  # stands for a soft-cap that is a variable
 _KEPT = ("softmax-axis", "dropout-on", "scale-base2")  # causes whose scores are those that the file says
 _NUMPY_NORMS: dict[Normalise, str] = {
     "rms": "x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-12)",
@@ -43,7 +46,7 @@ class _Made:
 
 @dataclass(frozen=True)
 class Explained:
-    """The lines that read a head and make its logits z, with a multiplier `scale`."""
+    """The lines that read a head and make its logits z, with a multiplier `scale` and, if they are free, `cap`."""
 
     loaded: Loaded
     lines: Sequence[str]
@@ -68,7 +71,9 @@ def explained(
     found = loaded(about, dialect, by_position=made.ahead is not None, key_head=made.key_head)
     masked = found.hides.hides or made.ahead is not None
     p = replace(
-        side_of(about, "none", masked), softcap=model.softcap or 0.0, sink="none" if model.sink is None else "logit"
+        side_of(about, "none", masked),
+        softcap=_CAP if model.free_softcap else model.softcap or 0.0,
+        sink="none" if model.sink is None and not model.free_sink else "logit",
     )
     lines = [*found.lines]
     if about.understood.scales is not None and made.rows and subject.row_scales is not None:
@@ -86,6 +91,8 @@ def explained(
         norm = TORCH_NORMS if dialect == "torch" else _NUMPY_NORMS
         lines += [f"{name} = {norm[made.norm].replace('x', name)}" for name in ("q", "k")]
     body = logit_lines([p], dialect, "q", biased=found.hides.biased and model.bias is not None)
+    if model.free_softcap:
+        body = [line.replace(f"{_CAP:g}", "cap") for line in body]
     return Explained(found, lines, body, p, not made.mask, made.value_head)
 
 
@@ -95,9 +102,10 @@ def _made(subject: Subject, about: HeadSubject, model: Model, hypothesis: Hypoth
     group = layer.heads // layer.kv_heads
     made = _Made(head // group, head // group)
     cause, said = (None, "") if hypothesis is None else (hypothesis.cause, hypothesis.words)
-    bent = bool(model.outer) or model.free_softcap or model.free_sink
+    bent = bool(model.outer) or (model.free_softcap and model.free_sink)
+    bent |= (model.free_softcap or model.free_sink) and model.axis == -2
     completed = subject.facts.window is not None and (layer.window is None or layer.window[0] is None)
-    known = cause is None or cause in _KEPT or cause.endswith("-missing")
+    known = cause is None or cause in _KEPT or cause.endswith("-missing") or model.free_softcap or model.free_sink
     match cause:
         case "gqa-tiled":
             other = head % layer.kv_heads
@@ -158,3 +166,11 @@ def evidence_lines(capture: CaptureFile, about: HeadSubject, reader: Reader, kin
         line = reader.vectors(role, [located.described()], head)
         lines.append(f"{line}[..., 0]" if role == "lse" else line)
     return lines
+
+
+def free_values(best: Found) -> list[str]:
+    """Return the lines with the soft-cap or the sink that an explanation found."""
+    theta = best.fit.theta
+    if best.model.free_softcap:
+        return [f"cap = {math.exp(theta[-1]):.10g}"]
+    return [f"sink = {theta[-1]:.10g}"] if best.model.free_sink else []

@@ -34,7 +34,7 @@ from ..program import (
     shown,
 )
 from ..statistics import CODE, Code, Rows, statistics_code
-from .explained import evidence_lines, explained
+from .explained import evidence_lines, explained, free_values
 from .loading import loaded, without_unused
 
 _ROWS = 64  # of a head that statistics are taken over, as in core/diagnosis/comparing/figures.py
@@ -130,8 +130,13 @@ def _side(
         elif best.hypothesis is not None and not best.hypothesis.whole:
             model, hypothesis, scale = best.model, best.hypothesis, best.multiplier
     found = explained(about, subject, model, hypothesis, dialect)
+    free = free_values(best) if best is not None and hypothesis is not None else []
     weights = any(each.kind == "weights" for each in subject.evidence)
-    lines = [*found.lines, *(evidence_lines(capture, about, found.loaded.reader, "weights", 0) if weights else [])]
+    lines = [
+        *found.lines,
+        *free,
+        *(evidence_lines(capture, about, found.loaded.reader, "weights", 0) if weights else []),
+    ]
     sampled = layer.queries > _ROWS
     body = [*found.body]
     if found.altered:
