@@ -110,6 +110,8 @@ def test_the_stops_between_values_are_chinese_if_a_value_is() -> None:
     both = joined((message("{label} {value}", label="entropy", value=0.25), message("{x:.1f}", x=2)), "; ")
     assert translated(message("{both}.", both=both), "zh") == "熵 0.25；2.0。"
     assert translated(message("{a}, {b}.", a="W_q", b=2.5), "zh") == "W_q, 2.5."
+    assert translated(message("{a} ({b})", a="entropy", b="H"), "zh") == "熵（H）"
+    assert translated(message("{a} ({b})", a="W_q", b="H"), "zh") == "W_q (H)"
     assert translated(message("q1. {title}", title="entropy"), "zh") == "q1. 熵"
     assert translated(message("{label:<8}; {a:.1f}:{a:.0f}", label="entropy", a=1.25), "zh") == "熵      ；1.2:1"
 

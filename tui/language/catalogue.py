@@ -93,10 +93,11 @@ class _Translator(Formatter):
 
 
 def _wide_stops(template: str) -> str:
-    """Return a template of placeholders without words, such as `{one}; {other}.`, with the stops of Chinese."""
+    """Return a template of placeholders without words, such as `{one} ({other}).`, with Chinese punctuation."""
     if any(character.isalpha() for character in _PLACEHOLDER.sub("", template)):
         return template
-    return _STOP.sub(lambda found: found[1].translate(_STOPS) if found[1] else found[0], template)
+    stopped = _STOP.sub(lambda found: found[1].translate(_STOPS) if found[1] else found[0], template)
+    return stopped.replace("(", "（").replace(")", "）")
 
 
 def _typeset(text: str) -> str:

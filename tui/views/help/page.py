@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from ....core import message as messages
 from ....core.field import Field
 from ....core.message import message
 from ....core.scales import scale_rule
@@ -88,10 +89,10 @@ def _field(field: Field, width: int, glyphs: Glyphs) -> list[Line]:
         "dim",
     )
     if field.name == "scale":
-        for name in field.choices:
-            rule = scale_rule(name)
+        for each in field.choices:
+            rule, called = scale_rule(each), messages.name(each)
             lines.append(())
-            called = message("{name} ({short})", name=name, short=rule.short) if rule.short else name
+            called = message("{name} ({short})", name=called, short=rule.short) if rule.short else called
             lines.append(((glyphs.say(rule.formula), "accent"), (f"  {glyphs.say(called)}", "dim")))
             note = message(" {note}.", note=rule.note) if rule.note else ""
             lines += wrapped(
