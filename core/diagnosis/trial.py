@@ -22,6 +22,7 @@ EXPLAINED = 1.5  # misfit, in units of rounding, up to which nothing else is tri
 TOLERATED = 4.0  # misfit up to which a model explains the evidence, if no other does so much better
 # How much the residual must fall for something the file declares to count as lost, or for a bend; for anything else;
 # and for an explanation that leaves more than rounding.
+_EXACT = 1e-6  # distance, in the same units, below which nothing is left to explain
 _DECLARED, _PARSIMONY, _ROUGH = 1.2, 1.5, 30.0
 _MOST = 1 << 16  # scores that the last fit uses
 _QUICK = 1 << 13  # scores that hypotheses are tried on, of 16 to 40 rows
@@ -115,7 +116,7 @@ def _is_something_lost(subject: Subject, observed: Observed, stored: Found) -> b
     """Return whether the evidence fits better without something that the file declares."""
     for each in declared(subject):
         left = fit(observed, each.build(subject), stored.fit.theta[:1]).distance
-        if left * _DECLARED < stored.fit.distance:
+        if max(left * _DECLARED, _EXACT) < stored.fit.distance:
             return True
     return False
 

@@ -85,6 +85,9 @@ def _not_finite_inputs(subject: Subject) -> str | None:
 
 def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Examined:
     values = evidence.values[subject.used]
+    if not len(values):
+        says = "no query sees a key"
+        return Examined(Verdict("undecided", None, (), None, None, expected, evidence.kind, None, says), None)
     wrong = ~np.isfinite(values)
     rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
     says = message(

@@ -309,7 +309,9 @@ def _misfit_of_weights(observed: Observed, model: Model, left: Residual, error: 
     p = observed.evidence.values
     weight = observed.weight if model.seen is None else observed.weight * model.seen
     used = weight > 0
-    count = max(int(used.sum()), 1)
+    count = int(used.sum())
+    if not count:  # all weight is on keys that the model hides
+        return math.inf
     scale = math.sqrt(left.r.size / count)
     entries, sums = left.r[: p.size].reshape(p.shape) / scale, left.r[p.size :] / scale
     safe = np.where(p > 0, p, 1.0)
