@@ -56,7 +56,9 @@ def assembled(
 def _imports(body: str, dialect: Dialect | None) -> list[str]:
     """Return the groups of imports that a program needs; without a dialect, it needs no library."""
     functions = [
-        name for name in ("erf", "exp", "isclose", "log", "log2", "sqrt") if re.search(rf"(?<![\w.]){name}\(", body)
+        name
+        for name in ("ceil", "erf", "exp", "isclose", "log", "log2", "sqrt")
+        if re.search(rf"(?<![\w.]){name}\(", body)
     ]
     groups = ["import json"] if "json." in body else []
     groups += ["from functools import cache"] if "@cache" in body else []

@@ -9,6 +9,7 @@ from ....claims.trials import furthest_from_normal
 from ..program import Dialect, number
 from .counted import COUNTED, Functions
 from .races import RACED, is_raced, race_expression
+from .toured import TOURED
 
 # What these functions share; the numbers drawn are those of the measurements.
 _GENERATOR = """\
@@ -37,34 +38,37 @@ def softmax(z):
 }
 
 
-TRIALS: dict[str, Functions] = COUNTED | {
-    "largest_of_matrix": Functions(
-        """\
+TRIALS: dict[str, Functions] = (
+    COUNTED
+    | TOURED
+    | {
+        "largest_of_matrix": Functions(
+            """\
 def largest_of_matrix(d_k, size, scale):
     return softmax(scale * scores((4, d_k), 2048, size, size, d_k)).max((1, 2)).mean()""",
-        """\
+            """\
 def largest_of_matrix(d_k, size, scale):
     return softmax(scale * scores((4, d_k), 2048, size, size, d_k)).amax((1, 2)).mean()""",
-    ),
-    "live_entries": Functions(
-        """\
+        ),
+        "live_entries": Functions(
+            """\
 def live_entries(d_k, n, scale):
     p = softmax(scale * scores((3, d_k, n), 64, 32, n, d_k))
     return (p * (1 - p) > 0.01).mean()""",
-        """\
+            """\
 def live_entries(d_k, n, scale):
     p = softmax(scale * scores((3, d_k, n), 64, 32, n, d_k))
     return (p * (1 - p) > 0.01).double().mean()""",
-    ),
-    "std_of_one_run": Functions(
-        """\
+        ),
+        "std_of_one_run": Functions(
+            """\
 @cache
 def std_of_one_run(d_k, batch, tokens, tolerance):
     \"\"\"Of 2000 runs, each of which prints the standard deviation of a few scores.\"\"\"
     std = scores((5,), 2000 * batch, tokens, tokens, d_k).reshape(2000, -1).std(1, ddof=1)
     root = np.sqrt((std**2).mean())
     return {"near": (abs(std - d_k**0.5) <= tolerance).mean(), "unscaled": root, "scaled": root / d_k**0.5}""",
-        """\
+            """\
 @cache
 def std_of_one_run(d_k, batch, tokens, tolerance):
     \"\"\"Of 2000 runs, each of which prints the standard deviation of a few scores.\"\"\"
@@ -72,23 +76,23 @@ def std_of_one_run(d_k, batch, tokens, tolerance):
     root = (std**2).mean() ** 0.5
     near = ((std - d_k**0.5).abs() <= tolerance).double().mean()
     return {"near": near, "unscaled": root, "scaled": root / d_k**0.5}""",
-    ),
-    "first_or_last": Functions(
-        """\
+        ),
+        "first_or_last": Functions(
+            """\
 @cache
 def first_or_last(d_k, n):
     s = scores((6, n), 64, 64, n, d_k)
     p, at = softmax(s), s.argmax(-1)
     return {"largest": ((at == 0) | (at == n - 1)).mean(), "weight": (p[..., 0] + p[..., -1]).mean()}""",
-        """\
+            """\
 @cache
 def first_or_last(d_k, n):
     s = scores((6, n), 64, 64, n, d_k)
     p, at = softmax(s), s.argmax(-1)
     return {"largest": ((at == 0) | (at == n - 1)).double().mean(), "weight": (p[..., 0] + p[..., -1]).mean()}""",
-    ),
-    "cosine": Functions(
-        """\
+        ),
+        "cosine": Functions(
+            """\
 def entropy(z):
     p = softmax(z)
     return -(p * np.log(np.maximum(p, 1e-30))).sum(-1).mean()
@@ -101,7 +105,7 @@ def cosine(d_k, n):
     s = q @ k.mT
     cos = s / np.linalg.norm(q, axis=-1)[..., None] / np.linalg.norm(k, axis=-1)[:, None]
     return {"std": np.sqrt((cos**2).mean()), "entropy": entropy(cos) - entropy(s / d_k**0.5)}""",
-        """\
+            """\
 def entropy(z):
     return torch.special.entr(z.double().softmax(-1)).sum(-1).mean()
 
@@ -113,41 +117,41 @@ def cosine(d_k, n):
     s = q @ k.mT
     cos = s / q.norm(dim=-1)[..., None] / k.norm(dim=-1)[:, None]
     return {"std": (cos**2).mean() ** 0.5, "entropy": entropy(cos) - entropy(s / d_k**0.5)}""",
-    ),
-    "distance_from_normal": Functions(
-        """\
+        ),
+        "distance_from_normal": Functions(
+            """\
 def distance_from_normal(d_k, at, sign):  # where the laws are furthest apart
     inside = (abs(scores((1, d_k), 64, 64, 128, d_k)) <= at * d_k**0.5).mean()
     return sign * (inside - erf(at / 2**0.5)) / 2""",
-        """\
+            """\
 def distance_from_normal(d_k, at, sign):  # where the laws are furthest apart
     inside = (scores((1, d_k), 64, 64, 128, d_k).abs() <= at * d_k**0.5).double().mean()
     return sign * (inside - erf(at / 2**0.5)) / 2""",
-    ),
-    "rows_within": Functions(
-        """\
+        ),
+        "rows_within": Functions(
+            """\
 def rows_within(d_k, n, deviations):
     return (abs(scores((2, d_k, n), 64, 64, n, d_k)).max(2) <= deviations * d_k**0.5).mean()""",
-        """\
+            """\
 def rows_within(d_k, n, deviations):
     largest = scores((2, d_k, n), 64, 64, n, d_k).abs().amax(2)
     return (largest <= deviations * d_k**0.5).double().mean()""",
-    ),
-    "exp_overflow": Functions(
-        """\
+        ),
+        "exp_overflow": Functions(
+            """\
 def exp_overflow(d_k, dtype, subtract_largest):
     s = scores((9,), 64, 64, 128, d_k)
     s = s - s.max(2, keepdims=True) if subtract_largest else s
     with np.errstate(over="ignore"):
         return np.isinf(np.exp(s.astype({"bfloat16": ml_dtypes.bfloat16}.get(dtype, dtype)))).mean()""",
-        """\
+            """\
 def exp_overflow(d_k, dtype, subtract_largest):
     s = scores((9,), 64, 64, 128, d_k)
     s = s - s.amax(2, keepdim=True) if subtract_largest else s
     return s.to(getattr(torch, dtype)).exp().isinf().double().mean()""",
-    ),
-    "gradient_growth": Functions(
-        """\
+        ),
+        "gradient_growth": Functions(
+            """\
 @cache
 def gradient_growth(first, last, tokens, d_v):
     \"\"\"Exponents of d_k with which the gradient of q grows, for L = (g * output).sum().\"\"\"
@@ -162,7 +166,7 @@ def gradient_growth(first, last, tokens, d_v):
             for what, of in (f"{name} RMS", squares.mean(1)), (f"{name} median", np.median(squares, 1)):
                 found.setdefault(what, []).append(np.log(of).mean() / 2)
     return {name: (high - low) / log(last / first) for name, (low, high) in found.items()}""",
-        """\
+            """\
 @cache
 def gradient_growth(first, last, tokens, d_v):
     \"\"\"Exponents of d_k with which the gradient of q grows, for L = (g * output).sum().\"\"\"
@@ -178,9 +182,9 @@ def gradient_growth(first, last, tokens, d_v):
             for what, of in (f"{name} RMS", squares.mean(1)), (f"{name} median", squares.quantile(0.5, 1)):
                 found.setdefault(what, []).append(of.log().mean() / 2)
     return {name: (high - low) / log(last / first) for name, (low, high) in found.items()}""",
-    ),
-    "most_responsive": Functions(
-        """\
+        ),
+        "most_responsive": Functions(
+            """\
 def most_responsive(d_k, n):
     \"\"\"The standard deviation of logits at which the Jacobian is largest: of a parabola through seven points.\"\"\"
     s, at = scores((8, n), 32, max(32, 4096 // n), n, d_k) / d_k**0.5, np.log(np.geomspace(0.8, 9, 20))
@@ -191,7 +195,7 @@ def most_responsive(d_k, n):
     top = min(max(np.argmax(curve), 3), len(at) - 4)
     bend, slope, _ = np.polyfit(at[top - 3 : top + 4], curve[top - 3 : top + 4], 2)
     return np.exp(-slope / (2 * bend))""",
-        """\
+            """\
 def most_responsive(d_k, n):
     \"\"\"The standard deviation of logits at which the Jacobian is largest: of a parabola through seven points.\"\"\"
     s, at = scores((8, n), 32, max(32, 4096 // n), n, d_k) / d_k**0.5, np.log(np.geomspace(0.8, 9, 20))
@@ -202,9 +206,9 @@ def most_responsive(d_k, n):
     top = min(max(np.argmax(curve), 3), len(at) - 4)
     bend, slope, _ = np.polyfit(at[top - 3 : top + 4], curve[top - 3 : top + 4], 2)
     return np.exp(-slope / (2 * bend))""",
-    ),
-    "additive": Functions(
-        """\
+        ),
+        "additive": Functions(
+            """\
 @cache
 def additive(d, v_std):
     rng, found = generator(11, d), []
@@ -215,7 +219,7 @@ def additive(d, v_std):
         found.append(np.tanh((q @ w_q)[:, None] + k @ w_k) @ v)
     s = np.array(found)
     return {"std": np.sqrt(s.var(2, ddof=1).mean()), "inside": (abs(s) <= 1).mean()}""",
-        """\
+            """\
 @cache
 def additive(d, v_std):
     rng, found = generator(11, d), []
@@ -225,9 +229,10 @@ def additive(d, v_std):
         found.append(((q @ w_q / d**0.5)[:, None] + k @ w_k / d**0.5).tanh() @ (v * v_std))
     s = torch.stack(found)
     return {"std": s.var(2).mean().sqrt(), "inside": (s.abs() <= 1).double().mean()}""",
-    ),
-    "raced": Functions(RACED["python"], RACED["torch"]),
-}
+        ),
+        "raced": Functions(RACED["python"], RACED["torch"]),
+    }
+)
 
 
 def trial_functions(sources: Iterable[FromTrial], dialect: Dialect) -> str:
