@@ -181,7 +181,7 @@ def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> li
         lines += claim_lines(outcome.claim, outcome, width, glyphs)
         rule: Line = ((glyphs.rule * width, "dim"),)
         lines += [(), rule, ()]
-    return [*lines, ((verdict_counts(outcomes, glyphs), "heading"),)]
+    return [*lines, *wrapped(verdict_counts(outcomes, glyphs), width, "heading")]
 
 
 def verdict_counts(outcomes: Sequence[Outcome], glyphs: Glyphs) -> str:
