@@ -135,7 +135,7 @@ SIZE: tuple[Question, ...] = (
     Question(
         "d_model-or-d_head",
         "Is it √d_model or √d_head?",
-        "√d_head: each head has scores of its own, and each is a sum of d_head products. Confusing the two is one "
+        "√d_head: each head has its own scores, and each is a sum of d_head products. Confusing the two is one "
         "of the commonest bugs.",
         (
             "With d_model = {d_model} and {heads} heads, d_head is {d_k}. Divided by √d_model, logits have a "

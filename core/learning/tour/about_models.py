@@ -79,8 +79,8 @@ MODELS = (
         "Several heads",
         "study note 004",
         (
-            "A layer with h heads splits the columns of W_Q, W_K and W_V among them: each head has d_k = d_model/h "
-            "dimensions of its own, and its own scores. The divisor is √d_k of the head, not √d_model.",
+            "A layer with h heads splits the columns of W_Q, W_K and W_V among them: each head has its own d_k = "
+            "d_model/h dimensions, and its own scores. The divisor is √d_k of the head, not √d_model.",
             "Dividing by √d_model is one of the commonest bugs.",
         ),
         Guess(

@@ -66,7 +66,7 @@ SCORES = (
             "Nothing so far needed a normal law. Only means and variances entered, so the variance is d_k for any "
             "law of the components with mean 0 and variance 1.",
             "Other assumptions do matter. The variance of one product is (σ_q² + μ_q²)(σ_k² + μ_k²) − μ_q²μ_k². If "
-            "matching components of q and k are correlated, each product has a mean of its own.",
+            "matching components of q and k are correlated, each product has a nonzero mean.",
         ),
         Guess(
             "Give every component of q and k a standard deviation of {std} instead of 1. With d_k = {d_k}, what is "

@@ -35,7 +35,7 @@ COMMANDS = {
         CommandRow("compare", "name the first stage at which two captures differ"),
         CommandRow("check", "fail if captured heads are beyond limits or wrongly scaled"),
         CommandRow("record", "record the attention of any PyTorch program", tuned=False),
-        CommandRow("watch", "watch the attention of a training run while it goes on"),
+        CommandRow("watch", "watch the attention of a training run as it trains"),
         CommandRow("train", "train a small attention under several scale rules, side by side"),
         CommandRow("learn", "take the tour of why attention divides by √d_k, printed"),
         CommandRow("claims", "test claims of study notes about √d_k"),

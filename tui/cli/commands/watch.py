@@ -182,7 +182,7 @@ COMMAND = Command(
     usage="""attn-tui watch RUN [--max-logit X] [--once] [--step N] [--baseline N]
                       [--format FORMAT] [-o FILE]""",
     description="""\
-Watch the attention of a training run while it goes on: the largest logit of
+Watch the attention of a training run as it trains: the largest logit of
 every head, how fast it grows, and when it passes the limit at that rate. RUN is
 a folder of captures, one a step, as `attn-tui record --every N` writes it, or
 a file of attn-tui/watch-1 lines, which docs/watching.md explains. It may not
@@ -191,7 +191,7 @@ with status 0, with 1 if a head is over the limit, with 2 if nothing can be
 read.""",
     examples="""\
 examples:
-  attn-tui watch run/                                 while it goes on
+  attn-tui watch run/                                 as it trains
   attn-tui watch run/ --once || notify-send 'a head is over 100'
   attn-tui watch heads.jsonl --once --max-logit 50 --format json
   attn-tui watch run/ --step 1200 --baseline 600      what changed between them

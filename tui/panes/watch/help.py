@@ -1,7 +1,7 @@
 """The help on the Watch pane."""
 
 ABOUT = (
-    "A training run while it goes on. Each cell of the map is one head at the step named above: a darker shade means "
+    "A training run in progress. Each cell of the map is one head at the step named above: a darker shade means "
     "a larger value (of logits by their logarithm), and `!` a largest logit over the limit. At the "
     "right are the heads over the limit, then those that pass it soonest at the rate of the last 32 steps, "
     "each with its trend.",

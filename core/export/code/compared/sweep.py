@@ -22,7 +22,7 @@ _OTHERWISE = ("logit_std", "entropy", "max_weight")  # printed if no program pri
 def sweep_code(sweep: SweepResult, dialect: Dialect) -> str:
     """Return the program that prints the statistics of a sweep; raise NoCodeError if there is none."""
     if sweep.target is not None:
-        raise NoCodeError("No code: with --stderr, every point has draws of its own number; leave it out.")
+        raise NoCodeError("No code: with --stderr, each point has its own number of draws; leave it out.")
     loops = [*loops_of(sweep)]
     groups: list[Group] = [
         (loop.sides, [column for columns in loop.columns.values() for column in columns]) for loop in loops
