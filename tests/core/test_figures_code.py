@@ -9,8 +9,8 @@ from attn_tui.core.claims.claim import Claim, FromLab, FromTrial, Outcome, witho
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.export.code.claimed.figures import card_code, claim_code, claims_code
 from attn_tui.core.export.code.claimed.trials import TRIALS, has_code
+from attn_tui.core.export.code.parts.statistics import CODE
 from attn_tui.core.export.code.program import Dialect, NoCodeError
-from attn_tui.core.export.code.statistics import CODE
 from attn_tui.core.learning.card import question_card, step_card
 from attn_tui.core.learning.compute import readings
 from attn_tui.core.learning.question import Question

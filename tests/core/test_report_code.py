@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError
-from attn_tui.core.export.code.drawing import draws_of
+from attn_tui.core.export.code.parts.drawing import draws_of
+from attn_tui.core.export.code.parts.rule import CODE, scale_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.export.code.report import report_code
-from attn_tui.core.export.code.rule import CODE, scale_code
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.scales import SCALE_RULES

@@ -10,9 +10,9 @@ from ...parameters import Parameters
 from ...statistics.catalogue import STATISTIC
 from ...statistics.column_names import column_names
 from ...statistics.measurement import Column, Measurement
+from .parts.setting import parts, remarks
+from .parts.statistics import OF_REPORTS, chosen
 from .program import Dialect, Piece, assembled, estimated, side_by_side
-from .setting import parts, remarks
-from .statistics import OF_REPORTS, chosen
 
 Group: TypeAlias = tuple[Sequence[Parameters], Sequence[Column]]  # settings with the same scores, and their columns
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ...attention.worked_example import Example, WorkedExample
 from ...parameters import Parameters, setting_a
 from ...scales import scale_rule
+from .parts.rule import VARIABLES, scale_code
 from .program import Dialect, Piece, assembled, number, shown, side_by_side
-from .rule import VARIABLES, scale_code
 
 _MEASURE: dict[Dialect, str] = {
     "python": """\

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from ...scales import Normalise, scale_rule
 from ...statistics.measurement import Estimate
 from ...training.settings import Race
-from .attention import NORM_NAMES, TORCH_NORMS
+from .parts.attention import NORM_NAMES, TORCH_NORMS
+from .parts.rule import VARIABLES, needed, rule_code
 from .program import WIDEST, Dialect, Piece, assembled, estimated, expected, filled, number, shown
-from .rule import VARIABLES, needed, rule_code
 
 if TYPE_CHECKING:
     from ..training import Ended

@@ -17,7 +17,7 @@ from ....diagnosis.subject import Subject, places, spread_rows
 from ....diagnosis.trial import Found
 from ....parameters import Parameters
 from ....scales import Normalise
-from ..attention import TORCH_NORMS, logit_lines
+from ..parts.attention import TORCH_NORMS, logit_lines
 from ..program import Dialect, NoCodeError, number
 from .head import side_of
 from .loading import Loaded, loaded

@@ -9,9 +9,9 @@ from ....captures.capture import Layer
 from ....captures.head import CaptureFile, read_head
 from ....captures.heads import subject_of
 from ....captures.rules import file_rule, shown_multiplier
-from ..attention import logit_lines, weight_lines
+from ..parts.attention import logit_lines, weight_lines
+from ..parts.statistics import CODE, OF_LOGITS, Code, Rows, statistics_code
 from ..program import Dialect, NoCodeError, Piece, assembled, expected, shown
-from ..statistics import CODE, OF_LOGITS, Code, Rows, statistics_code
 from .head import scale_of, side_of, values_of
 from .loading import loaded, without_unused
 

@@ -11,10 +11,10 @@ from ....scales import SCALE_RULES, ScaleName, row_multiplier, scale_rule
 from ....statistics.catalogue import STATISTIC
 from ....statistics.column_names import column_names
 from ....statistics.measurement import Column, Estimate, Measurement
-from ..attention import call, logit_lines, norm_functions, signature, weight_lines
+from ..parts.attention import call, logit_lines, norm_functions, signature, weight_lines
+from ..parts.rule import VARIABLES, needed, rule_code
+from ..parts.statistics import OF_REPORTS, Rows, chosen, statistics_code
 from ..program import Dialect, NoCodeError, Piece, assembled, estimated, number, returned, side_by_side
-from ..rule import VARIABLES, needed, rule_code
-from ..statistics import OF_REPORTS, Rows, chosen, statistics_code
 from .hidden import Hiding
 from .loading import Loaded, loaded, without_unused
 from .tensors import Reader

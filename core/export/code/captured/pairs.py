@@ -20,7 +20,8 @@ from ....diagnosis.reading import file_configuration, read_subject
 from ....diagnosis.subject import Subject
 from ....diagnosis.verdict import Examined
 from ....parameters import Parameters
-from ..attention import weight_lines
+from ..parts.attention import weight_lines
+from ..parts.statistics import CODE, Code, Rows, statistics_code
 from ..program import (
     WIDEST,
     Dialect,
@@ -33,7 +34,6 @@ from ..program import (
     returned,
     shown,
 )
-from ..statistics import CODE, Code, Rows, statistics_code
 from .explained import evidence_lines, explained, free_values
 from .loading import loaded, without_unused
 

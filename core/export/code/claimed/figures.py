@@ -13,10 +13,10 @@ from ....learning.figures import Figure, Quotient
 from ....parameters import UNSCALED, Parameters
 from ....scales import multiplier
 from ....statistics.measurement import Column, Estimate
-from ..gradients import has_gradients
+from ..parts.gradients import has_gradients
+from ..parts.setting import parts, remarks
+from ..parts.statistics import CODE
 from ..program import Dialect, NoCodeError, Piece, assembled, estimated, expected, number, shown
-from ..setting import parts, remarks
-from ..statistics import CODE
 from .trials import has_code, trial_expression, trial_functions
 
 _NONE = "No short program makes these measurements."

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from ....parameters import Parameters
 from ....statistics.measurement import Column
+from ..parts.setting import parts
 from ..program import WIDEST, Dialect, Piece, printing, shown
-from ..setting import parts
 
 
 @dataclass(frozen=True, eq=False)

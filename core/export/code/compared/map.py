@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ....statistics.catalogue import STATISTIC
+from ..parts.setting import parts, remarks
 from ..program import Dialect, NoCodeError, Piece, assembled, expected, shown
 from ..report import printed_names
-from ..setting import parts, remarks
 from .loops import Loop, values_code
 from .sweep import loops_of
 

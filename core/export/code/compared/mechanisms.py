@@ -11,8 +11,12 @@ from ....parameters import UNSCALED, Parameters, choice_word, rows_differ
 from ....scales import scale_rule
 from ....statistics.catalogue import STATISTIC
 from ....statistics.measurement import Column
-from ..attention import mask, norm_of
-from ..drawing import draw_function, draws_of, vectors, weights, weights_function
+from ..parts.attention import mask, norm_of
+from ..parts.drawing import draw_function, draws_of, vectors, weights, weights_function
+from ..parts.rounding import is_eager, is_rounded
+from ..parts.rule import rule_code
+from ..parts.setting import remarks, sizes
+from ..parts.statistics import jackknife_function, seen_line, statistics_code
 from ..program import (
     WIDEST,
     Dialect,
@@ -27,10 +31,6 @@ from ..program import (
     shown,
 )
 from ..report import printed_names
-from ..rounding import is_eager, is_rounded
-from ..rule import rule_code
-from ..setting import remarks, sizes
-from ..statistics import jackknife_function, seen_line, statistics_code
 from .loops import Loop, looped, values_code
 
 _LEFT_OUT = "Not printed: the largest score drawn, and the bound of scores."

@@ -10,10 +10,10 @@ from ....parameters import UNSCALED, Parameters
 from ....scales import scale_rule
 from ....statistics.catalogue import STATISTIC
 from ....statistics.measurement import Column
-from ..attention import norm_of
+from ..parts.attention import norm_of
+from ..parts.setting import parts, remarks
 from ..program import WIDEST, Dialect, NoCodeError, Piece, assembled, expected, filled, printing, shown
 from ..report import printed_names
-from ..setting import parts, remarks
 
 
 def rules_code(p: Parameters, rows: Sequence[RuleRow], dialect: Dialect, command: str) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from ....parameters import FIELD, Parameters, Value
 from ....statistics.catalogue import STATISTIC
 from ....statistics.measurement import Column
+from ..parts.setting import remarks
 from ..program import Dialect, NoCodeError, assembled, expected
 from ..report import Group, groups_of, printed_names
-from ..setting import remarks
 from .loops import Loop, looped
 
 if TYPE_CHECKING:

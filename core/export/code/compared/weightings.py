@@ -8,11 +8,11 @@ from dataclasses import replace
 from ....lab.weighting.results import CLIP, GATE, MEASURES, NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 from ....parameters import Parameters, rows_differ
 from ....statistics.catalogue import ONE_HOT
-from ..attention import mask, norm_call, norm_functions
-from ..drawing import draw_function, vectors
+from ..parts.attention import mask, norm_call, norm_functions
+from ..parts.drawing import draw_function, vectors
+from ..parts.rule import scale_code
+from ..parts.setting import sizes
 from ..program import Dialect, Piece, assembled, expected, number, shown
-from ..rule import scale_code
-from ..setting import sizes
 
 _HEADINGS = ("sum of p", "entropy", "max weight", "zero weights", "one-hot rows", "Jacobian")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...attention.formats import number_format
-from ...parameters import Parameters
-from ...scales import Normalise, scale_rule
-from .program import Dialect, Piece
+from ....attention.formats import number_format
+from ....parameters import Parameters
+from ....scales import Normalise, scale_rule
+from ..program import Dialect, Piece
 from .rounding import is_eager, is_rounded, store_function
 
 # The functions that normalise queries and keys: root mean square, LayerNorm, length.

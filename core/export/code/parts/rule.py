@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...errors import ParameterError
-from ...formula import as_python
-from ...parameters import Parameters, rows_differ
-from ...scales import SCALE_RULES, ScaleName, row_multiplier, scale_rule
+from ....errors import ParameterError
+from ....formula import as_python
+from ....parameters import Parameters, rows_differ
+from ....scales import SCALE_RULES, ScaleName, row_multiplier, scale_rule
 
 # The names of the programs' variables, by the names of the fields that a rule may need.
 VARIABLES = {"d_k": "d_k", "n_keys": "n", "layer": "layer", "position": "position", "context_factor": "s",

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...parameters import Parameters
-from ...statistics.catalogue import DEAD, ONE_HOT
-from ...statistics.measurement import Column
+from ....parameters import Parameters
+from ....statistics.catalogue import DEAD, ONE_HOT
+from ....statistics.measurement import Column
+from ..program import Dialect, Piece
 from .attention import norm_of
 from .drawing import draws_of
 from .gradients import has_gradients
-from .program import Dialect, Piece
 from .rounding import is_rounded
 
 _MANY = 8  # draws that tell the standard error of a standard deviation

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ...attention.formats import number_format
-from ...parameters import Parameters
-from ...statistics.measurement import Column
+from ....attention.formats import number_format
+from ....parameters import Parameters
+from ....statistics.measurement import Column
+from ..program import Dialect, NoCodeError, Piece, returned
 from .attention import call, logit_lines, mask, norm_functions, norm_of, signature, weight_lines
 from .drawing import draw_function, draws_of, vectors, weights, weights_function
 from .gradients import gradient_lines, prints_gradients, uses_autograd
-from .program import Dialect, NoCodeError, Piece, returned
 from .rounding import is_rounded, rounding_functions
 from .rule import VARIABLES, needed, scale_code
 from .statistics import OF_LOGITS, jackknife_function, seen_line, statistics_code

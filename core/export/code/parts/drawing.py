@@ -6,8 +6,8 @@ draws them.
 
 from __future__ import annotations
 
-from ...parameters import ComponentLaw, Parameters
-from .program import Dialect, Piece, number
+from ....parameters import ComponentLaw, Parameters
+from ..program import Dialect, Piece, number
 from .rounding import is_rounded, store_function
 
 _LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws

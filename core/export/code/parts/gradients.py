@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...parameters import Parameters
-from ...statistics.measurement import Column, Estimate
+from ....parameters import Parameters
+from ....statistics.measurement import Column, Estimate
+from ..program import Dialect
 from .attention import norm_of
-from .program import Dialect
 from .rounding import is_rounded, store_function
 
 _MISSING = Estimate(None, None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...attention.formats import number_format
-from ...parameters import ROUNDED, Parameters
-from .program import Dialect, Piece
+from ....attention.formats import number_format
+from ....parameters import ROUNDED, Parameters
+from ..program import Dialect, Piece
 
 _NUMPY = {"float16": "np.float16", "bfloat16": "ml_dtypes.bfloat16", "float8_e4m3fn": "ml_dtypes.float8_e4m3fn",
           "float8_e5m2": "ml_dtypes.float8_e5m2"}  # fmt: skip
