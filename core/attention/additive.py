@@ -20,7 +20,7 @@ BLOCK = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class AdditiveWeights:
-    """The learned weights of additive attention with h hidden units, or the gradients with respect to them."""
+    """The learned weights of additive attention with h hidden units."""
 
     w_q: FloatArray  # (d_q, h): W₁q is q @ w_q for a row vector q
     w_k: FloatArray  # (d_k, h)
@@ -41,27 +41,14 @@ def additive_query_gradients(
     d_scores: FloatArray, q: FloatArray, k: FloatArray, weights: AdditiveWeights
 ) -> FloatArray:
     """Return ∂L/∂q (…, m, d_q) from ∂L/∂scores (…, m, n)."""
-    d_a = _for_queries(d_scores, *_pre_activations(q, k, weights), weights.v)
-    return (d_a @ weights.w_q.T).reshape(q.shape)
-
-
-def additive_gradients(
-    d_scores: FloatArray, q: FloatArray, k: FloatArray, weights: AdditiveWeights
-) -> tuple[FloatArray, FloatArray, AdditiveWeights]:
-    """Return ∂L/∂q, ∂L/∂k and ∂L/∂weights from ∂L/∂scores (…, m, n)."""
     a, b = _pre_activations(q, k, weights)
-    d_a, d_b = _for_queries(d_scores, a, b, weights.v), _for_queries(d_scores.mT, b, a, weights.v)
     d_scores = d_scores.reshape(len(a), a.shape[1], b.shape[1])
-    d_v = np.zeros_like(weights.v)
+    d_a = np.zeros_like(a)
     for head, rows, keys, units in _hidden_units(a, b):
-        d_v += d_scores[head, rows, keys].ravel() @ units.reshape(-1, len(d_v))
-    d_weights = AdditiveWeights(
-        w_q=q.reshape(-1, q.shape[-1]).T @ d_a.reshape(-1, len(d_v)),
-        w_k=k.reshape(-1, k.shape[-1]).T @ d_b.reshape(-1, len(d_v)),
-        bias=d_a.sum(axis=(0, 1)),
-        v=d_v,
-    )
-    return (d_a @ weights.w_q.T).reshape(q.shape), (d_b @ weights.w_k.T).reshape(k.shape), d_weights
+        np.multiply(units, units, out=units)
+        slopes = np.subtract(1, units, out=units)
+        d_a[head, rows] += np.matmul(d_scores[head, rows, np.newaxis, keys], slopes)[:, 0]
+    return (d_a * weights.v @ weights.w_q.T).reshape(q.shape)
 
 
 def product(x: FloatArray, w: FloatArray) -> FloatArray:
@@ -79,17 +66,6 @@ def _pre_activations(q: FloatArray, k: FloatArray, weights: AdditiveWeights) -> 
     """Return W₁q + b (heads, m, h) and W₂k (heads, n, h), with all leading axes merged."""
     a, b = product(q, weights.w_q) + weights.bias, product(k, weights.w_k)
     return a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
-
-
-def _for_queries(d_scores: FloatArray, a: FloatArray, b: FloatArray, v: FloatArray) -> FloatArray:
-    """Return ∂L/∂a (heads, m, h) of scores tanh(a + b)·v; with both sides swapped, ∂L/∂b."""
-    d_scores = d_scores.reshape(len(a), a.shape[1], b.shape[1])
-    d_a = np.zeros_like(a)
-    for head, rows, keys, units in _hidden_units(a, b):
-        np.multiply(units, units, out=units)
-        slopes = np.subtract(1, units, out=units)
-        d_a[head, rows] += np.matmul(d_scores[head, rows, np.newaxis, keys], slopes)[:, 0]
-    return d_a * v
 
 
 def _hidden_units(a: FloatArray, b: FloatArray) -> Iterator[tuple[int, slice, slice, FloatArray]]:

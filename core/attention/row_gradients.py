@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray
 from ..scales import Normalise
-from .gradients import query_gradients
+from .additive import AdditiveWeights, additive_query_gradients
 from .normalise import normalised, normalised_backward
-from .scores import Mechanism, Weights
+from .scores import BilinearWeights, Mechanism, Weights
 from .softmax import FLOOR, HIGHEST_SINK, ShiftedRows
 
 Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
@@ -124,10 +124,23 @@ def query_gradient_norms(
         d_q = entries @ k
     else:
         factor = q.dtype.type(1.0 if normalise == "none" else gain)
-        d_q = query_gradients(entries, factor * normalised(q, normalise), k, mechanism, weights)
+        d_q = _query_gradients(entries, factor * normalised(q, normalise), k, mechanism, weights)
         d_q = normalised_backward(factor * d_q, q, normalise)
     d_q = d_q.reshape(len(gradients.factor), -1)
     return np.sqrt(np.vecdot(d_q, d_q).astype(np.float64)) * gradients.factor * multiplier
+
+
+def _query_gradients(
+    d_scores: FloatArray, q: FloatArray, k: FloatArray, mechanism: Mechanism, weights: Weights
+) -> FloatArray:
+    """Return ∂L/∂q (…, m, d) from ∂L/∂scores (…, m, n), q (…, m, d) and k (…, n, d)."""
+    if isinstance(weights, AdditiveWeights):
+        return additive_query_gradients(d_scores, q, k, weights)
+    if isinstance(weights, BilinearWeights):
+        return d_scores @ (k @ weights.w.T)
+    if mechanism == "cosine":
+        return normalised_backward(d_scores @ normalised(k, "l2"), q, "l2")
+    return d_scores @ k
 
 
 def _row_sums(powers: FloatArray) -> FloatArray:

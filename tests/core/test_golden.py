@@ -6,13 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.attention.additive import AdditiveWeights
-from attn_tui.core.attention.gradients import Gradients, gradients
-from attn_tui.core.attention.softmax import RowStatistics, logits_below, row_statistics, row_sums, shift_rows
-from attn_tui.core.attention.variant import Variant, attend
+from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
+from attn_tui.core.attention.scores import Mechanism, scores
+from attn_tui.core.attention.softmax import (
+    RowStatistics,
+    logits_below,
+    row_statistics,
+    row_sums,
+    shift_rows,
+    softmax,
+)
 from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
-from golden import CASES, GOLDEN, cases, reference
+from golden import CASES, reference
 
 EXACT, CLOSE = 1e-12, 1e-4  # relative, absolute below 1
 
@@ -25,68 +32,62 @@ KINDS = (
 # Cases whose logits are the scale times q·k.
 PLAIN = [c for c in CASES if not c["case"].startswith(("softcap", "additive", "cosine", "qknorm", "alibi", "sinks"))]
 
+# Cases whose queries and keys are multiplied as they are.
+UNNORMALISED = [c for c in CASES if not c["case"].startswith("qknorm")]
+
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
 every_plain_case = pytest.mark.parametrize("case", PLAIN, ids=lambda case: case["case"])
 either_precision = pytest.mark.parametrize(("dtype", "tolerance"), [("float64", EXACT), ("float32", CLOSE)])
 
 
-def variant_of(case: dict[str, Any]) -> Variant:
-    """What the case does between q·k and the weights."""
-    visible, sinks = reference(case, "ok"), reference(case, "sinks")
+def weights_of(case: dict[str, Any]) -> AdditiveWeights | None:
     additive = [reference(case, name) for name in ("Wq", "Wk", "b", "w")]
-    kind = case["case"].partition("_")[0]
-    return Variant(
-        mechanism="additive" if kind == "additive" else "cosine" if kind == "cosine" else "dot_product",
-        weights=AdditiveWeights(*additive) if kind == "additive" else None,
-        normalise="rms" if kind == "qknorm" else "none",
-        epsilon=1e-6,
-        gain_q=reference(case, "gq"),
-        gain_k=reference(case, "gk"),
-        scale=case["scale"],
-        softcap=case["softcap"],
-        bias=reference(case, "bias"),
-        hidden=None if visible is None else ~visible,
-        sink=None if sinks is None else sinks[:, np.newaxis],
-    )
+    return AdditiveWeights(*additive) if case["case"].startswith("additive") else None
 
 
-def inputs(case: dict[str, Any]) -> tuple[Any, Any, Any]:
-    return reference(case, "q"), reference(case, "k"), reference(case, "v")
+def mechanism_of(case: dict[str, Any]) -> Mechanism:
+    return "additive" if weights_of(case) else "cosine" if case["case"].startswith("cosine") else "dot_product"
 
 
-def gradients_of(case: dict[str, Any]) -> Gradients:
-    return gradients(*inputs(case), reference(case, "g"), variant_of(case))
+def of_every_head(case: dict[str, Any], name: str) -> Any:
+    """Keys or values, with those that query heads share repeated."""
+    values = reference(case, name)
+    return np.repeat(values, reference(case, "q").shape[1] // values.shape[1], axis=1)
+
+
+def hidden_in(case: dict[str, Any]) -> Any:
+    """The hidden keys, of the shape of the scores."""
+    visible = reference(case, "ok")
+    return np.broadcast_to(False if visible is None else ~visible, reference(case, "raw").shape)
+
+
+def sinks_of(case: dict[str, Any]) -> Any:
+    """The logit of each row's sink, None if there are none."""
+    sinks = reference(case, "sinks")
+    return None if sinks is None else np.broadcast_to(sinks[:, np.newaxis], reference(case, "raw").shape[:-1])
 
 
 def softmax_rows(case: dict[str, Any], dtype: str) -> tuple[RowStatistics, Any]:
     """Statistics of every row of a case and its largest visible logit."""
-    variant = variant_of(case)
-    path = attend(*inputs(case), variant)
-    plain = variant.softcap is None and variant.bias is None
-    before, multiplier = (path.scores, case["scale"]) if plain else (path.logits, 1.0)
-    hidden = np.broadcast_to(False if variant.hidden is None else variant.hidden, before.shape)
-    shifted = shift_rows(*(each.reshape(-1, before.shape[-1]) for each in (before.astype(dtype), hidden)))
-    largest, sink = multiplier * shifted.largest, None
-    if variant.sink is not None:
-        sink = np.broadcast_to(variant.sink, before.shape[:-1]).ravel() - largest
+    before, multiplier = (reference(case, "raw"), case["scale"]) if case in PLAIN else (reference(case, "z"), 1.0)
+    rows = (each.reshape(-1, before.shape[-1]) for each in (before.astype(dtype), hidden_in(case)))
+    shifted = shift_rows(*rows)
+    largest, sink = multiplier * shifted.largest, sinks_of(case)
     sums = row_sums(logits_below(shifted, multiplier), shifted)
-    return row_statistics(sums, shifted.visible, sink), largest
+    return row_statistics(sums, shifted.visible, None if sink is None else sink.ravel() - largest), largest
 
 
 def pooled(case: dict[str, Any], dtype: str) -> tuple[Column, Column]:
     """The columns of a case, unscaled and with its own scale; the texts of its batch are the draws."""
-    variant = variant_of(case)
-    q, k, v = (array.astype(dtype) for array in inputs(case))
-    path = attend(q, k, v, variant)
-    shape = (len(path.scores), -1, path.scores.shape[-1])
-    scores = path.scores.reshape(shape)
-    hidden = np.broadcast_to(False if variant.hidden is None else variant.hidden, path.scores.shape).reshape(shape)
+    raw = scores(reference(case, "q").astype(dtype), of_every_head(case, "k").astype(dtype))
+    shape = (len(raw), -1, raw.shape[-1])
+    raw, hidden = raw.reshape(shape), hidden_in(case).reshape(shape)
     rules = [("none", 1.0), ("file", case["scale"])]
-    kept = tally.Tally(tally.Shape(*scores.shape), rules, 0.0, math.nan, Axis(-100.0, 100.0, 64))
-    for draw in range(len(scores)):
-        rows = slice(0, scores.shape[1])
-        tally.add(kept, slice(draw, draw + 1), rows, scores[draw : draw + 1].copy(), hidden[draw : draw + 1])
-    unscaled, scaled = reading.columns(kept, len(scores), unbiased=False)
+    kept = tally.Tally(tally.Shape(*raw.shape), rules, 0.0, math.nan, Axis(-100.0, 100.0, 64))
+    for draw in range(len(raw)):
+        rows = slice(0, raw.shape[1])
+        tally.add(kept, slice(draw, draw + 1), rows, raw[draw : draw + 1].copy(), hidden[draw : draw + 1])
+    unscaled, scaled = reading.columns(kept, len(raw), unbiased=False)
     return unscaled, scaled
 
 
@@ -114,53 +115,33 @@ def references(case: dict[str, Any]) -> dict[str, Any]:
     return {name: reference(case, name).ravel() for name in names}
 
 
+@pytest.mark.parametrize("case", UNNORMALISED, ids=lambda case: case["case"])
+def test_scores_agree_with_references(case: dict[str, Any]) -> None:
+    found = scores(reference(case, "q"), of_every_head(case, "k"), mechanism_of(case), weights_of(case))
+    assert_exact(case, found, reference(case, "raw"), "scores")
+
+
 @every_case
-def test_the_path_from_queries_to_output_agrees_with_references(case: dict[str, Any]) -> None:
-    path = attend(*inputs(case), variant_of(case))
-    for name, actual in {"raw": path.scores, "z": path.logits, "probs": path.weights, "out": path.output}.items():
-        assert_exact(case, actual, reference(case, name), name)
+def test_weights_agree_with_references(case: dict[str, Any]) -> None:
+    found = softmax(reference(case, "z"), hidden_in(case), sinks_of(case))
+    assert_exact(case, found, reference(case, "probs"), "weights")
 
 
 @every_case
 def test_gradients_agree_with_references(case: dict[str, Any]) -> None:
-    found = gradients_of(case)
-    for name in ("q", "k", "v"):
-        assert_exact(case, getattr(found, name), reference(case, f"d{name}"), name)
-    assert_exact(case, found.scores, reference(case, "d_raw"), "scores")
-    assert_exact(case, found.logits, reference(case, "d_z"), "logits")
-
-
-@pytest.mark.parametrize("case", cases("additive"), ids=lambda c: c["case"])
-def test_gradients_of_additive_weights_agree_with_references(case: dict[str, Any]) -> None:
-    found = gradients_of(case).weights
-    assert isinstance(found, AdditiveWeights)
-    for name, expected in {"w_q": "d_Wq", "w_k": "d_Wk", "bias": "d_b", "v": "d_w"}.items():
-        assert_exact(case, getattr(found, name), reference(case, expected), name)
-
-
-def test_gradients_of_normalisation_gains_agree_with_references() -> None:
-    (case,) = cases("qknorm_rms")
-    found = gradients_of(case)
-    assert_exact(case, found.gain_q, reference(case, "d_gq"), "gain of q")
-    assert_exact(case, found.gain_k, reference(case, "d_gk"), "gain of k")
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if f"{c['case']}.jac_q_last" in GOLDEN], ids=lambda c: c["case"])
-def test_jacobians_of_one_row_agree_with_references(case: dict[str, Any]) -> None:
-    """With the identity for values, the gradient of one output is a row of ∂p/∂z and of ∂p/∂q."""
-    q, k = reference(case, "q"), reference(case, "k")
-    n = k.shape[2]
-    values = np.broadcast_to(np.eye(n), (*k.shape[:2], n, n))
-    of_logits: list[Any] = []
-    of_query: list[Any] = []
-    for key in range(n):
-        g = np.zeros((*q.shape[:3], n))
-        g[0, 0, -1, key] = 1
-        found = gradients(q, k, values, g, variant_of(case))
-        of_logits.append(found.logits[0, 0, -1])
-        of_query.append(found.q[0, 0, -1])
-    assert_exact(case, np.array(of_logits), reference(case, "jac_z_last"), "∂p/∂z")
-    assert_exact(case, np.array(of_query), reference(case, "jac_q_last"), "∂p/∂q")
+    """Of logits, and norms of those of queries; a soft-cap's slopes are the caller's to multiply by."""
+    z, g, v = reference(case, "z"), reference(case, "g"), of_every_head(case, "v")
+    shifted = shift_rows(*(each.reshape(-1, z.shape[-1]).copy() for each in (z, hidden_in(case))))
+    sink = None if sinks_of(case) is None else sinks_of(case).ravel() - shifted.largest
+    found = logit_gradients(shifted, 1.0, upstream(g, v, shifted), sink)
+    assert_exact(case, (found.entries * found.factor[:, np.newaxis]).reshape(z.shape), reference(case, "d_z"), "z")
+    if case in UNNORMALISED:
+        if case["softcap"]:
+            found.entries[:] *= (1 - np.square(z / case["softcap"])).reshape(found.entries.shape)
+        q, k, weights = reference(case, "q"), of_every_head(case, "k"), weights_of(case)
+        norms = query_gradient_norms(found, case["scale"], k, q, mechanism_of(case), weights)
+        expected, per_component = np.linalg.norm(reference(case, "dq"), axis=-1).ravel(), q.shape[-1] ** -0.5
+        assert_exact(case, per_component * norms, per_component * expected, "norms")
 
 
 @every_case

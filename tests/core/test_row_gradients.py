@@ -5,15 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.gradients import gradients, norm_statistics
+from attn_tui.core.attention import additive
+from attn_tui.core.attention.gradient_norms import norm_statistics
 from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
 from attn_tui.core.attention.scores import MECHANISMS, Mechanism, draw_weights, scores
 from attn_tui.core.attention.softmax import ShiftedRows, logits_below, row_sums, shift_rows
-from attn_tui.core.attention.variant import Variant
+from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import Normalise
 from hypothesis import given
 from hypothesis import strategies as st
+from textbook import mechanism as textbook_scores
+from textbook import unit
 
 
 def draw(seed: int, draws: int = 2, m: int = 4, n: int = 6, d: int = 5, d_v: int = 3) -> list[Any]:
@@ -25,6 +28,21 @@ def shift(raw: Any, hidden: Any = None) -> ShiftedRows:
     """The shifted rows of scores (draws, m, n)."""
     flat = None if hidden is None else np.broadcast_to(hidden, raw.shape).reshape(-1, raw.shape[-1])
     return shift_rows(raw.reshape(-1, raw.shape[-1]).copy(), flat)
+
+
+def exact_gradients(z: Any, a: Any, hidden: Any = False, sink: float | None = None) -> Any:
+    """∂L/∂z_i = p_i (Σ_j p_j (A_i − A_j) + p_sink A_i) of logits (…, n), in long doubles and without cancellation."""
+    z, a = (each.astype(np.longdouble) for each in (z, a))
+    sinks = np.full((*z.shape[:-1], 1), -np.inf if sink is None else sink, np.longdouble)
+    z = np.concatenate([np.where(hidden, -np.inf, z), sinks], axis=-1)
+    p = np.exp(z - np.maximum(z.max(axis=-1, keepdims=True), -1e300))
+    p /= np.maximum(p.sum(axis=-1, keepdims=True), np.finfo(np.longdouble).tiny)
+    a = np.concatenate([a, np.zeros_like(sinks)], axis=-1)
+    return (p * np.stack([(p * (a[..., [i]] - a)).sum(axis=-1) for i in range(p.shape[-1])], axis=-1))[..., :-1]
+
+
+def norms_of(x: Any) -> Any:
+    return np.sqrt(np.square(x).sum(axis=-1)).ravel()
 
 
 @given(
@@ -45,10 +63,10 @@ def test_norms_agree_with_exact_gradients(
     with np.errstate(all="raise", under="ignore"):
         found = logit_gradients(shifted, multiplier, upstream(g, v, shifted), sinks, powers)
         norms = query_gradient_norms(found, multiplier, k)
-    exact = gradients(q, k, v, g, Variant(scale=multiplier, hidden=hidden, sink=sink))
-    assert norms == pytest.approx(np.linalg.norm(exact.q, axis=-1).ravel(), rel=1e-9, abs=1e-14)
+    exact = exact_gradients(multiplier * (q @ k.mT), g @ v.mT, hidden, sink)
+    assert norms == pytest.approx(norms_of(multiplier * exact @ k), rel=1e-9, abs=1e-14)
     entries = found.entries * found.factor[:, np.newaxis]
-    assert entries == pytest.approx(exact.logits.reshape(entries.shape), rel=1e-9, abs=1e-14)
+    assert entries == pytest.approx(exact.reshape(entries.shape), rel=1e-9, abs=1e-14)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -56,13 +74,27 @@ def test_norms_agree_with_exact_gradients(
 def test_norms_of_every_mechanism_agree_with_exact_gradients(mechanism: Mechanism, normalise: Normalise) -> None:
     q, k, v, g = draw(1, d=8)
     weights = draw_weights(mechanism, 8, np.random.default_rng(2), gain=3.0)
-    variant = Variant(mechanism, weights, normalise, scale=0.7)
     keys = normalised(k, normalise)
     shifted = shift(scores(normalised(q, normalise), keys, mechanism, weights))
     found = logit_gradients(shifted, 0.7, upstream(g, v, shifted))
     norms = query_gradient_norms(found, 0.7, keys, q, mechanism, weights, normalise)
-    exact = gradients(q, k, v, g, variant).q
-    assert norms == pytest.approx(np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10)
+    normal_q, of_norm = unit(q, normalise)
+    raw, of_score = textbook_scores(normal_q, unit(k, normalise)[0], Parameters(mechanism=mechanism), weights)
+    of_logits = exact_gradients(0.7 * raw, g @ v.mT)
+    exact = 0.7 * np.einsum("bmn,bmnd,bmde->bme", of_logits, of_score, of_norm)
+    assert norms == pytest.approx(norms_of(exact), rel=1e-10)
+
+
+@pytest.mark.parametrize("block", [1, 20, 64])
+def test_norms_of_additive_attention_do_not_depend_on_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v, g = draw(1)
+    weights = draw_weights("additive", 5, np.random.default_rng(1))
+    shifted = shift(scores(q, k, "additive", weights))
+    of_logits = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
+    at_once = query_gradient_norms(of_logits, 1.0, k, q, "additive", weights)
+    monkeypatch.setattr(additive, "BLOCK", block)
+    in_blocks = query_gradient_norms(of_logits, 1.0, k, q, "additive", weights)
+    assert in_blocks == pytest.approx(at_once, rel=1e-12, abs=1e-14)
 
 
 def test_the_caller_multiplies_by_the_slopes_of_a_soft_cap() -> None:
@@ -72,10 +104,8 @@ def test_the_caller_multiplies_by_the_slopes_of_a_soft_cap() -> None:
     shifted = shift(capped)
     found = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
     found.entries[:] *= (1 - np.square(capped / cap)).reshape(found.entries.shape)
-    exact = gradients(q, k, v, g, Variant(scale=multiplier, softcap=cap)).q
-    assert query_gradient_norms(found, multiplier, k) == pytest.approx(
-        np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10
-    )
+    exact = multiplier * (exact_gradients(capped, g @ v.mT) * (1 - np.square(capped / cap))) @ k
+    assert query_gradient_norms(found, multiplier, k) == pytest.approx(norms_of(exact), rel=1e-10)
 
 
 def test_each_row_may_have_its_own_multiplier() -> None:
@@ -83,18 +113,9 @@ def test_each_row_may_have_its_own_multiplier() -> None:
     temperatures = np.array([[0.5], [1.0], [2.0], [3.0]])
     shifted = shift(temperatures * (q @ k.mT))
     found = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
-    exact = gradients(q, k, v, g, Variant(scale=temperatures)).q
+    exact = temperatures * exact_gradients(temperatures * (q @ k.mT), g @ v.mT) @ k
     norms = query_gradient_norms(found, np.tile(temperatures.ravel(), 2), k)
-    assert norms == pytest.approx(np.linalg.norm(exact, axis=-1).ravel(), rel=1e-10)
-
-
-def long_norms(below: Any, multiplier: float, a: Any, k: Any) -> Any:
-    """‖∂L/∂q‖ of rows by definition, in long doubles."""
-    below, a, k = (each.astype(np.longdouble) for each in (below, a, k))
-    p = np.exp(multiplier * below)
-    p /= p.sum(axis=1, keepdims=True)
-    of_logits = np.stack([p[:, j] * (p * (a[:, [j]] - a)).sum(axis=1) for j in range(p.shape[1])], axis=1)
-    return multiplier * np.sqrt(((of_logits @ k) ** 2).sum(axis=1))
+    assert norms == pytest.approx(norms_of(exact), rel=1e-10)
 
 
 @pytest.mark.parametrize("reuse", [False, True])
@@ -112,7 +133,7 @@ def test_almost_one_hot_rows_keep_their_digits_in_float32(d: int, reuse: bool) -
         powers = np.empty_like(shifted.below)
         row_sums(logits_below(shifted, 1.0), shifted, powers)
     found = query_gradient_norms(logit_gradients(shifted, 1.0, upstream(g, v, shifted), None, powers), 1.0, k)
-    expected = long_norms(shifted.below, 1.0, g.astype(np.longdouble) @ v.T.astype(np.longdouble), k)
+    expected = norms_of(exact_gradients(shifted.below, g.astype(np.longdouble) @ v.T) @ k)
     assert np.all(np.abs(found - expected) <= 1e-4 * expected)
     if d == 16384:
         assert np.median(found) < 1e-12
