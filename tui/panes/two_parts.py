@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.geometry import NULL_OFFSET, Region, Size, Spacing
-from textual.layout import Layout, WidgetPlacement
+from textual.geometry import Region, Size
+from textual.layout import Layout
 from textual.widget import Widget
 
 from ..views.bars import NARROW
+from ..widgets.placed import PLACED
 from .pane import Pane
 
 _WIDE = 100  # screens from this width have a wider left part
@@ -30,7 +32,7 @@ class TwoParts(Pane):
 
     @property
     def layout(self) -> Layout:
-        return _BESIDE
+        return PLACED
 
     def compose(self) -> ComposeResult:
         yield self.left
@@ -58,20 +60,7 @@ class TwoParts(Pane):
         left = self.LEFT[size.width >= _WIDE]
         return left, size.width - left
 
-
-class _Beside(Layout):
-    """Places the two parts. To set widths in their styles instead would take a second layout."""
-
-    name = "beside"
-
-    def arrange(
-        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
-    ) -> list[WidgetPlacement]:
-        assert isinstance(parent, TwoParts)
-        left, right = parent.columns(size)
-        regions = Region(0, 0, left, size.height), Region(left, 0, right, size.height)
-        parts = zip((parent.left, parent.right), regions, strict=True)
-        return [WidgetPlacement(region, NULL_OFFSET, Spacing(), part) for part, region in parts if part in children]
-
-
-_BESIDE = _Beside()
+    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        """Return where the parts stand in this size."""
+        left, right = self.columns(size)
+        return (self.left, Region(0, 0, left, size.height)), (self.right, Region(left, 0, right, size.height))

@@ -21,7 +21,7 @@ from ..views.results.table import ESSENTIAL, Contents, layout
 from .bars import Paragraph
 from .gauge import FreezingGauge
 from .histograms import Histograms
-from .stack import Stack
+from .placed import Stack
 from .statistics_table import StatisticsTable
 
 if TYPE_CHECKING:

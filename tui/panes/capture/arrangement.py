@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from textual.geometry import NULL_OFFSET, Region, Size, Spacing
-from textual.layout import Layout, WidgetPlacement
-from textual.widget import Widget
+from textual.geometry import Region, Size
 
 from ...views.bars import NARROW
 from .heatmap import wanted_width
@@ -54,26 +52,3 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
         "matrix": Region(under.x, under.y, under.width - bars, under.height),
         "row": Region(under.right - bars, under.y, bars, under.height),
     }
-
-
-class Arranged(Layout):
-    """Places the parts. To set sizes in their styles instead would take a second layout."""
-
-    name = "arranged"
-
-    def __init__(self, parts: Mapping[Part, Widget]) -> None:
-        self.parts = parts
-        self.regions: Mapping[Part, Region] = {}
-
-    def arrange(
-        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
-    ) -> list[WidgetPlacement]:
-        return [
-            WidgetPlacement(region, NULL_OFFSET, Spacing(), self.parts[part])
-            for part, region in self.place(size).items()
-            if self.parts[part] in children
-        ]
-
-    def place(self, size: Size) -> Mapping[Part, Region]:
-        """Return the region of each part in this size."""
-        raise NotImplementedError

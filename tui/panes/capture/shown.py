@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from textual import events
 from textual.app import ComposeResult
@@ -11,9 +11,10 @@ from textual.layout import Layout
 from textual.widget import Widget
 
 from ...views.bars import NARROW
+from ...widgets.placed import PLACED
 from ...widgets.results import Results
 from ..pane import Host, Pane
-from .arrangement import Arranged, PaneView, Part, arrangement
+from .arrangement import PaneView, Part, arrangement
 from .parts import AttentionBars, AttentionMatrix, HeadList
 from .replay import ReplayList
 from .verdict_line import VerdictLine
@@ -44,11 +45,10 @@ class ShownParts(Pane):
         self.chosen: PaneView = "attention"  # the view
         self.front: Part = "map"  # the part shown alone on narrow screens
         self.problem = ""  # why the selected head cannot be shown
-        self._layout = _Arranged(self)
 
     @property
     def layout(self) -> Layout:
-        return self._layout
+        return PLACED
 
     def compose(self) -> ComposeResult:
         yield from self.parts.values()
@@ -72,6 +72,9 @@ class ShownParts(Pane):
         heads = max((layer.heads for layer in capture.layers), default=0) if capture is not None else 0
         front: Part = "results" if self.problem and size.width < NARROW else self.front
         return arrangement(size, self.shown, front, heads, self.verdict.draft is not None)
+
+    def regions(self, size: Size) -> Iterable[tuple[Widget, Region]]:
+        return [(self.parts[part], region) for part, region in self.arranged(size).items()]
 
     def show_parts(self) -> None:
         """Display the parts of the view; on narrow screens all, because the focus brings one to the front."""
@@ -137,14 +140,3 @@ class ShownParts(Pane):
 
     def ask_view(self) -> None:
         """Request what the view on screen needs."""
-
-
-class _Arranged(Arranged):
-    """Places the parts of the pane."""
-
-    def __init__(self, pane: ShownParts) -> None:
-        super().__init__(pane.parts)
-        self.pane = pane
-
-    def place(self, size: Size) -> Mapping[Part, Region]:
-        return self.pane.arranged(size)

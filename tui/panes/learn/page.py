@@ -15,7 +15,7 @@ from ...views.results.table import with_theory
 from ...widgets.bars import Paragraph
 from ...widgets.gauge import FreezingGauge
 from ...widgets.histograms import Histograms
-from ...widgets.stack import Stack
+from ...widgets.placed import Stack
 from .widget import ItemText
 
 if TYPE_CHECKING:
