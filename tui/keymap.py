@@ -27,20 +27,20 @@ QUIT = ("q", "quit")
 OUTPUT_KEYS = (("e", "export"), ("y", "copy command"), ("Y", "code"), ("u", "undo"))
 
 APP_BINDINGS: tuple[Binding, ...] = (
-    Binding("q", "quit", "quit", show=False, id="quit"),
-    Binding("question_mark,f1", "help", "help", show=False, id="help"),
-    Binding("K", "all_keys", "all keys", show=False, id="all_keys"),
-    Binding("ctrl+p", "command_palette", "command palette", show=False, priority=True, id="palette"),
-    Binding("e", "export", "export the picture or the numbers to a file", show=False, id="export"),
-    Binding("y", "copy", "copy the command that prints these numbers", show=False, id="copy"),
-    Binding("Y", "copy('code')", "show and copy the NumPy or PyTorch code of these numbers", show=False, id="code"),
-    Binding("greater_than_sign", "turn(1)", "next pane", show=False, id="next_pane"),
-    Binding("less_than_sign", "turn(-1)", "previous pane", show=False, id="previous_pane"),
-    Binding("ctrl+z", "suspend_process", "suspend; fg in the shell continues", show=False, id="suspend"),
-    Binding("u", "undo", "undo", show=False, id="undo"),
-    Binding("ctrl+r", "redo", "redo", show=False, id="redo"),
+    Binding("q", "quit", "quit", id="quit"),
+    Binding("question_mark,f1", "help", "help", id="help"),
+    Binding("K", "all_keys", "all keys", id="all_keys"),
+    Binding("ctrl+p", "command_palette", "command palette", priority=True, id="palette"),
+    Binding("e", "export", "export the picture or the numbers to a file", id="export"),
+    Binding("y", "copy", "copy the command that prints these numbers", id="copy"),
+    Binding("Y", "copy('code')", "show and copy the NumPy or PyTorch code of these numbers", id="code"),
+    Binding("greater_than_sign", "turn(1)", "next pane", id="next_pane"),
+    Binding("less_than_sign", "turn(-1)", "previous pane", id="previous_pane"),
+    Binding("ctrl+z", "suspend_process", "suspend; fg in the shell continues", id="suspend"),
+    Binding("u", "undo", "undo", id="undo"),
+    Binding("ctrl+r", "redo", "redo", id="redo"),
     *(
-        Binding(f"alt+{key},{ALT[key]}", f"pane('{title}')", title, show=False, id=f"{title.lower()}_pane")
+        Binding(f"alt+{key},{ALT[key]}", f"pane('{title}')", title, id=f"{title.lower()}_pane")
         for key, title in zip((1, 2, 3, 4, 5, 6, 7, 8, 9, 0), PANES, strict=False)
     ),
 )

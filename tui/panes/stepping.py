@@ -48,7 +48,7 @@ def stepping_keys(
 ) -> list[BindingType]:
     """Return the bindings of a pane that step parameters: all, or those with these names, with more keys."""
     return [
-        Binding(key + (also or {}).get(name, ""), action, words, show=False, id=f"{place}.{name}")
+        Binding(key + (also or {}).get(name, ""), action, words, id=f"{place}.{name}")
         for key, action, words, name in _SHARED
         if (not names or name in names) and name not in without
     ]
@@ -109,9 +109,9 @@ class TypingPane(SteppingPane):
 
     TYPING: ClassVar[list[BindingType]] = [
         *typing("0123456789", "type d_k"),
-        Binding("backspace", "typed('erase')", "erase a digit", show=False),
-        Binding("tab", "typed('accept')", "accept the typed value", show=False),
-        Binding("escape", "typed('cancel')", "cancel typing", show=False),
+        Binding("backspace", "typed('erase')", "erase a digit"),
+        Binding("tab", "typed('accept')", "accept the typed value"),
+        Binding("escape", "typed('cancel')", "cancel typing"),
     ]
 
     def __init__(self, host: Host) -> None:

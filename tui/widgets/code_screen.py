@@ -31,8 +31,8 @@ class CodeScreen(HelpScreen):
     """Shows a program until a key closes it; Tab turns to the other library, whose program is copied too."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("Y", "dismiss", "close", show=False),
-        Binding("tab,shift+tab", "turn", "the other library", show=False),
+        Binding("Y", "dismiss", "close"),
+        Binding("tab,shift+tab", "turn", "the other library"),
     ]
 
     def __init__(self, code: str, copied: Callable[[Dialect], str]) -> None:

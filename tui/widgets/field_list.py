@@ -102,15 +102,9 @@ class FieldList(LinesWidget):
             self.redraw()
             self.post_message(self.Clicked(self.cursor == before))
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, 1)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, -1)
-
-    def _wheel(self, event: events.MouseEvent, direction: Literal[-1, 1]) -> None:
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
         if self._go_to(event):
-            self.step(direction)
+            self.step(-1 if direction > 0 else 1)
             self.post_message(self.Stepped())
 
     def _go_to(self, event: events.MouseEvent) -> bool:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
-from textual.events import MouseEvent
+from textual.events import MouseEvent, MouseScrollDown, MouseScrollUp
 from textual.geometry import Offset, Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
@@ -161,9 +161,18 @@ class LinesWidget(Widget):
             return self.has_focus
         return any(isinstance(each, Widget) and each.has_focus for each in self.ancestors)
 
-    def leave(self) -> None:
+    def action_leave(self) -> None:
         """Return the focus to the pane that contains this widget."""
         self.screen.set_focus(next((w for w in self.ancestors if isinstance(w, Widget) and w.can_focus), None))
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self.wheel(event, 1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self.wheel(event, -1)
+
+    def wheel(self, event: MouseEvent, direction: int) -> None:
+        """Handle a turn of the wheel, down (1) or up (-1)."""
 
     def on_focus(self) -> None:
         self.call_next(self.focus_changed)  # by then `has_focus` is set

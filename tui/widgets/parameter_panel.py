@@ -25,16 +25,16 @@ class ParameterPanel(LinesWidget, can_focus=True):
     TITLE = "parameters"
     DEFAULT_CLASSES = "region"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "step(1)", "step up", show=False),
-        Binding("down", "step(-1)", "step down", show=False),
-        Binding("right", "fine(1)", "+1", show=False),
-        Binding("left", "fine(-1)", "-1", show=False),
-        Binding("tab", "move(1)", "next field", show=False),
-        Binding("shift+tab", "move(-1)", "previous field", show=False),
-        Binding("enter", "enter", "accept the typed value, or choose from a list", show=False),
-        Binding("escape", "cancel", "cancel", show=False),
-        Binding("backspace", "erase", "erase", show=False),
-        Binding("ctrl+u", "clear", "erase all", show=False),
+        Binding("up", "step(1)", "step up"),
+        Binding("down", "step(-1)", "step down"),
+        Binding("right", "fine(1)", "+1"),
+        Binding("left", "fine(-1)", "-1"),
+        Binding("tab", "move(1)", "next field"),
+        Binding("shift+tab", "move(-1)", "previous field"),
+        Binding("enter", "enter", "accept the typed value, or choose from a list"),
+        Binding("escape", "cancel", "cancel"),
+        Binding("backspace", "erase", "erase"),
+        Binding("ctrl+u", "clear", "erase all"),
         *typing(CHARACTERS),
     ]
 
@@ -114,7 +114,7 @@ class ParameterPanel(LinesWidget, can_focus=True):
             self.finish()
             self.ask_for(self._before)
         else:
-            self.leave()
+            self.action_leave()
 
     def action_step(self, direction: Literal[-1, 1]) -> None:
         """Step the field with the cursor, as FIELDS declares."""
@@ -179,24 +179,18 @@ class ParameterPanel(LinesWidget, can_focus=True):
             return None
         return 1 if shown[x : x + 1] == self.glyphs.right else -1
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._wheel(event, 1)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._wheel(event, -1)
-
     def _field_at(self, event: events.MouseEvent) -> Field | None:
         """Return the field under the mouse."""
         rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
         y = self.place_of(event).y
         return rows[y] if 0 <= y < len(rows) else None
 
-    def _wheel(self, event: events.MouseEvent, direction: Literal[-1, 1]) -> None:
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
         """Step the field under the mouse."""
         field = self._field_at(event)
         if field is not None:
             self.finish()
-            self.ask(field.name, field.stepped(getattr(self.parameters, field.name), direction))
+            self.ask(field.name, field.stepped(getattr(self.parameters, field.name), -1 if direction > 0 else 1))
 
     @property
     def field(self) -> Field:

@@ -62,11 +62,8 @@ class ListText(LinesWidget):
         if meaning is not None:
             self.post_message(self.Clicked(meaning))
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.post_message(self.Moved(1))
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.post_message(self.Moved(-1))
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.post_message(self.Moved(direction))
 
 
 class ChoiceScreen(Modal, ModalScreen[tuple[str, ...]]):

@@ -121,7 +121,7 @@ class Results(Stack):
         self.view = view
         self.histograms.first_page()
         if view == "histograms" and self.table.has_focus:
-            self.table.leave()
+            self.table.action_leave()
         self._arrange()
         self._say()
 

@@ -29,11 +29,8 @@ class ScrolledLines(LinesWidget):
         self.top = max(self.top + lines, 0)
         self.redraw()
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.scroll_by(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.scroll_by(-3)
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.scroll_by(3 * direction)
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         lines = self.write(width, height)
@@ -49,6 +46,11 @@ class ScrolledLines(LinesWidget):
     def thumb(self) -> Thumb | None:
         return Thumb(self.top, self.room.height, self._total)
 
+    @property
+    def below(self) -> int:
+        """The lines below those shown."""
+        return max(self._total - self.top - self.room.height, 0)
+
     def foot(self) -> Line:
-        below = self._total - self.top - self.room.height
-        return ((self.glyphs.say("{below} more lines (PgDn)", below=below), "dim"),) if below > 0 else ()
+        below = self.below
+        return ((self.glyphs.say("{below} more lines (PgDn)", below=below), "dim"),) if below else ()

@@ -28,11 +28,11 @@ class StatisticsTable(LinesWidget, can_focus=True):
     TITLE = "a row of attention"
     DEFAULT_CLASSES = "region"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "row up", show=False),
-        Binding("down,j", "move(1)", "row down", show=False),
-        Binding("pageup", "move(-8)", "page up", show=False),
-        Binding("pagedown", "move(8)", "page down", show=False),
-        Binding("escape", "leave", "back", show=False),
+        Binding("up,k", "move(-1)", "row up"),
+        Binding("down,j", "move(1)", "row down"),
+        Binding("pageup", "move(-8)", "page up"),
+        Binding("pagedown", "move(8)", "page down"),
+        Binding("escape", "leave", "back"),
     ]
 
     class Described(Message):
@@ -141,18 +141,12 @@ class StatisticsTable(LinesWidget, can_focus=True):
         self.post_message(self.Described(statistic))
         return True
 
-    def action_leave(self) -> None:
-        self.leave()
-
     def focus_changed(self) -> None:
         super().focus_changed()
         self.post_message(self.Described(self.statistic))
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._scroll(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._scroll(-3)
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self._scroll(3 * direction)
 
     def _scroll(self, rows: int) -> None:
         self._top = max(self._top + rows, 0)

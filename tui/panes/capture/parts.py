@@ -31,11 +31,11 @@ class HeadList(LinesWidget, can_focus=True):
     """Shows all heads, sorted, with the reasons for their status; the cursor is that of the map."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "head above", show=False),
-        Binding("down,j", "move(1)", "head below", show=False),
-        Binding("pageup", f"move({-_PAGE})", "page up", show=False),
-        Binding("pagedown", f"move({_PAGE})", "page down", show=False),
-        Binding("escape", "leave", "back", show=False),
+        Binding("up,k", "move(-1)", "head above"),
+        Binding("down,j", "move(1)", "head below"),
+        Binding("pageup", f"move({-_PAGE})", "page up"),
+        Binding("pagedown", f"move({_PAGE})", "page down"),
+        Binding("escape", "leave", "back"),
     ]
     HEADED = True
     DEFAULT_CLASSES = "region"
@@ -91,32 +91,26 @@ class HeadList(LinesWidget, can_focus=True):
         if self.heads:
             self.post_message(self.Chosen(min(max((self.cursor or 0) + step, 0), len(self.heads) - 1)))
 
-    def action_leave(self) -> None:
-        self.leave()
-
     def on_click(self, event: events.Click) -> None:
         number = self.place_of(event).y - 1 + self._top
         if self._top <= number < len(self.heads):
             self.post_message(self.Chosen(number))
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.action_move(1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.action_move(-1)
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.action_move(direction)
 
 
 class AttentionMatrix(LinesWidget, can_focus=True):
     """Shows a part of a head's attention matrix, with a cursor on a query and a key."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1, 0)", "query above", show=False),
-        Binding("down,j", "move(1, 0)", "query below", show=False),
-        Binding("left,h", "move(0, -1)", "key before", show=False),
-        Binding("right,l", "move(0, 1)", "key after", show=False),
-        Binding("pageup", f"move({-_PAGE}, 0)", "page up", show=False),
-        Binding("pagedown", f"move({_PAGE}, 0)", "page down", show=False),
-        Binding("escape", "leave", "back", show=False),
+        Binding("up,k", "move(-1, 0)", "query above"),
+        Binding("down,j", "move(1, 0)", "query below"),
+        Binding("left,h", "move(0, -1)", "key before"),
+        Binding("right,l", "move(0, 1)", "key after"),
+        Binding("pageup", f"move({-_PAGE}, 0)", "page up"),
+        Binding("pagedown", f"move({_PAGE}, 0)", "page down"),
+        Binding("escape", "leave", "back"),
     ]
     HEADED = True
     DEFAULT_CLASSES = "region"
@@ -233,9 +227,6 @@ class AttentionMatrix(LinesWidget, can_focus=True):
     def action_move(self, down: int, right: int) -> None:
         self.choose(self.cursor[0] + down, self.cursor[1] + right)
 
-    def action_leave(self) -> None:
-        self.leave()
-
     def on_resize(self) -> None:
         self.post_message(self.Moved())
 
@@ -245,11 +236,8 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         if found is not None:
             self.choose(*found)
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.action_move(1, 0)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.action_move(-1, 0)
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.action_move(direction, 0)
 
 
 class AttentionBars(LinesWidget):

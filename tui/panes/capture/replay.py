@@ -33,11 +33,11 @@ class ReplayList(LinesWidget, can_focus=True):
     """Shows what every scale rule would have done to the selected head."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll(-1)", "line up", show=False),
-        Binding("down,j", "scroll(1)", "line down", show=False),
-        Binding("pageup", f"scroll({-_PAGE})", "page up", show=False),
-        Binding("pagedown", f"scroll({_PAGE})", "page down", show=False),
-        Binding("escape", "leave", "back", show=False),
+        Binding("up,k", "scroll(-1)", "line up"),
+        Binding("down,j", "scroll(1)", "line down"),
+        Binding("pageup", f"scroll({-_PAGE})", "page up"),
+        Binding("pagedown", f"scroll({_PAGE})", "page down"),
+        Binding("escape", "leave", "back"),
     ]
     HEADED = True
     TITLE = message("every rule replayed on this head")
@@ -64,14 +64,8 @@ class ReplayList(LinesWidget, can_focus=True):
         self.top += lines
         self.redraw()
 
-    def action_leave(self) -> None:
-        self.leave()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.action_scroll(1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.action_scroll(-1)
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.action_scroll(direction)
 
 
 def replay_lines(table: ReplayTable, width: int, glyphs: Glyphs) -> list[Line]:

@@ -61,7 +61,7 @@ class VerdictLine(LinesWidget):
     def close(self) -> None:
         """Show the sentence again."""
         self.draft = None
-        self.leave()
+        self.action_leave()
         self.can_focus = False
         self.refresh(layout=True)
         self.redraw()

@@ -202,8 +202,5 @@ class HeadMapWidget(LinesWidget):
         if found is not None:
             self.move(found[0] - self.cursor[0], found[1] - self.cursor[1])
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.move(1, 0)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.move(-1, 0)
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.move(direction, 0)

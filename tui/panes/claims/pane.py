@@ -38,24 +38,18 @@ class ClaimsPane(TwoParts):
         (">", "next pane"), ("n N", "not true"), ("r", "test again"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "next claim", show=False, id="claims.next"),
-        Binding("up,k", "move(-1)", "previous claim", show=False, id="claims.previous"),
-        Binding("home", "move(-1000)", "first claim", show=False, id="claims.first"),
-        Binding("end", "move(1000)", "last claim", show=False, id="claims.last"),
-        Binding("slash", "find", "find a claim by words", show=False, id="claims.find"),
-        Binding("n", "of_note(1)", "next claim not simply true", show=False, id="claims.next_of_note"),
-        Binding("N", "of_note(-1)", "previous claim not simply true", show=False, id="claims.previous_of_note"),
-        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="claims.read_on"),
-        Binding("pageup", "read(-8)", "scroll up", show=False, id="claims.read_back"),
-        Binding("v", "view", "switch between list and claim (narrow screens)", show=False, id="claims.view"),
-        Binding(
-            "enter",
-            "to_lab",
-            "open the claim in the Lab, in Softmax or in Train",
-            show=False,
-            id="claims.to_lab",
-        ),
-        Binding("r", "again", "test all claims again", show=False, id="claims.again"),
+        Binding("down,j", "move(1)", "next claim", id="claims.next"),
+        Binding("up,k", "move(-1)", "previous claim", id="claims.previous"),
+        Binding("home", "move(-1000)", "first claim", id="claims.first"),
+        Binding("end", "move(1000)", "last claim", id="claims.last"),
+        Binding("slash", "find", "find a claim by words", id="claims.find"),
+        Binding("n", "of_note(1)", "next claim not simply true", id="claims.next_of_note"),
+        Binding("N", "of_note(-1)", "previous claim not simply true", id="claims.previous_of_note"),
+        Binding("pagedown,space", "read(8)", "scroll down", id="claims.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", id="claims.read_back"),
+        Binding("v", "view", "switch between list and claim (narrow screens)", id="claims.view"),
+        Binding("enter", "to_lab", "open the claim in the Lab, in Softmax or in Train", id="claims.to_lab"),
+        Binding("r", "again", "test all claims again", id="claims.again"),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -166,9 +160,6 @@ class ClaimsPane(TwoParts):
     def action_read(self, lines: int) -> None:
         self.bring(self.text)
         self.text.scroll_by(lines)
-
-    def action_view(self) -> None:
-        self.bring(self.claims if self.in_front is self.text else self.text)
 
     def action_again(self) -> None:
         self.host.engine.withdraw(CheckClaims)

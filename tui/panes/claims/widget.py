@@ -60,11 +60,8 @@ class ClaimListing(LinesWidget):
         if y >= 0 and at < len(self.claims):
             self._step(at - self.cursor)
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self._step(1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self._step(-1)
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self._step(direction)
 
     def _step(self, step: int) -> None:
         self.move(step)

@@ -42,29 +42,23 @@ class HeadsPane(TwoParts):
         ("Enter", "choose") if key == "Enter" else (key, does) for key, does in KEYS
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j,tab", "move(1)", "next field", show=False, id="heads.next"),
-        Binding("up,k,shift+tab", "move(-1)", "previous field", show=False, id="heads.previous"),
-        Binding("right,l", "step(1)", "step the field up", show=False, id="heads.step_up"),
-        Binding("left,h", "step(-1)", "step the field down", show=False, id="heads.step_down"),
-        Binding("shift+right,L", "fine(1)", "+1", show=False, id="heads.more"),
-        Binding("shift+left,H", "fine(-1)", "-1", show=False, id="heads.less"),
+        Binding("down,j,tab", "move(1)", "next field", id="heads.next"),
+        Binding("up,k,shift+tab", "move(-1)", "previous field", id="heads.previous"),
+        Binding("right,l", "step(1)", "step the field up", id="heads.step_up"),
+        Binding("left,h", "step(-1)", "step the field down", id="heads.step_down"),
+        Binding("shift+right,L", "fine(1)", "+1", id="heads.more"),
+        Binding("shift+left,H", "fine(-1)", "-1", id="heads.less"),
         *typing("0123456789", "type into the field"),
-        Binding("backspace", "erase", "erase a digit, or let the field follow others", show=False, id="heads.follow"),
-        Binding("escape", "cancel", "cancel typing", show=False),
-        Binding("R", "reset", "reset the shape", show=False, id="heads.reset"),
-        Binding("p", "preset(1)", "next model", show=False, id="heads.next_model"),
-        Binding("P", "preset(-1)", "previous model", show=False, id="heads.previous_model"),
-        Binding("slash", "find", "choose the model from a list", show=False, id="heads.find"),
-        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="heads.read_on"),
-        Binding("pageup", "read(-8)", "scroll up", show=False, id="heads.read_back"),
-        Binding("v", "view", "switch between shape and cost (narrow screens)", show=False, id="heads.view"),
-        Binding(
-            "enter",
-            "to_lab",
-            "choose from a list, or open the Lab with the shape",
-            show=False,
-            id="heads.to_lab",
-        ),
+        Binding("backspace", "erase", "erase a digit, or let the field follow others", id="heads.follow"),
+        Binding("escape", "cancel", "cancel typing"),
+        Binding("R", "reset", "reset the shape", id="heads.reset"),
+        Binding("p", "preset(1)", "next model", id="heads.next_model"),
+        Binding("P", "preset(-1)", "previous model", id="heads.previous_model"),
+        Binding("slash", "find", "choose the model from a list", id="heads.find"),
+        Binding("pagedown,space", "read(8)", "scroll down", id="heads.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", id="heads.read_back"),
+        Binding("v", "view", "switch between shape and cost (narrow screens)", id="heads.view"),
+        Binding("enter", "to_lab", "choose from a list, or open the Lab with the shape", id="heads.to_lab"),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -202,9 +196,6 @@ class HeadsPane(TwoParts):
     def action_read(self, lines: int) -> None:
         self.bring(self.text)
         self.text.scroll_by(lines)
-
-    def action_view(self) -> None:
-        self.bring(self.shape if self.in_front is self.text else self.text)
 
     def action_to_lab(self) -> None:
         """Accept the typed value, choose from the list of the field with the cursor, or open the Lab."""

@@ -49,19 +49,19 @@ class LabPane(TwoParts, SteppingPane):
         ("f", "format"), ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "d_k(1)", "d_k + 1", show=False, id="lab.more"),
-        Binding("left,h", "d_k(-1)", "d_k - 1", show=False, id="lab.less"),
-        Binding("up,k", "double(1)", "d_k to the next power of two", show=False, id="lab.double"),
-        Binding("down,j", "double(-1)", "d_k to the previous power of two", show=False, id="lab.halve"),
+        Binding("right,l", "d_k(1)", "d_k + 1", id="lab.more"),
+        Binding("left,h", "d_k(-1)", "d_k - 1", id="lab.less"),
+        Binding("up,k", "double(1)", "d_k to the next power of two", id="lab.double"),
+        Binding("down,j", "double(-1)", "d_k to the previous power of two", id="lab.halve"),
         *stepping_keys("lab", also=PAGES),
-        Binding("slash", "choose('scale')", "choose the scale rule from a list", show=False, id="lab.find"),
-        Binding("v", "view", "switch between table and histograms", show=False, id="lab.view"),
-        Binding("i", "theory", "show exact values instead of ± (narrow screens)", show=False, id="lab.theory"),
+        Binding("slash", "choose('scale')", "choose the scale rule from a list", id="lab.find"),
+        Binding("v", "view", "switch between table and histograms", id="lab.view"),
+        Binding("i", "theory", "show exact values instead of ± (narrow screens)", id="lab.theory"),
         *typing("0123456789", "type d_k"),
-        Binding("backspace", "typed('erase')", "erase a digit", show=False),
-        Binding("enter", "typed('accept')", "accept the typed value", show=False),
-        Binding("escape", "typed('cancel')", "cancel typing", show=False),
-        Binding("tab", "fields", "accept the typed value, and go to the fields", show=False),
+        Binding("backspace", "typed('erase')", "erase a digit"),
+        Binding("enter", "typed('accept')", "accept the typed value"),
+        Binding("escape", "typed('cancel')", "cancel typing"),
+        Binding("tab", "fields", "accept the typed value, and go to the fields"),
     ]
 
     def __init__(self, host: Host) -> None:

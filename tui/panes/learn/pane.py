@@ -52,24 +52,24 @@ class LearnPane(TwoParts):
         ("r", "ask again"), ("PgUp PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "next", "show the answer, then the next item", show=False, id="learn.next"),
-        Binding("backspace", "back", "erase a character; go back", show=False, id="learn.back"),
+        Binding("enter", "next", "show the answer, then the next item", id="learn.next"),
+        Binding("backspace", "back", "erase a character; go back", id="learn.back"),
         *typing("0123456789.-+/%e", "type a guess"),
-        Binding("escape", "cancel", "erase the guess", show=False, id="learn.cancel"),
-        Binding("down,j", "move(1)", "next item", show=False, id="learn.next_item"),
-        Binding("up,k", "move(-1)", "previous item", show=False, id="learn.previous_item"),
-        Binding("home", "move(-1000)", "first item", show=False, id="learn.first"),
-        Binding("end", "move(1000)", "last item", show=False, id="learn.last"),
-        Binding("n", "of_note(1)", "next item not yet done", show=False, id="learn.next_of_note"),
-        Binding("N", "of_note(-1)", "previous item not yet done", show=False, id="learn.previous_of_note"),
-        Binding("m", "section(1)", "the next section: questions, bugs, tour", show=False, id="learn.next_section"),
-        Binding("M", "section(-1)", "the section before", show=False, id="learn.previous_section"),
-        Binding("E", "evidence", "show it in the pane it speaks of", show=False, id="learn.evidence"),
-        Binding("slash", "find", "find an item by words", show=False, id="learn.find"),
-        Binding("v", "view", "switch between list and text (narrow screens)", show=False, id="learn.view"),
-        Binding("r", "again", "hide the answer and ask again", show=False, id="learn.again"),
-        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="learn.read_on"),
-        Binding("pageup", "read(-8)", "scroll up", show=False, id="learn.read_back"),
+        Binding("escape", "cancel", "erase the guess", id="learn.cancel"),
+        Binding("down,j", "move(1)", "next item", id="learn.next_item"),
+        Binding("up,k", "move(-1)", "previous item", id="learn.previous_item"),
+        Binding("home", "move(-1000)", "first item", id="learn.first"),
+        Binding("end", "move(1000)", "last item", id="learn.last"),
+        Binding("n", "of_note(1)", "next item not yet done", id="learn.next_of_note"),
+        Binding("N", "of_note(-1)", "previous item not yet done", id="learn.previous_of_note"),
+        Binding("m", "section(1)", "the next section: questions, bugs, tour", id="learn.next_section"),
+        Binding("M", "section(-1)", "the section before", id="learn.previous_section"),
+        Binding("E", "evidence", "show it in the pane it speaks of", id="learn.evidence"),
+        Binding("slash", "find", "find an item by words", id="learn.find"),
+        Binding("v", "view", "switch between list and text (narrow screens)", id="learn.view"),
+        Binding("r", "again", "hide the answer and ask again", id="learn.again"),
+        Binding("pagedown,space", "read(8)", "scroll down", id="learn.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", id="learn.read_back"),
     ]  # fmt: skip
 
     def __init__(self, host: Host, progress: Mapping[str, Any] | None = None) -> None:
@@ -246,9 +246,6 @@ class LearnPane(TwoParts):
 
     def action_again(self) -> None:
         self._set(Attempt())
-
-    def action_view(self) -> None:
-        self.bring(self.list if self.in_front is self.page else self.page)
 
     def action_read(self, lines: int) -> None:
         self.text.scroll_by(lines)

@@ -86,11 +86,8 @@ class ItemList(LinesWidget):
         if isinstance(at, int):
             self.post_message(self.Moved(at))
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        self.post_message(self.Moved(min(self.cursor + 1, len(ITEMS) - 1)))
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        self.post_message(self.Moved(max(self.cursor - 1, 0)))
+    def wheel(self, event: events.MouseEvent, direction: int) -> None:
+        self.post_message(self.Moved(min(max(self.cursor + direction, 0), len(ITEMS) - 1)))
 
 
 class ItemText(ScrolledLines):

@@ -60,32 +60,32 @@ class SoftmaxPane(Pane):
         ("f", "format"), ("R", "reset"), ("PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l,tab", "move(1)", "next score", show=False, id="softmax.next"),
-        Binding("left,h,shift+tab", "move(-1)", "previous score", show=False, id="softmax.previous"),
-        Binding("up,k", "raise(1)", "score + 1", show=False, id="softmax.more"),
-        Binding("down,j", "raise(-1)", "score − 1", show=False, id="softmax.less"),
-        Binding("shift+up", "fine(1)", "score + 0.1", show=False, id="softmax.a_little_more"),
-        Binding("shift+down", "fine(-1)", "score − 0.1", show=False, id="softmax.a_little_less"),
+        Binding("right,l,tab", "move(1)", "next score", id="softmax.next"),
+        Binding("left,h,shift+tab", "move(-1)", "previous score", id="softmax.previous"),
+        Binding("up,k", "raise(1)", "score + 1", id="softmax.more"),
+        Binding("down,j", "raise(-1)", "score − 1", id="softmax.less"),
+        Binding("shift+up", "fine(1)", "score + 0.1", id="softmax.a_little_more"),
+        Binding("shift+down", "fine(-1)", "score − 0.1", id="softmax.a_little_less"),
         *typing("0123456789.-+e", "type a score"),
-        Binding("enter", "enter", "edit or accept the score", show=False, id="softmax.edit"),
-        Binding("escape", "cancel", "cancel typing", show=False, id="softmax.cancel"),
+        Binding("enter", "enter", "edit or accept the score", id="softmax.edit"),
+        Binding("escape", "cancel", "cancel typing", id="softmax.cancel"),
         *(
-            Binding(key, f"typed('{key}')", "edit the typed text", show=False)
+            Binding(key, f"typed('{key}')", "edit the typed text")
             for key in _EDITING_KEYS
         ),
-        Binding("right_square_bracket,insert", "add", "one more score", show=False, id="softmax.add"),
-        Binding("left_square_bracket,delete", "remove", "one score fewer", show=False, id="softmax.remove"),
-        Binding("t", "change('temperature', 1)", "temperature × 2", show=False, id="softmax.warmer"),
-        Binding("T", "change('temperature', -1)", "temperature ÷ 2", show=False, id="softmax.colder"),
+        Binding("right_square_bracket,insert", "add", "one more score", id="softmax.add"),
+        Binding("left_square_bracket,delete", "remove", "one score fewer", id="softmax.remove"),
+        Binding("t", "change('temperature', 1)", "temperature × 2", id="softmax.warmer"),
+        Binding("T", "change('temperature', -1)", "temperature ÷ 2", id="softmax.colder"),
         *(
-            Binding(key, f"change('shift', {step})", f"shift {words}", show=False, id=name)
+            Binding(key, f"change('shift', {step})", f"shift {words}", id=name)
             for key, step, words, name in _SHIFTS
         ),
         *stepping_keys("softmax", _STEPPED),
-        Binding("slash", "choose('scale')", "choose the scale rule from a list", show=False, id="softmax.find"),
-        Binding("R", "reset", "reset scores, temperature and shift", show=False, id="softmax.reset"),
-        Binding("pagedown,space", "read(8)", "scroll down", show=False, id="softmax.read_on"),
-        Binding("pageup", "read(-8)", "scroll up", show=False, id="softmax.read_back"),
+        Binding("slash", "choose('scale')", "choose the scale rule from a list", id="softmax.find"),
+        Binding("R", "reset", "reset scores, temperature and shift", id="softmax.reset"),
+        Binding("pagedown,space", "read(8)", "scroll down", id="softmax.read_on"),
+        Binding("pageup", "read(-8)", "scroll up", id="softmax.read_back"),
     ]  # fmt: skip
 
     def __init__(self, host: Host) -> None:

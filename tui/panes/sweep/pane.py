@@ -63,23 +63,21 @@ class SweepPane(TypingPane):
     NAME = "Sweep"
     KEYS: ClassVar[tuple[Key, ...]] = (*_MOVES["d_k"], *_SHOWN, *_CURVES, *_REST)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "move(1)", "d_k or keys + 1; on the map, d_k × 2", show=False, id="sweep.more"),
-        Binding("left,h", "move(-1)", "d_k or keys - 1; on the map, d_k ÷ 2", show=False, id="sweep.less"),
-        Binding("up,k", "jump(1)", "d_k or keys to the next power of two", show=False, id="sweep.double"),
-        Binding("down,j", "jump(-1)", "d_k or keys to the previous power of two", show=False, id="sweep.halve"),
-        Binding("m", "statistic(1)", "next statistic", show=False, id="sweep.next_statistic"),
-        Binding("M", "statistic(-1)", "previous statistic", show=False, id="sweep.previous_statistic"),
-        Binding("slash", "find", "choose the statistic or a scale rule", show=False, id="sweep.find"),
-        Binding("g", "grid(1)", "next range: of d_k, then of keys", show=False, id="sweep.next_grid"),
-        Binding("G", "grid(-1)", "previous range of d_k or keys", show=False, id="sweep.previous_grid"),
-        Binding("i", "rules", "choose scale rules to show beside A and B", show=False, id="sweep.rules"),
-        Binding("z", "axis", "switch between logarithmic and linear axis", show=False, id="sweep.axis"),
-        Binding(
-            "v", "view", "switch between plot and table, plot, table, map of d_k × keys", show=False, id="sweep.view"
-        ),
+        Binding("right,l", "move(1)", "d_k or keys + 1; on the map, d_k × 2", id="sweep.more"),
+        Binding("left,h", "move(-1)", "d_k or keys - 1; on the map, d_k ÷ 2", id="sweep.less"),
+        Binding("up,k", "jump(1)", "d_k or keys to the next power of two", id="sweep.double"),
+        Binding("down,j", "jump(-1)", "d_k or keys to the previous power of two", id="sweep.halve"),
+        Binding("m", "statistic(1)", "next statistic", id="sweep.next_statistic"),
+        Binding("M", "statistic(-1)", "previous statistic", id="sweep.previous_statistic"),
+        Binding("slash", "find", "choose the statistic or a scale rule", id="sweep.find"),
+        Binding("g", "grid(1)", "next range: of d_k, then of keys", id="sweep.next_grid"),
+        Binding("G", "grid(-1)", "previous range of d_k or keys", id="sweep.previous_grid"),
+        Binding("i", "rules", "choose scale rules to show beside A and B", id="sweep.rules"),
+        Binding("z", "axis", "switch between logarithmic and linear axis", id="sweep.axis"),
+        Binding("v", "view", "switch between plot and table, plot, table, map of d_k × keys", id="sweep.view"),
         *stepping_keys("sweep", also=PAGES),
         *TypingPane.TYPING,
-        Binding("enter", "to_lab", "open the Lab with this d_k", show=False, id="sweep.to_lab"),
+        Binding("enter", "to_lab", "open the Lab with this d_k", id="sweep.to_lab"),
     ]
 
     def __init__(self, host: Host) -> None:

@@ -46,21 +46,21 @@ class TrainPane(TwoParts):
         (">", "next pane"), ("0-9", "type"), ("r", "new seeds"), ("z", "axis"), ("v", "view"), ("R", "reset"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j,tab", "move(1)", "next setting", show=False, id="train.next"),
-        Binding("up,k,shift+tab", "move(-1)", "previous setting", show=False, id="train.previous"),
-        Binding("right,l", "step(1)", "step the setting up", show=False, id="train.step_up"),
-        Binding("left,h", "step(-1)", "step the setting down", show=False, id="train.step_down"),
+        Binding("down,j,tab", "move(1)", "next setting", id="train.next"),
+        Binding("up,k,shift+tab", "move(-1)", "previous setting", id="train.previous"),
+        Binding("right,l", "step(1)", "step the setting up", id="train.step_up"),
+        Binding("left,h", "step(-1)", "step the setting down", id="train.step_down"),
         *typing("0123456789.-e", "type into the setting"),
-        Binding("backspace", "typed('erase')", "erase a digit", show=False),
-        Binding("enter", "typed('accept')", "accept the typed value", show=False),
-        Binding("escape", "typed('cancel')", "cancel typing", show=False),
-        Binding("slash", "find", "choose the scale rules from a list", show=False, id="train.find"),
-        Binding("m", "quantity(1)", "next quantity", show=False, id="train.next_statistic"),
-        Binding("M", "quantity(-1)", "previous quantity", show=False, id="train.previous_statistic"),
-        Binding("z", "axis", "logarithmic or linear axis", show=False, id="train.axis"),
-        Binding("r", "again", "train with new seeds", show=False, id="train.again"),
-        Binding("R", "reset", "reset the race", show=False, id="train.reset"),
-        Binding("v", "view", "switch between settings and curves (narrow screens)", show=False, id="train.view"),
+        Binding("backspace", "typed('erase')", "erase a digit"),
+        Binding("enter", "typed('accept')", "accept the typed value"),
+        Binding("escape", "typed('cancel')", "cancel typing"),
+        Binding("slash", "find", "choose the scale rules from a list", id="train.find"),
+        Binding("m", "quantity(1)", "next quantity", id="train.next_statistic"),
+        Binding("M", "quantity(-1)", "previous quantity", id="train.previous_statistic"),
+        Binding("z", "axis", "logarithmic or linear axis", id="train.axis"),
+        Binding("r", "again", "train with new seeds", id="train.again"),
+        Binding("R", "reset", "reset the race", id="train.reset"),
+        Binding("v", "view", "switch between settings and curves (narrow screens)", id="train.view"),
     ]
 
     def __init__(self, host: Host) -> None:
@@ -270,6 +270,3 @@ class TrainPane(TwoParts):
         self.settings.finish()
         self.settings.race = START
         self._show()
-
-    def action_view(self) -> None:
-        self.bring(self.settings if self.in_front is self.curves else self.curves)

@@ -46,25 +46,21 @@ class WatchPane(TwoParts):
         (">", "next pane"), ("b", "baseline"), ("n", "next worst"), ("m", "statistic"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "move(0, 1)", "next head", show=False, id="watch.next_head"),
-        Binding("left,h", "move(0, -1)", "previous head", show=False, id="watch.previous_head"),
-        Binding("down,j", "move(1, 0)", "next layer", show=False, id="watch.next_layer"),
-        Binding("up,k", "move(-1, 0)", "previous layer", show=False, id="watch.previous_layer"),
-        Binding("n", "worst(1)", "the next head of the list, worst first", show=False, id="watch.next_worst"),
-        Binding("N", "worst(-1)", "the previous head of the list", show=False, id="watch.previous_worst"),
-        Binding("comma", "step(-1)", "the step before", show=False, id="watch.earlier"),
-        Binding(
-            "full_stop", "step(1)", "the step after; after the last, follow the run", show=False, id="watch.later"
-        ),
-        Binding("home", "first", "the first step", show=False, id="watch.first"),
-        Binding("end", "newest", "the newest step; follow the run", show=False, id="watch.last"),
-        Binding("enter", "open", "open the head in the Capture pane", show=False, id="watch.open"),
-        Binding(
-            "b", "baseline", "compare other steps with this one; again: with none", show=False, id="watch.baseline"
-        ),
-        Binding("m", "statistic(1)", "next statistic on the map", show=False, id="watch.next_statistic"),
-        Binding("M", "statistic(-1)", "previous statistic on the map", show=False, id="watch.previous_statistic"),
-        Binding("v", "view", "switch between map and list (narrow screens)", show=False, id="watch.view"),
+        Binding("right,l", "move(0, 1)", "next head", id="watch.next_head"),
+        Binding("left,h", "move(0, -1)", "previous head", id="watch.previous_head"),
+        Binding("down,j", "move(1, 0)", "next layer", id="watch.next_layer"),
+        Binding("up,k", "move(-1, 0)", "previous layer", id="watch.previous_layer"),
+        Binding("n", "worst(1)", "the next head of the list, worst first", id="watch.next_worst"),
+        Binding("N", "worst(-1)", "the previous head of the list", id="watch.previous_worst"),
+        Binding("comma", "step(-1)", "the step before", id="watch.earlier"),
+        Binding("full_stop", "step(1)", "the step after; after the last, follow the run", id="watch.later"),
+        Binding("home", "first", "the first step", id="watch.first"),
+        Binding("end", "newest", "the newest step; follow the run", id="watch.last"),
+        Binding("enter", "open", "open the head in the Capture pane", id="watch.open"),
+        Binding("b", "baseline", "compare other steps with this one; again: with none", id="watch.baseline"),
+        Binding("m", "statistic(1)", "next statistic on the map", id="watch.next_statistic"),
+        Binding("M", "statistic(-1)", "previous statistic on the map", id="watch.previous_statistic"),
+        Binding("v", "view", "switch between map and list (narrow screens)", id="watch.view"),
     ]
 
     def __init__(self, host: Host, run: Path | None = None, max_logit: float = LIMIT) -> None:
@@ -279,6 +275,3 @@ class WatchPane(TwoParts):
             names = list(self.shown.values)
             self.map.statistic = names[(names.index(self.map.statistic) + direction) % len(names)]
             self.map.redraw()
-
-    def action_view(self) -> None:
-        self.bring(self.map if self.in_front is self.ranking else self.ranking)
