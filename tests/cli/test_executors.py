@@ -1,11 +1,13 @@
 """--executor: where commands work changes no byte of what they print."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.engine_names import EngineError
 from attn_tui.core.work import heads
+from attn_tui.core.work.engines import Engine
 from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.run import run
 from attn_tui.tui.cli.main import main
@@ -58,3 +60,19 @@ def test_a_worker_that_sees_another_file_is_named(tmp_path: Path, change: str, s
         results = [result for done in run(parts, engine) for result in done.results]
     assert [type(result) for result in results] == [EngineError]
     assert says in str(results[0])
+
+
+@pytest.mark.parametrize("words", [("inspect", SAMPLE, "--worst", "3"), ("check", SAMPLE, "--baseline", SAMPLE)])
+def test_workers_are_started_once_for_all_passes(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    started: list[str] = []
+
+    def counted(executor: str) -> AbstractContextManager[Engine]:
+        started.append(executor)
+        return open_engine("threads:2")  # which start faster
+
+    monkeypatch.setattr("attn_tui.core.work.opening.open_engine", counted)
+    main([*words, "--executor", "processes:2"])
+    assert capsys.readouterr().out
+    assert started == ["processes:2"]

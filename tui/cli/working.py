@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -36,6 +36,12 @@ EXECUTOR_HELP = message(
 )
 
 
+def _open(executor: str) -> AbstractContextManager[Engine]:
+    from ...core.work.opening import open_engine
+
+    return open_engine(executor)
+
+
 @dataclass(frozen=True)
 class Work:
     """Where the parts of some work are done, and what is kept of them."""
@@ -43,6 +49,7 @@ class Work:
     executor: str = DEFAULT_ENGINE
     resume: Path | None = None  # the file of finished parts
     dry_run: bool = False  # only say how much it would be
+    open: Callable[[str], AbstractContextManager[Engine]] = field(default=_open, compare=False)
 
 
 USUAL = Work()
@@ -77,6 +84,21 @@ def work_of(given: Given) -> Work:
     engine_name(executor, "--executor")
     resume = given.get("resume")
     return Work(executor, None if resume is None else Path(resume), given["dry_run"])
+
+
+@contextmanager
+def one_engine(work: Work) -> Generator[Work, None, None]:
+    """Open engines when they are first needed, and keep them for all that is done within, such as a second pass."""
+    opened: dict[str, Engine] = {}
+    with ExitStack() as stack:
+
+        def open_once(executor: str) -> AbstractContextManager[Engine]:
+            if executor in opened:
+                return nullcontext(replace(opened[executor], remark=""))  # it is said already
+            opened[executor] = stack.enter_context(work.open(executor))
+            return nullcontext(opened[executor])
+
+        yield replace(work, open=open_once)
 
 
 class HeadsRequest(Protocol):
@@ -177,13 +199,12 @@ def performed(
     check: Callable[[Engine], object] = bool,
 ) -> Generator[Generator[Done[R], None, None], None, None]:
     """Open the engine and the file of finished parts; the value is what `core.work.run` yields of `parts()`."""
-    from ...core.work.opening import open_engine
     from ...core.work.run import run
     from ...core.work.spool import open_spool
 
     with (
         nullcontext() if work.resume is None else open_spool(work.resume) as spool,
-        open_engine(work.executor) as engine,
+        work.open(work.executor) as engine,
     ):
         check(engine)
         glyphs = output.messages

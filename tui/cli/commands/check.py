@@ -17,7 +17,7 @@ from ..captured import add_axes, add_files, add_mask_true, chosen_heads
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output, OutputFormat, say
 from ..parser import Parser
-from ..working import USUAL, Work, add_work, complete, on_heads, opened, work_of
+from ..working import USUAL, Work, add_work, complete, on_heads, one_engine, opened, work_of
 from .compare import compare_captures
 from .diagnose import add_config, read_configuration
 
@@ -142,6 +142,11 @@ def _project_limits() -> dict[str, Any]:
 
 def run(request: CheckRequest, output: Output) -> int:
     """Check captures and print the findings; return the exit code: 0 without findings, else 1."""
+    with one_engine(request.work) as work:
+        return _check(replace(request, work=work), output)
+
+
+def _check(request: CheckRequest, output: Output) -> int:
     from ....core.captures.reader import open_capture
     from ....core.diagnosis.check import Limits
     from ....core.export.diagnosing import check as export

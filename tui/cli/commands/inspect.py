@@ -20,7 +20,7 @@ from ..command import Command, Given
 from ..output import CODE, LISTED, Output
 from ..parser import Parser
 from ..results import Results
-from ..working import USUAL, Work, add_work, on_heads, opened, work_of
+from ..working import USUAL, Work, add_work, on_heads, one_engine, opened, work_of
 
 if TYPE_CHECKING:
     from ....core.export.inspect import HeadMeasurement, Inspected
@@ -192,6 +192,11 @@ def _count(text: str) -> int:
 
 def run(request: InspectRequest, output: Output) -> int:
     """Measure and print heads of captures; return the exit code, 2 if some heads cannot be read."""
+    with one_engine(request.work) as work:
+        return _inspect(replace(request, work=work), output)
+
+
+def _inspect(request: InspectRequest, output: Output) -> int:
     from ....core.export.code.captured.head import head_code
     from ....core.export.inspect import head_markdown, heads_markdown, inspect_listing
     from ....core.work import heads as working
