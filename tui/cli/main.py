@@ -139,6 +139,8 @@ def _output(given: dict[str, Any], formats: Sequence[str]) -> Output:
     format: OutputFormat | None = given.get("format")
     if path in (None, "-"):
         return Output(format or "table")
+    if not path:
+        raise UsageError("{option}: {reason}", option="-o", reason=message("must have a value"))
     if str(path).endswith(PARQUET):
         if "csv" not in formats:
             raise UsageError(

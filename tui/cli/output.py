@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -171,10 +172,15 @@ def screen_width() -> int:
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST_SCREEN)
 
 
+# What of a word of over 600 characters, such as a pasted file, says which it is.
+_LONG_WORD = re.compile(r"(\S{100})\S{400,}(\S{100})")
+
+
 def say(text: str, glyphs: Glyphs = UNICODE) -> None:
-    """Print a message on one line of stderr, with control characters escaped."""
+    """Print a message on one line of stderr, with control characters escaped and very long words shortened."""
     text = text if glyphs.ascii else glyphs.say(text)
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    line = _LONG_WORD.sub(r"\1…\2", line)
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is None if it was closed
         sys.stderr.write(f"attn-tui: {glyphs.say(line)}\n")
         sys.stderr.flush()
