@@ -63,7 +63,7 @@ def poll(path: Path, cursor: Cursor = START) -> News:
     try:
         if path.is_dir():
             return _folder(path, cursor)
-        if path.is_file():
+        if path.is_file() and path.suffix not in _ENDINGS:
             return _lines(path, cursor)
         if path.exists():
             raise InputError(

@@ -16,6 +16,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..engine_names import LostEngineError
 from ..errors import InputError
 from ..message import Message, message
 from .part import Part
@@ -36,11 +37,18 @@ class SpoolError(InputError):
     """A file of finished parts that cannot be used; the message is one line."""
 
 
+class SpoolFullError(LostEngineError):
+    """A file of finished parts that takes no more, as on a full disk; the message is one line.
+
+    What is finished is kept, as if the workers were gone.
+    """
+
+
 class Spool:
     """The finished parts in a file: `get` reads results, `add` appends them."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file, self._path = file, path
         self._places: dict[bytes, tuple[int, int]] = {}  # offset and length of the results, by key
         self._flushed = time.monotonic()
 
@@ -69,22 +77,26 @@ class Spool:
         return _Unpickler(BytesIO(self._file.read(place[1]))).load()
 
     def add(self, part: Part[Any], results: tuple[Any, ...]) -> None:
-        """Append the results of a part."""
+        """Append the results of a part; raise SpoolFullError if they cannot be written in full."""
         data, key = pickle.dumps(results, 5), _key(part)
         start = self._file.seek(0, os.SEEK_END)
-        self._file.write(_RECORD.pack(key, len(data), zlib.crc32(data)) + data)
-        self._file.flush()
-        self._places[key] = start + _RECORD.size, len(data)
-        if time.monotonic() - self._flushed > _PAUSE:
-            os.fsync(self._file.fileno())
-            self._flushed = time.monotonic()
+        with _written(self._path):
+            try:
+                _write(self._file, _RECORD.pack(key, len(data), zlib.crc32(data)) + data)
+            except OSError:
+                self._file.truncate(start)
+                raise
+            self._places[key] = start + _RECORD.size, len(data)
+            if time.monotonic() - self._flushed > _PAUSE:
+                os.fsync(self._file.fileno())
+                self._flushed = time.monotonic()
 
 
 @contextmanager
 def open_spool(path: Path) -> Generator[Spool, None, None]:
     """Open a file of finished parts, or begin one; raise SpoolError if it is another file, or of other versions."""
     try:
-        file = path.open("r+b" if path.exists() else "w+b")
+        file = path.open("r+b" if path.exists() else "w+b", buffering=0)  # what is added is in the file at once
     except OSError as error:
         raise SpoolError("{path}: {reason}", path=path, reason=error.strerror) from None
     with file:
@@ -93,13 +105,28 @@ def open_spool(path: Path) -> Generator[Spool, None, None]:
         if line := file.readline(1 << 16):
             _check(line, path)
         else:
-            file.write(json.dumps({"schema": _SCHEMA, "traits": own}).encode() + b"\n")
-            file.flush()
-        spool = Spool(file)
+            with _written(path):
+                _write(file, json.dumps({"schema": _SCHEMA, "traits": own}).encode() + b"\n")
+        spool = Spool(file, path)
         spool.read()
         yield spool
-        file.flush()
-        os.fsync(file.fileno())
+        with _written(path):
+            os.fsync(file.fileno())
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    """Write all of some data to a file without a buffer; raise OSError if there is no room for it."""
+    while data:
+        data = data[file.write(data) :]
+
+
+@contextmanager
+def _written(path: Path) -> Generator[None, None, None]:
+    """Raise SpoolFullError for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise SpoolFullError("{path}: cannot be written: {reason}", path=path, reason=error.strerror) from None
 
 
 def _check(line: bytes, path: Path) -> None:

@@ -48,6 +48,7 @@ from cli_runner import SAMPLE, Captured, assert_refused, refusal
         (["rules", "--arithmetic", "eager", "--precision", "float8_e4m3fn"], "arithmetic: … fused … float8 e4m3"),
         (["report", "--format", "xml"], "--format: … one of table, json, csv, markdown … 'xml'"),
         (["report", "-o", "."], ".: … directory"),
+        (["report", "-o", ""], "-o: must have a value"),
         (["report", "-o", "no/such/report.json"], "directory"),
         (["report", "-o", "/proc/attn-tui.json"], "cannot be written"),
         (["inspect"], "FILE; see attn-tui inspect --help"),
@@ -69,6 +70,13 @@ from cli_runner import SAMPLE, Captured, assert_refused, refusal
 )
 def test_a_mistake_is_refused_in_one_line(words: list[str], says: str, capsys: Captured) -> None:
     assert_refused(words, says, capsys)
+
+
+@pytest.mark.parametrize("words", [["report", "--mask", "x" * 10_000], ["inspect", "x" * 10_000 + ".npz"]])
+def test_a_very_long_word_is_shortened(words: list[str], capsys: Captured) -> None:
+    line = refusal(words, capsys)
+    assert len(line) < 400
+    assert f"{'x' * 50}…{'x' * 50}" in line
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 64, b"PK\3\4 no archive", b"\xff" * 9, b'{"a": 1}'])

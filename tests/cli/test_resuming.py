@@ -88,6 +88,22 @@ def test_what_was_done_before_ctrl_c_is_not_done_again(
     assert (found["complete"], len(begun)) == (True, 5 + 9 - 4)
 
 
+def test_a_full_disk_ends_the_work_with_one_line_and_keeps_what_is_done(tmp_path: Path, capsys: Captured) -> None:
+    resource = pytest.importorskip("resource")
+    file, (soft, hard) = tmp_path / "parts", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # bytes that a file may have
+    try:
+        code, (out, err) = main([*SWEEP, "--resume", str(file), "--executor", "serial"]), capsys.readouterr()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == 2
+    assert err.startswith(f"attn-tui: {file}: cannot be written: ")
+    assert err.count("\n") == 1
+    assert 0 < len(json.loads(out)["points"]) < 18
+    assert main([*SWEEP, "--resume", str(file)]) == 0
+    assert capsys.readouterr().out == printed(SWEEP, capsys)
+
+
 def test_other_files_are_refused(tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "parts"
     assert main([*SWEEP, "--resume", str(file)]) == 0

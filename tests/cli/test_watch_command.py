@@ -80,6 +80,15 @@ def test_what_cannot_be_watched_is_refused_in_one_line(
         assert piece in message
 
 
+@pytest.mark.parametrize("name", ["lines.jsonl", "one.safetensors"])
+def test_a_file_without_steps_is_refused_in_one_line(name: str, tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / name
+    file.write_bytes(b"\x00\n" * 30)
+    says = {"lines.jsonl": "no step could be read; … line 1: is not JSON", "one.safetensors": "a folder of captures"}
+    line = refusal(["watch", str(file), "--once"], capsys)
+    assert all(piece in line for piece in (name, *says[name].split(" … ")))
+
+
 def test_two_steps_are_compared_the_largest_change_first(tmp_path: Path, capsys: Captured) -> None:
     path = run_file(tmp_path)
     assert main(["watch", path, "--step", "350", "--baseline", "100"]) == 0

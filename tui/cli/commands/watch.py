@@ -122,16 +122,22 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
     history: tuple[Step, ...] = ()
     cursor, more, waiting = START, True, ""
     baseline: Step | None = None
+    notes: list[str] = []
     with one_blas_thread():
         while more:
             news = poll(request.run, cursor)
             cursor, more, waiting = news.cursor, news.more, news.waiting
             history = added(history, news.steps)
             baseline = next((step for step in news.steps if step.step == request.baseline), baseline)
-            for note in (*news.notes, *(note for step in news.steps for note in step.notes)):
-                say(message("note: {note}", note=note), messages)
+            notes += [*news.notes, *(note for step in news.steps for note in step.notes)]
+            if history:
+                for note in notes:
+                    say(message("note: {note}", note=note), messages)
+                notes.clear()
     shown = snapshot(history, request.limit, request.step, baseline)
     if shown is None:
+        if notes:
+            raise InputError("{run}: no step could be read; {note}", run=request.run, note=notes[0])
         raise InputError(waiting or message("{run}: no step could be read", run=request.run))
     least, last = shown.steps[0], shown.steps[-1]
     if request.step is not None and request.step < least:
