@@ -6,13 +6,14 @@ Their clients are `concurrent.futures` executors, so `run` treats them as any ot
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from ..engine_names import EngineError, cores
@@ -21,6 +22,7 @@ from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker
 
 _START = 10  # seconds in which a scheduler must answer, and a first worker be there
 _LOCAL_START = 60  # seconds in which a scheduler and workers on this machine must be there
+_LOOK = 5  # seconds between two looks at the workers
 _SLACK = 3  # seconds that a connection may take to be given up
 _END = 0.3  # seconds to wait for the connection to be closed
 _RETRIES = 3  # of a part whose worker is lost
@@ -58,7 +60,8 @@ def open_dask(name: str, address: str) -> Generator[Engine, None, None]:
         workers, remark = _workers(client, name)
         executor = client.get_executor(pure=False, retries=_RETRIES)
         begin = partial(begin_elsewhere, perform_on_dask)
-        yield Engine(name, workers, executor, begin, remark, client.run)
+        with _watched(client) as missing:
+            yield Engine(name, workers, executor, begin, remark, client.run, missing)
     finally:
         closing = Thread(target=_close, args=(client, cluster), daemon=True)
         closing.start()
@@ -91,6 +94,28 @@ def _close(*opened: Any) -> None:
         if each is not None:
             with suppress(Exception):  # it may be lost
                 each.close(timeout=1)
+
+
+@contextmanager
+def _watched(client: Any) -> Generator[Callable[[], float], None, None]:
+    """Ask the scheduler for its workers now and then; the value tells for how many seconds it has had none."""
+    seen, ended = time.monotonic(), Event()
+
+    def watch() -> None:
+        nonlocal seen
+        while not ended.wait(_LOOK):
+            try:
+                there = bool(client.ncores())
+            except Exception:  # the scheduler is lost, which the results of parts tell
+                there = True
+            if there:
+                seen = time.monotonic()
+
+    Thread(target=watch, daemon=True).start()
+    try:
+        yield lambda: max(0.0, time.monotonic() - seen - _LOOK)
+    finally:
+        ended.set()
 
 
 def _workers(client: Any, name: str) -> tuple[int, str]:

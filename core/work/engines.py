@@ -62,6 +62,7 @@ class Engine:
     begin: Begin = begin_elsewhere
     remark: str = ""  # what the user should know of it
     everywhere: Everywhere | None = None  # None: its workers are on this machine, or cannot be addressed
+    missing: Callable[[], float] = float  # for how many seconds there has been no worker
 
 
 SERIAL = Engine("serial")

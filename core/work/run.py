@@ -19,6 +19,7 @@ R = TypeVar("R")
 _WINDOW = 4
 # Finished results held at most for each worker while an earlier part is not finished.
 _HELD = 32
+_LOST = 30  # seconds without any worker after which none is expected; a nanny starts a new one in less
 _PATIENCE = 0.05  # seconds between reports, unless the caller says otherwise
 
 
@@ -87,6 +88,8 @@ def _pooled(parts: Iterator[Part[R]], engine: Engine, store: Store | None, patie
             while waiting and waiting[0][1] not in unfinished:
                 part, future = waiting.popleft()
                 yield Done(seconds, _results(future, engine), part, complete=True)
+            if unfinished and engine.missing() > _LOST:
+                raise LostEngineError("executor {name}: no worker for {lost} seconds", name=engine.name, lost=_LOST)
             if unfinished and (len(unfinished) >= _WINDOW * engine.workers or ended):
                 wait(unfinished, patience, FIRST_COMPLETED)
             yield Done(seconds)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attn_tui.core.engine_names import LostEngineError
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import cluster, engines, worker
 from attn_tui.core.work.opening import open_engine
@@ -145,6 +146,17 @@ def test_a_scheduler_that_is_killed_ends_the_work_in_one_line_and_keeps_the_poin
     )
     assert main([*words, "--format", "json", "-o", str(file)]) == 0
     assert file.read_bytes() == expected
+
+
+def test_the_loss_of_all_workers_ends_the_work(own: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_LOOK", 0.2)  # seconds
+    monkeypatch.setattr(import_module("attn_tui.core.work.run"), "_LOST", 1)
+    own.add_worker("--no-nanny")
+    plan = sweep_plan(Parameters(n_keys=1024, n_queries=1024), range(1000, 2400), histograms=())
+    with open_engine(own.executor[1]) as engine, pytest.raises(LostEngineError, match="no worker for 1 second"):
+        for done in run(parts(plan), engine):
+            if done.complete:
+                own.workers[0].kill()
 
 
 def test_ctrl_c_ends_the_work_at_once_and_keeps_the_points(two_workers: Cluster, tmp_path: Path) -> None:
