@@ -1,12 +1,9 @@
-"""Guesses: reading one, and telling how far off it is. This module does not need NumPy."""
+"""Tell how far off a guess is. This module does not need NumPy."""
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
 
-from ..errors import InputError
 from ..message import message
 from .figures import Unit
 from .step import Compare
@@ -14,12 +11,6 @@ from .wording import number_text
 
 CLOSE = 0.05  # relative: a guess this near is close
 NEAR_SHARE = 0.02  # of shares: two percentage points
-_BETWEEN_THOUSANDS = re.compile(r"(?<=\d)[ ,_](?=\d{3}(?!\d))")
-LONGEST = 24  # characters of a guess
-
-
-class GuessError(InputError):
-    """A text that is not a guess."""
 
 
 @dataclass(frozen=True)
@@ -28,33 +19,6 @@ class Grade:
 
     close: bool
     sentence: str
-
-
-_ACCEPTED: dict[Unit, str] = {
-    "number": "a number such as 8, 0.25 or 1/3",
-    "share": "a percentage such as 12 or 12 %",
-    "count": "a number such as 8 or 1000000",
-}
-
-
-def accepted(unit: Unit) -> str:
-    """Return what a guess of this unit may look like, in words."""
-    return _ACCEPTED[unit]
-
-
-def parse_guess(text: str, unit: Unit) -> float:
-    """Return the number that a text means; percentages become shares. Raise GuessError if it means none."""
-    words = _BETWEEN_THOUSANDS.sub("", text.strip().replace("−", "-"))
-    if unit == "share":
-        words = words.removesuffix("%")
-    above, slash, below = words.partition("/")
-    try:
-        number = float(above) / float(below) if slash else float(words)
-    except (ValueError, ZeroDivisionError):
-        number = math.nan
-    if not math.isfinite(number) or len(text) > LONGEST:
-        raise GuessError("must be {unit}, not {text!r}", unit=accepted(unit), text=text.strip())
-    return number / 100 if unit == "share" else number
 
 
 def grade(guess: float, answer: float, compare: Compare, unit: Unit = "number") -> Grade:

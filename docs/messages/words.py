@@ -10,7 +10,6 @@ from message import ROOT, Message, messages
 
 # By file: the names whose values are texts. Keys of dictionaries are names, not texts.
 TABLES: dict[str, tuple[str, ...]] = {
-    "core/learning/grading.py": ("_ACCEPTED",),
     "core/training/settings.py": ("ACCEPTED",),
     "tui/cli/parser.py": ("_TITLES",),
     "tui/panes/rules/mechanisms.py": ("_WORDS",),
@@ -27,6 +26,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "tui/keymap.py": ("NEXT_PANE", "OUTPUT_KEYS"),
     "tui/panes/sweep/pane.py": ("_MOVES", "_SHOWN", "_CURVES", "_REST"),
     "tui/panes/lab/pane.py": ("_FIELD_KEYS", "_TABLE_KEYS"),
+    "tui/panes/learn/pane.py": ("_FIELD_KEYS",),
     "tui/panes/capture/pane.py": ("_KEYS_OF_PART", "_ASKING"),
     "tui/views/export.py": ("_keys",),
     "tui/views/fields/choice_list.py": ("_KEYS", "_KEYS_OF_SEVERAL"),

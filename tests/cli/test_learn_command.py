@@ -26,6 +26,7 @@ def test_a_step_shows_its_question_and_its_answer(capsys: Captured) -> None:
 
 def test_a_guess_is_graded(capsys: Captured) -> None:
     assert "Your guess, 64, is 8 times the answer." in printed(["learn", "1", "--guess", "64"], capsys)
+    assert "Your guess, 8, is exact." in printed(["learn", "1", "--guess", "sqrt(d_k)"], capsys)
 
 
 def test_a_question_has_a_short_answer_the_usual_one_and_figures(capsys: Captured) -> None:
@@ -67,7 +68,7 @@ def test_json_has_the_figure_that_was_asked_for(capsys: Captured) -> None:
         (["--guess", "3"], "--guess … needs a step"),
         (["q1", "--guess", "3"], "--guess … q1 does not"),
         (["q21"], "STEP … q1 to q20 … 'q21'"),
-        (["1", "--guess", "many"], "--guess … a number such as … 'many'"),
+        (["1", "--guess", "many"], "--guess … a number or a formula, such as … 'many'"),
     ],
 )
 def test_what_is_no_step_or_no_guess_is_refused(words: list[str], pieces: str, capsys: Captured) -> None:

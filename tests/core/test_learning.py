@@ -12,7 +12,8 @@ from attn_tui.core.learning import trials
 from attn_tui.core.learning.card import question_card, step_card
 from attn_tui.core.learning.compute import TRIALS, readings
 from attn_tui.core.learning.figures import Figure, FromLab, FromTrial, Quotient
-from attn_tui.core.learning.grading import GuessError, grade, parse_guess
+from attn_tui.core.learning.grading import grade
+from attn_tui.core.learning.guesses import GuessError, parse_choice, parse_guess
 from attn_tui.core.learning.question import Question
 from attn_tui.core.learning.questions.catalogue import QUESTIONS
 from attn_tui.core.learning.step import Step
@@ -166,16 +167,48 @@ def test_heads_are_apart_by_a_share_of_their_weight() -> None:
     [("8", "number", 8), ("1/4", "number", 0.25), ("−2.5", "number", -2.5), ("1e-3", "number", 0.001),
      ("12 %", "share", 0.12), ("12", "share", 0.12), ("0.5%", "share", 0.005), ("1,048,576", "count", 1_048_576),
      ("1,024", "number", 1024), ("1 000 000", "number", 1e6), ("1_024.5", "number", 1024.5),
-     ("1 / 3", "number", 1 / 3)],
+     ("1 / 3", "number", 1 / 3), ("sqrt(64)", "number", 8), ("√64", "number", 8), ("√(8·8)", "number", 8),
+     ("sqrt(d_k)", "number", 8), ("√d_k / 2", "number", 4), ("2*ln(e)", "number", 2), ("8²", "number", 64),
+     ("2^10", "count", 1024), ("~8", "number", 8), ("≈ 8", "number", 8), ("８", "number", 8), ("π", "number", np.pi),
+     ("8 %", "number", 0.08), ("12％", "share", 0.12), ("12 percent", "share", 0.12), ("100/8", "share", 0.125),
+     ("none", "number", 0), ("None", "count", 0), ("zero", "share", 0), ("all", "share", 1), ("half", "share", 0.5)],
 )  # fmt: skip
 def test_guesses_are_read_as_people_write_them(text: str, unit: str, number: float) -> None:
-    assert parse_guess(text, unit) == pytest.approx(number)  # pyright: ignore[reportArgumentType]
+    given = {"d_k": 64, "limit": "1 %"}
+    assert parse_guess(text, unit, given) == pytest.approx(number)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("text", ["", "x", "1/0", "inf", "nan", "8 %", "1,5", "8 8", "1,0000", "9" * 30])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "1/0", "inf", "nan", "1,5", "8 8", "1,0000", "9" * 50, "all", "sqrt(-1)", "sqrt(", "limit", "exp(1e6)",
+     "__import__('os')", "d_k.real", "2%3"],
+)  # fmt: skip
 def test_what_is_no_number_is_refused_with_what_is_accepted(text: str) -> None:
-    with pytest.raises(GuessError, match="must be a number such as"):
-        parse_guess(text, "number")
+    with pytest.raises(GuessError, match="must be a number or a formula, such as"):
+        parse_guess(text, "number", {"d_k": 64, "limit": "1 %"})
+
+
+def test_a_count_is_no_percentage() -> None:
+    with pytest.raises(GuessError):
+        parse_guess("8 %", "count")
+
+
+def test_words_of_a_guess_count_as_the_interface_says_them() -> None:
+    assert parse_guess("零", "number", say=lambda text: "零" if text == "zero" else text) == 0
+
+
+@pytest.mark.parametrize(("text", "choice"), [("2", 2), ("２", 2), ("mask", 2), (" TWICE ", 3), ("missing", 1)])
+def test_a_cause_is_chosen_by_its_number_or_by_words_of_it(text: str, choice: int) -> None:
+    causes = ["the scale is missing", "the causal mask was lost", "the scale was applied twice"]
+    assert parse_choice(text, causes) == choice
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("0", "1 to 3"), ("4", "1 to 3"), ("", "1 to 3"), ("rope", "1 to 3"), ("scale", "1, 3")]
+)
+def test_a_cause_that_is_not_there_or_not_the_only_one_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(GuessError, match=reason):
+        parse_choice(text, ["the scale is missing", "the causal mask was lost", "the scale was applied twice"])
 
 
 @pytest.mark.parametrize(

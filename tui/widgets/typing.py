@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 _NAMES = {
     ".": "full_stop", "-": "minus", "+": "plus", "_": "underscore", "/": "slash", "(": "left_parenthesis",
     ")": "right_parenthesis", "*": "asterisk", "^": "circumflex_accent", " ": "space", ",": "comma",
-    "=": "equals_sign",
+    "=": "equals_sign", "%": "percent_sign", "~": "tilde",
 }  # fmt: skip
 
 

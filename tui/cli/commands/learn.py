@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ....core.learning.bugs.bug import Bug
 from ....core.learning.bugs.catalogue import BUGS
-from ....core.learning.grading import Grade, GuessError, grade, parse_guess
+from ....core.learning.grading import Grade, grade
+from ....core.learning.guesses import GuessError, parse_guess
 from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Step
 from ....core.learning.tour.steps import STEPS
@@ -73,7 +74,7 @@ def _request(given: Given) -> LearnRequest:
             "--guess: only steps, 1 to {count}, ask for a number; {word} does not", count=len(STEPS), word=item.word
         )
     try:
-        return LearnRequest(item, parse_guess(given["guess"], step.figures[step.guess.figure].unit))
+        return LearnRequest(item, parse_guess(given["guess"], step.figures[step.guess.figure].unit, step.given))
     except GuessError as error:
         raise UsageError("--guess: {error}", error=error) from None
 
@@ -179,6 +180,7 @@ examples:
   attn-tui learn                               the list of steps and questions
   attn-tui learn 3                             one step, with its answer
   attn-tui learn 3 --guess 20                  how far off the guess is
+  attn-tui learn 1 --guess 'sqrt(d_k)'         a formula as the guess
   attn-tui learn q4                            one question, with its answers
   attn-tui learn b3                            a bug, its symptoms and its cause
   attn-tui learn --format markdown             flash cards of all of them

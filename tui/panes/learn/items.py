@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ....core.learning.bugs.bug import Bug, BugExamined
+from ....core.learning.bugs.bug import CAUSES, Bug, BugExamined
 from ....core.learning.bugs.catalogue import BUGS
 from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
 from ....core.learning.figures import Figure
+from ....core.learning.guesses import GuessError, parse_choice, parse_guess
 from ....core.learning.question import Question
 from ....core.learning.questions.catalogue import QUESTIONS
 from ....core.learning.step import Shown, Step
@@ -77,6 +78,11 @@ class Item:
         return self.content.shown
 
     @property
+    def asks(self) -> bool:
+        """Whether there is something to type before the answer: a guess, or a cause."""
+        return not isinstance(self.content, Question)
+
+    @property
     def stages(self) -> int:
         """How many times Enter shows more of it."""
         return 2 if self.kind == "question" else 1
@@ -117,9 +123,23 @@ class Attempt:
     """What the user did with an item."""
 
     text: str = ""  # the guess, as typed
-    guess: float | None = None
+    guess: float | None = None  # the number that it means, or that of a cause
     stage: int = 0  # how much of the answer is shown
     objection: str = ""  # why the text is not a guess
+    refused: bool = False  # whether Enter was pressed nevertheless
+
+
+def typed(item: Item, text: str, say: Callable[[str], str]) -> Attempt:
+    """Return a text that was typed so far, with the number that it means, or why it means none."""
+    content = item.content
+    if not text or isinstance(content, Question):
+        return Attempt()
+    try:
+        if isinstance(content, Bug):
+            return Attempt(text, parse_choice(text, [CAUSES[cause] for cause in content.choices], say))
+        return Attempt(text, parse_guess(text, content.figures[content.guess.figure].unit, content.given, say))
+    except GuessError as error:
+        return Attempt(text, objection=str(error))
 
 
 def remembered(progress: Mapping[str, Any]) -> tuple[int, set[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
@@ -14,9 +14,6 @@ from textual.geometry import Size
 
 from ....core.captures.capture import sample_path
 from ....core.errors import InputError
-from ....core.learning.grading import LONGEST, GuessError, parse_guess
-from ....core.learning.question import Question
-from ....core.learning.step import Step
 from ....core.message import joined, message
 from ...compute.measure import Answer, Measure
 from ...compute.request import Failed, Request
@@ -27,16 +24,20 @@ from ...widgets.typing import typing
 from ..lists import choose_one
 from ..pane import Host, next_where
 from ..two_parts import TwoParts
-from .items import AT, ITEMS, Attempt, Found, Item, remembered, section_from, to_remember
+from .items import AT, ITEMS, Attempt, Found, Item, remembered, section_from, to_remember, typed
 from .page import ItemPage, pictured
 from .requests import ItemRead, ReadItem, capture_of
-from .widget import ItemList
+from .widget import ItemList, ItemText
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
     from ....core.export.formats import Format
     from ....core.learning.card import Card
 
+_FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
+    ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "step"),
+    ("Backspace", "erase, back"), ("?", "help"), (">", "next pane"), ("PgUp PgDn", "scroll"),
+)  # fmt: skip
 _BESIDE = 100  # screens from this width show the list beside the text
 _ROOMY = 170  # screens from this width show every question in full
 
@@ -54,8 +55,9 @@ class LearnPane(TwoParts):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "next", "show the answer, then the next item", id="learn.next"),
         Binding("backspace", "back", "erase a character; go back", id="learn.back"),
-        *typing("0123456789.-+/%e", "type a guess"),
-        Binding("escape", "cancel", "erase the guess", id="learn.cancel"),
+        *typing("0123456789", "type a guess, or the number of a cause"),
+        Binding("tab", "fields", "go to the field of the guess"),
+        Binding("escape", "cancel", "erase the guess; leave its field", id="learn.cancel"),
         Binding("down,j", "move(1)", "next item", id="learn.next_item"),
         Binding("up,k", "move(-1)", "previous item", id="learn.previous_item"),
         Binding("home", "move(-1000)", "first item", id="learn.first"),
@@ -81,6 +83,7 @@ class LearnPane(TwoParts):
         self.attempts: dict[str, Attempt] = {}
         self.found: dict[str, Found] = {}
         self._asked = ""  # the item of the last request
+        self._left = False  # whether Esc left the field of the guess; items that are moved to keep this
         self._captures: TemporaryDirectory[str] | None = None  # of bugs
 
     @property
@@ -109,6 +112,22 @@ class LearnPane(TwoParts):
 
     def follow(self) -> None:
         self._show()
+
+    def on_mount(self) -> None:
+        self.focus()  # before, there was no field
+
+    def focus(self, scroll_visible: bool = True) -> Self:
+        """Focus the field of the guess, if there is one and Esc has not left it; otherwise the pane."""
+        if self.text.can_focus and self.in_front is self.page and not self._left:
+            self.text.focus()
+            return self
+        return super().focus(scroll_visible)
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        if self.text.has_focus:
+            return _FIELD_KEYS
+        return (*self.KEYS[:1], ("Tab", "type a guess"), *self.KEYS[1:]) if self.text.can_focus else self.KEYS
 
     def leave(self) -> None:
         self.host.engine.withdraw(Measure)
@@ -179,42 +198,49 @@ class LearnPane(TwoParts):
     def action_next(self) -> None:
         """Take the guess and show the answer; with the answer on screen, go to the next item."""
         attempt, item = self.attempt, self.item
+        self._left = False
         if self.in_front is self.list and self.one_at_a_time:
-            self.bring(self.page)
+            self.action_fields()
         elif attempt.stage == item.stages:
             if self.at + 1 < len(ITEMS):
                 self._go(self.at + 1)
             else:
                 self.host.say(message("That was the last one. The list (v) has them all."))
         elif attempt.objection:
-            return
+            self._set(replace(attempt, refused=True))
         else:
             self.done.add(item.id)
             self._set(replace(attempt, stage=attempt.stage + 1))
 
     def action_back(self) -> None:
-        """Erase the last character of the guess; without one, hide the answer or go to the item before."""
+        """Hide the answer, or go to the item before."""
         attempt = self.attempt
         if attempt.stage:
             self._set(replace(attempt, stage=attempt.stage - 1))
-        elif attempt.text:
-            self._erase()
         elif self.at:
             self._go(self.at - 1)
 
     def action_type(self, character: str) -> None:
-        attempt, content = self.attempt, self.item.content
-        starts_with_e = not attempt.text and character == "e"  # no number does; it exports, as in other panes
-        if attempt.stage or isinstance(content, Question) or starts_with_e:
+        """Type into the field, which takes the focus."""
+        if not self.text.can_focus:
             raise SkipAction
-        if isinstance(content, Step):
-            self._type(attempt.text + character)
-        elif character.isdecimal() and 1 <= int(character) <= len(content.choices):
-            self._set(Attempt(character, float(character)))
+        self.action_fields()
+        self.text.type(character)
+
+    def action_fields(self) -> None:
+        """Go to the field of the guess."""
+        self._left = False
+        self.bring(self.page)
+        self.focus()
 
     def action_cancel(self) -> None:
-        if not self.attempt.stage:
-            self._set(Attempt())
+        """Leave the field of the guess."""
+        self._left = True
+        self.focus()
+
+    def on_item_text_typed(self, event: ItemText.Typed) -> None:
+        event.stop()
+        self._set(typed(self.item, event.text, self.glyphs.say))
 
     def action_move(self, step: int) -> None:
         self._go(min(max(self.at + step, 0), len(ITEMS) - 1))
@@ -246,6 +272,10 @@ class LearnPane(TwoParts):
 
     def action_again(self) -> None:
         self._set(Attempt())
+
+    def action_view(self) -> None:
+        super().action_view()
+        self.focus()
 
     def action_read(self, lines: int) -> None:
         self.text.scroll_by(lines)
@@ -282,14 +312,6 @@ class LearnPane(TwoParts):
         else:
             self.ask(ReadItem(self.item.id, folder))
 
-    def _erase(self) -> None:
-        """Erase the last character of the guess."""
-        text = self.attempt.text[:-1]
-        if text:
-            self._type(text)
-        else:
-            self._set(Attempt())
-
     def on_unmount(self) -> None:
         if self._captures is not None:
             self._captures.cleanup()
@@ -301,27 +323,17 @@ class LearnPane(TwoParts):
             self._captures = TemporaryDirectory(prefix="attn-tui-", ignore_cleanup_errors=True)
         return Path(self._captures.name)
 
-    def _type(self, text: str) -> None:
-        """Take a text as the guess; one that is not a number is refused with the reason, but stays to be edited."""
-        step = self.item.content
-        if len(text) > LONGEST or not isinstance(step, Step):
-            return
-        guess, objection = None, ""
-        if text:
-            try:
-                guess = parse_guess(text, step.figures[step.guess.figure].unit)
-            except GuessError as error:
-                objection = str(error)
-        self._set(Attempt(text, guess, 0, objection))
-
     def _go(self, at: int) -> None:
         self.at = at
         self.bring(self.page if not self.one_at_a_time else self.in_front)
         self._show()
+        self.focus()
 
     def _set(self, attempt: Attempt) -> None:
-        self.attempts[self.item.id] = attempt
+        before, self.attempts[self.item.id] = self.attempt, attempt
         self._show()
+        if attempt.stage != before.stage:
+            self.focus()
 
     def _show(self) -> None:
         """Show the selected item, and request its figures."""

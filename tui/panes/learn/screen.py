@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.learning.bugs.bug import CAUSES, Bug, BugExamined, facts
 from ....core.learning.card import RETURNED, WRONG, Card, diagnosis, symptoms
-from ....core.learning.grading import Grade, accepted, grade
+from ....core.learning.grading import Grade, grade
+from ....core.learning.guesses import accepted
 from ....core.learning.question import Question
 from ....core.learning.step import Shown, Step
-from ....core.learning.wording import best, filled
+from ....core.learning.wording import best, filled, number_text
 from ....core.message import message
+from ....core.setting_text import is_number
 from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, wrapped
@@ -36,12 +38,16 @@ def item_lines(
     width: int,
     height: int,
     glyphs: Glyphs,
+    cursor: str = CURSOR,
 ) -> list[Line]:
-    """Return the lines of an item; if they do not fit in any setting, those of the tightest."""
+    """Return the lines of an item; if they do not fit in any setting, those of the tightest.
+
+    `cursor` follows what is typed; it is empty if the field does not have the focus.
+    """
     width, content = min(width, WIDEST), item.content
     lines: list[Line] = []
     for whole, apart, gaps in ((True, True, True), (True, False, True), (False, False, True), (False, False, False)):
-        page = _Page(attempt, found, width, glyphs, whole, apart)
+        page = _Page(attempt, found, width, glyphs, whole, apart, cursor)
         match content:
             case Step():
                 blocks = _of_step(content, item, page)
@@ -65,6 +71,7 @@ class _Page:
     glyphs: Glyphs
     whole: bool  # otherwise, an answered item leaves out what stood before the question, or the short answer
     apart: bool  # whether blank lines divide paragraphs
+    cursor: str  # after what is typed
 
     def paragraphs(self, *texts: str) -> Block:
         """Return paragraphs."""
@@ -157,10 +164,16 @@ def _choices(bug: Bug, page: _Page) -> Block:
 
 
 def _choice_field(bug: Bug, page: _Page) -> Block:
-    """Return the field for the number of a cause."""
-    chosen = page.attempt.text + CURSOR
-    hint = message("Type its number, 1 to {count}; Enter has the capture diagnosed.", count=len(bug.choices))
-    return [((page.glyphs.say("Your answer: "), "label"), (chosen, "accent")), *page.words(hint, "dim")]
+    """Return the field for a cause."""
+    hint = message("Type its number, 1 to {count}, or words of it; Enter has the capture diagnosed.",
+                   count=len(bug.choices))  # fmt: skip
+    guess = page.attempt.guess
+    meant = (
+        ""
+        if guess is None
+        else message("{number} {cause}", number=int(guess), cause=CAUSES[bug.choices[int(guess) - 1]])
+    )
+    return _typed_field(message("Your answer: "), meant, hint, page)
 
 
 def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Grade | None:
@@ -173,15 +186,26 @@ def graded(step: Step, attempt: Attempt, readings: Mapping[str, Reading]) -> Gra
 
 
 def _field(step: Step, page: _Page) -> Block:
-    """Return the field for the guess, and what it accepts."""
-    unit, attempt = step.figures[step.guess.figure].unit, page.attempt
-    field: Line = ((page.glyphs.say("Your guess: "), "label"), (attempt.text + CURSOR, "accent"))
-    if attempt.objection:
+    """Return the field for the guess."""
+    figure, guess, text = step.figures[step.guess.figure], page.attempt.guess, page.attempt.text
+    plain = figure.unit != "share" and is_number(text)
+    meant = "" if guess is None or plain else number_text(guess, figure.unit)
+    hint = message("Type {accepted}. Enter shows the answer, guess or not.", accepted=accepted(figure.unit))
+    return _typed_field(message("Your guess: "), meant, hint, page)
+
+
+def _typed_field(label: str, meant: str, hint: str, page: _Page) -> Block:
+    """Return a field: what is typed, what it means unless that is plain, and below it what the field accepts.
+
+    Once Enter was pressed on a text that means nothing, the reason stands in the place of the hint.
+    """
+    attempt, glyphs = page.attempt, page.glyphs
+    field: Line = ((glyphs.say(label), "label"), (attempt.text + page.cursor, "accent"))
+    if meant:
+        field = (*field, (glyphs.say("  = {meant}", meant=meant), "dim"))
+    if attempt.refused:
         return [field, *page.words(message("{objection}.", objection=attempt.objection), "alert")]
-    return [
-        field,
-        *page.words(message("Type {unit}. Enter shows the answer, guess or not.", unit=accepted(unit)), "dim"),
-    ]
+    return [field, *page.words(hint, "dim")]
 
 
 def _pointer(shown: Shown, page: _Page) -> Block:

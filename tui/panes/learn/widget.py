@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from textual import events
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from ....core.learning.guesses import LONGEST
 from ....core.message import message
 from ...views.border import Thumb
 from ...views.lines import Line, ends, fitted
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
+from ...widgets.typing import typing
 from .items import ITEMS, SECTIONS, Attempt, Found, count
-from .screen import item_lines
+from .screen import CURSOR, item_lines
 
 # The rows of the list: titles of sections, and the indices of items.
 _ROWS: tuple[str | int, ...] = tuple(
@@ -22,6 +27,7 @@ _ROWS: tuple[str | int, ...] = tuple(
     for index, item in enumerate(ITEMS)
     for row in ((SECTIONS[item.kind], index) if item.number == 1 else (index,))
 )
+CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_/()*^,=% ~'"  # that the field takes
 _ROW = {row: place for place, row in enumerate(_ROWS) if isinstance(row, int)}
 
 
@@ -91,10 +97,26 @@ class ItemList(LinesWidget):
 
 
 class ItemText(ScrolledLines):
-    """Shows one item, with its answer once that is asked for."""
+    """Shows one item, with its answer once that is asked for.
+
+    Until then it has the field of the guess: with the focus, letters and digits type into it and are nothing else.
+    """
 
     HEADED = LEADS = True
     DEFAULT_CLASSES = "region"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *typing(CHARACTERS),
+        Binding("backspace", "erase", "erase"),
+        Binding("ctrl+u", "clear", "erase all"),
+        Binding("escape", "cancel", "erase the guess; leave the field"),
+    ]
+
+    class Typed(Message):
+        """The text in the field changed."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +129,46 @@ class ItemText(ScrolledLines):
         if (at, attempt.stage) != (self.at, self.attempt.stage):
             self.top = 0
         self.at, self.attempt, self.found = at, attempt, found
+        self.can_focus = ITEMS[at].asks and not attempt.stage
         self.redraw()
+
+    def type(self, character: str) -> None:
+        """Type into the field. A digit replaces the number of a cause, because no number has two."""
+        text = self.attempt.text
+        replaces = ITEMS[self.at].kind == "bug" and text.isdecimal() and character.isdecimal()
+        self.post_message(self.Typed((("" if replaces else text) + character)[:LONGEST]))
+
+    def action_type(self, character: str) -> None:
+        self.type(character)
+
+    def on_key(self, event: events.Key) -> None:
+        """Type a character that has no key of its own, such as √ or 零."""
+        character = event.character
+        if self.has_focus and character is not None and character.isprintable() and not character.isascii():
+            event.stop()
+            self.type(character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Type the first line of what is pasted."""
+        if self.has_focus:
+            event.stop()
+            text = self.attempt.text + "".join(filter(str.isprintable, event.text.strip().partition("\n")[0]))
+            self.post_message(self.Typed(text[:LONGEST]))
+
+    def action_erase(self) -> None:
+        """Erase the last character; of an empty field, leave the key to the pane."""
+        if not self.attempt.text:
+            raise SkipAction
+        self.post_message(self.Typed(self.attempt.text[:-1]))
+
+    def action_clear(self) -> None:
+        self.post_message(self.Typed(""))
+
+    def action_cancel(self) -> None:
+        """Erase what is typed; if nothing is, leave the field."""
+        if not self.attempt.text:
+            raise SkipAction
+        self.post_message(self.Typed(""))
 
     def heading(self, width: int) -> Line:
         item = ITEMS[self.at]
@@ -122,4 +183,5 @@ class ItemText(ScrolledLines):
         return ((self.glyphs.say(text), "heading"),)
 
     def write(self, width: int, height: int) -> Sequence[Line]:
-        return item_lines(ITEMS[self.at], self.attempt, self.found, width - 1, height, self.glyphs)
+        item, cursor = ITEMS[self.at], CURSOR if self.has_focus else ""
+        return item_lines(item, self.attempt, self.found, width - 1, height, self.glyphs, cursor)
