@@ -15,9 +15,9 @@ from .figures import Unit
 LONGEST = 40  # characters of a guess
 
 _ACCEPTED: dict[Unit, str] = {
-    "number": message("a number or a formula, such as 8, 1/3 or sqrt(64)"),
+    "number": message("a number or a formula, such as 20, 1/3 or sqrt(2)"),
     "share": message("a percentage, such as 12, 12 % or 100/8"),
-    "count": message("a number or a formula, such as 8, 1000000 or 2^20"),
+    "count": message("a number or a formula, such as 20, 1000000 or 2^10"),
 }
 _WORDS = {message("none"): 0.0, message("zero"): 0.0}
 _WORDS_OF_SHARES = {message("half"): 0.5, message("all"): 1.0}

@@ -65,7 +65,7 @@ async def test_what_is_not_a_number_is_refused_and_can_be_mended(stage: Stage) -
     pane = await learn(stage)
     await stage.press("8", "-", "enter")
     await stage.still()
-    assert "must be a number or a formula, such as 8, 1/3 or sqrt(64), not '8-'" in stage.words(pane.text)
+    assert "must be a number or a formula, such as 20, 1/3 or sqrt(2), not '8-'" in stage.words(pane.text)
     assert "Means always add" not in stage.text
     await stage.press("backspace", "enter")
     await stage.still()

@@ -1,17 +1,18 @@
 """The help on the Learn pane."""
 
 ABOUT = (
-    "A tour of why attention divides by √d_k, in twelve steps. Each step asks for a guess: type a number, or a formula "
-    "such as sqrt(d_k), and Enter shows the measured and the exact answer and how far off the guess was. Enter without "
-    "a guess shows the answer too. Enter again goes on, Backspace goes back; what was answered is marked, and "
-    "remembered when the app is closed.",
-    "Until then the field of the guess has the focus: letters and digits type into it. Esc erases what is typed, and "
-    "once more leaves the field: then letters are shortcuts, until Tab or a digit goes to the field again.",
+    "A tour of why attention divides by √d_k, in twelve steps. Each step asks for a guess: type a number, or a "
+    "formula such as sqrt(d_k), and Enter shows the measured and the exact answer and how far off the guess was. "
+    "Enter without a guess shows the answer too. Enter again goes on, Backspace goes back; what was answered is "
+    "marked, and remembered when the app is closed.",
+    "Until then the field of the guess has the focus: letters and digits type into it. Esc erases what is typed, "
+    "and once more leaves the field: then letters are shortcuts, until Tab or a digit goes to the field again.",
     "m goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one. Then "
-    "come the bugs to find: captures made on the spot, each with one defect or none. Compare what was returned with "
-    "what the file says, type the number of a cause or words of it, and Enter has the capture diagnosed.",
-    "E shows what an item speaks of in its pane: the Lab with its parameters, a row of Softmax, a head in Capture. "
-    "Alt+9 returns to the item, and u restores the parameters that stood before. r hides the answer again.",
-    "Every number is measured now, with fixed seeds: ± is a standard error over independent draws. A dash is where "
-    "no exact value is known.",
+    "come the bugs to find: captures made on the spot, each with one defect or none. Compare what was returned "
+    "with what the file says, type the number of a cause or words of it, and Enter has the capture diagnosed.",
+    "E shows what an item speaks of in its pane: the Lab with its parameters, a row of Softmax, a head in "
+    "Capture. Alt+9 returns to the item, and u restores the parameters that stood before. r hides the answer "
+    "again.",
+    "Every number is measured now, with fixed seeds: ± is a standard error over independent draws. A dash is "
+    "where no exact value is known.",
 )
