@@ -24,7 +24,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 # By file: the names whose values are pairs of a key to press and what it does.
 KEYS: dict[str, tuple[str, ...]] = {
     "tui/keymap.py": ("NEXT_PANE", "OUTPUT_KEYS"),
-    "tui/panes/sweep/pane.py": ("_MOVES", "_SHOWN", "_CURVES", "_REST"),
+    "tui/panes/sweep/pane.py": ("_MOVES", "_SHOWN", "_NEXT_VIEW", "_CURVES", "_REST"),
     "tui/panes/lab/pane.py": ("_FIELD_KEYS", "_TABLE_KEYS"),
     "tui/panes/learn/pane.py": ("_FIELD_KEYS",),
     "tui/panes/capture/pane.py": ("_KEYS_OF_PART", "_ASKING"),

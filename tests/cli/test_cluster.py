@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -153,10 +154,12 @@ def test_the_loss_of_all_workers_ends_the_work(own: Cluster, monkeypatch: pytest
     monkeypatch.setattr(import_module("attn_tui.core.work.run"), "_LOST", 1)
     own.add_worker("--no-nanny")
     plan = sweep_plan(Parameters(n_keys=1024, n_queries=1024), range(1000, 2400), histograms=())
-    with open_engine(own.executor[1]) as engine, pytest.raises(LostEngineError, match="no worker for 1 second"):
-        for done in run(parts(plan), engine):
-            if done.complete:
-                own.workers[0].kill()
+    with open_engine(own.executor[1]) as engine:
+        work = run(parts(plan), engine)
+        next(done for done in work if done.complete)
+        own.workers[0].kill()
+        with pytest.raises(LostEngineError, match="no worker for 1 second"):
+            deque(work)
 
 
 def test_ctrl_c_ends_the_work_at_once_and_keeps_the_points(two_workers: Cluster, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ async def mapped(stage: Stage) -> SweepPane:
 @played()
 async def test_v_leads_to_the_map_and_back(stage: Stage) -> None:
     pane = await stage.complete(SweepPane)
-    await stage.press("v", "v", "v")
+    await stage.press("v")
     assert pane.map.widget.display
     assert not pane.plot.display
     await stage.until(lambda: pane.is_current)
@@ -42,6 +42,14 @@ async def test_v_leads_to_the_map_and_back(stage: Stage) -> None:
     assert not pane.map.widget.display
     assert pane.plot.display
     await stage.known(pane)
+
+
+@played()
+async def test_the_key_bar_names_the_next_view(stage: Stage) -> None:
+    await stage.complete(SweepPane)
+    for view in ("map", "plot", "table", "plot, table", "map"):
+        assert f"v {view}   " in stage.lines[-1]
+        await stage.press("v")
 
 
 @played()
@@ -79,7 +87,7 @@ async def test_the_command_and_the_keys_are_those_of_the_map(stage: Stage) -> No
     )
     assert stage.lines[-1].startswith(" ←→ d_k ×2 ÷2   ↑↓ keys ×2 ÷2")
     await stage.press("v")
-    assert stage.lines[-1].startswith(" ←→ ↑↓ d_k   m / statistic")
+    assert stage.lines[-1].startswith(" ←→ ↑↓ d_k   m / statistic   v table")
 
 
 @played(replace(SMALL, scale="log_d_k"))

@@ -44,7 +44,7 @@ class LabPane(TwoParts, SteppingPane):
     NAME = "Lab"
     LEFT = (22, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
-        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("0-9", "type"), ("s /", "scale"), ("Tab", "fields"), ("?", "help"),
+        ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("s /", "scale"), ("Tab", "fields"), ("0-9", "type"), ("?", "help"),
         ("q", "quit"), (">", "next pane"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),
         ("f", "format"), ("x", "mask"), ("r", "redraw"), ("v", "view"), ("i", "exact"), ("R", "reset"),
     )  # fmt: skip

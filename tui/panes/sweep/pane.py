@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ....core.export.formats import Format
 
 View: TypeAlias = Literal["both", "plot", "table", "map"]
-VIEWS: tuple[View, ...] = ("both", "plot", "table", "map")
+VIEWS: tuple[View, ...] = ("both", "map", "plot", "table")  # in the order of v
+_NEXT_VIEW: tuple[Key, ...] = (("v", "map"), ("v", "plot"), ("v", "table"), ("v", "plot, table"))  # from each of them
 
 _LOWEST = 8  # lines of the plot from which the definition is shown
 _LOW = 14  # lines of the plot from which the table gets up to _FEW
@@ -47,10 +48,10 @@ _MOVES: dict[str, tuple[Key, ...]] = {
     "map": (("←→", "d_k ×2 ÷2"), ("↑↓", "keys ×2 ÷2")),
 }
 _SHOWN: tuple[Key, ...] = (("m /", "statistic"),)
-_CURVES: tuple[Key, ...] = (("g", "range"), ("i", "rules"))
+_CURVES: tuple[Key, ...] = (("i", "rules"),)
 _REST: tuple[Key, ...] = (
-    ("Enter", "Lab"), ("?", "help"), ("q", "quit"), (">", "next pane"), ("0-9", "type"), ("s", "scale"), ("a", "A"),
-    ("v", "view"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"),
+    ("Enter", "Lab"), ("g", "range"), ("?", "help"), ("q", "quit"), (">", "next pane"), ("0-9", "type"),
+    ("s", "scale"), ("a", "A"), ("[ ]", "keys"), ("c", "law"), ("x", "mask"), ("r", "redraw"), ("z", "axis"),
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ class SweepPane(TypingPane):
     """
 
     NAME = "Sweep"
-    KEYS: ClassVar[tuple[Key, ...]] = (*_MOVES["d_k"], *_SHOWN, *_CURVES, *_REST)
+    KEYS: ClassVar[tuple[Key, ...]] = (*_MOVES["d_k"], *_SHOWN, _NEXT_VIEW[0], *_CURVES, *_REST)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(1)", "d_k or keys + 1; on the map, d_k × 2", id="sweep.more"),
         Binding("left,h", "move(-1)", "d_k or keys - 1; on the map, d_k ÷ 2", id="sweep.less"),
@@ -74,7 +75,7 @@ class SweepPane(TypingPane):
         Binding("G", "grid(-1)", "previous range of d_k or keys", id="sweep.previous_grid"),
         Binding("i", "rules", "choose scale rules to show beside A and B", id="sweep.rules"),
         Binding("z", "axis", "switch between logarithmic and linear axis", id="sweep.axis"),
-        Binding("v", "view", "switch between plot and table, plot, table, map of d_k × keys", id="sweep.view"),
+        Binding("v", "view", "switch between plot and table, map of d_k × keys, plot, table", id="sweep.view"),
         *stepping_keys("sweep", also=PAGES),
         *TypingPane.TYPING,
         Binding("enter", "to_lab", "open the Lab with this d_k", id="sweep.to_lab"),
@@ -273,7 +274,7 @@ class SweepPane(TypingPane):
     @property
     def keys(self) -> Sequence[Key]:
         moves = _MOVES["map" if self.view == "map" else self.curves.over]
-        return (*moves, *_SHOWN, *(() if self.view == "map" else _CURVES), *_REST)
+        return (*moves, *_SHOWN, _NEXT_VIEW[VIEWS.index(self.view)], *(() if self.view == "map" else _CURVES), *_REST)
 
     @property
     def typed_field(self) -> str:
@@ -337,6 +338,7 @@ class SweepPane(TypingPane):
             self.follow()
         self._arrange()
         self._show()
+        self.host.show_keys()
 
     def action_move(self, change: Literal[-1, 1]) -> None:
         """Step what is swept by `change`; on the map, go to the next of its columns."""

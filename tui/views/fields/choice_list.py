@@ -12,7 +12,7 @@ from ....core.errors import ParameterError
 from ....core.message import message
 from ..bars import Key, key_at, key_line
 from ..glyphs import Glyphs
-from ..lines import Line, Role, ends, fitted, wrapped
+from ..lines import Line, Role, ends, fitted, line_width, wrapped
 from .choices import Choice, matching
 from .formula_row import is_like_formula
 
@@ -119,6 +119,7 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
     shown = _shown(found, height)
     count = glyphs.say("{count} of {all}", count=len(found.rows), all=len(found.choices))
     asked: Line = ((glyphs.say("filter: "), "label"), (glyphs.say(found.words), "accent"), (" ", "cursor"))
+    asked = (*asked, (_hint(found, width - line_width(asked) - cell_len(count), glyphs), "dim"))
     lines: list[Line] = [ends(asked, ((count, "dim"),), width)]
     if not shown:
         lines += _nothing(found, width, glyphs)
@@ -133,6 +134,15 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
         below -= 1
     lines += explanation(found.chosen, width, below, glyphs)
     return [fitted(line, width) for line in (*lines, key_line(_keys(found), width + 2, glyphs)[1:])]
+
+
+def _hint(found: ChoiceList, width: int, glyphs: Glyphs) -> str:
+    """Return that a formula can be typed where it can, as long as nothing is typed; empty if it does not fit."""
+    if found.beyond is None or found.words:
+        return ""
+    hints = (message("or a formula: {formula}", formula="log(n)/sqrt(d)"), message("or a formula"))
+    said = (f" {glyphs.say(hint)}" for hint in hints)
+    return next((hint for hint in said if cell_len(hint) < width - 1), "")
 
 
 def _keys(found: ChoiceList) -> Sequence[Key]:
