@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ def test_heads_with_the_same_verdict_share_a_line(capsys: Captured) -> None:
     assert "layer 0, heads 0 to 5  healthy" in table
     assert "layer 3, heads 0 to 5  no-evidence" in table
     assert "8 healthy, 10 cause, 6 no-evidence" in table.replace("\n", " ")
+    ranges = re.findall(r"([\d.e-]+) to ([\d.e-]+)", re.sub(r"heads \d+ to \d+", "", table))
+    assert all(low != high for low, high in ranges)
 
 
 def test_queries_and_keys_alone_are_no_evidence(capsys: Captured) -> None:

@@ -231,6 +231,7 @@ def test_a_head_with_nan_is_marked_on_the_map_and_explained_when_it_is_selected(
         assert not pane.results.table.dimmed
         await stage.press("right")
         await stage.until(lambda: pane.results.table.dimmed and "NaN" in stage.words(pane.results.words))
+        assert "".join(stage.part(pane.results.table)).strip() == ""  # and no numbers of another head
         await stage.press("right")
         await stage.until(lambda: not pane.results.table.dimmed)
         await stage.still()

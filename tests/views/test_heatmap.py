@@ -93,6 +93,13 @@ def test_the_legend_of_shades_uses_the_unit_of_the_statistic() -> None:
     assert text_of(map_lines(head_map, ENTROPY, (0, 0), 40, 10, UNICODE)[-1]).strip() == "░ 0.25  to  █ 0.5"
 
 
+def test_a_label_that_does_not_fit_is_said_in_short() -> None:
+    statistic = STATISTIC["first_key_weight"]
+    said = [text_of(map_lines(full(1, 2), statistic, (0, 0), width, 10, UNICODE)[0]) for width in (40, 18)]
+    assert said[0].startswith(statistic.label)
+    assert said[1].split(",")[0].strip() == statistic.short_label != statistic.label
+
+
 def test_the_legend_says_that_no_head_is_measured_yet() -> None:
     lines = map_lines(HeadMap([0, 1], [2, 2], {}), ENTROPY, (1, 1), 20, 10, UNICODE)
     assert text_of(lines[-1]).strip() == "measuring"

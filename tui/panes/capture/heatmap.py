@@ -47,6 +47,7 @@ def map_lines(
     found = [value for value in head_map.values.values() if value is not None]
     low, high = min(found, default=0.0), max(found, default=0.0)
     label = glyphs.say(statistic.label)
+    label = label if cells(label) <= width else glyphs.say(statistic.short_label)
     title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - cells(label), glyphs), "dim")]
     lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width, glyphs)]
     for position in range(first_layer, min(first_layer + down, len(head_map.layers))):

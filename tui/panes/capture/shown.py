@@ -11,6 +11,7 @@ from textual.layout import Layout
 from textual.widget import Widget
 
 from ...views.bars import NARROW
+from ...views.results.table import Contents
 from ...widgets.placed import PLACED
 from ...widgets.results import Results
 from ..pane import Host, Pane
@@ -123,6 +124,7 @@ class ShownParts(Pane):
     def set_problem(self, reason: str) -> None:
         """Set why the selected head cannot be shown; the statistics, which say so, stand instead of it."""
         if reason:
+            self.results.show(Contents(()))  # not the numbers of another head
             self.results.show_stale(reason)
         if reason != self.problem:
             self.problem = reason

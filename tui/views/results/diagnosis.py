@@ -104,9 +104,6 @@ def _multipliers(run: Sequence[Diagnosed]) -> str:
         return message("expected × {expected}", expected=digits(expected))
     low, high = digits(known[0]), digits(known[-1])
     shown = f"× {low}" if low == high else message("× {low} to {high}", low=low, high=high)
-    ratio = (
-        digits(known[0] / expected)
-        if low == high
-        else message("{low} to {high}", low=digits(known[0] / expected), high=digits(known[-1] / expected))
-    )
+    low, high = digits(known[0] / expected), digits(known[-1] / expected)
+    ratio = low if low == high else message("{low} to {high}", low=low, high=high)
     return message("{multiplier}, ÷ expected {ratio}", multiplier=shown, ratio=ratio)
