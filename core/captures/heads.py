@@ -22,8 +22,8 @@ from ..attention.softmax import softcap
 from ..message import message
 from ..scales import Normalise
 from ..statistics import reading, tally
-from ..statistics.histogram import Axis
 from ..statistics.measurement import Column, Measurement
+from ..statistics.survey import Survey
 from .capture import HeadSubject, Layer
 from .files import CaptureError, plain
 from .head import CaptureFile, Head, read_head, some_rows
@@ -181,97 +181,60 @@ def _logits(
 
 def _pass(data: Head, each: _Pass, where: str, short: bool = False) -> Iterator[tuple[float, tuple[Column, ...]]]:
     """Process the scores of one head twice; the columns come with the last pair. `short`: in float32."""
-    how, logits = each.normalise, each.logits
     shape = tally.Shape(data.q.shape[0], data.q.shape[1], data.k.shape[1])
     parts = len(block_places(shape, data))
     kept: list[Block] | None = [] if shape.draws * shape.rows * shape.keys <= _KEPT else None
-    count, total, squares, low, high = 0, 0.0, 0.0, math.inf, -math.inf
-    pilot, largest_score = None, 0.0
-    for done, block in enumerate(score_blocks(data, how, short), start=1):
-        if block.offsets is not None:
-            pilot = float(block.offsets.mean()) if pilot is None else pilot
-            sums = _sums(block, pilot)
-            count, total, squares = count + sums[0], total + sums[1], squares + sums[2]
-            low, high = min(low, sums[3]), max(high, sums[4])
-            largest_score = max(-low, high, 0.0)
-            if kept is not None:
-                kept.append(block)
-            yield done / parts / 2, ()
-            continue
-        visible = ... if block.hidden is None else ~block.hidden
-        seen = block.scores[visible]
-        if seen.size:
-            least, most = float(seen.min()), float(seen.max())
-            largest = math.nan if math.isnan(least + most) else max(-least, most)
-            if not largest <= LARGEST:
-                _require_size(math.inf if math.isnan(largest) else largest, "largest score", where)
-            largest_score = max(largest_score, largest)
-            if logits is not None:
-                block = _bent(block, logits)
-                seen = block.scores[visible]
-                least, most = float(seen.min()), float(seen.max())
-            # Squares are taken about the first block's mean, so that a large mean costs no digits.
-            pilot = float(seen.mean()) if pilot is None else pilot
-            away = seen - seen.dtype.type(pilot)
-            count += away.size
-            total += float(away.sum())
-            squares += float(np.vdot(away, away))
-            low, high = min(low, least), max(high, most)
-        elif logits is not None:
-            block = _bent(block, logits)
+    survey = Survey()
+    for done, block in enumerate(_surveyed(survey, data, each, where, short), start=1):
         if kept is not None:
             kept.append(block)
         yield done / parts / 2, ()
-    _require_size(largest_score, "largest score", where)
-    centre, std, reach = 0.0, 0.0, 1.0
-    if count and pilot is not None:
-        centre = pilot + total / count
-        std = math.sqrt(max(squares / count - (total / count) ** 2, 0.0))
-        reach = max(high - centre, centre - low) * (1 + (1e-6 if short else 1e-9)) or 1.0
-        largest = max(-low, high)
-        _require_size(largest, "largest score" if logits is None else "largest logit", where)
-        for _, c in each.multipliers:
-            _require_size(c * largest, "largest logit", where)
-    if short and max(c for _, c in each.multipliers) * reach > _SHORT:
+    axis = survey.axis(1024, margin=1e-6 if short else 1e-9)
+    if short and max(c for _, c in each.multipliers) * axis.high > _SHORT:
         del kept
         yield from _pass(data, each, where)
         return
-    band = 3 * std if count else math.nan
-    result = tally.Tally(shape, each.multipliers, centre, band, Axis(-reach, reach, 1024), data.sink)
-    again = score_blocks(data, how, short) if kept is None else kept
+    result = tally.Tally(shape, each.multipliers, survey.centre, 3 * survey.std, axis, data.sink)
+    again = (
+        (_bent(block, each.logits) for block in score_blocks(data, each.normalise, short)) if kept is None else kept
+    )
     for done, block in enumerate(again, start=1):
-        if kept is None and logits is not None:
-            block = _bent(block, logits)
         scores, offsets = block.scores, block.offsets
         if offsets is None:
-            scores -= centre
+            scores -= survey.centre
         else:
-            offsets = offsets - centre
+            offsets = offsets - survey.centre
         tally.add(result, block.draws, block.rows, scores, block.hidden, offsets)
         yield (1 + done / parts) / 2, reading.columns(result, shape.draws, unbiased=False) if done == parts else ()
 
 
-def _sums(block: Block, pilot: float) -> tuple[int, float, float, float, float]:
-    """Return the number of visible scores, their sum and that of their squares about `pilot`, and bounds of them."""
-    scores, hidden = block.scores, block.hidden
-    assert block.offsets is not None
-    own: FloatArray = block.offsets[..., 0] - pilot
-    seen = scores.shape[-1] if hidden is None else scores.shape[-1] - np.count_nonzero(hidden, axis=-1)
-    some = np.broadcast_to(np.asarray(seen, np.float64), own.shape)
-    first: FloatArray = (scores @ np.ones(scores.shape[-1], scores.dtype)).astype(np.float64)
-    second: FloatArray = np.vecdot(scores, scores).astype(np.float64)
-    total = float(np.sum(first + some * own))
-    squares = float(np.sum(second + 2 * own * first + some * own * own))
-    shown = some > 0
-    if not shown.any():
-        return 0, 0.0, 0.0, math.inf, -math.inf
-    ends: list[FloatArray] = []
-    for at in (scores.argmin(axis=-1), scores.argmax(axis=-1)):  # several times faster than min and max here
-        ends.append(np.take_along_axis(scores, at[..., np.newaxis], axis=-1)[..., 0] + own)
-    low, high = float(np.min(ends[0][shown])) + pilot, float(np.max(ends[1][shown])) + pilot
-    return int(some.sum()), total, squares, low, high
+def _surveyed(survey: Survey, data: Head, each: _Pass, where: str, short: bool) -> Iterator[Block]:
+    """Yield the blocks of logits and add them to a survey; raise CaptureError if statistics overflow or underflow."""
+    largest = 0.0
+    for block in score_blocks(data, each.normalise, short):
+        if block.offsets is not None:
+            survey.add_rows(block.scores, block.offsets[..., 0], block.hidden)
+        else:
+            seen = _visible(block)
+            size = max(-float(seen.min(initial=0)), float(seen.max(initial=0)))
+            largest = max(largest, math.inf if math.isnan(size) else size)
+            if largest > LARGEST:
+                break
+            block = _bent(block, each.logits)
+            survey.add(_visible(block))
+        yield block
+    _require_size(largest, "largest score", where)
+    largest = max(-survey.low, survey.high, 0.0)
+    _require_size(largest, "largest score" if each.logits is None else "largest logit", where)
+    for _, c in each.multipliers:
+        _require_size(c * largest, "largest logit", where)
 
 
-def _bent(block: Block, logits: Logits) -> Block:
+def _visible(block: Block) -> FloatArray:
+    """Return the scores of a block that are not hidden."""
+    return block.scores if block.hidden is None else block.scores[~block.hidden]
+
+
+def _bent(block: Block, logits: Logits | None) -> Block:
     """Return a block of logits instead of scores; hidden ones are 0."""
-    return replace(block, scores=logits(block))
+    return block if logits is None else replace(block, scores=logits(block))

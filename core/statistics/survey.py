@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from .histogram import Axis
 
 
@@ -34,6 +34,30 @@ class Survey:
         self._squares += float(np.square(away, dtype=np.float64).sum())
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
 
+    def add_rows(self, below: FloatArray, offsets: FloatArray, hidden: BoolArray | None) -> None:
+        """Add numbers below + offsets of rows, (…, n) and (…), without those `hidden` (…, n), which are 0 in `below`.
+
+        The sums are exact to float64, whatever the format of `below`. A hidden 0 may widen the extremes of its row.
+        """
+        if not self.count:
+            self._pilot = float(offsets.mean())
+        own, n = offsets - self._pilot, below.shape[-1]
+        seen = np.full(own.shape, n) if hidden is None else n - np.count_nonzero(hidden, axis=-1)
+        if not np.any(seen):
+            return
+        first: FloatArray = (below @ np.ones(n, below.dtype)).astype(np.float64)
+        second: FloatArray = np.vecdot(below, below).astype(np.float64)
+        self.count += int(np.sum(seen))
+        self._total += float(np.sum(first + seen * own))
+        self._squares += float(np.sum(second + 2 * own * first + seen * own * own))
+        # argmin and argmax are several times faster than min and max here
+        low, high = (
+            (np.take_along_axis(below, at[..., np.newaxis], axis=-1)[..., 0] + own)[seen > 0]
+            for at in (below.argmin(axis=-1), below.argmax(axis=-1))
+        )
+        self.low = min(self.low, float(low.min()) + self._pilot)
+        self.high = max(self.high, float(high.max()) + self._pilot)
+
     @property
     def centre(self) -> float:
         """The mean; 0 if empty."""
@@ -46,7 +70,7 @@ class Survey:
             return math.nan
         return math.sqrt(max(self._squares / self.count - (self._total / self.count) ** 2, 0.0))
 
-    def axis(self, bins: int) -> Axis:
-        """Return an axis for all numbers added, less their mean."""
-        reach = max(self.high - self.centre, self.centre - self.low) * (1 + 1e-6) if self.count else 1.0
+    def axis(self, bins: int, margin: float = 1e-6) -> Axis:
+        """Return an axis for all numbers added, less their mean, with a margin at each end, a share of its length."""
+        reach = max(self.high - self.centre, self.centre - self.low) * (1 + margin) if self.count else 1.0
         return Axis(-reach or -1.0, reach or 1.0, bins)
