@@ -24,7 +24,6 @@ class Configuration:
     model_type: str = ""
     hidden_size: int | None = None
     heads: int | None = None
-    kv_heads: int | None = None
     head_dim: int | None = None
     query_pre_attn_scalar: float | None = None
     attention_multiplier: float | None = None
@@ -41,7 +40,6 @@ class Configuration:
     yarn: bool = False
     rope_theta: float | None = None
     rotary_share: float | None = None  # the share of the components that are rotated
-    temperature_tuning: bool = False
     window: int | None = None
     layer_types: tuple[str, ...] = ()
 
@@ -173,7 +171,6 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
         model_type=str(values.get("model_type", "")),
         hidden_size=count("hidden_size", "n_embd", "d_model"),
         heads=count("num_attention_heads", "n_head", "num_heads"),
-        kv_heads=count("num_key_value_heads"),
         head_dim=count("head_dim", "d_kv"),
         query_pre_attn_scalar=number("query_pre_attn_scalar"),
         attention_multiplier=number("attention_multiplier"),
@@ -190,7 +187,6 @@ def _configuration(values: Mapping[str, Any], where: str) -> Configuration:
         yarn=kind == "yarn",
         rope_theta=of_rope("rope_theta") or number("rope_theta"),
         rotary_share=of_rope("partial_rotary_factor") or number("partial_rotary_factor", "rotary_pct"),
-        temperature_tuning=bool(values.get("attn_temperature_tuning")),
         window=count("sliding_window"),
         layer_types=tuple(map(str, cast("list[object]", types))) if isinstance(types, list) else (),
     )

@@ -7,15 +7,15 @@ import math
 import re
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
-from attn_tui.core.export.code.program import DIALECTS
+from attn_tui.core.export.code.program import Dialect
 
 INSTALLED = [
     pytest.param(each, marks=pytest.mark.skipif(each == "torch" and not importlib.util.find_spec("torch"),
                                                 reason="PyTorch programs need PyTorch: make test-torch"))
-    for each in DIALECTS
+    for each in get_args(Dialect)
 ]  # fmt: skip
 
 

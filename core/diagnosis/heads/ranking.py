@@ -33,14 +33,12 @@ def known(capture: CaptureFile, layer: Layer, head: int, own: Configuration | No
     return Known(found, judge(capture, layer, head, own))
 
 
-def judge(
-    capture: CaptureFile, layer: Layer, head: int, own: Configuration | None, given: Configuration | None = None
-) -> Judged | None:
+def judge(capture: CaptureFile, layer: Layer, head: int, own: Configuration | None) -> Judged | None:
     """Return what the evidence says of a head; None if there is none, or the head cannot be read."""
     if not has_evidence(layer):
         return None
     try:
-        verdict = diagnose(read_subject(capture, layer, head, own, given), given)
+        verdict = diagnose(read_subject(capture, layer, head, own, None), None)
     except NotFiniteError as error:
         verdict = not_finite(Facts(layer.d_k, layer.scale), str(error))
     except CaptureError:

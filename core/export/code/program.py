@@ -6,14 +6,12 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from ...errors import InputError
 from ...statistics.measurement import Estimate
 
 Dialect: TypeAlias = Literal["python", "torch"]  # as in --format: NumPy or PyTorch
-DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
-LIBRARY: dict[Dialect, str] = {"python": "NumPy", "torch": "PyTorch"}
 WIDEST = 100  # characters of a line of code; comments wrap at it
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
@@ -60,7 +59,6 @@ class Layer:
     residual: float = 0.0  # of logits, or of lse if the kernel is fused
     tolerance: float = 0.0  # of rounding
     checked: str = ""  # what was compared
-    finish: Any = None  # of a pending layer: how to select values and outputs
 
     @property
     def keys(self) -> int:

@@ -17,7 +17,6 @@ class Step:
     number: float = 1.0
     operand: torch.Tensor | None = None
     upper: float = float("inf")
-    name: str = ""
 
 
 @dataclass(frozen=True)
