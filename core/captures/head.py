@@ -17,9 +17,9 @@ from .beside.understood import NOTHING_ELSE, Understood, UsedMask
 from .capture import Capture, Layer, Meaning
 from .files import CaptureError, Identity, NotFiniteError, opened, plain
 from .layers import StoredLayer
-from .layout import Located
 from .masks import Bias, Slope, Visibility, mask_shape, query_mask, read_mask
 from .stored import AnyArray, AtHand, Stored
+from .vectors.layout import Located
 
 T = TypeVar("T")
 

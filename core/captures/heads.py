@@ -24,11 +24,11 @@ from ..scales import Normalise
 from ..statistics import reading, tally
 from ..statistics.measurement import Column, Measurement
 from ..statistics.survey import Survey
+from .blocks import Block, block_places, fits_float32, score_blocks
 from .capture import HeadSubject, Layer
 from .files import CaptureError, plain
 from .head import CaptureFile, Head, read_head, some_rows
 from .rules import OfRows, Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
-from .scores.blocks import Block, block_places, fits_float32, score_blocks
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
 

@@ -1,4 +1,4 @@
-"""One layer of a capture: its sizes, checked, and how its scores were used."""
+"""One layer of a capture: where its numbers are, and how its scores were used."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from typing import Literal, TypeAlias
 from ..message import message
 from .beside.evidence import locate_evidence
 from .beside.roles import CROSS, EVIDENCE, find_roles
-from .beside.tensors import LARGEST, Masking, hides_padding, masks_of, roles_of
+from .beside.tensors import Masking, hides_padding, masks_of, roles_of
 from .capture import Layer, Meaning
-from .files import CaptureError, plain, quoted
-from .layout import FLAT, Located, find_axes, locate
+from .files import plain, quoted
 from .masks import Sizes
 from .metadata.layer import LayerMetadata
 from .naming import Axes, Pair
-from .stored import FLOATS, Stored
-
-MOST_HEADS = 1 << 14  # of a layer
-_MOST_SCORES = 1 << 34  # of a head; they are never all in memory
-MOST_TEXTS = 1 << 16  # of a batch
+from .stored import Stored
+from .vectors.layout import Located
+from .vectors.sizes import locate_vectors
 
 _SELF = re.compile(r"self|encoder|transformer|model|(?:^|\.)(?:h|blocks?)\.\d")
 
@@ -39,101 +36,53 @@ class StoredLayer:
     evidence: Mapping[str, Located] = field(default_factory=dict[str, Located])  # v, o, lse and weights, by role
 
 
+@dataclass(frozen=True)
+class Given:
+    """What the user or the whole file says of every layer; None if neither does."""
+
+    axes: Axes | None
+    lengths: tuple[int, ...] | None  # of the texts
+    mask_true: Meaning | None
+
+
 def build_layer(
-    position: int,
-    pair: Pair,
-    metadata: LayerMetadata,
-    arrays: Mapping[str, Stored],
-    given: Axes | None,
-    lengths: tuple[int, ...] | None,
-    mask_true: Meaning | None = None,
+    position: int, pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Stored], given: Given
 ) -> tuple[StoredLayer, list[str], set[str]]:
     """Return the layer of a pair of tensors, a note for every assumption, and the names of the tensors used.
 
-    `given` are the axes, and `mask_true` is the meaning of masks, that the user named. Raise CaptureError if the pair
-    is not a valid layer.
+    Raise CaptureError if the pair is not a valid layer.
     """
-    q, k = arrays[pair.q], arrays[pair.k]
-    for array in (arrays[name] for name in pair.names):
-        _require_numbers(array)
-        array.require_modest()
-    axes, note = find_axes(q, k, pair, given, metadata.heads, None if pair.rotary else metadata.d_k)
-    notes = [] if note is None else [note]
-    located_q, located_k = [locate(q, axes, metadata.heads)], [locate(k, axes, _flat_kv_heads(q, k, axes, metadata))]
-    if pair.rotary is not None:
-        for name, parts in zip(pair.rotary, (located_q, located_k), strict=True):
-            parts.append(_further(arrays[name], axes, parts[0]))
-    sizes = _sizes(located_q[0], located_k[0])
-    d_k = sum(part.size("d_k") for part in located_q)
-    _require_consistent(located_q[0], sizes, d_k, metadata)
-    kv_heads = located_k[0].size("head")
-    if metadata.kv_heads not in (None, kv_heads):
-        notes.append(
-            message(
-                "k has {kv_heads} heads, but the metadata says {said}; using {kv_heads}",
-                kv_heads=kv_heads,
-                said=metadata.kv_heads,
-            )
-        )
-    if pair.words.projection and pair.inside:
-        notes.append(
-            message(
-                "{q} and {k} are used unchanged: rotary embedding and QK-norm, if the model has them, are "
-                "not applied",
-                q=pair.words.q,
-                k=pair.words.k,
-            )
-        )
+    vectors = locate_vectors(pair, metadata, arrays, given.axes)
+    q, k, sizes = vectors.q[0], vectors.k[0], vectors.sizes
+    notes = [*vectors.notes, *_notes_on_vectors(pair, metadata, k.size("head"))]
     found = find_roles(pair, arrays)
-    modules = f"{pair.before} {metadata.name or ''}".lower()
-    cross = metadata.cross if metadata.cross is not None else any(word in modules for word in CROSS)
-    masks, mask_names, mask_notes = masks_of(pair, found, metadata, arrays, sizes, mask_true)
+    masks, mask_names, mask_notes = masks_of(pair, found, metadata, arrays, sizes, given.mask_true)
     roles, refusal, role_notes = roles_of(pair, found, arrays, sizes, metadata)
     causal, alignment, unaligned, causal_notes = _causal(metadata, sizes, "rows" in roles)
     notes += [*causal_notes, *mask_notes, *role_notes]
     evidence = {
         role: located
         for role, name in found.roles.items()
-        if role in EVIDENCE
-        and (located := locate_evidence(role, pair.word(name), arrays[name], located_q[0], located_k[0]))
+        if role in EVIDENCE and (located := locate_evidence(role, pair.word(name), arrays[name], q, k))
     }
     notes += [
         message("{name} is used for every layer without its own", name=quoted(array.name))
         for role, array in roles.items()
         if role in found.shared or (role == "slopes" and "bias" in found.shared)
     ]
-    padded = None
-    said = metadata.cross is not None or causal is not None or lengths is not None or _SELF.search(modules)
-    if masks and not cross and sizes[2] == sizes[3] and not said:
-        notes.append(
-            "taken as self-attention: rows of tokens that no query sees are left out; metadata 'attention' says it, "
-            "self or cross"
-        )
-    placed = causal is not None or alignment is not None or "rows" in roles or "query_mask" in found.roles
-    if masks and not cross and sizes[2] != sizes[3] and not placed and metadata.cross is None:
-        notes.append(
-            message(
-                "taken as cross-attention, with {queries} queries and {keys} keys: every query counts; "
-                "metadata 'rows' or 'alignment' tell which tokens they are, and 'attention' that they are "
-                "of another text",
-                queries=sizes[2],
-                keys=sizes[3],
-            )
-        )
-    known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
-    if not known and not metadata.unmasked and lengths is not None:
-        if len(lengths) == sizes[0] and max(lengths) <= sizes[3]:
-            padded = lengths if min(lengths) < sizes[3] else None
-        elif not cross:  # those of the other text, whose keys have none
-            refusal = refusal or message(
-                "the metadata's lengths do not match {batch} texts of {keys} tokens", batch=sizes[0], keys=sizes[3]
-            )
-    if padded is not None:
-        of_padding = " of padding" if masks else ""
+    modules = f"{pair.before} {metadata.name or ''}".lower()
+    cross = metadata.cross if metadata.cross is not None else any(word in modules for word in CROSS)
+    if masks and not cross and metadata.cross is None:
+        itself = causal is not None or given.lengths is not None or _SELF.search(modules) is not None
+        placed = causal is not None or alignment is not None or "rows" in roles or "query_mask" in found.roles
+        notes += _note_on_texts(sizes, itself, placed)
+    known = metadata.unmasked or hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
+    lengths, mismatch = _padding(None if known else given.lengths, sizes, cross)
+    if lengths is not None:
         notes.append(
             message(
                 "the file has lengths but no mask{of_padding}: keys beyond each text's length are treated as padding",
-                of_padding=of_padding,
+                of_padding=" of padding" if masks else "",
             )
         )
     layer = Layer(
@@ -141,12 +90,12 @@ def build_layer(
         index=pair.index if pair.numbered or metadata.index is None else metadata.index,
         name=metadata.name or plain(pair.label),
         heads=sizes[1],
-        kv_heads=kv_heads,
+        kv_heads=k.size("head"),
         batch=sizes[0],
         queries=sizes[2],
         keys=sizes[3],
-        d_k=d_k,
-        dtype=q.dtype,
+        d_k=vectors.d_k,
+        dtype=q.array.dtype,
         scale=metadata.scale,
         causal=causal,
         softcap=metadata.softcap,
@@ -164,150 +113,74 @@ def build_layer(
         evidence=tuple(role for role in EVIDENCE if role in evidence),
         scores=metadata.scores,
         numbered=pair.numbered or metadata.index is not None,
-        refusal=metadata.refusal or found.refusal or refusal or unaligned,
-        q=tuple(each.described() for each in located_q),
-        k=tuple(each.described() for each in located_k),
+        refusal=metadata.refusal or found.refusal or refusal or mismatch or unaligned,
+        q=tuple(each.described() for each in vectors.q),
+        k=tuple(each.described() for each in vectors.k),
     )
     used = {*pair.names, *mask_names, *(array.name for array in roles.values())}
     used |= {located.array.name for located in evidence.values()}
-    return StoredLayer(layer, tuple(located_q), tuple(located_k), masks, padded, roles, evidence), notes, used
+    return StoredLayer(layer, vectors.q, vectors.k, masks, lengths, roles, evidence), notes, used
+
+
+def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> list[str]:
+    """Return notes on other numbers of heads than the metadata's, and on projections."""
+    notes: list[str] = []
+    if metadata.kv_heads not in (None, kv_heads):
+        notes.append(
+            message(
+                "k has {kv_heads} heads, but the metadata says {said}; using {kv_heads}",
+                kv_heads=kv_heads,
+                said=metadata.kv_heads,
+            )
+        )
+    if pair.words.projection and pair.inside:
+        notes.append(
+            message(
+                "{q} and {k} are used unchanged: rotary embedding and QK-norm, if the model has them, are "
+                "not applied",
+                q=pair.words.q,
+                k=pair.words.k,
+            )
+        )
+    return notes
+
+
+def _note_on_texts(sizes: Sizes, itself: bool, placed: bool) -> list[str]:
+    """Return what is assumed of masked queries and keys: whether they are of one text.
+
+    Nothing is if the file says that attention is of a text to `itself`, or where other queries are `placed`.
+    """
+    _, _, queries, keys = sizes
+    if queries == keys:
+        note = (
+            "taken as self-attention: rows of tokens that no query sees are left out; metadata 'attention' says it, "
+            "self or cross"
+        )
+        return [] if itself else [note]
+    note = message(
+        "taken as cross-attention, with {queries} queries and {keys} keys: every query counts; "
+        "metadata 'rows' or 'alignment' tell which tokens they are, and 'attention' that they are "
+        "of another text",
+        queries=queries,
+        keys=keys,
+    )
+    return [] if placed else [note]
+
+
+def _padding(lengths: tuple[int, ...] | None, sizes: Sizes, cross: bool) -> tuple[tuple[int, ...] | None, str]:
+    """Return the texts' lengths if some keys are padding, and why they cannot be the layer's, or empty."""
+    batch, _, _, keys = sizes
+    if lengths is None:
+        return None, ""
+    if len(lengths) == batch and max(lengths) <= keys:
+        return lengths if min(lengths) < keys else None, ""
+    if cross:  # they are of the other text, whose keys have none
+        return None, ""
+    return None, message("the metadata's lengths do not match {batch} texts of {keys} tokens", batch=batch, keys=keys)
 
 
 def _name(roles: Mapping[str, Stored], role: str) -> str | None:
     return plain(roles[role].name) if role in roles else None
-
-
-def _further(array: Stored, axes: Axes, first: Located) -> Located:
-    """Return the tensor of further components, whose heads may be shared: it may lack their axis."""
-    if FLAT in axes:
-        raise CaptureError("{where}: rotary components must have separate axes for heads and d_k", where=array.where)
-    without = tuple(axis for axis in axes if axis != "head")
-    if len(array.shape) not in (len(axes), len(without)):
-        raise CaptureError(
-            "{where} has shape {shown}; must have the axes of {name}",
-            where=array.where,
-            shown=array.shown,
-            name=quoted(first.array.name),
-        )
-    part = locate(array, axes if len(array.shape) == len(axes) else without, None)
-    for axis in ("batch", "token"):
-        if part.size(axis) != first.size(axis):
-            raise CaptureError(
-                "{where} of shape {shown} and {name} of {other} must have the same batch and tokens",
-                where=array.where,
-                shown=array.shown,
-                name=quoted(first.array.name),
-                other=first.array.shown,
-            )
-    if first.size("head") % part.size("head"):
-        raise CaptureError(
-            "{where}: {heads} heads cannot share {parts}",
-            where=array.where,
-            heads=first.size("head"),
-            parts=part.size("head"),
-        )
-    return part
-
-
-def _require_numbers(array: Stored) -> None:
-    """Raise CaptureError, with the reason, unless the array holds floating-point numbers."""
-    if array.dtype in FLOATS:
-        if 0 in array.shape:
-            raise CaptureError("{where} is empty: its shape is {shown}", where=array.where, shown=array.shown)
-        return
-    if array.dtype == "object":
-        reason = "holds pickled Python objects, which are never loaded"
-    elif array.dtype == "void":
-        reason = "has lost its type, as bfloat16 does in NumPy's formats: save it as .safetensors"
-    elif array.dtype == "structured":
-        reason = "is a structured array: save q and k as separate arrays"
-    else:
-        reason = message("holds {dtype}", dtype=plain(array.dtype))
-    raise CaptureError(
-        "{where} {reason}; must be one of {floats}", where=array.where, reason=reason, floats=", ".join(FLOATS)
-    )
-
-
-def _flat_kv_heads(q: Stored, k: Stored, axes: Axes, metadata: LayerMetadata) -> int | None:
-    """Return the number of heads in flat keys: their width over that of a query head."""
-    if FLAT not in axes or metadata.heads is None:
-        return metadata.kv_heads
-    place = axes.index(FLAT)
-    return max(k.shape[place] * metadata.heads // q.shape[place], 1)
-
-
-def _sizes(q: Located, k: Located) -> Sizes:
-    """Return [batch, heads, queries, keys]; raise CaptureError if q and k do not match, or are too large."""
-    where = message(
-        "{where} of shape {shown} and {name} of {other}",
-        where=q.array.where,
-        shown=q.array.shown,
-        name=quoted(k.array.name),
-        other=k.array.shown,
-    )
-    hint = "check the axes"
-    for axis, problem in (("batch", "batch elements"), ("d_k", "numbers per vector (d_k)")):
-        if q.size(axis) != k.size(axis):
-            raise CaptureError(
-                "{where} have {of_q} and {of_k} {problem}; {hint}",
-                where=where,
-                of_q=q.size(axis),
-                of_k=k.size(axis),
-                problem=problem,
-                hint=hint,
-            )
-    heads, kv_heads = q.size("head"), k.size("head")
-    if heads % kv_heads:
-        raise CaptureError(
-            "{where}: {heads} query heads cannot share {kv_heads} key heads; {hint}",
-            where=where,
-            heads=heads,
-            kv_heads=kv_heads,
-            hint=hint,
-        )
-    batch, queries, keys = q.size("batch"), q.size("token"), k.size("token")
-    for words, count, most in (("heads", heads, MOST_HEADS), ("texts", batch, MOST_TEXTS)):
-        if count > most:
-            raise CaptureError(
-                "{where}: must have at most {most} {words}, not {count}; {hint}",
-                where=where,
-                most=most,
-                words=words,
-                count=count,
-                hint=hint,
-            )
-    for what, count, most in (
-        (
-            message(
-                "{queries} queries × {keys} keys make {scores} scores per head",
-                queries=queries,
-                keys=keys,
-                scores=queries * keys,
-            ),
-            queries * keys,
-            _MOST_SCORES,
-        ),
-        ("the queries and keys of one head have too many numbers", batch * (queries + keys) * q.size("d_k"), LARGEST),
-    ):
-        if count > most:
-            raise CaptureError("{where}: {what}; must be at most {most}", where=q.array.where, what=what, most=most)
-    return batch, heads, queries, keys
-
-
-def _require_consistent(q: Located, sizes: Sizes, d_k: int, metadata: LayerMetadata) -> None:
-    """Raise CaptureError if metadata and shape disagree: the axes are probably different ones."""
-    heads = sizes[1]
-    for words, expected, actual in (
-        (message("{heads} heads", heads=heads), metadata.heads, heads),
-        (f"d_k {d_k}", metadata.d_k, d_k),
-    ):
-        if expected not in (None, actual):
-            raise CaptureError(
-                "{where} has {words}, but the metadata says {expected}; check the axes",
-                where=q.array.where,
-                words=words,
-                expected=expected,
-            )
 
 
 Corner: TypeAlias = Literal["top_left", "bottom_right"]

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 from ..message import message
 from .beside.roles import OF_POSITIONS
 from .beside.unknown import Unknown
-from .capture import Layer, Meaning, sample_path
-from .files import CaptureError, NoQueriesError, plain, quoted
+from .capture import Layer, Meaning
+from .files import NoQueriesError, plain, quoted
 from .folder import folder_groups, one_capture
-from .head import CaptureFile, Head, read_head
+from .head import CaptureFile
 from .kinds.catalogue import contents
-from .layers import LARGEST, StoredLayer, build_layer
-from .layout import parse_axes
+from .layers import Given, StoredLayer, build_layer
 from .metadata.file import Metadata
 from .metadata.keys import SCHEMAS
-from .naming import ACCEPTED, HEADS_FIRST, Pair, pairs, partner
-from .stored import Contents, Stored
-
-__all__ = ["LARGEST", "CaptureError", "CaptureFile", "Head", "open_capture", "read_head", "sample_path"]
+from .metadata.model import context_factor, heads_of, only_in_config
+from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, pairs, partner
+from .stored import Contents
+from .vectors.layout import parse_axes
 
 _LISTED = 8  # names in the note on what is not used
 _MOST_NOTES = 40
@@ -61,41 +59,14 @@ def open_capture(
 def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning | None) -> CaptureFile:
     """Return what the files of one capture contain; `file` is the one that names it."""
     metadata = Metadata(file, found.metadata)
-    given = None
-    if axes is not None:
-        given = parse_axes(axes, "axes")
-    elif "axes" in found.metadata:
-        given = parse_axes(found.metadata["axes"], message("{file}: metadata 'axes'", file=plain(file)))
-    elif found.metadata.get("schema") in SCHEMAS:
-        given = HEADS_FIRST
-    lengths = metadata.lengths()
+    given = Given(_axes(file, found, axes), metadata.lengths(), mask_true)
     found_pairs, left_out = pairs(found.arrays)
     if not found_pairs:
         raise NoQueriesError(_no_pair(file, found))
-    notes = [*found.notes]
-    stored: list[StoredLayer] = []
-    used: set[str] = set()
-    for position, pair in enumerate(found_pairs):
-        layer_metadata = metadata.layer(position, pair.index, len(found_pairs), pair.numbered)
-        if pair.words.projection and pair.inside and layer_metadata.heads is None:
-            layer_metadata = replace(layer_metadata, **_heads_of(metadata.config or {}, found.arrays[pair.q].shape))
-        layer, layer_notes, names = build_layer(
-            position, pair, layer_metadata, found.arrays, given, lengths, mask_true
-        )
-        stored.append(layer)
-        notes += layer_notes
-        used |= names
-    unused = sorted(name for name in found.arrays if name not in used)
-    factor = _context_factor(metadata)
-    unknown = Unknown(unused)
-    stored = [
-        _completed(each, pair, unknown, found.arrays, factor) for each, pair in zip(stored, found_pairs, strict=True)
-    ]
-    stored = [replace(each, layer=replace(each.layer, path=str(file))) for each in stored]
-    stored = _without_positions(stored, found_pairs)
+    stored, notes, unused = _layers(file, found, metadata, found_pairs, given)
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
-    notes += _only_in_config(metadata.config or {}, layers)
+    notes += only_in_config(metadata.config or {}, layers)
     unused += metadata.unused
     if unused:
         notes.append(_unused(unused))
@@ -105,39 +76,21 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
         if layer.refusal
     ]
     notes += left_out
-    batch, keys = layers[0].batch, layers[0].keys
-    if lengths is not None and (len(lengths) != batch or max(lengths) > keys):
-        lengths = None
-        notes.append(
-            message(
-                "the metadata's lengths are ignored: they do not match {batch} texts of {keys} tokens",
-                batch=batch,
-                keys=keys,
-            )
-        )
-    tokens = metadata.tokens()
-    if tokens is not None and [len(text) for text in tokens] != [keys] * batch:
-        tokens = None
-        notes.append(
-            message(
-                "the metadata's tokens are ignored: they do not match {batch} texts of {keys} tokens",
-                batch=batch,
-                keys=keys,
-            )
-        )
+    lengths, tokens, ignored = _texts(metadata, layers[0])
+    notes += ignored
     return CaptureFile(
         path=file,
         model=metadata.line("model"),
         source=metadata.line("model_source"),
         licence=metadata.line("model_licence"),
-        text=metadata.texts(batch),
+        text=metadata.texts(layers[0].batch),
         text_licence=metadata.line("text_licence"),
         tokens=tokens,
         lengths=lengths,
         layers=layers,
         notes=_few([*dict.fromkeys(notes)]),
         files=tuple(path for path, _ in found.files),
-        stored=tuple(stored),
+        stored=stored,
         identities=found.files,
         unused=tuple(map(plain, unused)),
         step=metadata.number("step"),
@@ -147,25 +100,64 @@ def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning |
     )
 
 
-def _heads_of(config: Mapping[str, object], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the heads that a model's configuration gives to queries with heads side by side, and their width."""
-    for inner in (config, config.get("text_config")):
-        if not isinstance(inner, Mapping):
-            continue
-        known = cast("Mapping[str, object]", inner)
-        for key in ("num_attention_heads", "n_head", "n_heads", "num_heads"):
-            heads = known.get(key)
-            if type(heads) is int and heads > 0 and 1 < len(shape) < 4 and shape[-1] % heads == 0:
-                return {"heads": heads, "d_k": shape[-1] // heads}
-    return {}
+def _axes(file: Path, found: Contents, axes: str | None) -> Axes | None:
+    """Return the axes that the user, the file or its schema names; None if none of them does."""
+    if axes is not None:
+        return parse_axes(axes, "axes")
+    if "axes" in found.metadata:
+        return parse_axes(found.metadata["axes"], message("{file}: metadata 'axes'", file=plain(file)))
+    return HEADS_FIRST if found.metadata.get("schema") in SCHEMAS else None
 
 
-def _completed(
-    stored: StoredLayer, pair: Pair, unknown: Unknown, arrays: Mapping[str, Stored], factor: float | None
-) -> StoredLayer:
-    """Return the layer with what only the whole file tells."""
-    refusal = stored.layer.refusal or unknown.refusal(pair, arrays, stored.layer.sizes)
-    return replace(stored, layer=replace(stored.layer, refusal=refusal, context_factor=factor))
+def _layers(
+    file: Path, found: Contents, metadata: Metadata, layer_pairs: Sequence[Pair], given: Given
+) -> tuple[tuple[StoredLayer, ...], list[str], list[str]]:
+    """Return the layers, notes on what was assumed, and the names of the tensors that no layer uses."""
+    notes = [*found.notes]
+    stored: list[StoredLayer] = []
+    used: set[str] = set()
+    for position, pair in enumerate(layer_pairs):
+        own = metadata.layer(position, pair.index, len(layer_pairs), pair.numbered)
+        if pair.words.projection and pair.inside and own.heads is None:
+            own = replace(own, **heads_of(metadata.config or {}, found.arrays[pair.q].shape))
+        layer, layer_notes, names = build_layer(position, pair, own, found.arrays, given)
+        stored.append(layer)
+        notes += layer_notes
+        used |= names
+    unused = sorted(name for name in found.arrays if name not in used)
+    unknown, factor = Unknown(unused), context_factor(metadata.config or {})
+    for place, (each, pair) in enumerate(zip(stored, layer_pairs, strict=True)):
+        refusal = each.layer.refusal or unknown.refusal(pair, found.arrays, each.layer.sizes)
+        layer = replace(each.layer, refusal=refusal, context_factor=factor, path=str(file))
+        stored[place] = replace(each, layer=layer)
+    return tuple(_without_positions(stored, layer_pairs)), notes, unused
+
+
+def _texts(
+    metadata: Metadata, layer: Layer
+) -> tuple[tuple[int, ...] | None, tuple[tuple[str, ...], ...] | None, list[str]]:
+    """Return the lengths and the tokens of the texts, and a note for what is ignored because it does not fit."""
+    lengths, tokens, batch, keys = metadata.lengths(), metadata.tokens(), layer.batch, layer.keys
+    notes: list[str] = []
+    if lengths is not None and (len(lengths) != batch or max(lengths) > keys):
+        lengths = None
+        notes.append(
+            message(
+                "the metadata's lengths are ignored: they do not match {batch} texts of {keys} tokens",
+                batch=batch,
+                keys=keys,
+            )
+        )
+    if tokens is not None and [len(text) for text in tokens] != [keys] * batch:
+        tokens = None
+        notes.append(
+            message(
+                "the metadata's tokens are ignored: they do not match {batch} texts of {keys} tokens",
+                batch=batch,
+                keys=keys,
+            )
+        )
+    return lengths, tokens, notes
 
 
 def _without_positions(stored: Sequence[StoredLayer], layer_pairs: Sequence[Pair]) -> list[StoredLayer]:
@@ -193,18 +185,6 @@ def _without_positions(stored: Sequence[StoredLayer], layer_pairs: Sequence[Pair
     return completed
 
 
-def _context_factor(metadata: Metadata) -> float | None:
-    """Return how many times longer the model's configuration makes its context; None if it does not say."""
-    config = metadata.config or {}
-    for key in ("rope_scaling", "rope_parameters"):
-        scaling = config.get(key)
-        if isinstance(scaling, dict):
-            factor = cast("dict[str, object]", scaling).get("factor")
-            if isinstance(factor, (int, float)) and not isinstance(factor, bool) and factor >= 1:
-                return float(factor)
-    return None
-
-
 def _few(notes: Sequence[str]) -> tuple[str, ...]:
     """Return the notes, of which a file may cause one for every tensor, up to a number that can be read."""
     more = len(notes) - _MOST_NOTES
@@ -230,42 +210,6 @@ def _missing_scales(layers: Sequence[Layer]) -> list[str]:
     return [
         message("the file does not specify the scale of layer {which}; assuming 1/√d_k if one is needed", which=which)
     ]
-
-
-def _only_in_config(config: Mapping[str, object], layers: Sequence[Layer]) -> list[str]:
-    """Return a note for each thing that changes attention in the model's configuration, but not in the capture."""
-    inner = config.get("text_config")
-    known = {**cast("Mapping[str, object]", inner), **config} if isinstance(inner, Mapping) else config
-    without = {
-        "attn_logit_softcapping": [layer for layer in layers if layer.softcap is None],
-        "sliding_window": [layer for layer in layers if not (layer.window or layer.mask or layer.bias)],
-        "attention_chunk_size": [layer for layer in layers if not (layer.chunk or layer.mask or layer.bias)],
-    }
-    if known.get("use_sliding_window") is False:
-        del without["sliding_window"]
-    notes: list[str] = []
-    for key, lacking in without.items():
-        value = known.get(key)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
-            continue
-        if key != "attn_logit_softcapping":
-            types = known.get("layer_types")
-            listed = cast("list[object]", types) if isinstance(types, list) else []
-            word = "chunk" if "chunk" in key else "slid"
-            lacking = [layer for layer in lacking if layer.keys > value and _has_type(listed, layer.index, word)]
-        if lacking:
-            which = ", ".join(str(layer.index) for layer in lacking[:_LISTED])
-            more = ", …" if len(lacking) > _LISTED else ""
-            said = message(
-                "the model's configuration has {key} {value:g}, but the capture does not", key=key, value=value
-            )
-            notes.append(message("{said}: not applied in layer {which}{more}", said=said, which=which, more=more))
-    return notes
-
-
-def _has_type(types: Sequence[object], index: int, word: str) -> bool:
-    """Return whether a layer has this word in its type, or no type is known."""
-    return index >= len(types) or word in str(types[index])
 
 
 def _no_pair(path: Path, found: Contents) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..attention.softmax import softmax
-from ..captures.capture import Layer
+from ..captures.capture import Layer, sample_path
 from ..captures.head import CaptureFile, read_head
 from ..captures.heads import Rule, file_rule, measure_head, named_rule
-from ..captures.reader import open_capture, sample_path
+from ..captures.reader import open_capture
 from ..claims.claim import Reading
 from ..diagnosis.heads.reasons import Traits
 from ..diagnosis.heads.rows import logits, some_rows

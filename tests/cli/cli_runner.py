@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.captures.reader import sample_path
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.tui.cli.command import Command
 from attn_tui.tui.cli.commands.catalogue import COMMANDS
 from attn_tui.tui.cli.help import parser_of

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from attn_tui.core.captures.reader import sample_path
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.tui.cli import crash
 from attn_tui.tui.compute.engine import EngineError
 from cli_runner import SMALL, Captured, python, refusal

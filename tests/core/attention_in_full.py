@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from importlib import import_module
 
 import numpy as np
+from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import Rule, file_rule, measure_head
-from attn_tui.core.captures.reader import CaptureFile
 from capture_files import Array
 
 special = import_module("scipy.special")  # without type stubs

@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from attn_tui.core.captures.capture import Capture
-from attn_tui.core.captures.reader import CaptureError, CaptureFile, Head, open_capture, read_head
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.head import CaptureFile, Head, read_head
+from attn_tui.core.captures.reader import open_capture
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from attn_tui.core.captures.reader import sample_path
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.diagnosis.subject import Evidence, Facts, Kind, Subject
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from attn_tui.core.captures.reader import CaptureFile, open_capture
+from attn_tui.core.captures.head import CaptureFile
+from attn_tui.core.captures.reader import open_capture
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.head import read_head
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.learning.bugs.bug import CAUSES, D_K, D_MODEL, SYMPTOMS, Bug, facts
 from attn_tui.core.learning.bugs.catalogue import BUGS
 from attn_tui.core.learning.bugs.examine import examine_bug, write_safetensors

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.reader import CaptureError, open_capture, read_head
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.head import read_head
+from attn_tui.core.captures.reader import open_capture
 from capture_files import HEADS_FIRST, Array, assert_holds, has_note, opened, pair, refusal, save
 
 

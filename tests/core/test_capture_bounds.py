@@ -15,13 +15,15 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.files import LARGEST_HEADER
+from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.kinds.npz import LARGEST_TEXT, MOST_TEXTS
-from attn_tui.core.captures.layers import MOST_HEADS
-from attn_tui.core.captures.layers import MOST_TEXTS as LARGEST_BATCH
 from attn_tui.core.captures.masks import Visibility
-from attn_tui.core.captures.reader import open_capture, read_head, sample_path
+from attn_tui.core.captures.reader import open_capture
+from attn_tui.core.captures.vectors.sizes import MOST_HEADS
+from attn_tui.core.captures.vectors.sizes import MOST_TEXTS as LARGEST_BATCH
 from capture_files import HEADS_FIRST, Array, assert_holds, layered, numbers, opened, pair, refusal, save
 from memory import peak_memory
 
@@ -41,7 +43,8 @@ def entry(shape: list[Any], first: int, last: int, dtype: str = "F32") -> dict[s
 
 def test_no_library_that_maps_files_is_loaded() -> None:
     code = (
-        "import sys\nfrom attn_tui.core.captures.reader import *\n"
+        "import sys\nfrom attn_tui.core.captures.capture import sample_path\n"
+        "from attn_tui.core.captures.head import read_head\nfrom attn_tui.core.captures.reader import open_capture\n"
         "capture = open_capture(sample_path())\nread_head(capture, capture.layers[0], 0)\n"
         "print(*sys.modules)"
     )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
+from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import CaptureFile
 from capture_files import Array, opened, refused
 
 PREFIX = "layers.0.attn."

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
 from attn_tui.core.captures.capture import Told
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import measure_head, named_rule
-from attn_tui.core.captures.reader import CaptureError, open_capture, read_head
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.errors import InputError
 from capture_files import Array, has_note, layered, numbers, opened, save, visible
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import LARGEST, SMALLEST, measure_head, named_rule
-from attn_tui.core.captures.reader import CaptureError, CaptureFile
 from attn_tui.core.statistics.measurement import Column
 from capture_files import Array, opened
 from hypothesis import HealthCheck, given, settings

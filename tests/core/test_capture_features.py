@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
 from attn_tui.core.captures.capture import Told
+from attn_tui.core.captures.files import CaptureError
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
-from attn_tui.core.captures.reader import CaptureError, open_capture
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.errors import InputError
 from attn_tui.core.scales import Setting, multiplier
 from capture_files import Array, has_note, opened, refusal, save

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 import pytest
-from attn_tui.core.captures.reader import open_capture, read_head
+from attn_tui.core.captures.head import read_head
+from attn_tui.core.captures.reader import open_capture
 from capture_files import HEADS_FIRST, Array, assert_holds, every_head, numbers, opened, pair, refusal, save, visible
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
-from attn_tui.core.captures.reader import CaptureError, open_capture, read_head
+from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, has_note, opened, refusal, save
 
 BATCH, HEADS, TOKENS, D_K = 2, 3, 11, 6

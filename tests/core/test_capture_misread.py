@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
-from attn_tui.core.captures.reader import CaptureFile, open_capture
+from attn_tui.core.captures.head import CaptureFile
+from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, has_note, layered, numbers, opened, pair
 
 BATCH, HEADS, TOKENS = 2, 4, 6

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, assert_holds, every_head, has_note, layered, opened, pair, refusal, save, visible
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 

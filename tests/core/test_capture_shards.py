@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import open_capture, read_head
+from attn_tui.core.captures.reader import open_capture
 from capture_files import layered, opened, refusal, save
 
 NAMES = ("a-00001-of-00002.safetensors", "a-00002-of-00002.safetensors")

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
-from attn_tui.core.captures.reader import CaptureError, CaptureFile, open_capture, read_head
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.head import CaptureFile, read_head
+from attn_tui.core.captures.reader import open_capture
 from capture_files import Array, has_note, layered, numbers, opened, pair, save, visible
 
 Q, K = pair(queries=6)

@@ -1,7 +1,8 @@
 """The declared statistics are the computed ones."""
 
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS

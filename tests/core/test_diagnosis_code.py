@@ -6,7 +6,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.export.code.captured.diagnosed import diagnosis_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.learning.bugs.bug import Bug

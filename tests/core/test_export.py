@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.captures.capture import Capture, HeadSubject
+from attn_tui.core.captures.capture import Capture, HeadSubject, sample_path
+from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import measure_head, named_rule
-from attn_tui.core.captures.reader import CaptureFile, open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.export.formats import csv_text, version
 from attn_tui.core.export.inspect import head_markdown, heads_markdown, inspect_csv, inspect_json
 from attn_tui.core.export.report import report_csv, report_json, report_markdown

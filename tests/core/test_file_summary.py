@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.heads.reasons import Judged
 from attn_tui.core.diagnosis.heads.summary import file_summary
 from attn_tui.core.statistics.measurement import Estimate

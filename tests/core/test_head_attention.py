@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.files import CaptureError
-from attn_tui.core.captures.reader import CaptureFile, open_capture, sample_path
+from attn_tui.core.captures.head import CaptureFile
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import Rule, file_rule, named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.heads.results import Matrix

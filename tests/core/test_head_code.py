@@ -7,8 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import measure_head, named_rule
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.export.code.captured.head import head_code
 from attn_tui.core.export.code.program import Dialect
 from printed_code import INSTALLED, compared

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import CaptureFile, open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.heads.reasons import Judged, Traits, judged, reasons, severity
 from attn_tui.core.diagnosis.heads.traits import traits
 from attn_tui.core.diagnosis.reading import read_subject

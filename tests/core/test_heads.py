@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.attention.normalise import normalised
+from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head, named_rule
-from attn_tui.core.captures.reader import CaptureFile, open_capture
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.scales import SCALE_RULES, Normalise, Setting, multiplier
 from capture_files import Array, opened

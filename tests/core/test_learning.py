@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.claims.catalogue import CLAIMS
 from attn_tui.core.learning import trials
 from attn_tui.core.learning.card import question_card, step_card

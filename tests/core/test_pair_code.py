@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.comparing.compare import compare
 from attn_tui.core.export.code.captured.pairs import pair_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from attn_tui.core.captures.reader import CaptureError, CaptureFile, open_capture, read_head, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.files import CaptureError
+from attn_tui.core.captures.head import CaptureFile, read_head
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.replay import replay
 from attn_tui.core.scales import SCALE_RULES
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]

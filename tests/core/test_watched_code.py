@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.check import measure
 from attn_tui.core.diagnosis.reading import file_configuration
 from attn_tui.core.export.code.captured.checked import checked_code

@@ -6,14 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attn_tui.core.captures.beside.roles import ROLES
-from attn_tui.core.captures.files import LARGEST_HEADER
+from attn_tui.core.captures.beside.tensors import LARGEST
+from attn_tui.core.captures.files import LARGEST_HEADER, CaptureError
+from attn_tui.core.captures.head import read_head
 from attn_tui.core.captures.kinds import npz
-from attn_tui.core.captures.layers import MOST_HEADS, MOST_TEXTS
 from attn_tui.core.captures.metadata.file import Metadata
 from attn_tui.core.captures.metadata.keys import ALIASES, KEYS, OF_ENTRIES
 from attn_tui.core.captures.naming import WORDS, partner
-from attn_tui.core.captures.reader import LARGEST, CaptureError, open_capture, read_head
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.stored import FLOATS
+from attn_tui.core.captures.vectors.sizes import MOST_HEADS, MOST_TEXTS
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "capture-format.md").read_text("utf-8")

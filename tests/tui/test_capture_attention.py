@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_row
 from attn_tui.core.diagnosis.heads.reasons import severity

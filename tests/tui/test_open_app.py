@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from attn_tui.core.captures.reader import sample_path
+from attn_tui.core.captures.capture import sample_path
 from terminal_session import SMALL, printing, running
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.parameters import FIELD, Parameters
 from attn_tui.core.training.settings import Race
 from attn_tui.tui.compute.engine import Engine

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.captures.capture import Layer
+from attn_tui.core.captures.capture import Layer, sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.captures.rules import named_rule
 from attn_tui.core.diagnosis.heads.attention import attention_matrix, attention_row
 from attn_tui.core.diagnosis.heads.results import AttentionRow, Matrix

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from attn_tui.core.captures.capture import Layer
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import Layer, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.tui.panes.capture.view import capture_lines, layer_facts, statistic_lines
 from attn_tui.tui.views.glyphs import UNICODE

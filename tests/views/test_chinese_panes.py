@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.attention.cost import Layer, cost
 from attn_tui.core.attention.presets import PRESETS
+from attn_tui.core.captures.capture import sample_path
 from attn_tui.core.captures.heads import file_rule, measure_head
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.claims.claim import UNCLAIMED, Claim, Figure, Outcome, Reading, at_least, value
 from attn_tui.core.claims.examine import examine
 from attn_tui.core.diagnosis.heads.attention import attention_row

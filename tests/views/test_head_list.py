@@ -2,9 +2,9 @@
 
 import io
 
-from attn_tui.core.captures.capture import HeadSubject
+from attn_tui.core.captures.capture import HeadSubject, sample_path
 from attn_tui.core.captures.heads import Rule, measure_head
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.measurement import Column, Estimate, Measurement
 from attn_tui.tui.panes.capture.ranking.printed import head_list

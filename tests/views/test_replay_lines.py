@@ -1,7 +1,8 @@
 """Every scale rule replayed on a head, as lines."""
 
 import pytest
-from attn_tui.core.captures.reader import open_capture, sample_path
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.replay import replay
 from attn_tui.core.export.diagnosing.replay import replay_table
 from attn_tui.tui.panes.capture.replay import replay_lines

@@ -13,7 +13,7 @@ from .captured import ranges
 from .output import Output
 
 if TYPE_CHECKING:
-    from ...core.captures.reader import CaptureFile
+    from ...core.captures.head import CaptureFile
     from ...core.export.inspect import Inspected
     from .working import HeadsRequest
 

@@ -11,7 +11,7 @@ from .output import Output
 from .results import Results
 
 if TYPE_CHECKING:
-    from ...core.captures.reader import CaptureFile
+    from ...core.captures.head import CaptureFile
     from ...core.diagnosis.replay import Replay
 
 

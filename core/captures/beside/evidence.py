@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..layout import FLAT, Located
 from ..naming import HEADS_FIRST, TOKENS_FIRST, Axes
 from ..stored import FLOATS, Stored
+from ..vectors.layout import FLAT, Located
 
 _TOGETHER = "batch*head"  # as nn.MultiheadAttention multiplies them
 _AFTER_PROJECTION = ("out", "output")  # where heads are side by side, these are more than attention's output

@@ -16,8 +16,8 @@ import numpy as np
 from ...arrays import BoolArray, FloatArray
 from ...attention.formats import FORMATS
 from ...attention.normalise import normalised
+from ...captures.blocks import fits_float32, mean_of_seen
 from ...captures.rules import Rule
-from ...captures.scores.blocks import fits_float32, mean_of_seen
 from ...scales import Normalise
 from ..fitting.model import dot, softmax
 from .rows import Rows, bent, factors, scores, variance

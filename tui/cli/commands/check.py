@@ -22,7 +22,7 @@ from .compare import compare_captures
 from .diagnose import add_config, read_configuration
 
 if TYPE_CHECKING:
-    from ....core.captures.reader import CaptureFile
+    from ....core.captures.head import CaptureFile
     from ....core.diagnosis.check import Figures, Limits
     from ....core.export.code.program import Dialect
     from ....core.export.diagnosing.check import Checked

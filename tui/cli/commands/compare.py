@@ -20,7 +20,7 @@ from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Capture
-    from ....core.captures.reader import CaptureFile
+    from ....core.captures.head import CaptureFile
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison
     from ....core.export.code.program import Dialect
     from ....core.work.heads import Source

@@ -16,7 +16,7 @@ from ...compute.request import PROGRESS_INTERVAL, Cache, Priority, Progress, Req
 
 if TYPE_CHECKING:
     from ....core.captures.capture import Meaning
-    from ....core.captures.reader import CaptureFile
+    from ....core.captures.head import CaptureFile
     from ....core.diagnosis.comparing.results import HeadComparison
     from ....core.diagnosis.heads.reasons import Explained
     from ....core.export.formats import Format
@@ -41,7 +41,8 @@ class OpenCapture(Request):
 
     def opened(self, cache: Cache) -> CaptureFile:
         """Return the file, opened unless it is open already."""
-        from ....core.captures.reader import open_capture, sample_path
+        from ....core.captures.capture import sample_path
+        from ....core.captures.reader import open_capture
 
         open_files: dict[OpenCapture, CaptureFile] = cache.by_kind.setdefault(OpenCapture, {})
         if self not in open_files:
@@ -51,7 +52,7 @@ class OpenCapture(Request):
 
     def source(self, capture: CaptureFile) -> Source:
         """Return how workers open the file."""
-        from ....core.captures.reader import sample_path
+        from ....core.captures.capture import sample_path
         from ....core.work.heads import source_of
 
         return source_of(capture, self.path or sample_path(), self.axes, self.mask_true)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray
-from ...attention.normalise import normalised
-from ...scales import Normalise
-from ...statistics import tally
-from ..head import Head
+from ..arrays import BoolArray, FloatArray
+from ..attention.normalise import normalised
+from ..scales import Normalise
+from ..statistics import tally
+from .head import Head
 
 # The rows of a block with a causal mask: fewer would compute fewer hidden scores, and cost more for each block.
 _STRIP = 256

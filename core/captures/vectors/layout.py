@@ -7,11 +7,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..message import message
-from .capture import Tensor
-from .files import CaptureError, quoted
-from .naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
-from .stored import AnyArray, AtHand, Stored
+from ...message import message
+from ..capture import Tensor
+from ..files import CaptureError, quoted
+from ..naming import HEADS_FIRST, TOKENS_FIRST, Axes, Pair
+from ..stored import AnyArray, AtHand, Stored
 
 FLAT = "head*d_k"  # a projection's output, with concatenated heads
 ACCEPTED = message(
