@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..message import joined, message
 from .configuration import Configuration, configured_scale
@@ -14,9 +15,10 @@ from .subject import Facts
 _PADDED = (8, 16, 32, 64, 96, 128, 256)
 # query_pre_attn_scalar of Gemma 2 and 3, and the widths that other implementations used instead.
 _SCALARS = (64, 72, 80, 96, 112, 128, 144, 160, 168, 192, 224, 256, 288, 320, 512, 576)
-_CONTEXTS = (2, 4, 8, 16, 32, 40, 64, 128)
 _LATENT = (576, 320, 288)  # widths of q and k in absorbed latent attention: the latent rank and 64 or 32 rotated
 _COARSE = 1e-4  # relative: above it, an unknown number may be near one of many rules by chance
+
+Rule: TypeAlias = tuple[float, str, str]  # a multiplier, the cause that explains it, and words for it
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,13 @@ def names(
     """
     found: dict[str, Name] = {}
     tried: dict[float, bool] = {}
-    for candidate, name in _rules(expected, facts, tolerance, multiplier):
-        if name.cause in found or candidate <= 0 or _near(candidate, expected, 1e-9):
+    for candidate, cause, words in _rules(expected, facts, tolerance, multiplier):
+        if cause in found or candidate <= 0 or _near(candidate, expected, 1e-9):
             continue
         if candidate not in tried:
             tried[candidate] = fits(candidate)
         if tried[candidate]:
-            found[name.cause] = name
+            found[cause] = Name(cause, words)
     listed = list(found.values())
     vague = ("scale-fixed", "scale-yarn", "scale-yarn-twice", "scale-padded")
     if not listed or (tolerance > _COARSE and all(name.cause in vague for name in listed)):
@@ -89,118 +91,118 @@ def names(
     return listed
 
 
-def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -> Iterator[tuple[float, Name]]:
-    """Yield multipliers and their names, the likeliest first."""
+def _rules(expected: float, facts: Facts, tolerance: float, multiplier: float) -> Iterator[Rule]:
+    """Yield multipliers with their causes and words, the likeliest first."""
     d, config = facts.d_k, facts.config
     root = d**-0.5
     if facts.prescaled != 1:
-        yield (
-            expected * facts.prescaled,
-            Name("scale-twice", "the factor that is already inside q and k was applied again"),
-        )
-    yield from _yarn(expected, root, config, known=True)
+        words = "the factor that is already inside q and k was applied again"
+        yield expected * facts.prescaled, "scale-twice", words
+    yield from _yarn(expected, root, _factors_of(config))
     if config and config.inverse_layer:
-        yield expected * (facts.layer + 1), Name("scale-layer", "the division by layer + 1 is missing")
+        yield expected * (facts.layer + 1), "scale-layer", "the division by layer + 1 is missing"
     if not _near(expected, 1, 1e-9):
-        yield 1.0, Name("scale-missing", "the scores were not scaled")
-        yield expected**2, Name("scale-twice", "the scale was applied twice")
-    yield 1 / d, Name("scale-1-over-d", message("1/d_k = 1/{d}, as in muP and Granite", d=d))
+        yield 1.0, "scale-missing", "the scores were not scaled"
+        yield expected**2, "scale-twice", "the scale was applied twice"
+    yield 1 / d, "scale-1-over-d", message("1/d_k = 1/{d}, as in muP and Granite", d=d)
     if _near(expected, 1, 1e-9):
-        yield root, Name("scale-twice", message("1/√{d} was applied to scores that need no scale", d=d))
-    yield math.sqrt(d), Name("scale-inverted", message("the scores were multiplied by √{d} instead of divided", d=d))
-    yield 1 / expected, Name("scale-inverted", "the scores were divided by the scale")
-    for width in _known(facts.d_model, config and config.hidden_size):
-        yield width**-0.5, Name("scale-d-model", f"1/√d_model = 1/√{width:g}")
-        yield (
-            root * width**-0.5,
-            Name("scale-d-model", message("1/√{d} and again 1/√d_model = 1/√{width:g}", d=d, width=width)),
-        )
-    for heads in _known(facts.n_heads, config and config.heads, facts.heads):
-        if heads > 1:
-            yield heads**-0.5, Name("scale-n-heads", message("1/√heads = 1/√{heads:g}", heads=heads))
-    latent = [config.latent_width, config.latent_rank] if config else []
-    for width in _known(*latent, *([d, d - 64] if d in _LATENT and not _near(expected, root, 1e-9) else [])):
-        words = message("1/√{width:g}, the width of latent attention and not of a head", width=width)
-        yield width**-0.5, Name("scale-d-model", words)
-        yield width**-0.5, Name("scale-padded", words)
-        yield width**-0.5, Name("scale-fixed", words)
-    yield math.sqrt(expected), Name("scale-quarter", "the square root of the scale: applied to q or k alone")
-    yield d**-0.25, Name("scale-quarter", message("{d}^−¼: the scale was applied to q or k alone", d=d))
-    yield expected * math.log2(math.e), Name("scale-base2", "the expected scale × log₂ e")
-    yield expected * math.log(2), Name("scale-base2", "the expected scale × ln 2: exp2 without log₂ e")
-    if facts.layer:
-        yield (
-            expected / (facts.layer + 1),
-            Name("scale-layer", message("divided by layer + 1 = {layer}", layer=facts.layer + 1)),
-        )
-        yield (
-            expected * (facts.layer + 1),
-            Name("scale-layer", message("the division by layer + 1 = {layer} is missing", layer=facts.layer + 1)),
-        )
-        yield (
-            expected / facts.layer,
-            Name("scale-layer", message("divided by the layer's number {layer}", layer=facts.layer)),
-        )
+        yield root, "scale-twice", message("1/√{d} was applied to scores that need no scale", d=d)
+    yield math.sqrt(d), "scale-inverted", message("the scores were multiplied by √{d} instead of divided", d=d)
+    yield 1 / expected, "scale-inverted", "the scores were divided by the scale"
+    yield from _of_other_widths(expected, facts)
+    yield math.sqrt(expected), "scale-quarter", "the square root of the scale: applied to q or k alone"
+    yield d**-0.25, "scale-quarter", message("{d}^−¼: the scale was applied to q or k alone", d=d)
+    yield expected * math.log2(math.e), "scale-base2", "the expected scale × log₂ e"
+    yield expected * math.log(2), "scale-base2", "the expected scale × ln 2: exp2 without log₂ e"
+    if layer := facts.layer:
+        after = layer + 1
+        yield expected / after, "scale-layer", message("divided by layer + 1 = {layer}", layer=after)
+        yield expected * after, "scale-layer", message("the division by layer + 1 = {layer} is missing", layer=after)
+        yield expected / layer, "scale-layer", message("divided by the layer's number {layer}", layer=layer)
     # The padded width of the expected rule, 1/√w: 80 → 96, 15 → 16, 64 → 128.
     for width in {d, round(expected**-2) if expected < 1 else d}:
         for padded in _padded(width):
-            yield padded**-0.5, Name("scale-padded", message("1/√{padded}, a padded width", padded=padded))
-    if not _near(expected, root, 1e-9):
-        yield root, Name("scale-fixed", message("1/√d_k = 1/√{d}, the default, not the model's scale", d=d))
-    if config and config.hidden_size and config.heads:
-        share = config.hidden_size / config.heads
-        yield share**-0.5, Name("scale-fixed", message("1/√(hidden size / heads) = 1/√{share:g}", share=share))
-    for scalar in _SCALARS:
-        yield (
-            scalar**-0.5,
-            Name("scale-fixed", message("1/√{scalar}, a query_pre_attn_scalar of another model", scalar=scalar)),
-        )
-    yield from _yarn(expected, root, config, known=False)
+            yield padded**-0.5, "scale-padded", message("1/√{padded}, a padded width", padded=padded)
+    yield from _constants(expected, facts)
+    yield from _yarn(expected, root, _USUAL_FACTORS)
     if tolerance < _COARSE and 0 < multiplier < 1:
         scalar = round(multiplier**-2)
         if 8 <= scalar <= 16_384 and tolerance * scalar < 0.02:
-            yield (
-                scalar**-0.5,
-                Name("scale-fixed", message("1/√{scalar}, a constant that is not the model's", scalar=scalar)),
-            )
+            words = message("1/√{scalar}, a constant that is not the model's", scalar=scalar)
+            yield scalar**-0.5, "scale-fixed", words
 
 
-def _yarn(expected: float, root: float, config: Configuration | None, known: bool) -> Iterator[tuple[float, Name]]:
-    """Yield YaRN's factor missing, extra and squared again: of the configuration, or of usual context lengths."""
+def _of_other_widths(expected: float, facts: Facts) -> Iterator[Rule]:
+    """Yield 1/√ of widths that are not the head's: of the model, the number of heads, and the latent."""
+    d, config = facts.d_k, facts.config
+    root = d**-0.5
+    for width in _known(facts.d_model, config and config.hidden_size):
+        yield width**-0.5, "scale-d-model", f"1/√d_model = 1/√{width:g}"
+        words = message("1/√{d} and again 1/√d_model = 1/√{width:g}", d=d, width=width)
+        yield root * width**-0.5, "scale-d-model", words
+    for heads in _known(facts.n_heads, config and config.heads, facts.heads):
+        if heads > 1:
+            yield heads**-0.5, "scale-n-heads", message("1/√heads = 1/√{heads:g}", heads=heads)
+    latent = [config.latent_width, config.latent_rank] if config else []
+    for width in _known(*latent, *([d, d - 64] if d in _LATENT and not _near(expected, root, 1e-9) else [])):
+        words = message("1/√{width:g}, the width of latent attention and not of a head", width=width)
+        for cause in ("scale-d-model", "scale-padded", "scale-fixed"):
+            yield width**-0.5, cause, words
+
+
+def _constants(expected: float, facts: Facts) -> Iterator[Rule]:
+    """Yield constants that are another model's scale, or the default."""
+    d, config = facts.d_k, facts.config
+    root = d**-0.5
+    if not _near(expected, root, 1e-9):
+        yield root, "scale-fixed", message("1/√d_k = 1/√{d}, the default, not the model's scale", d=d)
+    if config and config.hidden_size and config.heads:
+        share = config.hidden_size / config.heads
+        yield share**-0.5, "scale-fixed", message("1/√(hidden size / heads) = 1/√{share:g}", share=share)
+    for scalar in _SCALARS:
+        words = message("1/√{scalar}, a query_pre_attn_scalar of another model", scalar=scalar)
+        yield scalar**-0.5, "scale-fixed", words
+
+
+def _mscale(context: float, mscale: float = 1.0) -> float:
+    """Return YaRN's factor of the scale where a context was made this many times longer."""
+    return (0.1 * mscale * math.log(context) + 1) ** 2
+
+
+def _factors_of(config: Configuration | None) -> list[float]:
+    """Return YaRN's factors of the scale that a configuration may mean."""
     factors: list[float] = []
-    if known:
-        if config and config.rope_factor and config.rope_factor > 1:
-            for mscale in _known(config.mscale_all_dim, config.mscale, 1.0):
-                factors.append((0.1 * mscale * math.log(config.rope_factor) + 1) ** 2)
-        if config and config.amplitude:
-            factors.append(config.amplitude**2)
-    else:
-        for context in _CONTEXTS:
-            factors += [(0.1 * mscale * math.log(context) + 1) ** 2 for mscale in (1.0, 0.707)]
-            factors.append(1 + math.log(context) / math.log(4096))
-    for factor in dict.fromkeys(factors):
-        if factor > 1 and _near(expected, factor * root, 1e-3):
-            yield (
-                expected * factor,
-                Name("scale-yarn-twice", message("YaRN's mscale² = {factor:.4g} was squared again", factor=factor)),
-            )
-    for factor in dict.fromkeys(factors):
-        if factor > 1:
-            yield (
-                expected / factor,
-                Name("scale-yarn", message("YaRN's mscale² = {factor:.4g} is missing", factor=factor)),
-            )
-            yield expected * factor, Name("scale-yarn", message("× YaRN's mscale² = {factor:.4g}", factor=factor))
-    for factor in dict.fromkeys(factors):
-        if factor > 1:
-            yield (
-                expected * factor**2,
-                Name("scale-yarn-twice", message("× YaRN's mscale² = {factor:.4g}, twice", factor=factor)),
-            )
-            yield (
-                expected / factor**2,
-                Name("scale-yarn-twice", message("÷ YaRN's mscale² = {factor:.4g}, twice", factor=factor)),
-            )
+    if config and config.rope_factor and config.rope_factor > 1:
+        known = _known(config.mscale_all_dim, config.mscale, 1.0)
+        factors += [_mscale(config.rope_factor, mscale) for mscale in known]
+    if config and config.amplitude:
+        factors.append(config.amplitude**2)
+    return factors
+
+
+# YaRN's factors of usual contexts, with DeepSeek's mscale too, and the logarithm of one over 4,096.
+_USUAL_FACTORS = [
+    factor
+    for context in (2, 4, 8, 16, 32, 40, 64, 128)
+    for factor in (_mscale(context), _mscale(context, 0.707), 1 + math.log(context) / math.log(4096))
+]
+
+
+def _yarn(expected: float, root: float, factors: Sequence[float]) -> Iterator[Rule]:
+    """Yield YaRN's factor squared again, missing or extra, and twice."""
+    larger = [factor for factor in dict.fromkeys(factors) if factor > 1]
+    for factor in larger:
+        if _near(expected, factor * root, 1e-3):
+            words = message("YaRN's mscale² = {factor:.4g} was squared again", factor=factor)
+            yield expected * factor, "scale-yarn-twice", words
+    for factor in larger:
+        yield expected / factor, "scale-yarn", message("YaRN's mscale² = {factor:.4g} is missing", factor=factor)
+        yield expected * factor, "scale-yarn", message("× YaRN's mscale² = {factor:.4g}", factor=factor)
+    for factor in larger:
+        words = message("× YaRN's mscale² = {factor:.4g}, twice", factor=factor)
+        yield expected * factor**2, "scale-yarn-twice", words
+        words = message("÷ YaRN's mscale² = {factor:.4g}, twice", factor=factor)
+        yield expected / factor**2, "scale-yarn-twice", words
 
 
 def _padded(width: int) -> list[int]:
