@@ -8,6 +8,8 @@ from ..attention.presets import PRESETS
 from ..parameters import Parameters
 from .claim import UNCLAIMED, Claim, Figure, Reading, at_least, at_most, value
 from .examine import lab, precise, trial, trial_part
+from .layers.several_heads import shapes
+from .layers.stack import through_layers
 from .timings import time_of_additive, time_of_dividing
 from .trials import (
     additive,
@@ -17,6 +19,8 @@ from .trials import (
     weights_of_matrices,
 )
 
+_DEEP = (16, 64, 32)  # layers, d_k, tokens
+_SHAPE = (2, 8, 10, 64)  # batch, heads, tokens, d_k
 _ALMOST_NOTHING = at_most(0.1, "almost nothing, at most 0.1")
 
 
@@ -179,6 +183,64 @@ LAYERS: tuple[Claim, ...] = (
             for h in (1, 2, 8, 64)
         ),
         title="more heads cost nothing",
+    ),
+    Claim(
+        "batch-and-heads",
+        "Q, K and V of shape [batch, h, n, d_k] give scores of shape [batch, h, n, n] and an output of [batch, h, n, "
+        "d_k].",
+        "widely copied study notes",
+        "The product of the last two axes is taken for each batch and head apart, so nothing mixes, and a loop over "
+        "heads gives the same output. Every row of weights sums to 1. It is the scores that grow like n²: here they "
+        "are few, at 10 tokens, and from n = d_k up they are more numbers than the queries. Fused kernels never "
+        "store them.",
+        figures=(
+            Figure(
+                "numbers in the scores, batch 2, 8 heads, 10 tokens",
+                value(1600),
+                trial_part("scores", shapes, *_SHAPE),
+            ),
+            Figure("numbers in the output, d_k 64", value(10_240), trial_part("output", shapes, *_SHAPE)),
+            Figure("sum of a row, the one furthest from 1", value(1), trial_part("sum", shapes, *_SHAPE)),
+            Figure("difference from head by head, at most", value(0), trial_part("apart", shapes, *_SHAPE)),
+        ),
+        title="the shapes of batch and heads",
+    ),
+    Claim(
+        "deep-models",
+        "Dividing by √d_k matters most in deep models.",
+        "widely copied study notes",
+        "At initialisation it does: without the scale every layer enlarges the gradient that passes back through it, "
+        "and with the scale next to none does. So gradients of deep models explode, rather than vanish. The scale has "
+        "a price, which the notes leave out: nearly uniform weights make tokens alike from layer to layer, and only "
+        "residual connections keep them apart (Dong et al. 2021, arXiv:2103.03404). Layers here are x + "
+        "attention(LayerNorm(x)), with weights of variance 1/d_model and no feed-forward part.",
+        figures=(
+            Figure(
+                "gradient at the input, unscaled over scaled, 1 layer",
+                UNCLAIMED,
+                trial_part("ratio", through_layers, 1, *_DEEP[1:]),
+            ),
+            Figure(
+                "the same, 16 layers over 1 layer",
+                at_least(2, "more in deep models, at least 2"),
+                trial_part("over_one", through_layers, *_DEEP),
+            ),
+            *(
+                Figure(
+                    f"gradient at the input, 16 layers, {which}", UNCLAIMED, trial_part(which, through_layers, *_DEEP)
+                )
+                for which in ("unscaled", "scaled")
+            ),
+            *(
+                Figure(
+                    f"cosine of two tokens after 16 layers, {which}",
+                    UNCLAIMED,
+                    trial_part(f"alike_{which}", through_layers, *_DEEP),
+                )
+                for which in ("unscaled", "scaled")
+            ),
+        ),
+        title="the scale matters in deep models",
     ),
     Claim(
         "heads-regularise",

@@ -9,6 +9,7 @@ from ..blas import one_blas_thread
 from ..claims import trials as of_claims
 from ..claims.claim import Reading
 from ..claims.examine import Results
+from ..claims.layers.stack import through_layers
 from ..claims.races import raced
 from ..lab.experiment import run
 from ..parameters import Parameters
@@ -25,8 +26,10 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     of_claims.softmax_example,
     of_claims.weights_of_attention,
     raced,
+    through_layers,
     sample.all_heads,
     sample.heads_apart,
+    sample.heads_at_once,
     sample.scale_dropped,
     trials.freezing_threshold,
     trials.freezing_width,

@@ -63,6 +63,33 @@ def heads_apart(layer: int) -> Reading:
     return measured_once(float(np.mean([np.abs(a - b).sum(axis=-1).mean() / 2 for a, b in combinations(weights, 2)])))
 
 
+def heads_at_once() -> Mapping[str, Reading]:
+    """Measure where the heads of a layer look at the same time, and the rank of their scores.
+
+    `keys` is how many different keys have the largest weight in one of the heads of a layer, the mean over queries
+    and layers. `near` and `far` are the mean distance between query and key, in tokens, weighted by attention, of the
+    heads of the model where it is least and most. `rank` is that of a head's scores, and `full` that of the scores of
+    one head with the dimensions of all, in the first layer.
+    """
+    capture = open_capture(sample_path())
+    keys: list[float] = []
+    distances: list[float] = []
+    for layer in capture.layers:
+        weights = np.array(
+            [_weights(capture, layer, head, file_rule(layer), layer.queries) for head in range(layer.heads)]
+        )
+        query, key = np.indices(weights.shape[1:])
+        keys.append(float(np.mean([len(set(each)) for each in weights.argmax(axis=2).T.tolist()])))
+        distances += (weights * np.abs(query - key)).sum(axis=2).mean(axis=1).tolist()
+    first = capture.layers[0]
+    heads = [read_head(capture, first, head) for head in range(first.heads)]
+    scores = [each.q[0].astype(np.float64) @ each.k[0].astype(np.float64).T for each in heads]
+    ranks = [np.linalg.matrix_rank(each) for each in (scores[0], np.sum(scores, axis=0))]
+    found = {"keys": float(np.mean(keys)), "near": min(distances), "far": max(distances)}
+    found |= {"rank": float(ranks[0]), "full": float(ranks[1])}
+    return {name: measured_once(value) for name, value in found.items()}
+
+
 def scale_dropped() -> Mapping[str, Reading]:
     """Measure what multiplier 1 instead of the file's does to the heads of the sample, the means over heads.
 
@@ -84,8 +111,8 @@ def scale_dropped() -> Mapping[str, Reading]:
     return {name: measured_once(value) for name, value in found.items()}
 
 
-def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule) -> FloatArray:
-    """Return some rows of a head's weights under a rule, [rows, keys]."""
-    part = some_rows(read_head(capture, layer, head), layer, _ROWS)
+def _weights(capture: CaptureFile, layer: Layer, head: int, rule: Rule, rows: int = _ROWS) -> FloatArray:
+    """Return at most `rows` rows of a head's weights under a rule, [rows, keys]."""
+    part = some_rows(read_head(capture, layer, head), layer, rows)
     hidden = None if part.seen is None else ~np.broadcast_to(part.visible, (*part.used.shape, layer.keys))
     return softmax(logits(part, rule), hidden, None)[part.used].astype(np.float64)

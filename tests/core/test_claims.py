@@ -17,7 +17,7 @@ DEPENDS = "depends on the measure"
 BY_VERDICT = {
     HOLDS: """
         variance-equals-dk small-init three-sigma-range softmax-unscaled-example unscaled-one-hot
-        product-variance heads-are-free dot-faster
+        product-variance heads-are-free dot-faster batch-and-heads deep-models
     """,
     LIMIT: "scaled-is-normal std-at-512 log-underscales dk-overscales",
     DEPENDS: "long-sequences division-is-free train-equals-inference unscaled-trains-worse",
@@ -57,6 +57,7 @@ GUIDE: dict[str, list[str | None]] = {
     "half-scale": ["0.25", "0.953", "0.974"],
     "sqrt-optimal": ["1.0", "1.0", "1.53", "4.1", "5.6"],
     "long-sequences": ["-0.097", "-0.062", "-0.0137", "-0.0056"],
+    "deep-models": ["2.3", None, None, "1.0", "0.17", "0.87"],
     "division-is-free": ["0.03125", "0.0078", "0.667", "1.778", "0.40", "0.0303", None, None],
     "dot-faster": ["86.0", "2.0", None],
     "float-overflow": ["0.0", "0.0", "0.082", "0.0"],

@@ -95,6 +95,8 @@ SIZE: tuple[Question, ...] = (
             "With {n} keys and d_k = {d_k} the median of ‖∂L/∂q‖ falls from {median_scaled} to {median}. The root "
             "mean square rises from {rms_scaled} to {rms}, and {top} of all squared gradient sits in the top {few} "
             "of rows.",
+            "Depth multiplies this. At the input of {layers} layers, at initialisation, the gradient is {deep} times "
+            "that of scaled attention, and {shallow} times with one layer: it explodes rather than vanishes.",
             "A note has both fall like 1/d_k, which is true of neither: the median falls like an exponential of "
             "−√d_k, and the root mean square grows slowly.",
         ),
@@ -104,11 +106,13 @@ SIZE: tuple[Question, ...] = (
             "rms": lab("root mean square, unscaled", "grad_q_rms", _TEN),
             "rms_scaled": lab("root mean square, scaled", "grad_q_rms", _TEN, True),
             "top": lab("held by the top {few} of rows", "grad_q_top1_share", _TEN, unit="share"),
+            "shallow": trial("at the input of 1 layer, unscaled / scaled", "through_layers", 1, 64, 32, part="ratio"),
+            "deep": trial("at the input of {layers} layers", "through_layers", 16, 64, 32, part="ratio"),
         },
         Shown("Lab", "The rows of gradients, unscaled beside scaled.", _TEN, statistic="grad_q_median"),
         "Yes: softmax saturates, its derivative is 0, so gradients vanish.",
         "True of the typical row, false of the mean. Say which.",
-        {"d_k": 256, "n": 10, "few": "1 %"},
+        {"d_k": 256, "n": 10, "few": "1 %", "layers": 16},
     ),
     Question(
         "unit-variance",

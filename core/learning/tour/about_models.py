@@ -91,9 +91,10 @@ MODELS = (
         (
             "The wrong divisor is √h times too large: it makes attention flatter, not more peaked. The number of "
             "heads changes no count of parameters, but it does change d_k.",
-            "In a trained model, the sample all-MiniLM-L6-v2, two heads of a layer differ in where {apart} of their "
-            "weight goes, and in half of all heads {dimensions} of {width} dimensions or fewer hold {held} of the "
-            "variance of scores.",
+            "Several heads look at several positions at once. In a trained model, the sample all-MiniLM-L6-v2, two "
+            "heads of a layer differ in where {apart} of their weight goes. That makes a layer more expressive, not "
+            "a head: its scores have rank {rank}, against {full} of one wide head, and in half of all heads "
+            "{dimensions} dimensions or fewer hold {held} of their variance.",
         ),
         {
             "one": trial("parameters, 1 head", "weights_of_attention", _D_MODEL, _D_MODEL, 1, unit="count"),
@@ -102,18 +103,21 @@ MODELS = (
             ),
             "right": lab("spread of logits, divided by √d_k", "logit_std", enough(_D_K), True),
             "wrong": lab("spread of logits, by √d_model", "logit_std", _BY_D_MODEL, True),
-            "entropy": lab("entropy / ln n, divided by √d_k", "entropy_fraction", enough(_D_K), True, "share"),
-            "flat": lab("entropy / ln n, by √d_model", "entropy_fraction", _BY_D_MODEL, True, "share"),
+            "keys": trial("sample: keys that {together} heads favour, of {tokens}", "heads_at_once", part="keys"),
+            "near": trial("most local head: distance in tokens", "heads_at_once", part="near"),
+            "far": trial("most global head: distance in tokens", "heads_at_once", part="far"),
+            "rank": trial("rank of a head's scores", "heads_at_once", part="rank", unit="count"),
+            "full": trial("rank of the scores of one wide head", "heads_at_once", part="full", unit="count"),
             "apart": trial("weight two heads of the sample differ in", "heads_apart", 2, unit="share"),
             "dimensions": trial("dimensions with {held} of a head's scores", "all_heads", part="dimensions"),
         },
-        ("one", "eight", "right", "wrong", "entropy", "flat"),
+        ("one", "eight", "right", "wrong", "keys", "near", "far"),
         Shown(
             "Lab",
             "A divides by √d_k, B by √d_model: compare their spread and entropy.",
             replace(_BY_D_MODEL, against="sqrt_d_k"),
         ),
-        {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "width": 32, "held": "90 %"},
+        {"d_model": _D_MODEL, "heads": _HEADS, "d_k": _D_K, "together": 12, "tokens": 70, "held": "90 %"},
     ),
     Step(
         "positions",

@@ -8,6 +8,7 @@ from ....claims.claim import FromTrial
 from ....claims.trials import furthest_from_normal
 from ..program import Dialect, number
 from .counted import COUNTED, Functions
+from .layered import LAYERED
 from .races import RACED, is_raced, race_expression
 from .toured import TOURED
 
@@ -40,6 +41,7 @@ def softmax(z):
 
 TRIALS: dict[str, Functions] = (
     COUNTED
+    | LAYERED
     | TOURED
     | {
         "largest_of_matrix": Functions(

@@ -1,0 +1,1 @@
+"""Measurements of whole layers: a stack of them, and several heads."""
