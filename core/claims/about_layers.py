@@ -210,9 +210,9 @@ LAYERS: tuple[Claim, ...] = (
         "Dividing by √d_k matters most in deep models.",
         "widely copied study notes",
         "At initialisation it does: without the scale every layer enlarges the gradient that passes back through it, "
-        "and with the scale next to none does. So gradients of deep models explode, rather than vanish. The scale has "
-        "a price, which the notes leave out: nearly uniform weights make tokens alike from layer to layer, and only "
-        "residual connections keep them apart (Dong et al. 2021, arXiv:2103.03404). Layers here are x + "
+        "and with the scale next to none does. So gradients of deep models explode, rather than vanish. The scale "
+        "has a price, which the notes leave out: nearly uniform weights make tokens alike from layer to layer, and "
+        "only residual connections keep them apart (Dong et al. 2021, arXiv:2103.03404). Layers here are x + "
         "attention(LayerNorm(x)), with weights of variance 1/d_model and no feed-forward part.",
         figures=(
             Figure(
