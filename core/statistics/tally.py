@@ -135,15 +135,30 @@ class _GradientRows:
 
 
 @dataclass(frozen=True, eq=False)
+class _Piece:
+    """Some rows of a block."""
+
+    rows: slice  # of the block
+    scores: FloatArray  # (rows, keys) minus the centre
+    hidden: BoolArray | None  # (rows, keys)
+    offsets: FloatArray | None  # (rows,)
+    counted: Chosen | None  # the rows that the histograms of logits and weights count
+    gradients: _GradientRows | None
+    rounded: RoundedRows | None
+
+
+@dataclass(frozen=True, eq=False)
 class _RowResults:
     """Row results of one block, filled piece by piece; arrays end in (rows,)."""
 
     precision: float  # of the scores: the spacing of numbers at 1
+    offsets: FloatArray | float  # (draws, rows) still to be added to the scores
+    inside: FloatArray  # (draws,) the visible scores within the band
     visible: FloatArray  # keys whose scores are added
     largest: FloatArray  # minus the centre, offset included
     powers: FloatArray  # (4, rows) sums of the first four powers of the scores minus the centre
     sums: FloatArray  # (rules, 5, rows) `softmax.row_sums`
-    gradients: FloatArray  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
+    gradients: FloatArray | None  # (rules, rows) ‖∂L/∂q‖, NaN where not computed
     rounded: RoundedResults | None
 
 
@@ -185,30 +200,36 @@ def add(
     masked = hidden = None if hidden is None else np.broadcast_to(hidden, scores.shape)
     if rounded is not None:
         hidden = clear_infinite(scores, rounded, hidden)
-    total = block.draws * block.rows
-    rules = len(tally.rules)
+    total, rules = block.draws * block.rows, len(tally.rules)
     results = _RowResults(
-        float(np.finfo(scores.dtype).eps),
-        np.zeros(total),
-        np.zeros(total),
-        np.zeros((4, total)),
-        np.zeros((rules, 5, total)),
-        np.full((rules, total), np.nan),
-        None if rounded is None else RoundedResults.empty(total),
+        precision=float(np.finfo(scores.dtype).eps),
+        offsets=0.0 if offsets is None else offsets[..., 0].astype(np.float64),
+        inside=np.zeros(block.draws),
+        visible=np.zeros(total),
+        largest=np.zeros(total),
+        powers=np.zeros((4, total)),
+        sums=np.zeros((rules, 5, total)),
+        gradients=None if backward is None else np.full((rules, total), np.nan),
+        rounded=None if rounded is None else RoundedResults.empty(total),
     )
-    inside = np.zeros(block.draws)
     for d, r in blocks(block, PIECE):
         first = (draws.start + d.start) * tally.shape.rows + rows.start + r.start
         at = d.start * block.rows + r.start
         own = None if offsets is None else offsets[d, r]
         flat = scores[d, r].reshape(-1, block.keys)
         flat_hidden = None if hidden is None else hidden[d, r].reshape(flat.shape)
-        inside[d] += count_inside(tally.band, scores[d, r], flat_hidden, own)
-        part = None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start)
-        counted = counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None
-        found = None if rounded is None else rounded_rows(rounded, masked, d, r)
-        _add_piece(tally, results, at, counted, flat, flat_hidden, own, part, found)
-    _reduce(tally, draws, rows, block, results, inside, offsets, backward is not None)
+        results.inside[d] += count_inside(tally.band, scores[d, r], flat_hidden, own)
+        piece = _Piece(
+            rows=slice(at, at + len(flat)),
+            scores=flat,
+            hidden=flat_hidden,
+            offsets=None if own is None else own.ravel(),
+            counted=counted_rows(tally.shape.every, first, len(flat)) if tally.counts else None,
+            gradients=None if backward is None else _gradient_rows(tally.shape, backward, d, r, rows.start),
+            rounded=None if rounded is None else rounded_rows(rounded, masked, d, r),
+        )
+        _add_piece(tally, results, piece)
+    _reduce(tally, draws, rows, block, results)
 
 
 def _gradient_rows(shape: Shape, backward: Backward, draws: slice, rows: slice, first: int) -> _GradientRows | None:
@@ -228,51 +249,52 @@ def _gradient_rows(shape: Shape, backward: Backward, draws: slice, rows: slice, 
     return _GradientRows(backward, draws, slice(rows.start + skipped, rows.stop, step), chosen)
 
 
-def _add_piece(
-    tally: Tally,
-    results: _RowResults,
-    at: int,
-    counted: Chosen | None,
-    scores: FloatArray,
-    hidden: BoolArray | None,
-    offsets: FloatArray | None,
-    gradients: _GradientRows | None,
-    rounded: RoundedRows | None,
-) -> None:
-    """Process some rows (rows, keys) of a block, starting at row `at` of it."""
-    number, rows = scores.dtype.type, slice(at, at + len(scores))
+def _add_piece(tally: Tally, results: _RowResults, piece: _Piece) -> None:
+    """Process some rows of a block."""
+    scores, hidden, counted, rows = piece.scores, piece.hidden, piece.counted, piece.rows
+    number = scores.dtype.type
     logits, scratch, weights_gradient = _scratch(tally, scores)
     if hidden is not None:
         np.copyto(scores, 0, where=hidden)
     results.powers[:, rows] = power_sums(scores, tally.unit, logits, scratch)
     if counted is not None and ("logits", 0) in tally.counts:
-        own = number(0) if offsets is None else offsets.reshape(-1, 1)[counted].astype(scores.dtype)
+        own = number(0) if piece.offsets is None else piece.offsets[counted, np.newaxis].astype(scores.dtype)
         tally.counts["logits", 0] += count(visible_of(scores[counted] + own, hidden, counted), tally.axis)
     shifted = shift_rows(scores, hidden)
     results.visible[rows] = shifted.visible
-    results.largest[rows] = shifted.largest + (0.0 if offsets is None else offsets.ravel())
-    _extremes(tally, shifted, offsets)
-    if rounded is not None:
-        _add_rounded(tally, results, rows, counted, shifted, rounded, gradients, weights_gradient)
+    results.largest[rows] = shifted.largest + (0.0 if piece.offsets is None else piece.offsets)
+    _extremes(tally, shifted, piece.offsets)
+    if piece.rounded is not None:
+        _add_rounded(tally, results, piece, piece.rounded, shifted, weights_gradient)
         return
     received, some = None, shifted
-    if gradients is not None:
-        received, some = _upstream(gradients, shifted, weights_gradient)
+    if piece.gradients is not None:
+        received, some = _upstream(piece.gradients, shifted, weights_gradient)
     for index, (_, multiplier) in enumerate(tally.rules):
         sums = row_sums(logits_below(shifted, multiplier, logits), shifted, scratch)
         results.sums[index, :, rows] = sums
         sink = _above_largest(tally, multiplier, results.largest[rows])
-        if gradients is not None and received is not None:
-            chosen, out = gradients.chosen, logits[: len(some.below)]
+        if piece.gradients is not None and received is not None:
+            chosen, out = piece.gradients.chosen, logits[: len(some.below)]
             above = None if sink is None else sink[chosen]
             found = logit_gradients(some, multiplier, received, above, scratch[chosen], out)
-            norms = gradients.backward.query_norms(found, index, gradients.draws, gradients.rows)
-            results.gradients[index, rows][chosen] = norms
+            _add_norms(results, piece, index, found)
         if counted is not None and ("weights", index) in tally.counts:
             log10_p = scores[counted] * number(multiplier / _LN10)
             others = sums[1, counted] + (0.0 if sink is None else sink_power(sink[counted]))
             log10_p -= (np.log1p(others) / _LN10).astype(log10_p.dtype)[:, np.newaxis]
             tally.counts["weights", index] += count(visible_of(log10_p, hidden, counted), WEIGHTS)
+
+
+def _add_norms(results: _RowResults, piece: _Piece, rule: int, found: LogitGradients) -> None:
+    """Add ‖∂L/∂q‖ of the rows of a piece whose gradients are computed; NaN rows have none."""
+    assert piece.gradients is not None
+    assert results.gradients is not None
+    chosen = piece.gradients.chosen
+    norms = piece.gradients.backward.query_norms(found, rule, piece.gradients.draws, piece.gradients.rows)
+    if piece.rounded is not None:
+        norms = np.where(piece.rounded.failed[chosen], np.nan, norms)
+    results.gradients[rule, piece.rows][chosen] = norms
 
 
 def _upstream(gradients: _GradientRows, shifted: ShiftedRows, out: FloatArray) -> tuple[Upstream, ShiftedRows]:
@@ -283,26 +305,17 @@ def _upstream(gradients: _GradientRows, shifted: ShiftedRows, out: FloatArray) -
 
 
 def _add_rounded(
-    tally: Tally,
-    results: _RowResults,
-    rows: slice,
-    counted: Chosen | None,
-    shifted: ShiftedRows,
-    found: RoundedRows,
-    gradients: _GradientRows | None,
-    out: FloatArray,
+    tally: Tally, results: _RowResults, piece: _Piece, found: RoundedRows, shifted: ShiftedRows, out: FloatArray
 ) -> None:
     """Add the statistics of rounded weights of some rows."""
     assert results.rounded is not None
-    results.rounded.put(rows, found)
-    if gradients is not None:
-        chosen, received = gradients.chosen, _upstream(gradients, shifted, out)[0]
-        backward = weight_gradients(found.weights[chosen], received, found.missing[chosen])
-        norms = gradients.backward.query_norms(backward, 0, gradients.draws, gradients.rows)
-        results.gradients[0, rows][chosen] = np.where(found.failed[chosen], np.nan, norms)
-    if counted is not None and ("weights", 0) in tally.counts:
+    results.rounded.put(piece.rows, found)
+    if piece.gradients is not None:
+        chosen, received = piece.gradients.chosen, _upstream(piece.gradients, shifted, out)[0]
+        _add_norms(results, piece, 0, weight_gradients(found.weights[chosen], received, found.missing[chosen]))
+    if piece.counted is not None and ("weights", 0) in tally.counts:
         with np.errstate(divide="ignore"):
-            tally.counts["weights", 0] += count(np.log10(found.seen_weights(counted)), WEIGHTS)
+            tally.counts["weights", 0] += count(np.log10(found.seen_weights(piece.counted)), WEIGHTS)
 
 
 def _above_largest(tally: Tally, multiplier: float, largest: FloatArray) -> FloatArray | None:
@@ -310,24 +323,14 @@ def _above_largest(tally: Tally, multiplier: float, largest: FloatArray) -> Floa
     return None if tally.sink is None else tally.sink - multiplier * (tally.centre + largest)
 
 
-def _reduce(
-    tally: Tally,
-    draws: slice,
-    rows: slice,
-    block: Shape,
-    results: _RowResults,
-    inside: FloatArray,
-    offsets: FloatArray | None,
-    backward: bool,
-) -> None:
+def _reduce(tally: Tally, draws: slice, rows: slice, block: Shape, results: _RowResults) -> None:
     """Add the row results of a block to the sums of its draws and to the histograms of rows."""
     shape = (block.draws, block.rows)
     visible = results.visible.reshape(shape)
-    own = 0.0 if offsets is None else offsets[..., 0].astype(np.float64)
-    moments = row_moments(visible, results.powers.reshape(4, *shape), own, results.precision)
+    moments = row_moments(visible, results.powers.reshape(4, *shape), results.offsets, results.precision)
     _accumulate(tally.score_sums, sums_of_scores(moments), draws, tally.held)
     if not math.isnan(tally.band):
-        _accumulate(tally.score_sums, {"inside": inside}, draws, tally.held)
+        _accumulate(tally.score_sums, {"inside": results.inside}, draws, tally.held)
     rounded = results.rounded
     if rounded is not None:
         visible = rounded.visible.reshape(shape)
@@ -344,7 +347,7 @@ def _reduce(
             tally.counts["entropy", index] += count(found.entropy[seen], tally.entropies)
         if ("jacobian_norm", index) in tally.counts:
             tally.counts["jacobian_norm", index] += count(np.sqrt(found.jacobian_norm_squared[seen]), JACOBIAN)
-    if backward:
+    if results.gradients is not None:
         taken = tally.shape.differentiated
         if tally.gradient_norms is None:
             held = tally.held.stop - tally.held.start
@@ -378,6 +381,6 @@ def _extremes(tally: Tally, shifted: ShiftedRows, offsets: FloatArray | None) ->
     """Update the smallest and the largest visible score."""
     seen = shifted.visible > 0
     if seen.any():
-        own = 0.0 if offsets is None else offsets.ravel()
+        own = 0.0 if offsets is None else offsets
         tally.smallest = min(tally.smallest, float((shifted.smallest + own)[seen].min()))
         tally.largest = max(tally.largest, float((shifted.largest + own)[seen].max()))
