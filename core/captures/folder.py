@@ -44,27 +44,7 @@ def folder_groups(folder: Path) -> tuple[list[Group], list[str]]:
     Files that belong together are one group: those of an index, numbered parts, and what transformers' model debugger
     writes. Raise CaptureError if a file cannot be read, or if there are none.
     """
-    try:
-        names = sorted((entry.name for entry in os.scandir(folder) if entry.is_file()), key=_in_order)
-    except OSError as error:
-        raise CaptureError(
-            "{folder}: cannot be read: {reason}", folder=plain(folder), reason=short(error.strerror or error)
-        ) from error
-    pickled = [name for name in names if name.lower().endswith(_PICKLED)]
-    notes: list[str] = [message("pickles are never opened: {pickled}", pickled=_few(pickled))] if pickled else []
-    names = [name for name in names if name.endswith((".safetensors", ".npz", ".npy", _INDEX))]
-    if len(names) > MOST_FILES:
-        raise CaptureError(
-            "{folder}: must have at most {most_files} captures, not {count}",
-            folder=plain(folder),
-            most_files=MOST_FILES,
-            count=len(names),
-        )
-    if not names:
-        why = f"; {notes[0]}" if notes else ""
-        raise CaptureError(
-            "{folder}: no .safetensors, .npz or .npy files in this folder{why}", folder=plain(folder), why=why
-        )
+    names, notes = _names_in(folder)
     groups: list[Group] = []
     read: set[Path] = set()
     parts: dict[str, list[Group]] = {}
@@ -96,6 +76,32 @@ def folder_groups(folder: Path) -> tuple[list[Group], list[str]]:
     if debugged:
         groups.append(_debugger_group(folder, debugged))
     return groups, notes
+
+
+def _names_in(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the files that may be captures, numbers in order, and a note on those never opened."""
+    try:
+        names = sorted((entry.name for entry in os.scandir(folder) if entry.is_file()), key=_in_order)
+    except OSError as error:
+        raise CaptureError(
+            "{folder}: cannot be read: {reason}", folder=plain(folder), reason=short(error.strerror or error)
+        ) from error
+    pickled = [name for name in names if name.lower().endswith(_PICKLED)]
+    notes: list[str] = [message("pickles are never opened: {pickled}", pickled=_few(pickled))] if pickled else []
+    names = [name for name in names if name.endswith((".safetensors", ".npz", ".npy", _INDEX))]
+    if len(names) > MOST_FILES:
+        raise CaptureError(
+            "{folder}: must have at most {most_files} captures, not {count}",
+            folder=plain(folder),
+            most_files=MOST_FILES,
+            count=len(names),
+        )
+    if not names:
+        why = f"; {notes[0]}" if notes else ""
+        raise CaptureError(
+            "{folder}: no .safetensors, .npz or .npy files in this folder{why}", folder=plain(folder), why=why
+        )
+    return names, notes
 
 
 def _each(groups: Iterable[Group]) -> list[tuple[Path, Contents]]:

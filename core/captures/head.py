@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..arrays import BoolArray, FloatArray
 from .beside.tensors import Masking, scales_shape
 from .beside.understood import NOTHING_ELSE, Understood, UsedMask
-from .capture import Capture, Layer, Meaning
+from .capture import Capture, Layer
 from .files import CaptureError, Identity, NotFiniteError, opened, plain
 from .layers import StoredLayer
 from .masks import Bias, Slope, Visibility, mask_shape, query_mask, read_mask
@@ -250,44 +250,18 @@ def _mask_and_biases(
     mask: BoolArray | None = None
     left_out: BoolArray | None = None
     used: list[UsedMask] = []
+    biases: list[Bias | Slope] = []
     for each in stored.masks:
         if each.of_queries:
             out, one = _left_out(capture, each, layer, positions)
             left_out = out if left_out is None else left_out | out
             used.append(one)
-    biases: list[Bias | Slope] = []
-    arrays: list[tuple[Stored, Meaning | None, bool, bool]] = [
-        (each.array, each.meaning, False, each.sure) for each in stored.masks if not each.of_queries
-    ]
+    tensors = [(each, False) for each in stored.masks if not each.of_queries]
     if "bias" in stored.roles:
-        arrays.append((stored.roles["bias"], "visible", True, True))
-    for array, meaning, is_bias, sure in arrays:
-        whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
-        if whole and layer.queries == layer.keys > 1 and (positions != np.arange(layer.keys)).any():
-            raise CaptureError(
-                "{where} may have its rows in the order of the queries or of the keys; save the queries in the order "
-                "of the keys",
-                where=array.where,
-            )
-        sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
-        visible, added, form = _read(
-            capture,
-            array,
-            lambda stream, array=array, meaning=meaning, is_bias=is_bias, sizes=sizes, sure=sure: read_mask(
-                stream, array, head, sizes, capture.at_hand, meaning, is_bias, sure
-            ),
-        )
-        shape = mask_shape(array, sizes, is_bias)
-        place = head if shape[1] > 1 else 0
-        used.append(
-            UsedMask(
-                array.path, array.name, shape, place, form, added is not None, visible is not None, of_tokens=whole
-            )
-        )
-        if whole and visible is not None and visible.shape[1] > 1:
-            visible = visible[:, positions]
-        if whole and added is not None and added.shape[1] > 1:
-            added = added[:, positions]
+        tensors.append((Masking(stored.roles["bias"], "visible"), True))
+    for each, is_bias in tensors:
+        visible, added, one = _mask_or_bias(capture, each, is_bias, layer, head, positions)
+        used.append(one)
         if visible is not None:
             mask = visible if mask is None else mask & visible
         if added is not None:
@@ -299,6 +273,39 @@ def _mask_and_biases(
     if slope is not None:
         biases.append(Slope(slope, positions, layer.keys))
     return mask, left_out, tuple(biases), tuple(used)
+
+
+def _mask_or_bias(
+    capture: CaptureFile, masking: Masking, is_bias: bool, layer: Layer, head: int, positions: npt.NDArray[np.int64]
+) -> tuple[BoolArray | None, FloatArray | None, UsedMask]:
+    """Return the keys that a tensor lets queries see, what it adds to logits, and how it was understood.
+
+    Where only some queries are stored, a bias may have rows for all tokens.
+    """
+    array = masking.array
+    whole = is_bias and layer.rows is not None and len(array.shape) >= 2 and array.shape[-2] == layer.keys
+    if whole and layer.queries == layer.keys > 1 and (positions != np.arange(layer.keys)).any():
+        raise CaptureError(
+            "{where} may have its rows in the order of the queries or of the keys; save the queries in the order "
+            "of the keys",
+            where=array.where,
+        )
+    sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
+    visible, added, form = _read(
+        capture,
+        array,
+        lambda stream: read_mask(stream, array, head, sizes, capture.at_hand, masking.meaning, is_bias, masking.sure),
+    )
+    shape = mask_shape(array, sizes, is_bias)
+    place = head if shape[1] > 1 else 0
+    used = UsedMask(
+        array.path, array.name, shape, place, form, added is not None, visible is not None, of_tokens=whole
+    )
+    if whole and visible is not None and visible.shape[1] > 1:
+        visible = visible[:, positions]
+    if whole and added is not None and added.shape[1] > 1:
+        added = added[:, positions]
+    return visible, added, used
 
 
 def _left_out(
