@@ -58,7 +58,7 @@ def build_layer(
     found = find_roles(pair, arrays)
     masks, mask_names, mask_notes = masks_of(pair, found, metadata, arrays, sizes, given.mask_true)
     roles, refusal, role_notes = roles_of(pair, found, arrays, sizes, metadata)
-    causal, alignment, unaligned, causal_notes = _causal(metadata, sizes, "rows" in roles)
+    causal, alignment, unaligned, causal_notes = _causal(metadata, sizes, "rows" in roles, "slopes" in roles)
     notes += [*causal_notes, *mask_notes, *role_notes]
     evidence = {
         role: located
@@ -187,11 +187,12 @@ Corner: TypeAlias = Literal["top_left", "bottom_right"]
 
 
 def _causal(
-    metadata: LayerMetadata, sizes: Sizes, sampled: bool
+    metadata: LayerMetadata, sizes: Sizes, sampled: bool, sloped: bool
 ) -> tuple[Corner | None, Corner | None, str, list[str]]:
     """Return the corner of a causal mask, that of queries and keys, why it cannot be told, and notes.
 
-    Both corners are the same for a square. With `sampled` queries their positions are known.
+    Both corners are the same for a square. With `sampled` queries their positions are known. The logits are `sloped`
+    if they depend on the distances of queries and keys.
     """
     _, _, queries, keys = sizes
     found, said = metadata.causal, metadata.alignment
@@ -216,9 +217,9 @@ def _causal(
         )
         return "top_left", "top_left", "", notes
     unaligned = ""
-    if (metadata.window or metadata.chunk) and not (said or square):
+    if (metadata.window or metadata.chunk or sloped) and not (said or square):
         unaligned = message(
-            "metadata 'alignment' is missing for a window or chunks, with {queries} queries and {keys} keys",
+            "metadata 'alignment' is missing for a window, chunks or slopes, with {queries} queries and {keys} keys",
             queries=queries,
             keys=keys,
         )

@@ -42,6 +42,13 @@ def mask_shape(mask: Stored, sizes: Sizes, heads_first: bool = False) -> Sizes:
         shape = (batch, heads, *shape[1:])
     elif len(shape) == 3:
         of_batch = shape[0] in (1, batch) and not (heads_first and shape[0] == heads)
+        if not (heads_first or of_batch) and 1 < shape[0] == heads and batch % heads == 0:
+            raise CaptureError(
+                "{where} has shape {shown}; its first axis may be that of heads or, as in Swin, of the windows of an "
+                "image: save it as [1, heads, queries, keys] or [batch, 1, queries, keys]",
+                where=mask.where,
+                shown=mask.shown,
+            )
         shape = (shape[0], 1, *shape[1:]) if of_batch else (1, *shape)
     fits = len(shape) == 4 and shape[3] == sizes[3]
     if not fits or any(have not in (1, want) for have, want in zip(shape, sizes, strict=True)):
@@ -156,6 +163,12 @@ def read_mask(
         raise CaptureError(
             "{where} holds NaN or +∞; must be numbers added to the logits, or −∞ to hide a key", where=mask.where
         )
+    if heads_first and visible.all() and _is_like_a_mask(added):
+        raise CaptureError(
+            "{where} holds only 0 and 1, like a mask, and would be added to the logits; rename it 'mask', or "
+            "'causal_mask', if 1 means visible",
+            where=mask.where,
+        )
     if heads_first or (added[visible] != 0).any():
         return None if visible.all() else visible, np.where(visible, added, 0), threshold
     return visible, None, threshold
@@ -255,6 +268,12 @@ def _threshold(added: FloatArray, is_bias: bool) -> float:
             return HIDDEN
         between = ((added > 0.9 * HIDDEN) & (added < 0.45 * HIDDEN)).any()
     return _LOWEST if between else 0.9 * HIDDEN
+
+
+def _is_like_a_mask(values: FloatArray) -> bool:
+    """Return whether values are 0 and 1, and both are there: nanoGPT's buffer `attn.bias` is a causal mask."""
+    ones, zeros = values == 1, values == 0
+    return bool(ones.any() and zeros.any() and (ones | zeros).all())
 
 
 def _flags(values: AnyArray) -> BoolArray | None:

@@ -17,7 +17,7 @@ from .folder import folder_groups, one_capture
 from .head import CaptureFile
 from .kinds.catalogue import contents
 from .layers import Given, StoredLayer, build_layer
-from .metadata.file import Metadata
+from .metadata.file import Metadata, unpacked
 from .metadata.keys import SCHEMAS
 from .metadata.model import context_factor, heads_of, only_in_config
 from .naming import ACCEPTED, HEADS_FIRST, Axes, Pair, pairs, partner
@@ -58,11 +58,12 @@ def open_capture(
 
 def _capture(file: Path, found: Contents, axes: str | None, mask_true: Meaning | None) -> CaptureFile:
     """Return what the files of one capture contain; `file` is the one that names it."""
+    found = replace(found, metadata=unpacked(file, found.metadata))
     metadata = Metadata(file, found.metadata)
     given = Given(_axes(file, found, axes), metadata.lengths(), mask_true)
     found_pairs, left_out = pairs(found.arrays)
     if not found_pairs:
-        raise NoQueriesError(_no_pair(file, found))
+        raise NoQueriesError(_no_pair(file, found, left_out))
     stored, notes, unused = _layers(file, found, metadata, found_pairs, given)
     layers = tuple(each.layer for each in stored)
     notes += _missing_scales(layers)
@@ -212,8 +213,8 @@ def _missing_scales(layers: Sequence[Layer]) -> list[str]:
     ]
 
 
-def _no_pair(path: Path, found: Contents) -> str:
-    """Explain in one line why the file has no queries and keys."""
+def _no_pair(path: Path, found: Contents, left_out: Sequence[str]) -> str:
+    """Explain in one line why the file has no queries and keys; `left_out` says what lacks its partner."""
     names: Sequence[str] = sorted(found.arrays)
     listed = ", ".join(quoted(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
     if len(names) == 1 and (other := partner(names[0])):
@@ -223,6 +224,8 @@ def _no_pair(path: Path, found: Contents) -> str:
             listed=listed,
             other=quoted(other),
         )
+    if left_out:
+        return message("{path}: no queries and keys: {reason}", path=plain(path), reason=left_out[-1])
     if any(name.endswith((".weight", ".bias")) for name in names):
         return message(
             "{path}: has a model's weights ({listed}), not the queries and keys computed from a text; "

@@ -76,6 +76,7 @@ def test_what_changes_logits_is_understood_together(tmp_path: Path, seed: int) -
     if chosen(0.3):
         slopes = rng.uniform(0, 1, HEADS)
         metadata["alibi_slopes"] = list(slopes)
+        metadata |= {} if causal != "false" else {"alignment": "top-left"}
         logits = logits - slopes[:, np.newaxis, np.newaxis] * np.abs(row - key)
     sinks = rng.normal(0, 2, HEADS) if chosen(0.4) else None
     metadata |= {} if sinks is None else {"sinks": list(sinks)}

@@ -35,17 +35,38 @@ _MORE_KEYS = re.compile(
 # Metadata keys that change attention if their value is false or 0: not scaled, not rotated, no key to the right.
 _DENIED = re.compile(
     r"^scaled$|^use_scal|scale_attn_weights$|window_(?:size_)?right$|right_window$|(?:rope|rotary)_applied$"
-    r"|^post_?(?:rope|rotary)$",
+    r"|^post_?(?:rope|rotary)$|^(?:is_)?bidirectional$",
     re.IGNORECASE,
 )
 # Words in metadata keys that tell a scale; in tensors they are of results, such as scaled scores.
 _OF_METADATA = {"scaled", "unscaled"}
 _PACKED = re.compile(r"seq(?:uence)?_ids?$", re.IGNORECASE)  # which of several texts in one a token belongs to
-# Metadata keys of further kinds of attention: softmax with one more term, global and prefix tokens, …
+# Further kinds of attention: softmax with one more term, clipped logits, global, prefix and padding tokens, …
 _KINDS = re.compile(
     r"softmax_?(?:1|one|plus|base)|off_by_one|add_zero_attn|global_(?:token|att)|prefix_(?:len|lm|tok)"
     r"|local_(?:att|block|context)|(?:softmax|logits?|scores?)_(?:offset|shift)|(?:norm|normalization)_factor|inv_norm"
-    r"|random_blocks|pre_?(?:rope|rotary)",
+    r"|random_blocks|pre_?(?:rope|rotary)|(?:attn|attention|logits?|scores?)_clip|clip_(?:attn|attention|logit|score)"
+    r"|(?:left|right)_pad|pad(?:ding)?_(?:left|right|len)|valid_(?:len|tok)|shift_size",
+    re.IGNORECASE,
+)
+# Which queries and keys these are, where their text begins, and which key head a query head reads.
+_WHICH = re.compile(
+    r"^(?:(?:q|query|queries|rows?|k|kv|keys?|cache|sampled?|selected|kept)_(?:pos|positions?|idx|index|indices)"
+    r"|(?:pos|positions?|idx|index|indices)_(?:q|query|queries|k|kv|keys?|rows?)|input_pos|start_pos|offsets?"
+    r"|past_(?:len|length|key_values?_length|seen_tokens)|cache_(?:len|length)"
+    r"|(?:q|query|k|kv|key|causal|mask|diagonal)_offset"
+    r"|(?:gqa|kv|kv_heads?|key_heads?|groups?)_(?:map|mapping|layout|order|assignment)|kv_head_(?:idx|index|indices))$",
+    re.IGNORECASE,
+)
+# Tensors of relative positions, whose products with queries and keys are added to scores.
+_RELATIVE = re.compile(
+    r"(?:^|[._])(?:distance|relative|rel)[a-z_]*emb|(?:^|\.)(?:linear_pos|r_net|r_proj|pos_(?:key|query|[qk])_proj)\b",
+    re.IGNORECASE,
+)
+# Integers of texts, and maps of heads, which are results or descriptions in metadata.
+_OF_TENSORS_ONLY = re.compile(
+    r"^(?:(?:num|n)_(?:tokens|keys)|(?:seq|text|input|real)_len(?:gth)?|len(?:gth)?"
+    r"|heads?_(?:map|idx|index|indices|order))$",
     re.IGNORECASE,
 )
 # Values of metadata on attention or positions that mean other logits or weights than softmax of scaled scores.
@@ -61,8 +82,8 @@ _EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # of
 _OUTSIDE = re.compile(
     r"(?:^|[._])(?:mlp|ffn|feed_forward|fc\d*|[a-z_]*norm\d*|ln_?\w*|embed\w*|lm_head|[a-z_]*proj|dense|qkv|c_attn"
     r"|query|key|value|[qkvo])\."
-    r"|(?:^|[._])(?:(?:in|out)_proj|[qkv]|qkv|in|out)_bias$|(?:^|\.)[vo]_scale$|(?:^|[._])rope_scaling$|logits_scaling$"
-    r"|(?:^|[._])padding_(?:side|token|id|idx)|pad_token",
+    r"|(?:^|[._])(?:(?:in|out)_proj|[qkv]|qkv|in|out)_bias$|(?:^|\.)[vo]_scale$|(?:^|[._])rope_scaling$"
+    r"|(?:logits_scaling|final_logit_softcapping)$|(?:^|[._])padding_(?:side|token|id|idx)|pad_token",
     re.IGNORECASE,
 )
 _PARTS = {word for words in WORDS for word in words.rotary or ()}  # of queries and keys: never to be left out
@@ -88,8 +109,10 @@ def changes_attention(name: str) -> bool:
 
 def tensor_changes_attention(name: str) -> bool:
     """Return whether a tensor of this name may change attention."""
+    word = _SUFFIX.sub("", name).rpartition(".")[2]
     hides = not _OF_TENSORS.isdisjoint(_words(name)) or bool(_PACKED.search(name) or _MORE_KEYS.search(name))
-    return changes_attention(name) or (hides and not _OUTSIDE.search(name))
+    hides = hides or any(pattern.search(word) for pattern in (_KINDS, _WHICH, _OF_TENSORS_ONLY))
+    return changes_attention(name) or bool(_RELATIVE.search(name)) or (hides and not _OUTSIDE.search(name))
 
 
 def denied_changes_attention(key: str, value: object) -> bool:
@@ -105,8 +128,9 @@ def metadata_changes_attention(key: str, value: object) -> bool:
     text = str(value).strip()
     few_words = len(text.split()) <= _FEW_WORDS
     text = re.sub(r"[\s-]+", "_", text)
-    about = not _ABOUT.isdisjoint(words) and few_words and bool(_OTHER_ATTENTION.search(text))
-    return about or bool(_KINDS.search(key))
+    about = not _ABOUT.isdisjoint(words)
+    kind = about and few_words and bool(_OTHER_ATTENTION.search(text))
+    return kind or (about and text.startswith("{")) or bool(_KINDS.search(key) or _WHICH.search(key))
 
 
 def _words(name: str) -> list[str]:
@@ -152,7 +176,7 @@ class Unknown:
         found = [name for name in beside if "." not in _own(name, pair)] if place else self._alone
         changing = [name for name in found if _changes_by_shape(_own(name, pair), arrays[name], sizes)]
         if place:
-            changing += [name for name in self._alone if _is_of_scores(name, arrays[name], sizes)]
+            changing += [name for name in self._alone if _changes_all(name, arrays[name], sizes)]
         if not changing:
             return ""
         named = message("tensor {name} of shape {shown}", name=quoted(changing[0]), shown=arrays[changing[0]].shown)
@@ -179,6 +203,13 @@ def _changes_by_shape(word: str, array: Stored, sizes: Sizes) -> bool:
         return True
     before = {tuple(length for length in axes if length > 1) for axes in ((), (heads,), (batch,), (batch, heads))}
     return array.dtype in FLOATS and long[-1:] in ((queries,), (keys,)) and long[:-1] in before
+
+
+def _changes_all(word: str, array: Stored, sizes: Sizes) -> bool:
+    """Return whether a tensor of no layer may change attention by its shape: that of scores, or of padding."""
+    batch, _, _, keys = sizes
+    of_keys = array.shape[-1:] == (keys,) and array.shape[:-1] in ((), (1,), (batch,))
+    return _is_of_scores(word, array, sizes) or (_is_boolean(array) and of_keys)
 
 
 def _is_of_scores(word: str, array: Stored, sizes: Sizes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -11,6 +12,34 @@ from ..files import LARGEST_HEADER, CaptureError, plain
 from .keys import KNOWN, OF_ENTRIES, SCHEMAS, by_name, first_name
 from .layer import LayerMetadata, layer_metadata
 from .values import Values, from_json, sequence, strings
+
+_WHOLE = ("metadata", "meta")  # keys whose value may be all metadata, as one JSON object
+
+
+def unpacked(path: Path, values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the values with those of a JSON object under `metadata` or `meta` beside the others.
+
+    Raise CaptureError for a key that is there twice.
+    """
+    found = dict(values)
+    for whole in _WHOLE:
+        try:
+            inner = from_json(values.get(whole, ""))
+        except ValueError:
+            continue
+        if not isinstance(inner, dict):
+            continue
+        del found[whole]
+        for key, value in cast("Mapping[str, object]", inner).items():
+            if key in found:
+                raise CaptureError(
+                    "{path}: metadata has {key!r} twice, once in {whole!r}; keep one of them",
+                    path=plain(path),
+                    key=key,
+                    whole=whole,
+                )
+            found[key] = value if isinstance(value, str) else json.dumps(value)
+    return found
 
 
 class Metadata:

@@ -36,7 +36,7 @@ KNOWN = (*KEYS, "mask", "format")
 # Values of a key that say that there is nothing.
 NOTHING = ("", "none", "null", "false", "off", "no", "[]", "0", "0.0")
 # Keys near one that changes what is measured, but other words.
-OTHERS = ("length", "row", "rows", "task", "layer")
+OTHERS = ("length", "row", "rows", "task", "layer", "final_logit_softcapping")
 
 
 def first_name(key: str, value: object) -> str:
