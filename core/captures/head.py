@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -94,33 +94,6 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
             sink,
             _tensor_of_scales(stored) if isinstance(scale, np.ndarray) else None,
         ),
-    )
-
-
-def some_rows(head: Head, rows: slice) -> Head:
-    """Return a head with some of its queries only."""
-    limits = head.visibility
-    if limits is not None:
-        mask, padding = limits.mask, limits.padding
-        if mask is not None and mask.shape[1] > 1:
-            mask = mask[:, rows]
-        if padding is not None:
-            shown = np.True_ if mask is None else mask
-            mask = shown & ~padding[:, rows, np.newaxis]
-        limits = replace(limits, positions=limits.positions[rows], mask=mask, self_attention=False)
-    biases: list[Bias | Slope] = []
-    for each in head.biases:
-        if isinstance(each, Slope):
-            biases.append(replace(each, positions=each.positions[rows]))
-        else:
-            biases.append(Bias(each.values[:, rows]) if each.values.shape[1] > 1 else each)
-    return replace(
-        head,
-        q=head.q[:, rows],
-        visibility=limits,
-        positions=head.positions[rows],
-        biases=tuple(biases),
-        scale=head.scale[:, rows] if isinstance(head.scale, np.ndarray) and head.scale.shape[1] > 1 else head.scale,
     )
 
 

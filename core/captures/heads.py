@@ -27,7 +27,7 @@ from ..statistics.survey import Survey
 from .blocks import Block, block_places, fits_float32, score_blocks
 from .capture import HeadSubject, Layer
 from .files import CaptureError, plain
-from .head import CaptureFile, Head, read_head, some_rows
+from .head import CaptureFile, Head, read_head
 from .rules import OfRows, Rule, file_rule, first_position, multipliers, named_rule, shown_multiplier
 
 __all__ = ["LARGEST", "SMALLEST", "Rule", "file_rule", "measure_head", "named_rule", "stream_head"]
@@ -46,31 +46,23 @@ _KEPT = 1 << 22
 Logits: TypeAlias = Callable[[Block], FloatArray]
 
 
-def measure_head(
-    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule], rows: int | None = None
-) -> Measurement[HeadSubject]:
-    """Measure the head under each rule, in this order; raise CaptureError if it cannot be read.
-
-    With `rows`, about this many queries of each text are measured, evenly spread: a first impression.
-    """
-    *_, (_, result) = stream_head(capture, layer, head, rules, rows)
+def measure_head(capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]) -> Measurement[HeadSubject]:
+    """Measure the head under each rule, in this order; raise CaptureError if it cannot be read."""
+    *_, (_, result) = stream_head(capture, layer, head, rules)
     assert result is not None, "a stream ends with its result"
     return result
 
 
 def stream_head(
-    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule], rows: int | None = None
+    capture: CaptureFile, layer: Layer, head: int, rules: Sequence[Rule]
 ) -> Iterator[tuple[float, Measurement[HeadSubject] | None]]:
     """Yield pairs of the finished fraction, 0 to 1, and the result, which comes with the last one.
 
     Statistics describe these texts, so no bias is removed. Their standard errors, over the texts of a batch, need at
     least two texts. Rows of padding tokens are left out. Raise CaptureError if the head cannot be read or statistics
-    of its logits overflow or underflow. `rows` is as in `measure_head`.
+    of its logits overflow or underflow.
     """
     data = read_head(capture, layer, head)
-    if rows is not None and rows < layer.queries:
-        step = -(-layer.queries // rows)
-        data = some_rows(data, slice((layer.queries - 1) % step, None, step))
     where = message("{path}: {place}, head {head}", path=plain(capture.path), place=layer.place, head=head)
     for rule in rules:
         _require_size(rule.multiplier, "scale", where)

@@ -81,6 +81,13 @@ def test_a_mask_that_hides_nothing_counts_as_no_mask(tmp_path: Path) -> None:
     assert every_head(opened(tmp_path, masked(np.zeros((2, 6), np.float32))))[0].visibility is None
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32"])
+def test_a_mask_of_padding_keys_without_any_hides_nothing(tmp_path: Path, dtype: str) -> None:
+    q, k = pair()
+    capture = opened(tmp_path, {"q": q, "k": k, "key_padding_mask": np.zeros((2, 6), dtype)})
+    assert every_head(capture)[0].visibility is None or visible(capture).all()
+
+
 def test_a_mask_may_hide_every_key_of_a_row(tmp_path: Path) -> None:
     assert not visible(opened(tmp_path, masked(np.full((5, 6), -np.inf, np.float32)))).any()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,39 @@ def test_a_measured_share_of_zero_agrees_with_a_tiny_exact_share() -> None:
 def test_students_t_becomes_the_normal_deviate_with_its_probability(t: float, degrees: int, normal: float) -> None:
     assert normal_equivalent(t, degrees) == pytest.approx(normal, rel=0.01)
     assert normal_equivalent(-t, degrees) == pytest.approx(-normal, rel=0.01)
+
+
+def test_a_deviation_is_above_0_where_more_was_measured_than_expected() -> None:
+    """Of three draws, t has two degrees of freedom: P(T < t) = ½ + t/(2√(2 + t²))."""
+    p = replace(SMALL, batch=3)
+    signs: set[float] = set()
+    for seed in range(8):
+        measurement, prediction = run(replace(p, seed=seed)), predict(p)
+        value, stderr = measurement.columns[1].measured["entropy"]
+        exact, found = prediction.columns[1].values["entropy"], deviations(measurement, prediction)[1]["entropy"]
+        assert value is not None
+        assert stderr is not None
+        assert exact is not None
+        t = (value - exact) / stderr
+        if abs(t) < 3:
+            expected = NormalDist().inv_cdf(0.5 + t / (2 * math.sqrt(2 + t * t)))
+            assert found == pytest.approx(expected, rel=0.05)
+            signs.add(math.copysign(1, t))
+    assert signs == {-1.0, 1.0}
+
+
+def test_a_share_of_rows_is_one_of_those_that_see_two_keys() -> None:
+    """With a causal mask the first row of a draw sees one key: of its two rows, one can be more or less one-hot."""
+    p = Parameters(d_k=64, n_keys=2, n_queries=2, mask="causal", scale="custom", multiplier=0.1, batch=16)
+    measurement, prediction = run(p), predict(p)
+    assert measurement.columns[1].measured["one_hot_rows"][:2] == (0.0, 0.0)
+    exact, found = (
+        prediction.columns[1].values["one_hot_rows"],
+        deviations(measurement, prediction)[1]["one_hot_rows"],
+    )
+    assert exact is not None
+    assert exact > 1e-4
+    assert found == pytest.approx(normal_equivalent(-math.sqrt(16 * exact / (1 - exact)), 15))
 
 
 def test_values_rounded_to_few_bits_are_not_compared() -> None:

@@ -83,23 +83,6 @@ def test_scores_of_sixteen_bits_are_measured_in_float32_to_a_millionth(tmp_path:
         assert found[0][name] == (None if value is None else pytest.approx(value, rel=1e-6, abs=1e-9)), name
 
 
-def test_some_rows_of_a_head_are_those_rows(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    q, k, bias = rng.normal(size=(1, 1, 40, 8)), rng.normal(size=(1, 1, 40, 8)), rng.normal(size=(1, 1, 40, 40))
-    tensors: dict[str, Any] = {"layers.0.attn.q": q, "layers.0.attn.k": k, "layers.0.attn.bias": bias}
-    np.savez(tmp_path / "all.npz", **tensors, causal="true", scale=0.5)
-    rows = np.arange(3, 40, 4)
-    tensors |= {"layers.0.attn.q": q[:, :, rows], "layers.0.attn.bias": bias[:, :, rows], "layers.0.attn.rows": rows}
-    np.savez(tmp_path / "some.npz", **tensors, causal="true", scale=0.5)
-    values: list[dict[str, float | None]] = []
-    for name, most in (("all", 10), ("some", None)):
-        capture = open_capture(tmp_path / f"{name}.npz")
-        layer = capture.layers[0]
-        [column] = measure_head(capture, layer, 0, [file_rule(layer)], most).columns
-        values.append({key: each.value for key, each in column.measured.items()})
-    assert values[0] == pytest.approx(values[1])
-
-
 def test_a_long_causal_text_needs_little_memory(tmp_path: Path) -> None:
     """32,768 keys: all queries would take longer, and no more memory."""
     rng = np.random.default_rng(0)

@@ -159,6 +159,12 @@ def test_softmax_of_other_components_has_no_exact_value(law: ComponentLaw) -> No
     assert values["row_mean_share"] == pytest.approx(1 - (0 + 1 + 2) / 6)
 
 
+@pytest.mark.parametrize("n", [128, 8192])
+def test_uniform_rows_pass_gradients(n: int) -> None:
+    """‖J‖_F² of weights 1/n is (1 − 1/n)/n, which is above 0.01² for less than 9,999 keys."""
+    assert unscaled(Parameters(std_k=0.0, n_keys=n))["dead_rows"] == 0
+
+
 @pytest.mark.parametrize(
     "change", [{"std_k": 0.0, "mean_k": 2.0}, {"std_q": 0.0}, {"correlation": -1.0}, {"n_keys": 1}], ids=str
 )

@@ -18,6 +18,9 @@ EXTRAS: list[dict[str, Any]] = [
     {"softcap": 2.0},
     {"sinks": True},
     {"bias": True, "causal": True},
+    {"window": [3, 2]},
+    {"mask": True},
+    {"query_mask": True, "attention": "cross"},
 ]
 
 
@@ -28,7 +31,11 @@ def capture_of(folder: Path, extra: dict[str, Any], tokens: int = 30) -> Capture
         tensors["sinks"] = np.array([1.0, 2.0])
     if "bias" in extra:
         tensors["bias"] = rng.normal(size=(1, 2, tokens, tokens))
-    told = {name: value for name, value in extra.items() if name not in ("sinks", "bias")}
+    if "mask" in extra:  # the first tokens of two texts are padding
+        tensors["mask"] = np.arange(tokens) >= np.array([[0], [3], [12]])
+    if "query_mask" in extra:
+        tensors["query_mask"] = rng.random((3, tokens)) < 0.7
+    told = {name: value for name, value in extra.items() if name not in tensors}
     layers = [{"name": "0", "index": 0, "heads": 2, "kv_heads": 1, "d_k": 8, "scale": 0.9, **told}]
     tensors = {f"layers.0.attn.{name}": array for name, array in tensors.items()}
     return opened(folder, tensors, schema="attn-tui/qk-2", layers=layers)

@@ -13,6 +13,7 @@ from attn_tui.core.attention.softmax import (
     softcap,
     softmax,
     softmax_and_sink,
+    weight_statistics,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,6 +149,8 @@ def test_an_almost_one_hot_row_keeps_the_digits_of_its_complement() -> None:
 def test_the_first_key_is_the_first_visible_one() -> None:
     rows = statistics([[5.0, 0.0, 0.0]], [[True, False, False]])
     assert rows.first_key_weight[0] == 0.5
+    weights, hidden = np.array([[0.0, 0.75, 0.25]]), np.array([[True, False, False]])
+    assert weight_statistics(weights, np.array([2]), hidden).first_key_weight[0] == 0.75
 
 
 def test_shifting_reports_the_range_and_the_visible_keys_of_each_row() -> None:
