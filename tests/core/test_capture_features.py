@@ -216,7 +216,10 @@ def test_rules_that_need_what_the_file_does_not_say_are_refused_or_told(tmp_path
     expected = multiplier("yarn", Setting(D_K, context_factor=4))
     assert named_rule("yarn", layer, told=Told(context_factor=4)).multiplier == expected
     config = {"rope_scaling": {"factor": 4.0, "type": "yarn"}}
-    assert named_rule("yarn", captured(tmp_path, config=config).layers[0]).multiplier == expected
+    known = captured(tmp_path, config=config).layers[0]
+    assert named_rule("yarn", known).multiplier == expected
+    other = multiplier("yarn", Setting(D_K, context_factor=2))
+    assert named_rule("yarn", known, told=Told(context_factor=2)).multiplier == other
     np.savez(tmp_path / "bare.npz", q=Q, k=K)
     bare = open_capture(tmp_path / "bare.npz").layers[0]
     with pytest.raises(InputError, match="--layer-index"):

@@ -47,8 +47,19 @@ def test_a_bias_whose_first_axis_may_be_of_texts_or_heads_is_noted(tmp_path: Pat
     tensors = {f"layers.0.attn.{side}": each[:, :2] for side, each in (("q", Q), ("k", K))}
     words = ("layers.0.attn.bias", "axes assumed to be [head, queries, keys]")
     for shape, noted in (((2, 6, 6), True), ((1, 2, 6, 6), False), ((4, 6, 6), False), ((6, 6), False)):
-        capture = opened(tmp_path, tensors | {"layers.0.attn.bias": numbers(*shape)}, **TOLD)
+        bias = numbers(*shape)
+        capture = opened(tmp_path, tensors | {"layers.0.attn.bias": bias}, **TOLD)
         assert has_note(capture, *words) == noted
+        own = bias.reshape(2, 2, 6, 6)[:, 1] if shape == (4, 6, 6) else np.broadcast_to(bias, (2, 2, 6, 6))[:, 1]
+        assert_measured(capture, 1, Expected(scores(1) + own))
+
+
+def test_a_bias_of_two_axes_is_never_of_texts(tmp_path: Path) -> None:
+    q, k, bias = numbers(5, 1, 5, 8), numbers(5, 1, 5, 8, seed=1), numbers(5, 5, seed=2)
+    capture = opened(
+        tmp_path, {"layers.0.attn.q": q, "layers.0.attn.k": k, "layers.0.attn.bias": bias}, **TOLD | {"scale": 0.5}
+    )
+    assert_measured(capture, 0, Expected(0.5 * q[:, 0] @ k[:, 0].mT + bias))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

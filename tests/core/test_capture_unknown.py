@@ -165,7 +165,7 @@ def test_what_does_not_fit_is_refused(
     assert said in measured(capture)
 
 
-@pytest.mark.parametrize(("role", "bad"), [("sinks", np.inf), ("scale", -1.0), ("bias", np.nan)])
+@pytest.mark.parametrize(("role", "bad"), [("sinks", np.inf), ("scale", -1.0), ("scale", 0.0), ("bias", np.nan)])
 def test_numbers_that_cannot_be_used_are_refused_when_a_head_is_read(tmp_path: Path, role: str, bad: float) -> None:
     values = np.full((6, 6) if role == "bias" else 4, bad, np.float32)
     told = {key: value for key, value in TOLD.items() if role != "scale" or key != "scale"}

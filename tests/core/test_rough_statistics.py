@@ -10,7 +10,7 @@ from attn_tui.core.captures.head import CaptureFile
 from attn_tui.core.captures.heads import file_rule, measure_head
 from attn_tui.core.captures.reader import open_capture
 from attn_tui.core.diagnosis.heads.rough import is_large, rough_statistics
-from capture_files import opened
+from capture_files import Array, opened
 
 EXTRAS: list[dict[str, Any]] = [
     {},
@@ -26,7 +26,10 @@ EXTRAS: list[dict[str, Any]] = [
 
 def capture_of(folder: Path, extra: dict[str, Any], tokens: int = 30) -> CaptureFile:
     rng = np.random.default_rng(0)
-    tensors = {"q": rng.normal(size=(3, 2, tokens, 8)), "k": rng.normal(size=(3, 1, tokens, 8)) + 0.3}
+    tensors: dict[str, Array] = {
+        "q": rng.normal(size=(3, 2, tokens, 8)),
+        "k": rng.normal(size=(3, 1, tokens, 8)) + 0.3,
+    }
     if "sinks" in extra:
         tensors["sinks"] = np.array([1.0, 2.0])
     if "bias" in extra:
