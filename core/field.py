@@ -10,7 +10,6 @@ from typing import Any, Literal
 from .errors import ParameterError
 from .formula import FormulaError
 from .message import message
-from .round_numbers import format_bound, next_power_of_two
 from .scales import FORMULA_ACCEPTED
 from .setting_text import Value
 
@@ -114,3 +113,17 @@ class Field:
             number = float(f"{number:.10g}")
         number = min(max(number, self.low), self.high)
         return int(number) if self.kind == "integer" else number
+
+
+def format_bound(bound: float) -> str:
+    """Write a bound: whole numbers in full, others in %g."""
+    return f"{bound:.0f}" if bound == int(bound) else f"{bound:g}"
+
+
+def next_power_of_two(number: float, direction: Literal[-1, 1]) -> float:
+    """Return the nearest power of two strictly above or below a number; above 0 it is 1, and below 0."""
+    if number <= 0:
+        return 1.0 if direction > 0 else 0.0
+    if direction > 0:
+        return 2.0 ** (math.floor(math.log2(number)) + 1)
+    return 2.0 ** (math.ceil(math.log2(number)) - 1)

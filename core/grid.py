@@ -6,11 +6,10 @@ import re
 import reprlib
 
 from .errors import InputError
-from .field import Field
+from .field import Field, format_bound
 from .formula import split_outside_parentheses
 from .message import message
 from .parameters import FIELD, Value
-from .round_numbers import format_bound
 
 MOST = 16_384  # values in one grid
 _PART = re.compile(r"\s*(\d{1,10})\s*(?::\s*(\d{1,10})\s*(?::\s*(log)?\s*(\d{1,10})\s*)?)?", re.ASCII)

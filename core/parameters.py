@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from .choice_words import choice_word as choice_word
-from .choice_words import users_of
 from .errors import ParameterError
 from .field import Field
+from .message import message
 from .models import MODELS, SET_BY_MODEL
 from .scales import (
     SCALE_RULES,
@@ -20,6 +19,7 @@ from .scales import (
     ScaleName,
     Setting,
     is_formula,
+    rules_that_need,
     scale_rule,
 )
 from .setting_text import ACCEPTED, UNSCALED, Value, changes_in, text_of, with_next_rule
@@ -127,6 +127,23 @@ def setting_a(p: Parameters) -> Parameters:
         raise ParameterError("against: {error}", error=error) from None
 
 
+_WORDS = {
+    "laplace": "Laplace", "rademacher": "Rademacher", "student_t": "Student t", "dot_product": "dot product",
+    "float8_e4m3fn": "float8 e4m3", "float8_e5m2": "float8 e5m2",
+}  # fmt: skip
+
+
+def choice_word(value: str) -> str:
+    """Return the word for the value of a choice: `student_t` is Student t, and `gpt2` is GPT-2 small."""
+    return MODELS[value].title if value in MODELS else _WORDS.get(value, value)
+
+
+def _users_of(name: str) -> str:
+    """Name the scale rules that depend on a field: "yarn, deepseek_v2 and longrope"."""
+    *others, last = rules_that_need(name)
+    return message("{others} and {last}", others=", ".join(others), last=last) if others else last
+
+
 def rows_differ(p: Parameters, rule: ScaleName) -> bool:
     """Return whether each row has its own multiplier under a rule: it is of the keys it sees, and these differ."""
     return p.mask == "causal" and "n_keys" in scale_rule(rule).by_row
@@ -198,24 +215,24 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "layer", "layer", "layer",
-        f"The layer's number in the model, from 0; used by {users_of('layer')}.",
+        f"The layer's number in the model, from 0; used by {_users_of('layer')}.",
         "integer", 0, 1_000, group="attention", applies=_needed("layer"),
     ),
     Field(
         "position", "position", "position",
-        f"The query's position in the text, from 0; used by {users_of('position')}.",
+        f"The query's position in the text, from 0; used by {_users_of('position')}.",
         "integer", 0, 2**24 - 1, step=8_192, group="attention",
         applies=_needed("position"),
     ),
     Field(
         "context_factor", "context factor", "s",
-        f"How many times longer the context was made after training; used by {users_of('context_factor')}.",
+        f"How many times longer the context was made after training; used by {_users_of('context_factor')}.",
         "real", 1, 1_024, step="double", group="attention",
         applies=_needed("context_factor"),
     ),
     Field(
         "temperature", "temperature", "t",
-        f"The learned factor of a cosine: scores are this times cos(q, k); used by {users_of('temperature')}.",
+        f"The learned factor of a cosine: scores are this times cos(q, k); used by {_users_of('temperature')}.",
         "real", 1e-3, 1_000, step=5, group="attention", applies=_needed("temperature"),
     ),
     Field(

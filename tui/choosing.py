@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from textual.screen import Screen
 
-from ..core.engine_names import EngineError, engine_name
 from ..core.message import message
+from ..core.work.engine_names import EngineError, engine_name
 from .compute.engine import Engine
 from .panes.pane import Pane
 from .views.fields.choice_list import ChoiceList

@@ -16,7 +16,7 @@ from importlib import import_module
 from threading import Event, Thread
 from typing import Any
 
-from ..engine_names import EngineError, cores
+from .engine_names import EngineError, cores
 from .engines import Engine, begin_elsewhere, checked, same_versions
 from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker
 

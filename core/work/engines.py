@@ -13,7 +13,7 @@ from threading import Event
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from ..blas import one_blas_thread
-from ..engine_names import EngineError
+from .engine_names import EngineError
 from .part import Part, perform
 from .worker import (
     RUNS,

@@ -24,9 +24,9 @@ from ..diagnosis.heads.ranking import Known, known
 from ..diagnosis.heads.rough import rough_statistics
 from ..diagnosis.reading import file_configuration, read_subject
 from ..diagnosis.subject import Facts
-from ..engine_names import EngineError
 from ..errors import InputError
 from ..statistics.measurement import Estimate, Measurement
+from .engine_names import EngineError
 from .engines import Engine
 from .part import Part, Steps
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 
-from ..engine_names import cores, engine_name
 from .cluster import open_dask, open_mpi
+from .engine_names import cores, engine_name
 from .engines import SERIAL, Engine, open_processes, open_threads
 
 

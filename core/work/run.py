@@ -8,8 +8,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from typing import TypeVar
 
 from ..blas import one_blas_thread
-from ..engine_names import EngineError, LostEngineError
 from ..errors import InputError
+from .engine_names import EngineError, LostEngineError
 from .engines import SERIAL, Engine
 from .part import Done, Part, Store
 

@@ -16,9 +16,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..engine_names import LostEngineError
 from ..errors import InputError
 from ..message import Message, message
+from .engine_names import LostEngineError
 from .part import Part
 from .worker import differences, traits
 

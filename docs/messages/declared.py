@@ -10,14 +10,13 @@ from typing import get_args
 
 from attn_tui.core.attention.cost import SHAPE_FIELDS
 from attn_tui.core.attention.worked_example import EXAMPLE_FIELDS
-from attn_tui.core.choice_words import choice_word
 from attn_tui.core.diagnosis.comparing.results import FIGURES, STAGES
 from attn_tui.core.diagnosis.verdict import Word
 from attn_tui.core.field import Field
 from attn_tui.core.lab.weighting.results import MEASURES, WEIGHTINGS
 from attn_tui.core.model_widths import MODEL_WIDTHS
 from attn_tui.core.models import MODELS
-from attn_tui.core.parameters import FIELDS
+from attn_tui.core.parameters import FIELDS, choice_word
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import MEANINGS

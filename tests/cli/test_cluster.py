@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.engine_names import LostEngineError
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.work import cluster, engines, worker
+from attn_tui.core.work.engine_names import LostEngineError
 from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.run import run
 from attn_tui.core.work.sweeps import parts, sweep_plan

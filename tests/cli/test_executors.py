@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from attn_tui.core.captures.reader import open_capture
-from attn_tui.core.engine_names import EngineError
 from attn_tui.core.work import heads
+from attn_tui.core.work.engine_names import EngineError
 from attn_tui.core.work.engines import Engine
 from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.run import run

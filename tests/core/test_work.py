@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attn_tui.core.engine_names import EngineError, LostEngineError, engine_name
 from attn_tui.core.errors import InputError
 from attn_tui.core.work import engines, worker
+from attn_tui.core.work.engine_names import EngineError, LostEngineError, engine_name
 from attn_tui.core.work.engines import SERIAL, Engine
 from attn_tui.core.work.opening import open_engine
 from attn_tui.core.work.part import Kept, Part

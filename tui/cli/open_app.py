@@ -83,7 +83,7 @@ def parse(words: Sequence[str], glyphs: Glyphs) -> OpenApp:
 
 def _executor(given: Mapping[str, Any]) -> str | None:
     """Return the executor, if one is given; raise EngineError if there is none of this name."""
-    from ...core.engine_names import engine_name
+    from ...core.work.engine_names import engine_name
 
     executor = given.get("executor")
     if executor is not None:

@@ -7,9 +7,9 @@ from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from ...core.engine_names import LostEngineError
 from ...core.errors import InputError
 from ...core.message import message
+from ...core.work.engine_names import LostEngineError
 from .interrupts import INTERRUPTED
 from .output import Output, say
 

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ...core.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
 from ...core.errors import InputError
 from ...core.message import counted, message
+from ...core.work.engine_names import DEFAULT_ENGINE, ENGINES, EngineError, engine_name
 from .command import Given
 from .output import Output, say
 from .parser import Parser

@@ -8,7 +8,7 @@ from contextlib import closing
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from ...core.engine_names import DEFAULT_ENGINE, EngineError
+from ...core.work.engine_names import DEFAULT_ENGINE, EngineError
 
 if TYPE_CHECKING:
     from ...core.work.engines import Engine

@@ -1,4 +1,4 @@
-"""The names of engines, where the parts of some work are done; `core.work.engines` opens them."""
+"""The names of engines, where the parts of some work are done; `engines` opens them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import re
 import sys
 
-from .errors import InputError
-from .message import message
+from ..errors import InputError
+from ..message import message
 
 ENGINES = message("serial, threads[:N], processes[:N], dask, dask:tcp://HOST:PORT, dask:tls://HOST:PORT or mpi")
 DEFAULT_ENGINE = "threads"
