@@ -35,7 +35,9 @@ async def test_letters_type_into_the_field_and_are_nothing_else(stage: Stage) ->
 async def test_esc_erases_the_guess_then_leaves_the_field_and_letters_are_shortcuts_again(stage: Stage) -> None:
     pane = await learn(stage)
     assert "Esc leave the field" in stage.lines[-1]
-    await stage.press("n", "escape")
+    await stage.press("n")
+    assert "Esc erase" in stage.lines[-1]
+    await stage.press("escape")
     await stage.still()
     assert "Your guess: _" in stage.text
     await stage.press("escape")
@@ -51,6 +53,18 @@ async def test_esc_erases_the_guess_then_leaves_the_field_and_letters_are_shortc
     await stage.press("escape", "escape", "1", "2")
     assert pane.attempt.text == "12"
     assert pane.text.has_focus
+
+
+@played(size=(80, 24))
+async def test_a_share_below_1_per_cent_says_how_to_type_a_hundred_times_as_much(stage: Stage) -> None:
+    pane = await learn(stage)
+    await stage.press(*["down"] * 4, *"0.12")
+    await stage.still()
+    assert pane.item.id == "scales"
+    assert "Your guess: 0.12_  = 0.12 %; for 12 %, type 12" in stage.text
+    await stage.press(*" %")
+    await stage.still()
+    assert "Your guess: 0.12 %_  = 0.12 %  " in stage.text
 
 
 @played(size=(80, 24))

@@ -209,14 +209,14 @@ MODELS = (
             "there. With small steps weights can do the work of the scale. What can be expressed is the same; how "
             "it is learned is not.",
             "Another scale at inference makes another model. Here rows end nearly one-hot, so a larger multiplier "
-            "harms little, and a smaller one more. Dropped from the heads of all-MiniLM-L6-v2, {moved} of the "
+            "harms little, and a smaller one more. Where the heads of all-MiniLM-L6-v2 drop it, {moved} of the "
             "weight moves to other keys. It can go if W_Q is multiplied by it once.",
         ),
         {
-            "large": _raced("rate {large_rate}: recalled, no scale", _LARGE, "none recalled"),
-            "large_root": _raced("rate {large_rate}: recalled, 1/√d_k", _LARGE, "sqrt_d_k recalled"),
-            "small": _raced("rate {small_rate}: recalled, no scale", _SMALL, "none recalled"),
-            "small_root": _raced("rate {small_rate}: recalled, 1/√d_k", _SMALL, "sqrt_d_k recalled"),
+            "large": _raced("learning rate {large_rate}: recalled, no scale", _LARGE, "none recalled"),
+            "large_root": _raced("learning rate {large_rate}: recalled, 1/√d_k", _LARGE, "sqrt_d_k recalled"),
+            "small": _raced("learning rate {small_rate}: recalled, no scale", _SMALL, "none recalled"),
+            "small_root": _raced("learning rate {small_rate}: recalled, 1/√d_k", _SMALL, "sqrt_d_k recalled"),
             "dropped": _raced("trained with 1/√d_k, used without", _USED, "sqrt_d_k under none"),
             "smaller": _raced("trained with 1/√d_k, used under 1/d_k", _USED, "sqrt_d_k under d_k"),
             "moved": trial("all-MiniLM-L6-v2: weight moved", "scale_dropped", part="moved", unit="share"),

@@ -126,7 +126,7 @@ class LearnPane(TwoParts):
     @property
     def keys(self) -> Sequence[Key]:
         if self.text.has_focus:
-            return _FIELD_KEYS
+            return _FIELD_KEYS if not self.attempt.text else (_FIELD_KEYS[0], ("Esc", "erase"), *_FIELD_KEYS[2:])
         return (*self.KEYS[:1], ("Tab", "type a guess"), *self.KEYS[1:]) if self.text.can_focus else self.KEYS
 
     def leave(self) -> None:
@@ -241,6 +241,7 @@ class LearnPane(TwoParts):
     def on_item_text_typed(self, event: ItemText.Typed) -> None:
         event.stop()
         self._set(typed(self.item, event.text, self.glyphs.say))
+        self.host.show_keys()
 
     def action_move(self, step: int) -> None:
         self._go(min(max(self.at + step, 0), len(ITEMS) - 1))

@@ -190,6 +190,9 @@ def _field(step: Step, page: _Page) -> Block:
     figure, guess, text = step.figures[step.guess.figure], page.attempt.guess, page.attempt.text
     plain = figure.unit != "share" and is_number(text)
     meant = "" if guess is None or plain else number_text(guess, figure.unit)
+    if guess is not None and figure.unit == "share" and 0 < guess < 0.01 and is_number(text):  # 0.12 for 12 %
+        meant = message("{meant}; for {more}, type {number}", meant=meant, more=number_text(100 * guess, "share"),
+                        number=number_text(100 * 100 * guess))  # fmt: skip
     hint = message("Type {accepted}. Enter shows the answer, guess or not.", accepted=accepted(figure.unit))
     return _typed_field(message("Your guess: "), meant, hint, page)
 
