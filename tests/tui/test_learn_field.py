@@ -45,14 +45,27 @@ async def test_esc_erases_the_guess_then_leaves_the_field_and_letters_are_shortc
     assert "Your guess: _" not in stage.text
     assert "q quit" in stage.lines[-1]
     assert "Tab type a guess" in stage.lines[-1]
-    await stage.press("n", "n")
-    assert pane.at == 2
-    await stage.press("tab", "n")
-    await stage.still()
-    assert pane.attempt.text == "n"
+    await stage.press("n", "n")  # the field of the next step has the focus
+    assert (pane.at, pane.attempt.text) == (1, "n")
+    await stage.press("escape", "escape", "tab", "n")
+    assert (pane.at, pane.attempt.text) == (1, "n")
     await stage.press("escape", "escape", "1", "2")
     assert pane.attempt.text == "12"
     assert pane.text.has_focus
+
+
+@played(size=(80, 24))
+async def test_the_key_bar_offers_the_field_only_where_there_is_one(stage: Stage) -> None:
+    await learn(stage)
+    await stage.press("escape")
+    await stage.still()
+    assert "Tab type a guess" in stage.lines[-1]
+    await stage.press("enter")
+    await stage.still()
+    assert "Tab" not in stage.lines[-1]
+    await stage.press("m")
+    await stage.still()
+    assert "Tab" not in stage.lines[-1]
 
 
 @played(size=(80, 24))

@@ -184,7 +184,7 @@ async def test_e_opens_rules_and_the_head_of_the_sample_that_a_step_speaks_of(st
     await stage.press(*["down"] * 4, "escape", "E")
     assert stage.app.active == "Rules"
     assert stage.asked.d_k == 64
-    await stage.press("alt+9", *["down"] * (len(STEPS) - 5), "E")
+    await stage.press("alt+9", *["down"] * (len(STEPS) - 5), "escape", "E")
     assert stage.app.active == "Capture"
     capture: Any = stage.app.pane
     await stage.until(lambda: capture.measurement or capture.results.why_stale, "the head")

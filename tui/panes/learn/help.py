@@ -6,7 +6,8 @@ ABOUT = (
     "Enter without a guess shows the answer too. Enter again goes on, Backspace goes back; what was answered is "
     "marked, and remembered when the app is closed.",
     "Until then the field of the guess has the focus: letters and digits type into it. Esc erases what is typed, "
-    "and once more leaves the field: then letters are shortcuts, until Tab or a digit goes to the field again.",
+    "and once more leaves the field: then letters are shortcuts, until Tab, a digit or the next step goes to a "
+    "field again.",
     "m goes on to the questions of interviews: Enter shows the answer in 30 seconds, and again the long one. Then "
     "come the bugs to find: captures made on the spot, each with one defect or none. Compare what was returned "
     "with what the file says, type the number of a cause or words of it, and Enter has the capture diagnosed.",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ....core.learning.card import Card
 
 _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
-    ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "step"),
+    ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "item"),
     ("Backspace", "erase, back"), ("?", "help"), (">", "next pane"), ("PgUp PgDn", "scroll"),
 )  # fmt: skip
 _BESIDE = 100  # screens from this width show the list beside the text
@@ -49,7 +49,7 @@ class LearnPane(TwoParts):
     LEFT = (44, 72)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("Enter", "answer, next"), ("Backspace", "back"), ("E", "show"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("m", "questions"), ("↑↓", "step"), ("v", "list"), ("n", "not yet done"), ("/", "find"),
+        (">", "next pane"), ("m", "questions"), ("↑↓", "item"), ("v", "list"), ("n", "not yet done"), ("/", "find"),
         ("r", "ask again"), ("PgUp PgDn", "scroll"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -83,7 +83,7 @@ class LearnPane(TwoParts):
         self.attempts: dict[str, Attempt] = {}
         self.found: dict[str, Found] = {}
         self._asked = ""  # the item of the last request
-        self._left = False  # whether Esc left the field of the guess; items that are moved to keep this
+        self._left = False  # whether Esc left the field of this item's guess
         self._captures: TemporaryDirectory[str] | None = None  # of bugs
 
     @property
@@ -198,7 +198,6 @@ class LearnPane(TwoParts):
     def action_next(self) -> None:
         """Take the guess and show the answer; with the answer on screen, go to the next item."""
         attempt, item = self.attempt, self.item
-        self._left = False
         if self.in_front is self.list and self.one_at_a_time:
             self.action_fields()
         elif attempt.stage == item.stages:
@@ -241,7 +240,6 @@ class LearnPane(TwoParts):
     def on_item_text_typed(self, event: ItemText.Typed) -> None:
         event.stop()
         self._set(typed(self.item, event.text, self.glyphs.say))
-        self.host.show_keys()
 
     def action_move(self, step: int) -> None:
         self._go(min(max(self.at + step, 0), len(ITEMS) - 1))
@@ -325,16 +323,20 @@ class LearnPane(TwoParts):
         return Path(self._captures.name)
 
     def _go(self, at: int) -> None:
+        self._left &= at == self.at
         self.at = at
         self.bring(self.page if not self.one_at_a_time else self.in_front)
         self._show()
         self.focus()
+        self.host.show_keys()
 
     def _set(self, attempt: Attempt) -> None:
         before, self.attempts[self.item.id] = self.attempt, attempt
         self._show()
         if attempt.stage != before.stage:
+            self._left = False
             self.focus()
+        self.host.show_keys()
 
     def _show(self) -> None:
         """Show the selected item, and request its figures."""
