@@ -6,6 +6,7 @@ from attn_tui.tui.panes.catalogue import PANES
 from attn_tui.tui.panes.claims.requests import CheckClaims
 from attn_tui.tui.settings.declared import Settings
 from stage import Stage, play, played, untested_claims
+from textual import events
 
 
 @pytest.mark.parametrize("pane", [pane for pane in PANES if pane not in ("Heads", "Softmax")])
@@ -63,6 +64,17 @@ async def test_panes_are_switched_with_angle_brackets_and_alt(stage: Stage, monk
     assert app.focused is stage.lab
     await stage.press("right")
     assert stage.asked.d_k == 65
+
+
+@played()
+async def test_alt_and_a_digit_leave_a_focused_field(stage: Stage) -> None:
+    for pane, keys in (("Lab", ["tab"]), ("Learn", ["alt+9", "9"])):
+        stage.app.action_pane(pane)
+        await stage.press(*keys)
+        assert "a-z 0-9 type" in stage.lines[-1]
+        stage.app.post_message(events.Key("trade_mark_sign", "™"))  # Alt+2 of terminals that send Alt as Esc
+        await stage.answered()
+        assert stage.app.active == "Sweep", pane
 
 
 def test_q_quits() -> None:

@@ -16,7 +16,7 @@ from ..views.fields.entry import CHARACTERS, Editing, typed
 from ..views.fields.panel import applicable, field_rows, panel_lines
 from ..views.lines import Line
 from .lines import LinesWidget
-from .typing import typing
+from .typing import typed_beyond_ascii, typing
 
 
 class ParameterPanel(LinesWidget, can_focus=True):
@@ -152,9 +152,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """Type a character that has no key of its own, such as a Chinese one, into a field that has words."""
-        character = event.character
-        words = self.field.kind in ("choice", "setting")
-        if words and character is not None and character.isprintable() and not character.isascii():
+        character = typed_beyond_ascii(event)
+        if character and self.field.kind in ("choice", "setting"):
             event.stop()
             self.action_type(character)
 

@@ -17,7 +17,7 @@ from ...views.border import Thumb
 from ...views.lines import Line, ends, fitted
 from ...widgets.lines import LinesWidget
 from ...widgets.scrolled import ScrolledLines
-from ...widgets.typing import typing
+from ...widgets.typing import typed_beyond_ascii, typing
 from .items import ITEMS, SECTIONS, Attempt, Found, count
 from .screen import CURSOR, item_lines
 
@@ -143,8 +143,8 @@ class ItemText(ScrolledLines):
 
     def on_key(self, event: events.Key) -> None:
         """Type a character that has no key of its own, such as √ or 零."""
-        character = event.character
-        if self.has_focus and character is not None and character.isprintable() and not character.isascii():
+        character = typed_beyond_ascii(event)
+        if self.has_focus and character:
             event.stop()
             self.type(character)
 
