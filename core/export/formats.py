@@ -8,10 +8,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVarTuple
 
 Format: TypeAlias = Literal["json", "csv", "markdown"]
 Say: TypeAlias = Callable[[str], str]  # applied to all text, for example to write it in ASCII
+
+Found = TypeVarTuple("Found")
 
 NONE = "—"
 
@@ -24,6 +26,20 @@ def version() -> str:
     from importlib import metadata  # takes ten milliseconds, so only when needed
 
     return metadata.version("attn-tui")
+
+
+def in_format(
+    kind: Format,
+    say: Say,
+    as_json: Callable[[*Found], str],
+    as_csv: Callable[[*Found], str],
+    as_markdown: Callable[[*Found, Say], str],
+    *found: *Found,
+) -> str:
+    """Return a result in a format, by the function for it; Markdown also takes `say`."""
+    if kind == "markdown":
+        return as_markdown(*found, say)
+    return as_json(*found) if kind == "json" else as_csv(*found)
 
 
 def json_text(result: Mapping[str, Any]) -> str:

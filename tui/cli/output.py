@@ -18,6 +18,8 @@ from ..views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs, glyphs_for
 from . import interrupts
 
 if TYPE_CHECKING:
+    from ...core.export.code.program import Dialect
+    from ...core.export.formats import Format
     from ...core.export.listing.listing import Listing
 
 T = TypeVar("T")
@@ -87,9 +89,31 @@ class Output:
         elif _stdout() is None:
             raise FileError("stdout is closed; -o FILE writes to a file")
 
-    def emit(self, rendered: Mapping[OutputFormat, Callable[[], str]]) -> None:
-        """Render and write the result in its format; raise FileError, or BrokenPipeError if the reader is gone."""
-        text = rendered[self.format]()
+    def emit(
+        self,
+        table: Callable[[], str] | None = None,
+        numbers: Callable[[Format], str] | None = None,
+        code: Callable[[Dialect], str] | None = None,
+        lists: Sequence[str] = (),
+        others: Mapping[OutputFormat, Callable[[], str]] | None = None,
+    ) -> None:
+        """Render and write the result in its format; raise FileError, or BrokenPipeError if the reader is gone.
+
+        JSON Lines have the first of `lists` of the JSON object, and leave out the others.
+        """
+        match self.format:
+            case "table" if table:
+                text = table()
+            case "python" | "torch" as dialect if code:
+                text = self.glyphs.say(code(dialect))
+            case "json" | "csv" | "markdown" as kind if numbers:
+                text = numbers(kind)
+            case "jsonl" if numbers:
+                from ...core.export.listing.listing import json_lines
+
+                text = json_lines(numbers("json"), lists[0], lists[1:])
+            case other:
+                text = (others or {})[other]()
         interrupts.raise_exception()  # so that no temporary file is left behind
         self.write([text])
 

@@ -22,12 +22,7 @@ def print_replay(captures: Sequence[CaptureFile], results: Results[Replay], aske
     if output.is_streamed:
         results.stream(replay_listing(captures, asked), output)
     elif heads := [*results]:
-        output.emit(
-            {
-                "markdown": lambda: replay_markdown(heads, output.glyphs.say),
-                "table": lambda: _tables(heads, output),
-            }
-        )
+        output.emit(lambda: _tables(heads, output), lambda _: replay_markdown(heads, output.glyphs.say))
     return results.code(output)
 
 

@@ -150,7 +150,7 @@ def _check(request: CheckRequest, output: Output) -> int:
     from ....core.captures.reader import open_capture
     from ....core.diagnosis.check import Limits
     from ....core.export.diagnosing import check as export
-    from ....core.export.listing.listing import json_lines
+    from ....core.export.formats import in_format
     from ....core.work import heads as working
 
     given = read_configuration(request.config)
@@ -165,18 +165,13 @@ def _check(request: CheckRequest, output: Output) -> int:
         _checked(number, capture, [*islice(found, len(heads))], limits, old, request, output)
         for number, (capture, heads) in enumerate(zip(captures, chosen, strict=True))
     ]
+    numbers = export.check_json, export.check_csv, export.check_markdown
     output.emit(
-        {
-            "json": lambda: export.check_json(checked),
-            "jsonl": lambda: json_lines(export.check_json(checked), "findings", ["heads"]),
-            "csv": lambda: export.check_csv(checked),
-            "markdown": lambda: export.check_markdown(checked, output.glyphs.say),
-            "table": lambda: _table(checked, output.glyphs.say),
-            "junit": lambda: export.check_junit(checked),
-            "github": lambda: export.check_github(checked),
-            "python": lambda: output.glyphs.say(_code(request, captures, checked, "python")),
-            "torch": lambda: output.glyphs.say(_code(request, captures, checked, "torch")),
-        }
+        lambda: _table(checked, output.glyphs.say),
+        lambda kind: in_format(kind, output.glyphs.say, *numbers, checked),
+        lambda dialect: _code(request, captures, checked, dialect),
+        lists=("findings", "heads"),
+        others={"junit": lambda: export.check_junit(checked), "github": lambda: export.check_github(checked)},
     )
     return _FOUND if any(each.findings for each in checked) else 0
 

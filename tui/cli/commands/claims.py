@@ -33,7 +33,7 @@ def run(request: ClaimsRequest, output: Output) -> int:
     from ....core.claims.catalogue import CLAIMS
     from ....core.export.claims import claims_csv, claims_json, claims_markdown
     from ....core.export.code.claimed.figures import claims_code
-    from ....core.export.listing.listing import json_lines
+    from ....core.export.formats import in_format
     from ....core.work.claims import claim_parts
     from ...panes.claims.view import claims_report
     from ...views.lines import as_text
@@ -46,15 +46,10 @@ def run(request: ClaimsRequest, output: Output) -> int:
     by_id = {outcome.claim.id: outcome for outcome in found}
     outcomes, glyphs = [replace(by_id[claim.id], claim=claim) for claim in CLAIMS], output.glyphs
     output.emit(
-        {
-            "python": lambda: glyphs.say(claims_code(outcomes, "python", "attn-tui claims")),
-            "torch": lambda: glyphs.say(claims_code(outcomes, "torch", "attn-tui claims")),
-            "json": lambda: claims_json(outcomes),
-            "jsonl": lambda: json_lines(claims_json(outcomes), "claims"),
-            "csv": lambda: claims_csv(outcomes),
-            "markdown": lambda: claims_markdown(outcomes, glyphs.say),
-            "table": lambda: printed([as_text(claims_report(outcomes, output.text_width, glyphs))], output),
-        }
+        lambda: printed([as_text(claims_report(outcomes, output.text_width, glyphs))], output),
+        lambda kind: in_format(kind, glyphs.say, claims_json, claims_csv, claims_markdown, outcomes),
+        lambda dialect: claims_code(outcomes, dialect, "attn-tui claims"),
+        lists=("claims",),
     )
     return 0
 

@@ -70,7 +70,7 @@ def run(request: CompareRequest, output: Output) -> int:
     """Compare two captures and print the differences; return the exit code: 0 if there are none, else 1."""
     from ....core.captures.reader import open_capture
     from ....core.export.diagnosing.compare import compare_csv, compare_json, compare_markdown
-    from ....core.export.listing.listing import json_lines
+    from ....core.export.formats import in_format
     from ....core.work.heads import source_of
 
     reference = open_capture(request.reference, request.axes, request.mask_true)
@@ -88,16 +88,12 @@ def run(request: CompareRequest, output: Output) -> int:
     found = compare_captures(reference, test, sources, request.work, output, request.layer, request.head)
     for note in found.notes:
         say(message("note: {note}", note=note), messages)
+    as_json = partial(compare_json, reference, test)
     output.emit(
-        {
-            "python": lambda: output.glyphs.say(_code(reference, test, found, request, "python")),
-            "torch": lambda: output.glyphs.say(_code(reference, test, found, request, "torch")),
-            "json": lambda: compare_json(reference, test, found),
-            "jsonl": lambda: json_lines(compare_json(reference, test, found), "heads"),
-            "csv": lambda: compare_csv(found),
-            "markdown": lambda: compare_markdown(found, output.glyphs.say),
-            "table": lambda: _table(reference, test, found, output),
-        }
+        lambda: _table(reference, test, found, output),
+        lambda kind: in_format(kind, output.glyphs.say, as_json, compare_csv, compare_markdown, found),
+        lambda dialect: _code(reference, test, found, request, dialect),
+        lists=("heads",),
     )
     return _DIFFERENT if found.differs else 0
 

@@ -32,7 +32,7 @@ def _request(given: Given) -> CompletionRequest:
 def run(request: CompletionRequest, output: Output) -> int:
     """Print the script; return the exit code."""
     script = completion_script(request.shell)
-    output.emit({"table": lambda: script})
+    output.emit(lambda: script)
     return 0
 
 

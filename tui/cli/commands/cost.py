@@ -62,22 +62,17 @@ def run(request: CostRequest, output: Output) -> int:
     """Count and print; return the exit code."""
     from ....core.export.code.cost import cost_code
     from ....core.export.cost import cost_csv, cost_json, cost_markdown
+    from ....core.export.formats import in_format
     from ...panes.heads.view import cost_lines
     from ...views.lines import as_text
     from ..printing import printed
 
     output.check()
     found, preset, glyphs = cost(request.layer), request.preset, output.glyphs
-    code = cost_code(found, cost_line(request.layer, preset))
     output.emit(
-        {
-            "json": lambda: cost_json(found, preset),
-            "csv": lambda: cost_csv(found, preset),
-            "markdown": lambda: cost_markdown(found, preset, glyphs.say),
-            "python": lambda: glyphs.say(code),
-            "torch": lambda: glyphs.say(code),
-            "table": lambda: printed([as_text(cost_lines(found, output.text_width, glyphs, preset))], output),
-        }
+        lambda: printed([as_text(cost_lines(found, output.text_width, glyphs, preset))], output),
+        lambda kind: in_format(kind, glyphs.say, cost_json, cost_csv, cost_markdown, found, preset),
+        lambda _: cost_code(found, cost_line(request.layer, preset)),
     )
     return 0
 

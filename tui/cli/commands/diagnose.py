@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,13 +107,8 @@ def run(request: DiagnoseRequest, output: Output) -> int:
                 "--format: {format} prints one head of one file; give --layer and --head", format=output.format
             )
         [(layer, head)] = [each for heads in chosen for each in heads]
-        program = partial(diagnosis_code, captures[0], layer, head, given, command=_command(request))
-        output.emit(
-            {
-                "python": lambda: output.glyphs.say(program(dialect="python")),
-                "torch": lambda: output.glyphs.say(program(dialect="torch")),
-            }
-        )
+        command = _command(request)
+        output.emit(code=lambda dialect: diagnosis_code(captures[0], layer, head, given, dialect, command))
         return 0
     heads: list[Diagnosed] = []
 
@@ -131,12 +125,7 @@ def run(request: DiagnoseRequest, output: Output) -> int:
     if output.is_streamed:
         results.stream(diagnosis_listing(captures, asked, heads), output)
     elif [*results]:
-        output.emit(
-            {
-                "markdown": lambda: diagnosis_markdown(heads, output.glyphs.say),
-                "table": lambda: _table(captures, heads, output),
-            }
-        )
+        output.emit(lambda: _table(captures, heads, output), lambda _: diagnosis_markdown(heads, output.glyphs.say))
     return results.code(output)
 
 

@@ -243,18 +243,15 @@ def _inspect(request: InspectRequest, output: Output) -> int:
     if heads and not output.is_streamed:
         first, spell = heads[0][0], output.glyphs.say
         output.emit(
-            {
-                "python": lambda: spell(head_code(first, "python", _command(request))),
-                "torch": lambda: spell(head_code(first, "torch", _command(request))),
-                "markdown": lambda: (
-                    head_markdown(captures[0], first, spell) if one else heads_markdown(captures, heads, SHOWN, spell)
-                ),
-                "table": lambda: (
-                    whole_table(head_title(captures[0], first), Contents(first.columns), output)
-                    if one
-                    else list_table(captures, heads, output)
-                ),
-            }
+            lambda: (
+                whole_table(head_title(captures[0], first), Contents(first.columns), output)
+                if one
+                else list_table(captures, heads, output)
+            ),
+            lambda _: (
+                head_markdown(captures[0], first, spell) if one else heads_markdown(captures, heads, SHOWN, spell)
+            ),
+            lambda dialect: head_code(first, dialect, _command(request)),
         )
     return results.code(output)
 

@@ -29,6 +29,7 @@ from ..progress import ProgressLine
 
 if TYPE_CHECKING:
     from ....core.export.code.program import Dialect
+    from ....core.export.formats import Format
     from ....core.learning.card import Card
 
 _FORMATS = ("table", "json", "markdown", *CODE)
@@ -100,15 +101,11 @@ def run(request: LearnRequest, output: Output) -> int:
         [card] = _cards(request, output.messages)
         return printed([as_text(card_lines(card, _graded(request, card), width, glyphs))], output)
 
-    output.emit(
-        {
-            "table": text,
-            "python": lambda: glyphs.say(_code(request, "python", output)),
-            "torch": lambda: glyphs.say(_code(request, "torch", output)),
-            "json": lambda: learning_json(_cards(request, output.messages)),
-            "markdown": lambda: learning_markdown(_cards(request, output.messages), glyphs.say),
-        }
-    )
+    def numbers(kind: Format) -> str:
+        cards = _cards(request, output.messages)
+        return learning_json(cards) if kind == "json" else learning_markdown(cards, glyphs.say)
+
+    output.emit(text, numbers, lambda dialect: _code(request, dialect, output))
     return 0
 
 

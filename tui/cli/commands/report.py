@@ -38,6 +38,7 @@ def run(request: ReportRequest, output: Output) -> int:
     """Measure and print what the Lab shows; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.export.code.report import report_code
+    from ....core.export.formats import in_format
     from ....core.export.report import report_csv, report_json, report_markdown
     from ....core.export.words import notable_words
     from ....core.lab.experiment import stream
@@ -57,14 +58,9 @@ def run(request: ReportRequest, output: Output) -> int:
     found, theory, say = measurement, theory_of(measurement), output.glyphs.say
     words = notable_words(p, FIELD, _ALWAYS)
     output.emit(
-        {
-            "json": lambda: report_json(found, theory.prediction),
-            "csv": lambda: report_csv(found, theory.prediction),
-            "markdown": lambda: report_markdown(found, theory.prediction, say),
-            "python": lambda: say(report_code(found, "python", command_line(p))),
-            "torch": lambda: say(report_code(found, "torch", command_line(p))),
-            "table": lambda: whole_table(words, with_theory(found, theory), output, theory.curves),
-        }
+        lambda: whole_table(words, with_theory(found, theory), output, theory.curves),
+        lambda kind: in_format(kind, say, report_json, report_csv, report_markdown, found, theory.prediction),
+        lambda dialect: report_code(found, dialect, command_line(p)),
     )
     return 0
 

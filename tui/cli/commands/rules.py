@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, MechanismRow, Order, RuleRow
-from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS, WeightingRow
+from ....core.lab.results import NOT_OF_MECHANISMS, SETTINGS, SORTABLE, Order, RuleRow
+from ....core.lab.weighting.results import NOT_OF_WEIGHTINGS
 from ....core.message import joined, message
 from ....core.model_choice import parameters_from
 from ....core.parameters import FIELD, FIELDS, Parameters
@@ -20,6 +20,7 @@ from ..working import USUAL, Work, add_work, complete, results_of, work_of
 
 if TYPE_CHECKING:
     from ....core.export.rules import MechanismsResult, RulesResult, WeightingsResult
+    from ...panes.rules.exported import Result
 
 _ALWAYS = ("d_k", "n_keys", "n_queries", "batch", "components", "precision", "seed")  # in every title
 
@@ -101,93 +102,48 @@ def _compared(given: Given) -> RulesRequest:
 
 def run(request: RulesRequest, output: Output) -> int:
     """Measure and print; return the exit code."""
-    from ....core.export import rules as export
-    from ....core.export.code.compared.mechanisms import mechanisms_code
-    from ....core.export.code.compared.rules import rules_code
-    from ....core.export.listing.listing import json_lines
+    from ...panes.rules.exported import code, written
 
     output.check()
-    say, ascii_only = output.glyphs.say, output.ascii_only
-    command = rules_line(request.parameters, request.order, request.mechanisms, output.format, ascii_only)
-    if request.weightings:
-        _print_weightings(request, output)
-    elif request.mechanisms:
-        compared = export.MechanismsResult(request.parameters, _measured_mechanisms(request, output), command)
-        output.emit(
-            {
-                "json": lambda: export.mechanisms_json(compared),
-                "jsonl": lambda: json_lines(export.mechanisms_json(compared), "points"),
-                "csv": lambda: export.mechanisms_csv(compared),
-                "markdown": lambda: export.mechanisms_markdown(compared, say),
-                "table": lambda: _mechanisms_table(compared, output),
-                "python": lambda: say(mechanisms_code(compared.parameters, compared.rows, "python", command)),
-                "torch": lambda: say(mechanisms_code(compared.parameters, compared.rows, "torch", command)),
-            }
-        )
-    else:
-        found = _measured_rules(request, command, output)
-        output.emit(
-            {
-                "json": lambda: export.rules_json(found),
-                "jsonl": lambda: json_lines(export.rules_json(found), "rules"),
-                "python": lambda: say(rules_code(request.parameters, found.sorted, "python", command)),
-                "torch": lambda: say(rules_code(request.parameters, found.sorted, "torch", command)),
-                "csv": lambda: export.rules_csv(found),
-                "markdown": lambda: export.rules_markdown(found, say),
-                "table": lambda: _rules_table(found, output),
-            }
-        )
+    found = _measured(request, output)
+    output.emit(
+        lambda: _table(found, output),
+        lambda kind: written(found, kind, output.glyphs),
+        lambda dialect: code(found, dialect),
+        lists=("weightings" if request.weightings else "points" if request.mechanisms else "rules",),
+    )
     return 0
 
 
-def _print_weightings(request: RulesRequest, output: Output) -> None:
-    from ....core.export import rules as export
-    from ....core.export.code.compared.weightings import weightings_code
-    from ....core.export.listing.listing import json_lines
-
-    say, ascii_only = output.glyphs.say, output.ascii_only
-    p = request.parameters
-    command = rules_line(p, Order(), False, output.format, ascii_only, weightings=True)
-    compared = export.WeightingsResult(p, _measured_weightings(request, output), command)
-    output.emit(
-        {
-            "json": lambda: export.weightings_json(compared),
-            "jsonl": lambda: json_lines(export.weightings_json(compared), "weightings"),
-            "csv": lambda: export.weightings_csv(compared),
-            "markdown": lambda: export.weightings_markdown(compared, say),
-            "table": lambda: _weightings_table(compared, output),
-            "python": lambda: say(weightings_code(p, compared.rows, "python", command)),
-            "torch": lambda: say(weightings_code(p, compared.rows, "torch", command)),
-        }
-    )
-
-
-def _measured_rules(request: RulesRequest, command: str, output: Output) -> RulesResult:
-    from ....core.export.rules import RulesResult
+def _measured(request: RulesRequest, output: Output) -> Result:
+    """Measure what is compared."""
+    from ....core.export.rules import MechanismsResult, RulesResult, WeightingsResult
     from ....core.lab.rules import faults
     from ....core.theory.freezing import freezing_of
-    from ....core.work.rules import rule_parts
+    from ....core.work.rules import mechanism_parts, rule_parts, weighting_parts
 
-    p = request.parameters
+    p, order = request.parameters, request.order
+    command = rules_line(
+        p, order, request.mechanisms, output.format, output.ascii_only, weightings=request.weightings
+    )
+    if request.weightings:
+        what = message("comparing weightings")
+        return WeightingsResult(p, complete(results_of(weighting_parts(p), request.work, what, output)), command)
+    if request.mechanisms:
+        what = message("comparing mechanisms")
+        return MechanismsResult(p, complete(results_of(mechanism_parts(p), request.work, what, output)), command)
     found = complete(results_of(rule_parts(p), request.work, message("measuring scale rules"), output))
     rows = [*faults(p), *(each for each in found if isinstance(each, RuleRow))]
     [curves] = [each for each in found if not isinstance(each, RuleRow)]
-    freezing = freezing_of(p, [row.rule for row in rows])
-    return RulesResult(p, request.order, rows, curves, freezing, command)
+    return RulesResult(p, order, rows, curves, freezing_of(p, [row.rule for row in rows]), command)
 
 
-def _measured_mechanisms(request: RulesRequest, output: Output) -> list[MechanismRow]:
-    from ....core.work.rules import mechanism_parts
+def _table(found: Result, output: Output) -> str:
+    from ....core.export.rules import MechanismsResult, WeightingsResult
 
-    parts = mechanism_parts(request.parameters)
-    return complete(results_of(parts, request.work, message("comparing mechanisms"), output))
-
-
-def _measured_weightings(request: RulesRequest, output: Output) -> list[WeightingRow]:
-    from ....core.work.rules import weighting_parts
-
-    parts = weighting_parts(request.parameters)
-    return complete(results_of(parts, request.work, message("comparing weightings"), output))
+    if isinstance(found, WeightingsResult):
+        return _weightings_table(found, output)
+    return _mechanisms_table(found, output) if isinstance(found, MechanismsResult) else _rules_table(found, output)
 
 
 def _rules_table(found: RulesResult, output: Output) -> str:

@@ -78,6 +78,7 @@ def run(request: SoftmaxRequest, output: Output) -> int:
     """Work out the example and print it; return the exit code."""
     from ....core.attention.worked_example import work_out_sides
     from ....core.export.code.softmax import softmax_code
+    from ....core.export.formats import in_format
     from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
     from ...panes.softmax.view import Worked, softmax_lines
     from ...views.lines import as_text
@@ -86,16 +87,12 @@ def run(request: SoftmaxRequest, output: Output) -> int:
     output.check()
     example, p, glyphs = request.example, relevant(request.parameters), output.glyphs
     worked = Worked(example, p, work_out_sides(example, p))
-    command = softmax_line(example, p)
     output.emit(
-        {
-            "json": lambda: softmax_json(example, p, worked.sides),
-            "csv": lambda: softmax_csv(example, p, worked.sides),
-            "markdown": lambda: softmax_markdown(example, p, worked.sides, glyphs.say),
-            "python": lambda: glyphs.say(softmax_code(example, p, worked.sides, "python", command)),
-            "torch": lambda: glyphs.say(softmax_code(example, p, worked.sides, "torch", command)),
-            "table": lambda: printed([as_text(softmax_lines(worked, output.text_width, glyphs))], output),
-        }
+        lambda: printed([as_text(softmax_lines(worked, output.text_width, glyphs))], output),
+        lambda kind: in_format(
+            kind, glyphs.say, softmax_json, softmax_csv, softmax_markdown, example, p, worked.sides
+        ),
+        lambda dialect: softmax_code(example, p, worked.sides, dialect, softmax_line(example, p)),
     )
     return 0
 

@@ -262,12 +262,9 @@ def run(request: SweepRequest, output: Output) -> int:
     assert kept is not None
     if found:
         output.emit(
-            {
-                "markdown": lambda: sweep_markdown(result, output.glyphs.say),
-                "python": lambda: output.glyphs.say(sweep_code(result, "python")),
-                "torch": lambda: output.glyphs.say(sweep_code(result, "torch")),
-                "table": lambda: _table(result, output),
-            }
+            lambda: _table(result, output),
+            lambda _: sweep_markdown(result, output.glyphs.say),
+            lambda dialect: sweep_code(result, dialect),
         )
     return kept.code(output)
 

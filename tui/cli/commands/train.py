@@ -107,7 +107,7 @@ def run(request: TrainRequest, output: Output) -> int:
     """Run the races and print how each rule did; return the exit code."""
     from ....core.blas import one_blas_thread
     from ....core.export.code.training import training_code
-    from ....core.export.listing.listing import json_lines
+    from ....core.export.formats import in_format
     from ....core.export.training import training_csv, training_json, training_markdown
     from ....core.training.race import results
     from ....core.training.race import run as race_run
@@ -127,18 +127,12 @@ def run(request: TrainRequest, output: Output) -> int:
             assert curves is not None
             used = None if curves.used is None else curves.used.mean(axis=2).tolist()
             found.append((race, results(curves), used))
-    spell = output.glyphs.say
     command = train_line(races[0], output.ascii_only, [race.d_k for race in races])
     output.emit(
-        {
-            "python": lambda: spell(training_code(found, "python", command)),
-            "torch": lambda: spell(training_code(found, "torch", command)),
-            "json": lambda: training_json(found),
-            "jsonl": lambda: json_lines(training_json(found), "races"),
-            "csv": lambda: training_csv(found),
-            "markdown": lambda: training_markdown(found, output.glyphs.say),
-            "table": lambda: _table(found, output),
-        }
+        lambda: _table(found, output),
+        lambda kind: in_format(kind, output.glyphs.say, training_json, training_csv, training_markdown, found),
+        lambda dialect: training_code(found, dialect, command),
+        lists=("races",),
     )
     return 0
 

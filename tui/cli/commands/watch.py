@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,20 +81,16 @@ def run(request: WatchRequest, output: Output) -> int:
         from ..open_app import OpenApp, open_app
 
         return open_app(OpenApp(run=request.run, max_logit=request.limit, lang=request.lang), output.ascii_only)
-    from ....core.export.listing.listing import json_lines
+    from ....core.export.formats import in_format
     from ....core.export.watching import watching_csv, watching_json, watching_markdown
 
     shown = newest(request, output)
+    as_json = partial(watching_json, str(request.run))
     output.emit(
-        {
-            "python": lambda: output.glyphs.say(_code(request, shown, "python")),
-            "torch": lambda: output.glyphs.say(_code(request, shown, "torch")),
-            "json": lambda: watching_json(str(request.run), shown),
-            "jsonl": lambda: json_lines(watching_json(str(request.run), shown), "heads"),
-            "csv": lambda: watching_csv(shown),
-            "markdown": lambda: watching_markdown(shown, output.glyphs.say),
-            "table": lambda: _table(request, shown, output),
-        }
+        lambda: _table(request, shown, output),
+        lambda kind: in_format(kind, output.glyphs.say, as_json, watching_csv, watching_markdown, shown),
+        lambda dialect: _code(request, shown, dialect),
+        lists=("heads",),
     )
     return _FOUND if shown.over else 0
 

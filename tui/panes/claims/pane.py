@@ -67,6 +67,7 @@ class ClaimsPane(TwoParts):
 
     def numbers(self, kind: Format) -> str:
         from ....core.export.claims import claims_csv, claims_json, claims_markdown
+        from ....core.export.formats import in_format
 
         claims, found = self.claims.claims, self.claims.outcomes
         if not claims or len(found) < len(claims):
@@ -74,9 +75,7 @@ class ClaimsPane(TwoParts):
                 raise InputError("No claims tested so far.")
             raise InputError("{tested} of {claims} claims tested so far.", tested=len(found), claims=len(claims))
         outcomes = [found[claim.id] for claim in claims]
-        if kind == "markdown":
-            return claims_markdown(outcomes, self.glyphs.say)
-        return (claims_json if kind == "json" else claims_csv)(outcomes)
+        return in_format(kind, self.glyphs.say, claims_json, claims_csv, claims_markdown, outcomes)
 
     def command(self) -> str:
         return in_shell(["attn-tui", "claims"])

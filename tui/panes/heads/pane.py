@@ -90,11 +90,10 @@ class HeadsPane(TwoParts):
 
     def numbers(self, kind: Format) -> str:
         from ....core.export.cost import cost_csv, cost_json, cost_markdown
+        from ....core.export.formats import in_format
 
         found = cost(self._layer())
-        if kind == "markdown":
-            return cost_markdown(found, self.preset, self.glyphs.say)
-        return (cost_json if kind == "json" else cost_csv)(found, self.preset)
+        return in_format(kind, self.glyphs.say, cost_json, cost_csv, cost_markdown, found, self.preset)
 
     def command(self) -> str:
         return cost_line(self._layer(), self.preset)

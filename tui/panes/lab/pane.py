@@ -282,13 +282,12 @@ class LabPane(TwoParts, SteppingPane):
         return self.answer
 
     def numbers(self, kind: Format) -> str:
+        from ....core.export.formats import in_format
         from ....core.export.report import report_csv, report_json, report_markdown
 
         answer = self._shown()
-        measurement, prediction = answer.measurement, answer.theory.prediction
-        if kind == "markdown":
-            return report_markdown(measurement, prediction, self.glyphs.say)
-        return (report_json if kind == "json" else report_csv)(measurement, prediction)
+        shown = answer.measurement, answer.theory.prediction
+        return in_format(kind, self.glyphs.say, report_json, report_csv, report_markdown, *shown)
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.report import report_code

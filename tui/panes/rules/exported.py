@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ....core.export import rules as export
+from ....core.export.formats import in_format
 from ....core.lab.results import Order
 from ....core.parameters import Parameters
 from ...views.glyphs import Glyphs
 from ...views.reproduce import rules_line
-from ..in_format import in_format
 from .requests import of_mechanisms, of_weightings
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def written(found: Result, kind: Format, glyphs: Glyphs) -> str:
     match found:
         case export.MechanismsResult():
             to = export.mechanisms_json, export.mechanisms_csv, export.mechanisms_markdown
-            return in_format(kind, found, *to, glyphs)
+            return in_format(kind, glyphs.say, *to, found)
         case export.WeightingsResult():
             to = export.weightings_json, export.weightings_csv, export.weightings_markdown
-            return in_format(kind, found, *to, glyphs)
+            return in_format(kind, glyphs.say, *to, found)
         case export.RulesResult():
-            return in_format(kind, found, export.rules_json, export.rules_csv, export.rules_markdown, glyphs)
+            return in_format(kind, glyphs.say, export.rules_json, export.rules_csv, export.rules_markdown, found)
 
 
 def code(found: Result, dialect: Dialect) -> str:

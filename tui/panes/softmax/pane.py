@@ -116,13 +116,12 @@ class SoftmaxPane(Pane):
         self._work_out()
 
     def numbers(self, kind: Format) -> str:
+        from ....core.export.formats import in_format
         from ....core.export.softmax import softmax_csv, softmax_json, softmax_markdown
 
         worked = self._require_sound()
-        asked, sides = relevant(worked.parameters), worked.sides
-        if kind == "markdown":
-            return softmax_markdown(self.example, asked, sides, self.glyphs.say)
-        return (softmax_json if kind == "json" else softmax_csv)(self.example, asked, sides)
+        shown = self.example, relevant(worked.parameters), worked.sides
+        return in_format(kind, self.glyphs.say, softmax_json, softmax_csv, softmax_markdown, *shown)
 
     def command(self) -> str:
         worked = self._require_sound()

@@ -19,7 +19,6 @@ from ...views.bars import Key, progress_status
 from ...views.lines import Line
 from ...views.reproduce import train_line
 from ...widgets.typing import typing
-from ..in_format import in_format
 from ..lists import choose_rules
 from ..pane import Host
 from ..two_parts import TwoParts
@@ -157,9 +156,11 @@ class TrainPane(TwoParts):
     # Export and undo
 
     def numbers(self, kind: Format) -> str:
+        from ....core.export.formats import in_format
         from ....core.export.training import training_csv, training_json, training_markdown
 
-        return in_format(kind, [self._ended()], training_json, training_csv, training_markdown, self.glyphs)
+        ended = [self._ended()]
+        return in_format(kind, self.glyphs.say, training_json, training_csv, training_markdown, ended)
 
     def code(self, dialect: Dialect) -> str:
         from ....core.export.code.training import training_code

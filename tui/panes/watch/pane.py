@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -109,13 +110,13 @@ class WatchPane(TwoParts):
         return self.shown is not None
 
     def numbers(self, kind: Format) -> str:
+        from ....core.export.formats import in_format
         from ....core.export.watching import watching_csv, watching_json, watching_markdown
 
         if self.shown is None:
             raise InputError("No step of a run is on screen.")
-        if kind == "json":
-            return watching_json(str(self.run), self.shown)
-        return watching_csv(self.shown) if kind == "csv" else watching_markdown(self.shown, self.glyphs.say)
+        as_json = partial(watching_json, str(self.run))
+        return in_format(kind, self.glyphs.say, as_json, watching_csv, watching_markdown, self.shown)
 
     def command(self) -> str:
         words = ["attn-tui", "watch", str(self.run), "--once"]

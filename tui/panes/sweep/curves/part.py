@@ -16,7 +16,6 @@ from ....compute.measure import Answer
 from ....compute.request import Request
 from ....views.reproduce import SweepQuestion, sweep_line
 from ....views.results.table import Contents, with_theory
-from ...in_format import in_format
 from ...pane import Pane
 from ..grids import GRIDS, Grid, at_any
 from .requests import Curves, MeasureOthers, MeasureOver, Points, PredictOver, SweptPoint
@@ -215,9 +214,10 @@ class CurvePart:
 
     def numbers(self, kind: Format) -> str:
         """Return all points of all curves in a format."""
+        from .....core.export.formats import in_format
         from .....core.export.sweep import sweep_csv, sweep_json, sweep_markdown
 
-        return in_format(kind, self._result(kind), sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
+        return in_format(kind, self.pane.glyphs.say, sweep_json, sweep_csv, sweep_markdown, self._result(kind))
 
     def code(self, dialect: Dialect) -> str:
         """Return the program that prints all points of all curves."""

@@ -12,7 +12,6 @@ from .....core.parameters import Parameters
 from .....core.statistics.catalogue import Statistic
 from ....compute.request import Request
 from ....views.reproduce import SweepQuestion, sweep_line
-from ...in_format import in_format
 from ...pane import Pane
 from .requests import D_KS, N_KEYS, ExactCells, MeasuredCells, MeasureMap, Place, PredictMap
 from .view import Mapped
@@ -76,10 +75,11 @@ class MapPart:
 
     def numbers(self, kind: Format, statistic: Statistic) -> str:
         """Return the measurements of all places, each with its theory, in a format; request missing ones."""
+        from .....core.export.formats import in_format
         from .....core.export.sweep import sweep_csv, sweep_json, sweep_markdown
 
         result = self._result(statistic, kind)
-        return in_format(kind, result, sweep_json, sweep_csv, sweep_markdown, self.pane.glyphs)
+        return in_format(kind, self.pane.glyphs.say, sweep_json, sweep_csv, sweep_markdown, result)
 
     def code(self, dialect: Dialect, statistic: Statistic) -> str:
         """Return the program that prints the map of a statistic; request missing measurements."""
