@@ -24,6 +24,7 @@ from textual.widget import Widget
 from ..core.message import message
 from ..core.parameters import Parameters
 from . import tuning
+from .app_protocol import Seen
 from .compute.engine import Engine, EngineError, Notification
 from .history import History
 from .keymap import APP_BINDINGS, EVERYWHERE, bar_keys
@@ -34,7 +35,7 @@ from .terminal import signals
 from .terminal.paced_app import PacedApp
 from .terminal.sizes import HEIGHTS, LEAST, WIDTHS, size_classes
 from .terminal.themes import DARK, LIGHT
-from .undo import Seen, restore, seen
+from .undo import restore, seen
 from .views.glyphs import UNICODE, Glyphs
 from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar

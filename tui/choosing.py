@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
-
-from textual.screen import Screen
 
 from ..core.message import message
 from ..core.work.engine_names import EngineError, engine_name
-from .compute.engine import Engine
-from .panes.pane import Pane
+from .app_protocol import App
 from .views.fields.choice_list import ChoiceList
 from .views.fields.choices import Choice, in_both
-from .views.glyphs import Glyphs
 from .widgets.picker import ChoiceScreen
 
 
-class ChoosingApp(Protocol):
-    """What choosing needs of the app."""
-
-    glyphs: Glyphs
-
-    def push_screen(self, screen: Screen[tuple[str, ...]], callback: Callable[[tuple[str, ...] | None], None]) -> Any:
-        """Show a screen over the pane, and call a function with its result."""
-        ...
-
-    def note(self, cause: str) -> None:
-        """Note what is set now, for undo."""
-        ...
-
-
-def choose(app: ChoosingApp, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
+def choose(app: App, found: ChoiceList, take: Callable[[Sequence[str]], object]) -> None:
     """Show a list; `take` is called with the values of the chosen rows, and not at all if it is cancelled."""
 
     def chosen(values: tuple[str, ...] | None) -> None:
@@ -74,19 +55,7 @@ _EXECUTORS = (
 )
 
 
-class ExecutingApp(ChoosingApp, Protocol):
-    """What choosing the executor needs of the app."""
-
-    executor: str
-    engine: Engine
-
-    @property
-    def pane(self) -> Pane:
-        """The pane on screen."""
-        ...
-
-
-def choose_executor(app: ExecutingApp) -> None:
+def choose_executor(app: App) -> None:
     """Choose where long work is done from a list, to which typing adds such as `dask:tcp://HOST:8786`."""
     own = () if app.executor in [row.value for row in _EXECUTORS] else _typed_executor(app.executor)
     found = ChoiceList.at(message("executor: where long work is done"), (*_EXECUTORS, *own), app.executor)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from ..core.errors import ParameterError
 from ..core.field import Field
 from ..core.message import joined, message
 from ..core.parameters import FIELDS, Parameters, Value
 from ..core.statistics.catalogue import ALWAYS, STATISTICS, Statistic
+from .app_protocol import App
 from .panes.catalogue import PANES
 from .panes.lists import choose_value
-from .panes.pane import Host, Pane
 from .views.fields.choices import Choice, choices_of, model_choices
 from .views.fields.synonyms import SYNONYMS
 
@@ -33,26 +33,6 @@ class Offer:
 
     row: Choice  # its value is the name by which it is known; its help, what choosing it does
     do: Callable[[], object]
-
-
-class App(Host, Protocol):
-    """What offers need of the app."""
-
-    active: str
-    panes: dict[str, Pane]
-
-    @property
-    def pane(self) -> Pane:
-        """The pane on screen."""
-        ...
-
-    def action_pane(self, name: str) -> None:
-        """Show a pane."""
-        ...
-
-    def note(self, cause: str) -> None:
-        """Note what is set now, for undo."""
-        ...
 
 
 def offers(app: App, claims: Iterable[Claim]) -> list[Offer]:

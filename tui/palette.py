@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from textual import events, on
 from textual.await_complete import AwaitComplete
@@ -21,12 +21,12 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from ..core.message import joined, message
+from .app_protocol import App
 from .compute.request import Request
 from .keymap import EVERYWHERE, Command, all_commands, with_keys
-from .offers import App, Offer, in_order, offers, pane_offers
+from .offers import Offer, in_order, offers, pane_offers
 from .panes.catalogue import PANES
 from .panes.claims.requests import ClaimList, ListClaims
-from .settings.declared import Settings
 from .views.fields.choices import Choice, in_both, matching
 from .views.fields.synonyms import SYNONYMS
 from .views.glyphs import Glyphs
@@ -38,20 +38,6 @@ if TYPE_CHECKING:
 
 _PATIENCE = 1.0  # seconds that a search waits for the claims
 _OVER_ALL = ("quit", "theme")  # what makes sense while a form or the help covers the pane
-
-
-class OfferingApp(App, Protocol):
-    """What the palette needs of the app."""
-
-    settings: Settings
-
-    async def run_action(self, action: str, default_namespace: Any) -> bool:
-        """Run an action of the app or of a pane."""
-        ...
-
-    def call_after_refresh(self, callback: Any, *args: Any) -> bool:
-        """Call a function after the next frame."""
-        ...
 
 
 class Palette(Modal, CommandPalette):
@@ -158,7 +144,7 @@ class Actions(Provider):
             return ()
 
     @property
-    def _attn(self) -> OfferingApp:
+    def _attn(self) -> App:
         return cast(Any, self.app)  # pyright: ignore[reportUnknownMemberType]
 
     @property
@@ -200,7 +186,7 @@ def _help(command: Command) -> str:
     return message("{keys} in {place}", keys=key_word(command.keys), place=command.place)
 
 
-async def run(app: OfferingApp, command: Command) -> None:
+async def run(app: App, command: Command) -> None:
     """Run a command in its pane."""
     if command.place == EVERYWHERE:
         await app.run_action(command.action, app)

@@ -2,56 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
-
-from ..core.parameters import Parameters
+from .app_protocol import App, Seen
 from .history import History
-from .panes.pane import Pane
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What undo restores: the parameters, and what each opened pane keeps."""
-
-    parameters: Parameters
-    panes: Mapping[str, object]
-
-
-class Undone(Protocol):
-    """What undo needs of the app."""
-
-    parameters: Parameters
-    panes: dict[str, Pane]
-    active: str
-    history: History[Seen]
-    as_left: bool
-
-    @property
-    def pane(self) -> Pane:
-        """The pane on screen."""
-        ...
-
-    def action_pane(self, name: str) -> None:
-        """Show a pane."""
-        ...
-
-    def show_status(self) -> None:
-        """Show the pane's status again."""
-        ...
-
-    def say(self, text: str) -> None:
-        """Show a message."""
-        ...
-
-
-def seen(app: Undone) -> Seen:
+def seen(app: App) -> Seen:
     """Return what is set now."""
     return Seen(app.parameters, {name: pane.kept for name, pane in app.panes.items()})
 
 
-def restore(app: Undone, history: History[Seen], otherwise: str) -> None:
+def restore(app: App, history: History[Seen], otherwise: str) -> None:
     """Restore the present of a history, and show the pane that changes; if it is the app's own, say `otherwise`."""
     if history is app.history:
         app.say(otherwise)

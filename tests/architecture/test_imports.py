@@ -33,6 +33,7 @@ LAYERS = (
     ("tui.settings", "tui.widgets"),
     ("tui.panes",),
     tuple(f"tui.panes.{path.parent.name}" for path in sorted((ROOT / "tui/panes").glob("*/pane.py"))),
+    ("tui.app_protocol",),
     ("tui.keymap", "tui.choosing", "tui.copying", "tui.offers", "tui.undo"),
     ("tui.help", "tui.palette"),
     ("tui.app",),
