@@ -263,11 +263,11 @@ class CompareHeads(Request):
             if time.monotonic() - told > PROGRESS_INTERVAL:
                 told = time.monotonic()
                 yield Progress(min(done.seconds / running.total, 0.999), running.pace)
-                yield ComparedHeads(self.baseline, tuple(found), whole.missing, False)
+                yield ComparedHeads(self.baseline, tuple(found), whole.missing)
                 found = []
             else:
                 yield None
-        yield ComparedHeads(self.baseline, tuple(found), whole.missing, True)
+        yield ComparedHeads(self.baseline, tuple(found), whole.missing)
         yield Progress(1.0)
 
 
@@ -278,7 +278,6 @@ class ComparedHeads:
     baseline: Path
     heads: tuple[HeadComparison, ...]
     missing: tuple[str, ...]  # a sentence for what is in one file only
-    complete: bool
 
 
 @dataclass(frozen=True)
