@@ -18,13 +18,7 @@ _CAPTURES = message("captured queries and keys: {endings}, or a folder", endings
 
 def add_file(parser: Parser, nargs: str | None = None) -> None:
     """Add the file as a positional argument."""
-    parser.add(
-        "file",
-        "file",
-        metavar="FILE",
-        nargs=nargs,
-        help=_CAPTURES,
-    )
+    parser.add("file", "file", metavar="FILE", nargs=nargs, help=_CAPTURES)
 
 
 def add_files(parser: Parser) -> None:

@@ -58,12 +58,7 @@ USUAL = Work()
 def add_work(parser: Parser) -> None:
     """Add the options of every command that may take long."""
     title = "work"
-    parser.add(
-        title,
-        "--executor",
-        metavar="NAME",
-        help=EXECUTOR_HELP,
-    )
+    parser.add(title, "--executor", metavar="NAME", help=EXECUTOR_HELP)
     parser.add(
         title,
         "--resume",
@@ -193,10 +188,7 @@ def results_of(
 
 @contextmanager
 def performed(
-    parts: Callable[[], Iterable[Part[R]]],
-    work: Work,
-    output: Output,
-    check: Callable[[Engine], object] = bool,
+    parts: Callable[[], Iterable[Part[R]]], work: Work, output: Output, check: Callable[[Engine], object] = bool
 ) -> Generator[Generator[Done[R], None, None], None, None]:
     """Open the engine and the file of finished parts; the value is what `core.work.run` yields of `parts()`."""
     from ...core.work.run import run

@@ -44,12 +44,7 @@ def options(
 ) -> ChoiceList:
     """Return the list. The values are `statistic entropy`, `B sqrt_d_k` and `A none`."""
     shown = [
-        replace(
-            row,
-            value=f"statistic {row.value}",
-            family="statistic",
-            words=("statistic", *row.words),
-        )
+        replace(row, value=f"statistic {row.value}", family="statistic", words=("statistic", *row.words))
         for row in statistic_choices(statistics)
     ]
     of_b = list(choices_of(FIELD["scale"]))

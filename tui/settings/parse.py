@@ -80,6 +80,13 @@ def _slug(text: str) -> str:
     return text.strip().casefold().replace(" ", "-")
 
 
+def whole_number(option: str, text: str) -> int:
+    """Return a number from 1 up, below a billion; raise UsageError about `option` if the text is not one."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 10**9 and len(text) < 11):
+        raise UsageError("{option}: must be a whole number from 1 up, not {text!r}", option=option, text=text)
+    return int(text)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return " (did you mean …?)" for the known word closest to `word`, or ""."""
     near = difflib.get_close_matches(word, list(known), 1, cutoff=0.7)

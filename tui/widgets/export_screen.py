@@ -134,12 +134,7 @@ class ExportScreen(Modal, ModalScreen[str]):
         """Insert a text into the path, if there is room for it."""
         path = self.form.path.typed(text)
         if len(path.text) > LONGEST_PATH:
-            self._show(
-                replace(
-                    self.form,
-                    objection=message("must be at most {most} characters", most=LONGEST_PATH),
-                )
-            )
+            self._show(replace(self.form, objection=message("must be at most {most} characters", most=LONGEST_PATH)))
         else:
             self._show(self.form.with_path(path))
 

@@ -56,9 +56,7 @@ class HelpText(ScrolledLines, can_focus=True):
 class HelpScreen(Modal, ModalScreen[None]):
     """Shows the help until one of several keys closes it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1,K,enter", "dismiss", "close"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1,K,enter", "dismiss", "close")]
 
     def __init__(self, title: str, write: Callable[[int], Sequence[Line]]) -> None:
         super().__init__()

@@ -120,10 +120,7 @@ def _project_limits() -> dict[str, Any]:
         section = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
     found: dict[str, Any] = {}
     for key, value in section.items():
-        name, where = (
-            key.replace("-", "_"),
-            f"{_PROJECT}: tool.attn-tui.check.{key}",
-        )
+        name, where = (key.replace("-", "_"), f"{_PROJECT}: tool.attn-tui.check.{key}")
         if name == "allow":
             patterns = cast("list[object]", value) if isinstance(value, list) else [value]
             if not all(isinstance(pattern, str) for pattern in patterns):

@@ -13,7 +13,7 @@ from ....core.message import message
 from ....core.parameters import FIELD, UNSCALED
 from ....core.scales import SCALE_RULES, rules_that_need, scale_rule
 from ....core.statistics.status import MEANINGS
-from ...settings.parse import UsageError, no_effect, value_of, with_scale
+from ...settings.parse import UsageError, no_effect, value_of, whole_number, with_scale
 from ...views.reproduce import in_shell
 from ..captured import add_axes, add_files, add_mask_true, chosen_heads, head_number
 from ..command import Command, Given
@@ -172,7 +172,7 @@ def _request(given: Given) -> InspectRequest:
         given.get("mask_true"),
         Told(**told),
         "rules" in given,
-        _count(given["worst"]) if "worst" in given else None,
+        whole_number("--worst", given["worst"]) if "worst" in given else None,
         tuple(remarks),
         work_of(given),
     )
@@ -181,13 +181,6 @@ def _request(given: Given) -> InspectRequest:
 def _against(text: str) -> str:
     """Return the scale rule of A; raise UsageError if there is none with this name."""
     return "none" if text.strip() == UNSCALED else str(value_of(_SCALE, text, "--against"))
-
-
-def _count(text: str) -> int:
-    """Return the number of heads to rank; raise UsageError if it is not one."""
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise UsageError("--worst: must be a whole number from 1 up, not {text!r}", text=text)
-    return int(text)
 
 
 def run(request: InspectRequest, output: Output) -> int:

@@ -16,7 +16,7 @@ from ....core.message import message
 from ....core.recorder import options as recorder
 from ....core.recorder.options import ENDING, VARIABLE, Options
 from ...files import FileError, check_file
-from ...settings.parse import UsageError, no_effect
+from ...settings.parse import UsageError, no_effect, whole_number
 from ..command import Command, Given
 from ..output import Output
 from ..parser import Parser, as_message
@@ -105,7 +105,7 @@ def _request(given: Given) -> RecordRequest:
         del command[0]
     if not command:
         raise UsageError("missing command: attn-tui record -o FILE -- COMMAND, such as python train.py")
-    numbers: dict[str, Any] = {name: _number(name, given[name]) for name in _NUMBERS if name in given}
+    numbers: dict[str, Any] = {name: whole_number(_option(name), given[name]) for name in _NUMBERS if name in given}
     options = Options(
         os.path.abspath(given["recording"]) + ("/" if given["recording"].endswith("/") else ""),
         layers=given.get("layers"),
@@ -137,12 +137,6 @@ def _request(given: Given) -> RecordRequest:
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
-        raise UsageError("{name}: must be a whole number from 1 up, not {text!r}", name=_option(name), text=text)
-    return int(text)
 
 
 def _size(text: str) -> int:

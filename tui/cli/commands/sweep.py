@@ -109,10 +109,7 @@ def _add_options(parser: Parser) -> None:
         help="the statistic whose standard error it is; default entropy_fraction",
     )
     parser.add(
-        title,
-        "--most-draws",
-        metavar="N",
-        help="the most draws at a point, even if X is not reached; default 4096",
+        title, "--most-draws", metavar="N", help="the most draws at a point, even if X is not reached; default 4096"
     )
     add_work(parser)
     parser.add_output((*LISTED, *CODE))

@@ -75,10 +75,7 @@ class HeadMapWidget(LinesWidget):
         self.redraw()
 
     def learn(
-        self,
-        heads: Mapping[Place, Mapping[str, Estimate] | None],
-        explained: Mapping[Place, Explained],
-        rough: bool,
+        self, heads: Mapping[Place, Mapping[str, Estimate] | None], explained: Mapping[Place, Explained], rough: bool
     ) -> None:
         """Add statistics of heads; rough ones do not replace others."""
         for place, measured in heads.items():

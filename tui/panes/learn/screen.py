@@ -32,13 +32,7 @@ WIDEST = 100  # cells of a line of prose
 
 
 def item_lines(
-    item: Item,
-    attempt: Attempt,
-    found: Found | None,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
-    cursor: str = CURSOR,
+    item: Item, attempt: Attempt, found: Found | None, width: int, height: int, glyphs: Glyphs, cursor: str = CURSOR
 ) -> list[Line]:
     """Return the lines of an item; if they do not fit in any setting, those of the tightest.
 

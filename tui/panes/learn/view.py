@@ -32,11 +32,7 @@ def paragraphs(
 
 
 def figure_lines(
-    figures: Sequence[Told],
-    asked: Told | None,
-    width: int,
-    glyphs: Glyphs,
-    columns: tuple[str, str] = MEASURED,
+    figures: Sequence[Told], asked: Told | None, width: int, glyphs: Glyphs, columns: tuple[str, str] = MEASURED
 ) -> list[Line]:
     """Return a table of figures, each with two values; the one that was asked for is marked."""
     rows = [("", *columns)] + [

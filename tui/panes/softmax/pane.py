@@ -15,7 +15,6 @@ from ....core.errors import InputError, ParameterError
 from ....core.field import Field
 from ....core.message import Message as Said
 from ....core.message import joined, message
-from ....core.model_widths import next_width
 from ....core.parameters import FIELD, UNSCALED, Parameters, Value, setting_a
 from ....core.scales import scale_rule
 from ...compute.request import Failed, Progress, Request
@@ -24,9 +23,8 @@ from ...views.fields.draft import LONGEST_NUMBER, Draft, edited
 from ...views.lines import Line
 from ...views.reproduce import softmax_line
 from ...widgets.typing import typing
-from ..lists import choose_value
-from ..pane import Host, Pane
-from ..stepping import stepping_keys
+from ..pane import Host
+from ..stepping import SteppingPane, stepping_keys
 from .requests import WorkedSides, WorkOut
 from .view import Editing, Worked
 from .widget import SoftmaxText
@@ -50,7 +48,7 @@ _STEPPED = (
 _EDITING_KEYS = ("backspace", "home", "end", "ctrl+a", "ctrl+e", "ctrl+u", "ctrl+k", "ctrl+w")
 
 
-class SoftmaxPane(Pane):
+class SoftmaxPane(SteppingPane):
     """Every step from scores to weights, unscaled beside scaled."""
 
     NAME = "Softmax"
@@ -220,11 +218,7 @@ class SoftmaxPane(Pane):
             self._before = self.example
         self._touched = _SCORE
         if len(draft.text) > LONGEST_NUMBER:
-            objection = message(
-                "{label}: must be at most {most} characters",
-                label=_SCORE.label,
-                most=LONGEST_NUMBER,
-            )
+            objection = message("{label}: must be at most {most} characters", label=_SCORE.label, most=LONGEST_NUMBER)
             self._refuse(Editing(at, self.editing.draft, objection))
             return
         try:
@@ -273,35 +267,13 @@ class SoftmaxPane(Pane):
         self.editing = Editing(0)
         self._take(Example())
 
-    def action_step(self, name: str, direction: Literal[-1, 1]) -> None:
-        """Step a parameter that the panes share."""
+    def set_value(self, name: str, value: Value) -> None:
         self._touched = FIELD[name]
-        self._set_parameter(name, FIELD[name].stepped(getattr(self.parameters, name), direction))
-
-    def action_choose(self, name: str) -> None:
-        """Choose the value of a parameter from a list."""
-
-        def take(value: str) -> None:
-            self._touched = FIELD[name]
-            self._set_parameter(name, value)
-
-        choose_value(self.host, name, take)
-
-    def action_width(self, direction: int) -> None:
-        self._touched = FIELD["d_k"]
-        self._set_parameter("d_k", next_width(self.parameters.d_k, direction))
+        self.editing = Editing(self.editing.at)
+        super().set_value(name, value)
 
     def action_read(self, lines: int) -> None:
         self.text.scroll_by(lines)
-
-    def _set_parameter(self, name: str, value: Value) -> None:
-        self.editing = Editing(self.editing.at)
-        try:
-            changed = self.parameters.with_value(name, value)
-        except ParameterError as error:
-            self.host.say(message("{reason}.", reason=error))
-        else:
-            self.host.change(changed)
 
     def _change(self, changed: Callable[[], Example], at: int) -> None:
         """Apply a change and select score `at`; if the change is invalid, show why."""

@@ -49,9 +49,7 @@ def naive_note(number_format: str) -> str:
     """Return what naive means, and where it overflows."""
     form = FORMATS[number_format]
     return message(
-        "naive: exp(x), unshifted; {format} overflows above x = {limit:.2f}.",
-        format=form.word,
-        limit=form.exp_limit,
+        "naive: exp(x), unshifted; {format} overflows above x = {limit:.2f}.", format=form.word, limit=form.exp_limit
     )
 
 

@@ -32,15 +32,7 @@ THEORY = VALUE + 1  # an exact value, after a sign if the measured one is far fr
 WIDEST = 34  # the widest cell: wider ones make rows hard to follow
 
 # The rows that even a small screen shows: they tell a saturated head from a healthy one.
-ESSENTIAL = (
-    "logit_std",
-    "entropy",
-    "effective_keys",
-    "max_weight",
-    "one_hot_rows",
-    "jacobian_norm",
-    "dead_rows",
-)
+ESSENTIAL = ("logit_std", "entropy", "effective_keys", "max_weight", "one_hot_rows", "jacobian_norm", "dead_rows")
 # Shown next, in this order, if there is more room; then the rest in the order of the catalogue.
 _NEXT = (
     "freezing_ratio",

@@ -79,11 +79,7 @@ def panned(range_: tuple[int, int], count: int, at: int) -> tuple[int, int]:
 
 
 def matrix_lines(
-    shown: View,
-    matrix: Matrix | None,
-    cursor: tuple[int, int],
-    tokens: Sequence[str] | None,
-    glyphs: Glyphs,
+    shown: View, matrix: Matrix | None, cursor: tuple[int, int], tokens: Sequence[str] | None, glyphs: Glyphs
 ) -> list[Line]:
     """Return a line of key tokens and the lines of cells; without a matrix, the cells are blank.
 

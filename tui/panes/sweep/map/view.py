@@ -271,8 +271,7 @@ def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs
         shades.append((f" {short(factor * start, glyphs)}{unit}", "dim"))
     known = any(mapped.edges(n, index) for n in N_KEYS for index in range(len(COLUMN_ROLES)))
     words = message(
-        " {line}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F",
-        line=glyphs.uprights[1],
+        " {line}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F", line=glyphs.uprights[1]
     )
     none = message(" Softmax stays below freezing everywhere on this map")
     return [tuple(shades), ((glyphs.say(words if known else none), "dim"),)]

@@ -61,10 +61,7 @@ class SweepMap(LinesWidget):
         room = height - _ABOVE
         if room < _BELOW + 3:
             return lines
-        return [
-            *lines,
-            *map_lines(self.mapped, self.statistic, self.logarithmic, cursor, width, room, glyphs),
-        ]
+        return [*lines, *map_lines(self.mapped, self.statistic, self.logarithmic, cursor, width, room, glyphs)]
 
     def on_click(self, event: events.Click) -> None:
         clicked = self.place_of(event)
