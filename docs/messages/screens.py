@@ -9,7 +9,6 @@ from attn_tui.tui.keymap import EVERYWHERE, all_commands, commands
 from attn_tui.tui.panes.capture import parts
 from attn_tui.tui.panes.capture.replay import ReplayList
 from attn_tui.tui.panes.catalogue import PANES
-from attn_tui.tui.panes.sweep.grids import GRIDS
 from attn_tui.tui.settings.declared import SETTINGS
 from attn_tui.tui.views.export import KINDS
 from attn_tui.tui.views.fields.choices import CHOICES, FAMILIES
@@ -75,7 +74,6 @@ def lists() -> Iterator[Message]:
             yield from messages("tui/views/fields/choices.py", texts)
     families = (("FAMILIES: of scale rules", family) for family in FAMILIES)
     yield from messages("tui/views/fields/choices.py", families)
-    yield from messages("tui/panes/sweep/grids.py", (("GRIDS", grid.words) for grid in GRIDS))
 
 
 def _in_words(formula: str) -> bool:

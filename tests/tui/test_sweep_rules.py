@@ -12,7 +12,7 @@ from stage import SMALL, Stage, played
 
 pytestmark = pytest.mark.slow
 
-GRIDS = (Grid("d_k", "2:64:log4,64"), Grid("keys", "2:64:log6", "n_keys"))
+GRIDS = (Grid("2:64:log4,64"), Grid("2:64:log6", "n_keys"))
 
 
 @pytest.fixture(autouse=True)

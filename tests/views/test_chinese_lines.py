@@ -14,7 +14,7 @@ from attn_tui.tui.views.lines import line_width, middle_cut, shortened, wrapped
 from attn_tui.tui.views.plots.gauge import gauge_lines
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results.meaning import meaning
-from attn_tui.tui.views.results.table import table_lines, with_theory
+from attn_tui.tui.views.results.table import layout, table_lines, table_rows, with_theory
 from line_texts import text_of, texts_of
 
 ZH = IN_LANGUAGE["zh"]
@@ -49,7 +49,7 @@ def test_a_chinese_name_loses_its_middle_only() -> None:
 @pytest.mark.parametrize("width", [60, 70, 78, 90, 118])
 def test_columns_have_the_same_cells_in_both_languages(width: int) -> None:
     for lines in (
-        table_lines(CONTENTS, width, ZH),
+        table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, width), ZH),
         gauge_lines(CONTENTS, width, 3, ZH),
         grid_lines(MEASURED.columns, width, 20, ZH),
         panel_lines(ASKED, min(width, 28), 30, ZH, "precision"),
@@ -60,7 +60,11 @@ def test_columns_have_the_same_cells_in_both_languages(width: int) -> None:
 
 
 def test_numbers_stand_in_the_same_cells_in_both_languages() -> None:
-    for chinese, english in zip(table_lines(CONTENTS, 100, ZH), table_lines(CONTENTS, 100, UNICODE), strict=True):
+    for chinese, english in zip(
+        table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, 100), ZH),
+        table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, 100), UNICODE),
+        strict=True,
+    ):
         if any(sign in text_of(english) for sign in "±"):
             ends = [_cells_before(line, "±") for line in (text_of(chinese), text_of(english))]
             assert ends[0] == ends[1]

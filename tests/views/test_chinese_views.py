@@ -27,7 +27,7 @@ from attn_tui.tui.views.plots.gauge import gauge_lines, threshold_note
 from attn_tui.tui.views.plots.histograms import grid_lines
 from attn_tui.tui.views.results.advice import advice
 from attn_tui.tui.views.results.sentence import row_words, sentence
-from attn_tui.tui.views.results.table import table_lines, with_theory
+from attn_tui.tui.views.results.table import layout, table_lines, table_rows, with_theory
 from line_texts import text_of
 
 ZH = IN_LANGUAGE["zh"]
@@ -57,7 +57,7 @@ def bars(glyphs: Glyphs) -> Iterable[Line]:
 
 def lab(glyphs: Glyphs) -> Iterable[Line]:
     for width in (38, 60, 80, 118):
-        yield from table_lines(CONTENTS, width, glyphs)
+        yield from table_lines(table_rows(CONTENTS), CONTENTS, layout(CONTENTS, width), glyphs)
     yield from gauge_lines(CONTENTS, 118, 3, glyphs)
     yield from grid_lines(MEASURED.columns, 118, 40, glyphs)
     yield from panel_lines(ASKED, 30, 40, glyphs, "precision")

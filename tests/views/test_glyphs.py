@@ -50,7 +50,7 @@ def test_characters_without_a_spelling_become_question_marks() -> None:
     assert ASCII.say("模型") == "??"
 
 
-@pytest.mark.parametrize("name", ["rule", "tick", "left", "right", "cursor", "dot"])
+@pytest.mark.parametrize("name", ["rule", "tick", "left", "right", "cursor"])
 def test_every_sign_of_both_sets_is_one_character(name: str) -> None:
     for glyphs in (UNICODE, ASCII):
         assert len(getattr(glyphs, name)) == 1

@@ -7,7 +7,7 @@ from attn_tui.core.statistics.catalogue import STATISTIC, STATISTICS
 from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from attn_tui.tui.views.results.meaning import meaning
-from attn_tui.tui.views.results.table import Contents, table_lines
+from attn_tui.tui.views.results.table import Contents, layout, table_lines, table_rows
 from line_texts import text_of
 
 SMALL = Parameters(d_k=4, n_keys=8, n_queries=4, batch=2)
@@ -34,7 +34,8 @@ def test_a_definition_is_cut_where_a_clause_ends_never_inside_a_list() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 140, 165, 220])
 def test_a_wide_table_explains_its_rows_and_a_narrow_one_keeps_its_width(width: int) -> None:
-    lines = table_lines(Contents(run(SMALL).columns), width, UNICODE)
+    contents = Contents(run(SMALL).columns)
+    lines = table_lines(table_rows(contents), contents, layout(contents, width), UNICODE)
     assert {line_width(line) for line in lines} == {width}
     explained = ["The largest attention weight of a row" in text_of(line) for line in lines]
     assert sum(explained) == (width >= 140)

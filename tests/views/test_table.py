@@ -51,9 +51,7 @@ SHARES = [statistic for statistic in STATISTICS if statistic.unit == "share"]
 
 def drawn(contents: Contents, width: int, instead: int, glyphs: Glyphs = UNICODE) -> list[Line]:
     """Return the whole table as the app shows it."""
-    shape = layout(contents, width, instead)
-    rows = [row_line(row, contents, shape, glyphs) for row in table_rows(contents)]
-    return [head_line(contents, shape, glyphs, FIRST_GROUP), *rows]
+    return table_lines(table_rows(contents), contents, layout(contents, width, instead), glyphs)
 
 
 def line_of(name: str, contents: Contents, width: int, instead: bool = False) -> str:
@@ -73,8 +71,8 @@ def test_every_line_has_exactly_the_width(width: int) -> None:
         for instead in range(3):
             for glyphs in (UNICODE, ASCII):
                 assert {line_width(line) for line in drawn(contents, width, instead, glyphs)} == {width}
-        assert {line_width(line) for line in table_lines(contents, width, UNICODE)} == {width}
-        assert {line_width(line) for line in table_lines(contents, width, ASCII, ESSENTIAL)} == {width}
+        essential = table_lines(table_rows(contents, ESSENTIAL), contents, layout(contents, width), ASCII)
+        assert {line_width(line) for line in essential} == {width}
 
 
 @pytest.mark.parametrize("width", [40, 58, 80, 96, 140, 200])

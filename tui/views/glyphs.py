@@ -24,7 +24,6 @@ class Glyphs:
     left: str
     right: str
     cursor: str
-    dot: str  # of a curve drawn over bars
     marks: str  # points of a plot: unscaled, scaled, and both in one cell
     error: str  # an error bar that fills a cell, its upper half, its lower half
     uprights: str  # a vertical line that marks an x, and that of the cursor
@@ -55,11 +54,11 @@ class Glyphs:
 
 
 UNICODE = Glyphs(
-    " ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█", " ░▒▓█", "─", "┬", "◂", "▸", "▌", "•",
+    " ▁▂▃▄▅▆▇█", " ▏▎▍▌▋▊▉█", " ░▒▓█", "─", "┬", "◂", "▸", "▌",
     marks="●◆◈", error="│╵╷", uprights="┊│", frame="│┤└", foot="▲", box="╭╮╰╯│", thumb="┃", line="", ascii=False,
 )  # fmt: skip
 ASCII = Glyphs(
-    " .:-=+*#@", " .-=#", " .:+#@", "-", "+", "<", ">", ">", "o",
+    " .:-=+*#@", " .-=#", " .:+#@", "-", "+", "<", ">", ">",
     marks="ox*", error="|'.", uprights=":|", frame="|++", foot="^", box="++++|", thumb="#", line="_-'", ascii=True,
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from ...core.message import message
 from ...core.statistics.catalogue import Statistic
 from ..views.lines import Line, Span, fitted
 from ..views.results.leading import leading_rows
-from ..views.results.table import FIRST_GROUP, Contents, TableRow, head_line, layout, row_line, rows_for, table_rows
+from ..views.results.table import FIRST_GROUP, Contents, TableRow, layout, rows_for, table_lines, table_rows
 from .lines import LinesWidget
 
 
@@ -78,10 +78,7 @@ class StatisticsTable(LinesWidget, can_focus=True):
         shape = layout(self.contents, width, self.turn)
         cut = self._top + len(shown) < len(rows)
         first = ("", "text") if cut else self._first(rows)
-        lines = [head_line(self.contents, shape, self.glyphs, first)]
-        for row in shown:
-            here = marked is not None and row.statistic is marked
-            lines.append(row_line(row, self.contents, shape, self.glyphs, here))
+        lines = table_lines(shown, self.contents, shape, self.glyphs, first, marked)
         if cut and lines:
             last = rows[self._top + len(shown) - 1 :] if self.has_focus else self._left_out(shown[:-1])
             more = (

@@ -18,7 +18,6 @@ _WIDTHS = ",".join(map(str, MODEL_WIDTHS))
 class Grid:
     """A range of a swept parameter, written as on the command line."""
 
-    words: str
     text: str
     name: str = "d_k"  # of the parameter: d_k or n_keys
 
@@ -29,12 +28,12 @@ class Grid:
 
 
 GRIDS = (
-    Grid("d_k to 4096", f"1:4096:log24,{_WIDTHS},1024,2048"),
-    Grid("d_k to 512", f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
-    Grid("every d_k to 512", "1:512"),
-    Grid("d_k to 16384", f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
-    Grid("keys to 8192", "2:8192:log13", "n_keys"),  # powers of two, whose exact values are tabulated
-    Grid("keys to 512", "2:512:log9", "n_keys"),
+    Grid(f"1:4096:log24,{_WIDTHS},1024,2048"),
+    Grid(f"1:512:log20,{_WIDTHS.removesuffix(',576')}"),
+    Grid("1:512"),
+    Grid(f"1:16384:log28,{_WIDTHS},1024,2048,4096,8192"),
+    Grid("2:8192:log13", "n_keys"),  # powers of two, whose exact values are tabulated
+    Grid("2:512:log9", "n_keys"),
 )
 
 

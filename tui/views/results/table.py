@@ -52,7 +52,6 @@ _NEXT = (
     "logit_mean",
 )
 FIRST_GROUP: Span = (f" {STATISTICS[0].group}", "heading")  # shown over the labels
-_NOTHING: Span = ("", "text")
 _LEAST_MEANING = 40  # cells beside the columns from which statistics are explained there
 COLUMN_ROLES: tuple[Name, Name] = ("unscaled", "scaled")
 
@@ -205,7 +204,7 @@ def multiplier_text(column: Column, glyphs: Glyphs) -> str:
     return message("{low} to {high}", low=low, high=high)
 
 
-def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span = _NOTHING) -> Line:
+def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span) -> Line:
     """Return the titles of the columns; `first` stands over the labels."""
     alone = {"value": message("value"), "exact": message("exact")}.get(shape.alone, shape.alone)
     text, role = (alone, "heading") if alone else first
@@ -347,11 +346,17 @@ def _longest(forms: Sequence[str], room: int) -> str:
     return next((form for form in forms if cells(form) <= room), set_cell_size(forms[-1], room))
 
 
-def table_lines(contents: Contents, width: int, glyphs: Glyphs, shown: Sequence[str] | None = None) -> list[Line]:
-    """Return the table as lines of exactly `width` cells."""
-    shape = layout(contents, width)
-    rows = [row_line(row, contents, shape, glyphs) for row in table_rows(contents, shown)]
-    return [head_line(contents, shape, glyphs, FIRST_GROUP if shown is None else _NOTHING), *rows]
+def table_lines(
+    rows: Sequence[TableRow],
+    contents: Contents,
+    shape: Layout,
+    glyphs: Glyphs,
+    first: Span = FIRST_GROUP,
+    marked: Statistic | None = None,
+) -> list[Line]:
+    """Return the head line, with `first` over the labels, and these rows; that of the marked statistic stands out."""
+    lines = [row_line(row, contents, shape, glyphs, row.statistic is marked is not None) for row in rows]
+    return [head_line(contents, shape, glyphs, first), *lines]
 
 
 def rich_table(contents: Contents, glyphs: Glyphs) -> Table:
