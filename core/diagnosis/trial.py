@@ -14,7 +14,8 @@ from .causes import dropout, factors
 from .causes.hypotheses import declared, hypotheses
 from .causes.hypothesis import Hypothesis, as_stored
 from .fitting.estimate import Fit, fit, search
-from .fitting.evidence import Observed, misfit, observe
+from .fitting.evidence import Observed, observe
+from .fitting.misfit import misfit
 from .fitting.model import Model
 from .subject import Evidence, Subject, some_rows, spread_rows
 

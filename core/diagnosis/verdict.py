@@ -12,8 +12,10 @@ import numpy as np
 from ..message import message
 from .configuration import Configuration
 from .consequence import Consequence, consequence
-from .fitting.evidence import Observed, is_short, logit_noise, misfit, residual, spacing, unit
+from .fitting.evidence import Observed, residual
+from .fitting.misfit import logit_noise, misfit
 from .fitting.model import logits, softmax
+from .fitting.rounding import is_short, spacing, unit
 from .multipliers import Expected, expected_multiplier, names
 from .subject import Evidence, Facts, Subject
 from .trial import EXPLAINED, TOLERATED, Found, Trial, attempt

@@ -12,7 +12,7 @@ from ...arrays import BoolArray
 from ...captures.files import NotFiniteError
 from ...captures.head import CaptureFile
 from ...message import joined, message
-from ..fitting.evidence import is_short, spacing, unit
+from ..fitting.rounding import is_short, spacing, unit
 from ..reading import file_configuration, read_subject
 from ..subject import Evidence, Subject
 from .figures import divergence, figures, sampled, weights_of

@@ -9,7 +9,7 @@ import numpy as np
 from ...arrays import FloatArray
 from ...captures.capture import Layer
 from ...message import joined, message
-from ..fitting.evidence import is_short, unit
+from ..fitting.rounding import is_short, unit
 from ..multipliers import expected_multiplier
 from ..subject import Subject
 from ..trial import may_fit

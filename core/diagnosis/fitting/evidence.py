@@ -1,7 +1,6 @@
-"""How far evidence is from what a model predicts, and how far rounding alone would put it.
+"""How far evidence is from what a model predicts, over a noise that does not depend on the model's multiplier.
 
-A model is fitted with a distance that does not depend on its multiplier, and judged by the rounding that does: if
-noise in proportion to the logits entered the fit, a huge multiplier would excuse anything.
+If noise in proportion to the logits entered the fit, a huge multiplier would excuse anything.
 """
 
 from __future__ import annotations
@@ -12,41 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...arrays import BoolArray, FloatArray
-from ...attention.formats import FORMATS
 from ..subject import Evidence, Subject
 from .model import Logits, Model, Softmax, dot, logits, softmax
-
-# The standard deviation of a relative rounding error, over half a unit in the last place: mantissas are spread evenly
-# in the logarithm, so the mean of 1/m² over 1 ≤ m < 2 is 0.541, and √(0.541/3) = 0.42.
-_SPREAD = 0.42
-_SINGLE = 2.0**-24
-# Kernels on 16-bit inputs may use an approximate exponential: with that of PyTorch's flash attention on CPUs,
-# log-sum-exps are up to 6e-5 off, and 4e-5 in the root mean square of rows with few large weights.
-_APPROXIMATE = 4e-5
-
-
-def unit(format: str) -> float:
-    """Return half a unit in the last place of 1."""
-    known = FORMATS.get(format)
-    return 2.0 ** -(known.mantissa + 1) if known else _SINGLE
-
-
-def spacing(values: FloatArray, format: str) -> FloatArray:
-    """Return the distance between neighbouring numbers of the format at these values."""
-    known = FORMATS[format] if format in FORMATS else FORMATS["float32"]
-    _, exponents = np.frexp(values)
-    return np.ldexp(1.0, np.maximum(exponents - 1, known.min_exponent) - known.mantissa)
-
-
-def smallest(format: str) -> float:
-    """Return the smallest positive number of the format."""
-    known = FORMATS[format] if format in FORMATS else FORMATS["float32"]
-    return 2.0 ** (known.min_exponent - known.mantissa)
-
-
-def is_short(format: str) -> bool:
-    """Return whether the format has fewer bits than float32."""
-    return unit(format) > _SINGLE
+from .rounding import SINGLE, SPREAD, approximation, scores_format, smallest, spacing, unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +49,7 @@ def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
     if evidence.kind == "lse":
         values = evidence.values
         good = used & np.isfinite(values)
-        noise = _SINGLE * (1 + np.abs(np.where(good, values, 0))) + _floor(subject)
+        noise = SINGLE * (1 + np.abs(np.where(good, values, 0))) + approximation(subject)
         return Observed(subject, evidence, np.where(good, values, 0), np.where(good, 1 / noise, 0))
     values = evidence.values
     good = used & np.isfinite(values).all(axis=-1)
@@ -92,10 +59,6 @@ def observe(subject: Subject, evidence: Evidence, expected: float) -> Observed:
     typical = float(np.sqrt(np.mean(evidence.v * evidence.v)))
     noise = unit(evidence.format) * (size + 0.1 * typical) + 1e-300
     return Observed(subject, evidence, values, np.where(good[..., np.newaxis], 1 / noise, 0))
-
-
-def _floor(subject: Subject) -> float:
-    return _APPROXIMATE if is_short(subject.format) else 0.0
 
 
 def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> Observed:
@@ -109,28 +72,19 @@ def _observe_weights(subject: Subject, evidence: Evidence, expected: float) -> O
     step = spacing(safe, evidence.format)
     relative = step / safe
     noise = relative * relative / 12
-    coarse = _scores_format(subject, evidence)
-    size = _SPREAD * unit(coarse) * abs(expected) * math.sqrt(2)
+    coarse = scores_format(subject, evidence)
+    size = SPREAD * unit(coarse) * abs(expected) * math.sqrt(2)
     scaled = size * subject.scores
-    noise += scaled * scaled + (2 * _SINGLE) ** 2
+    noise += scaled * scaled + (2 * SINGLE) ** 2
     good = positive & (relative < 0.1) & subject.used[..., np.newaxis]
     total = p.sum(axis=-1)
-    rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) / 12) + 4 * _SINGLE
+    rounding = np.sqrt(np.where(positive, step * step, 0).sum(axis=-1) / 12) + 4 * SINGLE
     # A tensor that is not quite normalised: the sum of rounded weights.
     with np.errstate(divide="ignore", invalid="ignore"):
         sums = np.where(subject.used & (total > 0), np.log(total), 0)
         over = np.where(subject.used & (total > 0), total / rounding, 0)
     weight = np.where(good, 1 / np.sqrt(noise), 0)
     return Observed(subject, evidence, np.log(safe), weight, (sums, over))
-
-
-def _scores_format(subject: Subject, evidence: Evidence) -> str:
-    """Return the format that logits may have been rounded to: the file's, else that of 16-bit weights and outputs."""
-    if subject.facts.scores is not None:
-        return subject.facts.scores
-    if evidence.kind != "lse" and is_short(evidence.format) and is_short(subject.format):
-        return evidence.format
-    return "float32"
 
 
 def residual(observed: Observed, model: Model, theta: FloatArray, slopes: bool = True) -> Residual:
@@ -257,78 +211,3 @@ def _contradictions(observed: Observed, model: Model, ln_p: FloatArray, known: B
             excess = np.log(p[shown]) - math.log(smallest(format)) + 1
             rest += float(np.vdot(excess, excess)) * typical**2 / count
     return rest
-
-
-def misfit(observed: Observed, model: Model, theta: FloatArray, coarse: str | None = None) -> float:
-    """Return the root mean square of the residual over what rounding makes at these coefficients.
-
-    `coarse` is the format that logits may have been rounded to; None means what the file says or its formats imply.
-    """
-    found = logits(model, theta, slopes=False)
-    soft = softmax(found.z, model.seen, found.sink, model.axis)
-    subject, evidence = observed.subject, observed.evidence
-    step = unit(coarse or _scores_format(subject, evidence))
-    left = residual(observed, model, theta, slopes=False)
-    if not left.r.size or math.isinf(left.rest):
-        return math.inf
-    q = np.sqrt(dot(subject.q, subject.q))
-    k = np.sqrt(dot(subject.k, subject.k))
-    # Products are summed in float32 whatever the format is, in an unknown order.
-    sums = 0.5 * _SINGLE * abs(float(theta[0])) * q[..., np.newaxis] * k[:, np.newaxis, :]
-    if sums.shape != found.z.shape:
-        sums = np.broadcast_to(sums.max(axis=(-1, -2), keepdims=True), found.z.shape)
-    error = (math.sqrt(2) * _SPREAD * step * found.z) ** 2 + sums * sums + _SINGLE * _SINGLE
-    fixed = observed.weight
-    if evidence.kind == "weights":
-        return _misfit_of_weights(observed, model, left, error)
-    if evidence.kind == "lse":
-        lse = observed.target
-        variance = dot(soft.p * soft.p, error, axis=model.axis)
-        variance = variance + (2 * _SINGLE * (1 + np.abs(lse))) ** 2 + _floor(subject) ** 2
-        ratio = left.r / (fixed * np.sqrt(variance))[fixed > 0]
-        return float(np.sqrt(np.mean(ratio * ratio)))
-    v = evidence.v if model.v is None else model.v
-    assert v is not None
-    o = soft.p @ v
-    p2 = soft.p * soft.p
-    lengths = dot(v, v)
-    weighted = p2 * error
-    around = dot(weighted, lengths[:, np.newaxis]) - 2 * dot(weighted @ v, o)
-    around = np.maximum(around + weighted.sum(axis=-1) * dot(o, o), 0)
-    stored = spacing(np.where(o == 0, 1.0, o), evidence.format)
-    variance = around + dot(stored, stored) / 12
-    inside = unit(evidence.v_format) if is_short(evidence.v_format) else 2 * _SINGLE
-    variance += (_SPREAD * inside) ** 2 * dot(p2, lengths[:, np.newaxis]) + (2 * _SINGLE) ** 2 * dot(o, o)
-    rows = fixed[..., 0] > 0
-    own = left.r.reshape(-1, v.shape[-1])
-    ratio: FloatArray = dot(own, own) / np.square(fixed[..., 0][rows]) / np.maximum(variance[rows], 1e-300)
-    return float(np.sqrt(np.mean(ratio)))
-
-
-def _misfit_of_weights(observed: Observed, model: Model, left: Residual, error: FloatArray) -> float:
-    p = observed.evidence.values
-    weight = observed.weight if model.seen is None else observed.weight * model.seen
-    used = weight > 0
-    count = int(used.sum())
-    if not count:  # all weight is on keys that the model hides
-        return math.inf
-    scale = math.sqrt(left.r.size / count)
-    entries, sums = left.r[: p.size].reshape(p.shape) / scale, left.r[p.size :] / scale
-    safe = np.where(p > 0, p, 1.0)
-    relative = spacing(safe, observed.evidence.format) / safe
-    variance = relative * relative / 12 + error + (3 * _SINGLE) ** 2
-    ratio = np.square(entries[used] / weight[used]) / variance[used]
-    # Sums of rows have their own weights; rounding in them is already what these are.
-    rows = max(int(np.count_nonzero(sums)), 1)
-    balance = math.sqrt(count / rows)
-    return math.sqrt(float(np.mean(ratio)) + min(left.rest, 1e30)) + 0.25 * math.sqrt(
-        float(np.sum(np.square(sums / balance))) / rows
-    )
-
-
-def logit_noise(observed: Observed, model: Model, theta: FloatArray) -> float:
-    """Return the mean rounding error of the logits that carry weight, if they have 16 bits."""
-    found = logits(model, theta, slopes=False)
-    soft = softmax(found.z, model.seen, found.sink, model.axis)
-    coarse = unit(_scores_format(observed.subject, observed.evidence))
-    return _SPREAD * coarse * float(np.mean(dot(soft.p, np.abs(found.z), axis=model.axis)))
