@@ -23,6 +23,7 @@ from .prediction import Freezing, Interval
 from .score_moments import score_moments
 
 _WIDTHS = np.arange(int(FIELD["d_k"].low), int(FIELD["d_k"].high) + 1)
+_ROUNDING = 1e-12  # relative: a deviation this near the threshold is on it, as that of √(2 ln n)/√d_k is at every d_k
 _LADDER: list[int] = sorted({*range(1, 25), *map(round, np.geomspace(24, float(_WIDTHS[-1]), 86).tolist())})
 
 
@@ -46,6 +47,7 @@ def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
     if component is None or rows is None:
         return None
     spreads = _spreads(rule, _alike(rule, p.setting)) * component * rows
+    spreads = np.where(np.abs(spreads - threshold) <= _ROUNDING * threshold, threshold, spreads)
     return Freezing(threshold, float(spreads[p.d_k - _WIDTHS[0]]), _intervals(spreads >= threshold), decides)
 
 

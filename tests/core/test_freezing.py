@@ -39,6 +39,17 @@ def test_unscaled_logits_freeze_and_scaled_ones_do_not() -> None:
     assert known(replace(p, correlation=1.0), "none").frozen_at == ()
 
 
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("n_keys", [3, 128, 1000])
+def test_a_rule_on_the_threshold_is_frozen_at_every_width(n_keys: int, mask: Any) -> None:
+    """√(2 ln n)/√d_k puts σ on the threshold at every d_k, where rounding alone would decide."""
+    p = Parameters(n_keys=n_keys, n_queries=min(n_keys, 128), mask=mask)
+    found = known(p, "sqrt(2*log(n))/sqrt(d)")
+    assert found.frozen_at == ((1, WIDEST),)
+    assert found.ratio == 1
+    assert known(p, "0.999999*sqrt(2*log(n))/sqrt(d)").frozen_at == ()
+
+
 def test_a_rule_may_freeze_at_small_widths_only() -> None:
     """8/d_k leaves 8/√d_k, which is at least 3.115 up to d_k 6.6."""
     found = known(Parameters(d_k=4), "mup")
