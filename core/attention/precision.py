@@ -27,19 +27,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from ..arrays import BoolArray, Counts, FloatArray
+from ..parameters import ArithmeticName, MechanismName
 from .additive import AdditiveWeights
 from .formats import NumberFormat, number_format
 from .normalise import normalised
-from .scores import BilinearWeights, Mechanism, Weights, scores
+from .scores import BilinearWeights, Weights, scores
 from .softmax import sink_power, softmax, softmax_and_sink
 from .softmax import softcap as soft_capped
-
-Arithmetic: TypeAlias = Literal["eager", "fused"]
 
 _AT_ONCE = 1 << 20  # numbers rounded at once, which bounds temporary memory
 
@@ -134,7 +133,7 @@ def stored_weights(weights: Weights, name: str) -> Weights:
 
 
 def product_inputs(
-    q: FloatArray, k: FloatArray, name: str, mechanism: Mechanism = "dot_product", weights: Weights = None
+    q: FloatArray, k: FloatArray, name: str, mechanism: MechanismName = "dot_product", weights: Weights = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the vectors that are multiplied, as stored in a format, for arguments as in `scores.scores`.
 
@@ -150,7 +149,7 @@ def product_inputs(
 
 
 def product_scores(
-    q: FloatArray, k: FloatArray, name: str, arithmetic: Arithmetic, weights: Weights = None
+    q: FloatArray, k: FloatArray, name: str, arithmetic: ArithmeticName, weights: Weights = None
 ) -> FloatArray:
     """Return scores (…, m, n) of vectors from `product_inputs`, or of some of their queries.
 
@@ -163,7 +162,11 @@ def product_scores(
 
 
 def logits_of(
-    raw: FloatArray, name: str, arithmetic: Arithmetic, multiplier: FloatArray | float, softcap: float | None = None
+    raw: FloatArray,
+    name: str,
+    arithmetic: ArithmeticName,
+    multiplier: FloatArray | float,
+    softcap: float | None = None,
 ) -> FloatArray:
     """Return the logits of scores (…, m, n); the multiplier broadcasts to them."""
     rounded = _rounder(name, arithmetic)
@@ -180,7 +183,7 @@ def logits_of(
 def row_weights(
     logits: FloatArray,
     name: str,
-    arithmetic: Arithmetic,
+    arithmetic: ArithmeticName,
     hidden: BoolArray | None = None,
     sink: FloatArray | float | None = None,
 ) -> RowWeights:
@@ -220,7 +223,7 @@ def losses(
     exact: FloatArray,
     low: FloatArray,
     name: str,
-    arithmetic: Arithmetic,
+    arithmetic: ArithmeticName,
     multiplier: FloatArray | float = 1.0,
     softcap: float | None = None,
     hidden: BoolArray | None = None,
@@ -275,7 +278,7 @@ def _unchanged(x: FloatArray) -> FloatArray:
     return x
 
 
-def _rounder(name: str, arithmetic: Arithmetic) -> Callable[[FloatArray], FloatArray]:
+def _rounder(name: str, arithmetic: ArithmeticName) -> Callable[[FloatArray], FloatArray]:
     """Return what happens to the result of each operation before softmax: rounded to the format, or kept."""
     if arithmetic == "fused" or not number_format(name).rounded:
         return _unchanged

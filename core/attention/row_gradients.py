@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
+from ..parameters import MechanismName
 from ..scales import Normalise
 from .additive import AdditiveWeights, additive_query_gradients
 from .normalise import normalised, normalised_backward
-from .scores import BilinearWeights, Mechanism, Weights
+from .scores import BilinearWeights, Weights
 from .softmax import FLOOR, HIGHEST_SINK, ShiftedRows
 
 Chosen: TypeAlias = slice | npt.NDArray[np.intp]  # indices of rows
@@ -109,7 +110,7 @@ def query_gradient_norms(
     multiplier: FloatArray | float,
     k: FloatArray,
     q: FloatArray | None = None,
-    mechanism: Mechanism = "dot_product",
+    mechanism: MechanismName = "dot_product",
     weights: Weights = None,
     normalise: Normalise = "none",
     gain: float = 1.0,
@@ -131,7 +132,7 @@ def query_gradient_norms(
 
 
 def _query_gradients(
-    d_scores: FloatArray, q: FloatArray, k: FloatArray, mechanism: Mechanism, weights: Weights
+    d_scores: FloatArray, q: FloatArray, k: FloatArray, mechanism: MechanismName, weights: Weights
 ) -> FloatArray:
     """Return ∂L/∂q (…, m, d) from ∂L/∂scores (…, m, n), q (…, m, d) and k (…, n, d)."""
     if isinstance(weights, AdditiveWeights):

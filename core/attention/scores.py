@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
+from ..parameters import MechanismName
 from .additive import AdditiveWeights, additive_scores, product
 from .normalise import normalised
-
-Mechanism: TypeAlias = Literal["dot_product", "additive", "cosine", "bilinear"]
-MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +30,7 @@ Weights: TypeAlias = AdditiveWeights | BilinearWeights | None  # None: the mecha
 
 
 def draw_weights(
-    mechanism: Mechanism,
+    mechanism: MechanismName,
     d_k: int,
     rng: np.random.Generator,
     gain: float = 1.0,
@@ -64,7 +62,7 @@ def draw_weights(
     return None
 
 
-def score_bound(mechanism: Mechanism, weights: Weights = None) -> float:
+def score_bound(mechanism: MechanismName, weights: Weights = None) -> float:
     """Return the upper bound of |score| for any queries and keys; infinity if there is none.
 
     Additive: ‖v‖₁, on average gain·√(2d_k/π) for weights from `draw_weights`; not 1, although each tanh lies in [−1,
@@ -75,7 +73,9 @@ def score_bound(mechanism: Mechanism, weights: Weights = None) -> float:
     return 1.0 if mechanism == "cosine" else math.inf
 
 
-def scores(q: FloatArray, k: FloatArray, mechanism: Mechanism = "dot_product", weights: Weights = None) -> FloatArray:
+def scores(
+    q: FloatArray, k: FloatArray, mechanism: MechanismName = "dot_product", weights: Weights = None
+) -> FloatArray:
     """Return the scores (…, m, n) of queries q (…, m, d) and keys k (…, n, d); `weights` are the mechanism's."""
     if isinstance(weights, AdditiveWeights):
         return additive_scores(q, k, weights)

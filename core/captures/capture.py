@@ -13,6 +13,7 @@ from ..scales import Setting
 from .beside.understood import NOTHING_ELSE, Understood
 
 Meaning: TypeAlias = Literal["visible", "hidden"]  # of True and 1 in a mask
+Corner: TypeAlias = Literal["top_left", "bottom_right"]  # where the diagonal of a causal mask begins or ends
 
 
 def sample_path() -> Path:
@@ -46,7 +47,7 @@ class Layer:
     d_k: int
     dtype: str  # as stored
     scale: float | None  # the multiplier in the file's metadata
-    causal: Literal["top_left", "bottom_right"] | None
+    causal: Corner | None
     softcap: float | None
     mask: str | None  # the name of the mask's tensor
     head_scales: tuple[float, ...] | None = None  # the multiplier of each head, instead of `scale`
@@ -58,7 +59,7 @@ class Layer:
     sinks: str | None = None  # the name of the tensor of sink logits
     scales: str | None = None  # the name of the tensor of multipliers
     rows: str | None = None  # the name of the tensor of the queries' positions, if not all queries are stored
-    alignment: Literal["top_left", "bottom_right"] = "top_left"  # of queries and keys, where `rows` do not tell
+    alignment: Corner = "top_left"  # of queries and keys, where `rows` do not tell
     evidence: tuple[str, ...] = ()  # of v, o, lse and weights, those that the file has
     scores: str | None = None  # the number format of what entered softmax
     context_factor: float | None = None  # how many times longer the context was made, from the model's configuration

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
 from ..message import message
 from .beside.evidence import locate_evidence
 from .beside.roles import CROSS, EVIDENCE, find_roles
 from .beside.tensors import Masking, hides_padding, masks_of, roles_of
-from .capture import Layer, Meaning
+from .capture import Corner, Layer, Meaning
 from .files import plain, quoted
 from .masks import Sizes
 from .metadata.layer import LayerMetadata
@@ -181,9 +180,6 @@ def _padding(lengths: tuple[int, ...] | None, sizes: Sizes, cross: bool) -> tupl
 
 def _name(roles: Mapping[str, Stored], role: str) -> str | None:
     return plain(roles[role].name) if role in roles else None
-
-
-Corner: TypeAlias = Literal["top_left", "bottom_right"]
 
 
 def _causal(

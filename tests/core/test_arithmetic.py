@@ -4,13 +4,12 @@ Comparisons with PyTorch are in test_low_precision_reference.py, whole measureme
 """
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from attn_tui.core.attention.formats import FORMATS
 from attn_tui.core.attention.precision import (
-    Arithmetic,
     logits_of,
     losses,
     product_inputs,
@@ -20,32 +19,40 @@ from attn_tui.core.attention.precision import (
     stored_weights,
     weight_lost,
 )
-from attn_tui.core.attention.scores import MECHANISMS, BilinearWeights, Mechanism, draw_weights, scores
+from attn_tui.core.attention.scores import BilinearWeights, draw_weights, scores
 from attn_tui.core.attention.softmax import softmax
+from attn_tui.core.parameters import ArithmeticName, MechanismName
 from hypothesis import given
 from hypothesis import strategies as st
 from number_formats import all_numbers
 
 FEW_BITS = [name for name, form in FORMATS.items() if form.bits <= 16]
-EAGER: list[tuple[str, Arithmetic]] = [("float16", "eager"), ("bfloat16", "eager")]
-WAYS: list[tuple[str, Arithmetic]] = [*((name, "fused") for name in FEW_BITS), *EAGER]
+EAGER: list[tuple[str, ArithmeticName]] = [("float16", "eager"), ("bfloat16", "eager")]
+WAYS: list[tuple[str, ArithmeticName]] = [*((name, "fused") for name in FEW_BITS), *EAGER]
 every_way = pytest.mark.parametrize(("name", "arithmetic"), WAYS)
 
 
 def scores_in(
-    q: Any, k: Any, name: str, arithmetic: Arithmetic, mechanism: Mechanism = "dot_product", weights: Any = None
+    q: Any,
+    k: Any,
+    name: str,
+    arithmetic: ArithmeticName,
+    mechanism: MechanismName = "dot_product",
+    weights: Any = None,
 ) -> Any:
     weights = stored_weights(weights, name)
     return product_scores(*product_inputs(q, k, name, mechanism, weights), name, arithmetic, weights)
 
 
-def report(q: Any, k: Any, name: str, arithmetic: Arithmetic = "eager", **how: Any) -> Any:
+def report(q: Any, k: Any, name: str, arithmetic: ArithmeticName = "eager", **how: Any) -> Any:
     return losses(scores(q, k), scores_in(q, k, name, arithmetic), name, arithmetic, **how)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", get_args(MechanismName))
 @every_way
-def test_scores_are_rounded_in_eager_arithmetic_only(name: str, arithmetic: Arithmetic, mechanism: Mechanism) -> None:
+def test_scores_are_rounded_in_eager_arithmetic_only(
+    name: str, arithmetic: ArithmeticName, mechanism: MechanismName
+) -> None:
     rng = np.random.default_rng(0)
     q, k = (rng.standard_normal((5, 16), dtype=np.float32) for _ in range(2))
     weights = draw_weights(mechanism, 16, rng, gain=4.0)
@@ -148,7 +155,7 @@ def test_a_sinks_share_is_not_lost() -> None:
 
 
 @every_way
-def test_steps_before_softmax_are_rounded_in_eager_arithmetic_only(name: str, arithmetic: Arithmetic) -> None:
+def test_steps_before_softmax_are_rounded_in_eager_arithmetic_only(name: str, arithmetic: ArithmeticName) -> None:
     raw = round_to(np.random.default_rng(0).normal(0, 20, 500).astype(np.float32), name).values
     numbers, _ = all_numbers(name)
     for cap in (None, 7.0):
@@ -191,7 +198,7 @@ def test_fewer_bits_lose_more() -> None:
 
 @given(st.sampled_from(WAYS), st.floats(0.01, 1), st.sampled_from([None, 5.0]), st.booleans(), st.integers(0, 99))
 def test_weight_error_is_total_variation(
-    way: tuple[str, Arithmetic], multiplier: float, cap: float | None, sink: bool, seed: int
+    way: tuple[str, ArithmeticName], multiplier: float, cap: float | None, sink: bool, seed: int
 ) -> None:
     name, arithmetic = way
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
-from attn_tui.core.attention.scores import Mechanism, scores
+from attn_tui.core.attention.scores import scores
 from attn_tui.core.attention.softmax import (
     RowStatistics,
     logits_below,
@@ -16,6 +16,7 @@ from attn_tui.core.attention.softmax import (
     shift_rows,
     softmax,
 )
+from attn_tui.core.parameters import MechanismName
 from attn_tui.core.statistics import reading, tally
 from attn_tui.core.statistics.histogram import Axis
 from attn_tui.core.statistics.measurement import Column
@@ -45,7 +46,7 @@ def weights_of(case: dict[str, Any]) -> AdditiveWeights | None:
     return AdditiveWeights(*additive) if case["case"].startswith("additive") else None
 
 
-def mechanism_of(case: dict[str, Any]) -> Mechanism:
+def mechanism_of(case: dict[str, Any]) -> MechanismName:
     return "additive" if weights_of(case) else "cosine" if case["case"].startswith("cosine") else "dot_product"
 
 

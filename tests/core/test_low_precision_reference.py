@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from attn_tui.core.attention.formats import FORMATS
 from attn_tui.core.attention.precision import (
-    Arithmetic,
     logits_of,
     product_inputs,
     product_scores,
@@ -16,6 +15,7 @@ from attn_tui.core.attention.precision import (
 )
 from attn_tui.core.attention.row_gradients import query_gradient_norms, upstream, weight_gradients
 from attn_tui.core.attention.softmax import shift_rows
+from attn_tui.core.parameters import ArithmeticName
 
 REFERENCE = np.load(Path(__file__).parents[1] / "data" / "low_precision.npz")
 HALVES = ("float16", "bfloat16")
@@ -27,7 +27,7 @@ NORMAL = ("normal", "normal, unscaled", "normal, soft-cap")
 class Case:
     """The arrays of one case, and what this program makes of its queries and keys."""
 
-    def __init__(self, name: str, case: str, arithmetic: Arithmetic) -> None:
+    def __init__(self, name: str, case: str, arithmetic: ArithmeticName) -> None:
         self.prefix = f"{name}/{case}/"
         multiplier, cap, causal = (*self["setting"], 0, 0)[:3]
         self.q, self.k = product_inputs(self["q"], self["k"], name)

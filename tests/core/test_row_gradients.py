@@ -1,7 +1,7 @@
 """Norms of ∂L/∂q computed row by row agree with exact gradients, and with longer numbers for one-hot rows."""
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -9,9 +9,9 @@ from attn_tui.core.attention import additive
 from attn_tui.core.attention.gradient_norms import norm_statistics
 from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
-from attn_tui.core.attention.scores import MECHANISMS, Mechanism, draw_weights, scores
+from attn_tui.core.attention.scores import draw_weights, scores
 from attn_tui.core.attention.softmax import ShiftedRows, logits_below, row_sums, shift_rows
-from attn_tui.core.parameters import Parameters
+from attn_tui.core.parameters import MechanismName, Parameters
 from attn_tui.core.scales import Normalise
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,9 +69,9 @@ def test_norms_agree_with_exact_gradients(
     assert entries == pytest.approx(exact.reshape(entries.shape), rel=1e-9, abs=1e-14)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", get_args(MechanismName))
 @pytest.mark.parametrize("normalise", ["none", "rms", "layer_norm", "l2"])
-def test_norms_of_every_mechanism_agree_with_exact_gradients(mechanism: Mechanism, normalise: Normalise) -> None:
+def test_norms_of_every_mechanism_agree_with_exact_gradients(mechanism: MechanismName, normalise: Normalise) -> None:
     q, k, v, g = draw(1, d=8)
     weights = draw_weights(mechanism, 8, np.random.default_rng(2), gain=3.0)
     keys = normalised(k, normalise)

@@ -2,29 +2,30 @@
 
 import itertools
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from attn_tui.core.attention import additive
 from attn_tui.core.attention.additive import AdditiveWeights
-from attn_tui.core.attention.scores import MECHANISMS, BilinearWeights, Mechanism, draw_weights, score_bound, scores
+from attn_tui.core.attention.scores import BilinearWeights, draw_weights, score_bound, scores
+from attn_tui.core.parameters import MechanismName
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import peak_memory
 
-every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
+every_mechanism = pytest.mark.parametrize("mechanism", get_args(MechanismName))
 
 
 def normal(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def weights_for(mechanism: Mechanism, d_k: int, **options: Any) -> Any:
+def weights_for(mechanism: MechanismName, d_k: int, **options: Any) -> Any:
     return draw_weights(mechanism, d_k, np.random.default_rng(3), **options)
 
 
-def one_score(q: Any, k: Any, mechanism: Mechanism, weights: Any) -> float:
+def one_score(q: Any, k: Any, mechanism: MechanismName, weights: Any) -> float:
     """The score of one query and one key by its formula."""
     if isinstance(weights, AdditiveWeights):
         hidden = [
@@ -41,7 +42,7 @@ def one_score(q: Any, k: Any, mechanism: Mechanism, weights: Any) -> float:
 @every_mechanism
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 6), st.integers(1, 7), st.floats(0.01, 100))
 def test_a_score_agrees_with_its_formula(
-    mechanism: Mechanism, batch: int, m: int, n: int, d: int, size: float
+    mechanism: MechanismName, batch: int, m: int, n: int, d: int, size: float
 ) -> None:
     q, k = size * normal(1, batch, m, d), normal(2, batch, n, d)
     weights = weights_for(mechanism, d)
@@ -55,7 +56,7 @@ def test_a_score_agrees_with_its_formula(
 
 
 @every_mechanism
-def test_scores_keep_the_precision_they_are_given(mechanism: Mechanism) -> None:
+def test_scores_keep_the_precision_they_are_given(mechanism: MechanismName) -> None:
     q, k = normal(1, 5, 8), normal(2, 6, 8)
     exact = scores(q, k, mechanism, weights_for(mechanism, 8))
     single = scores(
@@ -128,7 +129,7 @@ def test_entries_of_weights_are_normal_with_one_over_the_inputs_for_variance() -
 
 
 @pytest.mark.parametrize("mechanism", ["additive", "bilinear"])
-def test_the_gain_multiplies_the_score(mechanism: Mechanism) -> None:
+def test_the_gain_multiplies_the_score(mechanism: MechanismName) -> None:
     q, k = normal(1, 5, 8), normal(2, 6, 8)
     one, seven = (scores(q, k, mechanism, weights_for(mechanism, 8, gain=gain)) for gain in (1.0, 7.0))
     assert seven == pytest.approx(7 * one, rel=1e-12, abs=1e-12)
@@ -136,7 +137,7 @@ def test_the_gain_multiplies_the_score(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize("d", [4, 64])
 @pytest.mark.parametrize("mechanism", ["dot_product", "bilinear", "additive"])
-def test_scores_at_gain_one_have_their_stated_variance(mechanism: Mechanism, d: int) -> None:
+def test_scores_at_gain_one_have_their_stated_variance(mechanism: MechanismName, d: int) -> None:
     """Each draw of weights, queries and keys is one sample of E score²."""
     draws, rng = 200, np.random.default_rng(5)
     squares = np.empty(draws)

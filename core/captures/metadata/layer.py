@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 from ...message import message
 from ..beside.unknown import denied_changes_attention, metadata_changes_attention
+from ..capture import Corner, Meaning
 from ..files import CaptureError, plain, quoted
 from .keys import KNOWN, MEANT, NOTHING, OF_ENTRIES, OTHERS, by_name
 from .values import Values, sequence
@@ -38,7 +39,7 @@ class LayerMetadata:
     head_scales: tuple[float, ...] | None
     prescaled: tuple[float, float]  # the factors in the stored queries and keys
     causal: Causal | None
-    alignment: Literal["top_left", "bottom_right"] | None  # of a window, and of a causal mask
+    alignment: Corner | None  # of a window, and of a causal mask
     flash: bool  # whether the alignment is flash-attention's, since the window has its name and form
     window: tuple[int | None, int | None] | None  # keys before and after a query that it sees; None: all
     chunk: int | None
@@ -52,7 +53,7 @@ class LayerMetadata:
     d_k: int | None
     mask: str | None
     unmasked: bool  # whether the mask is explicitly null
-    mask_true: Literal["visible", "hidden"] | None
+    mask_true: Meaning | None
     scores: str | None  # the number format of what entered softmax
     index: int | None = None  # the layer's number, in its entry
     refusal: str = ""  # why the layer cannot be measured
@@ -182,7 +183,7 @@ def _causal(values: Values) -> Causal | None:
     return alignment
 
 
-def _alignment(values: Values) -> Literal["top_left", "bottom_right"] | None:
+def _alignment(values: Values) -> Corner | None:
     return values.word("alignment", {"top-left": "top_left", "bottom-right": "bottom_right"})
 
 
