@@ -61,7 +61,7 @@ def _column(p: Parameters, laws: _Laws) -> PredictedColumn:
         values = _values(c, p, laws.moments, laws.within, laws.rows)
     else:
         values = _of_others(c, p, laws.rows)
-    return PredictedColumn(p.scale, c, values, freezing(p, p.scale))
+    return PredictedColumn(values, freezing(p, p.scale))
 
 
 def score_curves(parameters: Parameters) -> tuple[ScoreCurve | None, ...]:

@@ -20,10 +20,8 @@ _NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 @dataclass(frozen=True)
 class PredictedColumn:
-    """The predictions at one multiplier."""
+    """The predictions for one column."""
 
-    rule: str
-    multiplier: float
     values: Mapping[str, float | None]  # by the names of STATISTICS; None if no exact value is known
     freezing: Freezing | None  # None if the standard deviation of the logits is not known at every d_k
 

@@ -50,7 +50,7 @@ def heads(capture: CaptureFile) -> list[Measurement[HeadSubject]]:
 def with_estimates(estimate: Estimate) -> tuple[Measurement[Parameters], Prediction]:
     """A measurement and a theory with the same value everywhere."""
     column = Column("none", 1.0, dict.fromkeys(NAMES, estimate), {})
-    exact = PredictedColumn("none", 1.0, dict.fromkeys(NAMES, estimate.value), freezing(ODD, "none"))
+    exact = PredictedColumn(dict.fromkeys(NAMES, estimate.value), freezing(ODD, "none"))
     return Measurement(ODD, 2, 2, (column, column)), Prediction(ODD, (exact, exact))
 
 

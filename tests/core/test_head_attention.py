@@ -112,7 +112,6 @@ def test_a_row_is_the_softmax_of_its_logits_under_each_rule(tmp_path: Path) -> N
         assert column.sink == pytest.approx(1 - p.sum())
         assert column.rest == pytest.approx(0, abs=1e-12)
         assert column.entropy == pytest.approx(-(p * np.log(p)).sum())
-        assert column.max_weight == pytest.approx(p.max())
         jacobian = np.linalg.norm(np.diag(p) - np.outer(p, p))
         assert column.jacobian == pytest.approx(jacobian)
         assert column.dead == (jacobian < 0.01)
@@ -158,7 +157,6 @@ def test_only_the_largest_weights_of_a_long_row_are_listed(tmp_path: Path) -> No
     assert list(found.keys) == sorted(found.keys)
     assert sum(column.weights) + column.rest == pytest.approx(1)
     assert column.rest / (900 - 256) < min(column.weights)
-    assert column.max_weight == max(column.weights)
 
 
 def test_texts_and_queries_that_do_not_exist_are_refused() -> None:

@@ -93,16 +93,6 @@ class HeadComparison:
         before, after = self.reference.entropy_fraction, self.test.entropy_fraction
         return 0.0 if before is None or after is None else abs(after - before)
 
-    def difference(self, figure: str) -> float | None:
-        """Return test less reference of one of FIGURES, or their ratio for the multiplier."""
-        if self.reference is None or self.test is None:
-            return None
-        before: float | None = getattr(self.reference, figure)
-        after: float | None = getattr(self.test, figure)
-        if before is None or after is None:
-            return None
-        return after / before if figure == "multiplier" else after - before
-
 
 @dataclass(frozen=True)
 class Pair:

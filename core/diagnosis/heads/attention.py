@@ -147,7 +147,6 @@ def attention_row(
     return AttentionRow(
         layer.position,
         head,
-        text,
         query,
         int(data.positions[query]),
         count,
@@ -172,7 +171,6 @@ def _column(
         rest=max(float(p.sum() - weights.sum()), 0.0),
         sink=sink,
         entropy=float(found.entropy[0]),
-        max_weight=float(found.max_weight[0]),
         jacobian=jacobian,
         dead=jacobian < DEAD,
         freezing_ratio=deviation / math.sqrt(2 * math.log(count)) if count > 1 else None,

@@ -29,7 +29,6 @@ class RowColumn:
     rest: float  # the weight of all other visible keys
     sink: float | None  # the weight that the sink logit takes; None without one
     entropy: float  # nats
-    max_weight: float
     jacobian: float  # ‖diag(p) − p pᵀ‖_F
     dead: bool  # whether that is so small that no gradient passes
     freezing_ratio: float | None  # σ of the row's logits over √(2 ln n); None with fewer than two visible keys
@@ -41,7 +40,6 @@ class AttentionRow:
 
     layer: int  # position in the file
     head: int
-    text: int
     query: int
     position: int  # of the query among the keys
     visible: int  # keys that the query sees
