@@ -37,7 +37,7 @@ def _roles(line: Line) -> list[object]:
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-@pytest.mark.parametrize(("width", "height"), [(60, LEAST), (86, 12), (150, 19)])
+@pytest.mark.parametrize(("width", "height"), [(80, LEAST), (86, 12), (150, 19)])
 def test_a_chart_has_its_size(glyphs: Glyphs, width: int, height: int) -> None:
     lines = chart_lines(run_of([5, 20, 60, 150]), (0, 0), width, height, glyphs)
     assert len(lines) == height
@@ -64,3 +64,9 @@ def test_numbers_that_are_missing_are_left_out_and_too_few_have_no_chart() -> No
     assert chart_lines(run_of([1, None, None]), (0, 0), 80, 14, UNICODE) == []
     assert chart_lines(run_of([1, 2, 3]), (0, 0), 80, LEAST - 1, UNICODE) == []
     assert chart_lines(run_of([1, 2, 3]), (0, 7), 80, 14, UNICODE) == []
+
+
+def test_a_narrow_chart_keeps_the_limit_and_the_largest_value_instead_of_its_title() -> None:
+    wide, narrow = (chart_lines(run_of([0, 25, 50, 100]), (0, 0), width, 14, UNICODE) for width in (90, 44))
+    assert "over the steps" in texts_of(wide)[1]
+    assert texts_of(narrow)[1].strip() == "limit 100 · largest 100"

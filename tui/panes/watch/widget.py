@@ -9,6 +9,7 @@ from textual import events
 from textual.message import Message
 
 from ....core.message import joined, message
+from ...views.border import Thumb
 from ...views.lines import Line, fitted, wrapped
 from ...views.results.watch_chart import chart_lines
 from ...views.results.watching import LABELS, LOGITS, head_at, head_lines, map_lines, ranked_lines, step_line, summary
@@ -19,8 +20,16 @@ if TYPE_CHECKING:
     from ....core.watching.snapshot import Snapshot
 
 _ABOVE = 2  # lines above the map
-_HIGH = 34  # lines of a list from which a third of them are a chart of the selected head
+_HIGH = 34  # lines from which there is a chart of the selected head: below the map or, if that is high, the list
+_LOWEST_CHART, _HIGHEST_CHART = 14, 24  # its lines below the map
 _LOW = 14  # lines below which little is said over the list
+
+
+def _room_of_chart(shown: Snapshot, height: int) -> int:
+    """Return the lines of the chart below the map and the figures of a head; 0 if there is no room for it."""
+    used = _ABOVE + len(shown.layers) + 2 + 1 + 1 + len(shown.values)
+    room = min(height - used, _HIGHEST_CHART)
+    return room if height >= _HIGH and room >= _LOWEST_CHART else 0
 
 
 class Chosen(Message):
@@ -57,8 +66,10 @@ class RunMap(LinesWidget):
             fitted(step_line(shown, width, self.glyphs), width),
         ]
         lines += map_lines(shown, self.statistic, self.cursor, self._map_size(width, height), self.glyphs)
-        size = width, 0 if height >= _HIGH else height - len(lines) - 1  # the list has a chart of the head
-        return [*lines, fitted((), width), *head_lines(shown, self.cursor, size, self.glyphs)]
+        size = width, 0 if height >= _HIGH else height - len(lines) - 1
+        lines += [fitted((), width), *head_lines(shown, self.cursor, size, self.glyphs)]
+        room = _room_of_chart(shown, height)
+        return [*lines, *(chart_lines(shown, self.cursor, width, room, self.glyphs) if room else ())]
 
     def _map_size(self, width: int, height: int) -> tuple[int, int]:
         """Return the cells of the map: what the head below leaves, but at least half of the height."""
@@ -91,11 +102,19 @@ class Ranking(LinesWidget):
         title = message("largest change first") if changed else message("worst first")
         return ((self.glyphs.say(title), "heading"),)
 
+    def note(self) -> Line:
+        heads = len(self.shown.ranked) if self.shown is not None else 0
+        return ((self.glyphs.say("{heads} heads", heads=heads), "dim"),) if heads else ()
+
+    def thumb(self) -> Thumb | None:
+        return None if self.shown is None else Thumb(self.top, self._listed, len(self.shown.ranked))
+
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         above = self._above(width, height)
         if self.shown is None:
             return [fitted(line, width) for line in above]
-        chart = chart_lines(self.shown, self.cursor, width, height // 3 if height >= _HIGH else 0, self.glyphs)
+        below = height // 3 if height >= _HIGH and not _room_of_chart(self.shown, height) else 0
+        chart = chart_lines(self.shown, self.cursor, width, below, self.glyphs)
         room = self._listed = max(height - len(above) - 1 - len(chart), 1)
         at = next((n for n, each in enumerate(self.shown.ranked) if (each.layer, each.head) == self.cursor), 0)
         self.top = min(max(self.top, at - room + 1), at)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..glyphs import Glyphs
-from ..lines import Line, Span, ends, fitted
+from ..lines import Line, Span, ends, fitted, line_width
 from ..numbers import short
 from ..plots.axes import Axis, nice_range
 from ..plots.plot import Plot, Series, draw
@@ -18,7 +18,10 @@ LEAST = 8  # lines of a chart, with its title and its axis
 
 
 def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return exactly `height` lines; empty for a head with fewer than two finite values."""
+    """Return exactly `height` lines; empty for a head with fewer than two finite values.
+
+    Where its title does not fit, the limit and the largest value stand alone.
+    """
     values = shown.trends.get(chosen, ())
     until = [step for step in shown.steps if step <= shown.step]
     picked = [until[number * (len(until) - 1) // max(len(values) - 1, 1)] for number in range(len(values))]
@@ -46,4 +49,6 @@ def chart_lines(shown: Snapshot, chosen: tuple[int, int], width: int, height: in
         glyphs.say("limit {limit:g} · largest {largest}", limit=shown.limit, largest=short(largest, glyphs)),
         "dim",
     )
-    return [fitted((), width), ends((title,), (note,), width), *draw(plot, width, height - 2, glyphs).lines]
+    fits = line_width((title, note)) < width
+    head = ends((title,), (note,), width) if fits else fitted((note,), width)
+    return [fitted((), width), head, *draw(plot, width, height - 2, glyphs).lines]

@@ -26,7 +26,7 @@ Size: TypeAlias = tuple[int, int]  # width and height in cells
 LOGITS = "max_logit"
 LABELS = {statistic.name: statistic.label for statistic in STATISTICS} | {LOGITS: "largest |logit|"}
 
-_TREND, _LEAST_TREND = 48, 8  # cells of a trend
+_TREND, _LEAST_TREND = 96, 8  # cells of a trend
 _HIGHEST = 8  # lines of the selected head's trend
 _SPAN = 100.0  # the limit over the least value that the trends of the list show
 _ROOMY, _ROOMY_BESIDE = 60, 90  # cells that long titles need; beside a baseline
@@ -148,7 +148,9 @@ def ranked_lines(
         role: Role = "cursor" if here == chosen else "alert" if each.over else "text"
         line: Line = ((_joined(row, wide, glyphs), role),)
         if cells and here in shown.trends:
-            [bars] = chart(shown.trends[here], (cells, 1), shown.limit / _SPAN, shown.limit, glyphs)
+            trend = shown.trends[here]
+            wider = [value for value in trend for _ in range(max(cells // max(len(trend), 1), 1))]
+            [bars] = chart(wider, (cells, 1), shown.limit / _SPAN, shown.limit, glyphs)
             line = (*line, ("  ", "text"), (bars, "scaled"))
         lines.append(fitted(line, width))
     return lines
