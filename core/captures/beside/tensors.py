@@ -56,30 +56,44 @@ def masks_of(
         names["mask"] = metadata.mask
         used.add(metadata.mask)
         shared -= {"mask"}
+    told, sampled = mask_true or metadata.mask_true, "rows" in found.roles or metadata.rows is not None
     for role, name in names.items():
         if role in shared:
             notes.append(message("{name} is used as the mask of every layer without its own", name=quoted(name)))
-        mask = arrays[name]
-        if mask.format is None or (mask.format.kind not in "biuf" and mask.dtype not in FLOATS):
-            raise CaptureError(
-                "{where} holds {dtype}; must be bool, integer or floating-point",
-                where=mask.where,
-                dtype=plain(mask.dtype),
+        masking, own = _masking(arrays[name], role, pair.word(name), told, sizes, sampled)
+        masks.append(masking)
+        notes += own
+    return tuple(masks), used, notes
+
+
+def _masking(
+    mask: Stored, role: str, word: str, told: Meaning | None, sizes: Sizes, sampled: bool
+) -> tuple[Masking, list[str]]:
+    """Return a mask of this role and last word of its name, and notes; raise CaptureError if it cannot be one.
+
+    `told` is what the user or the file says that True means, and `sampled` whether only some queries are stored.
+    """
+    if mask.format is None or (mask.format.kind not in "biuf" and mask.dtype not in FLOATS):
+        raise CaptureError(
+            "{where} holds {dtype}; must be bool, integer or floating-point",
+            where=mask.where,
+            dtype=plain(mask.dtype),
+        )
+    mask.require_modest()
+    meaning = told or meaning_of(word, mask.dtype in FLOATS)
+    of_queries = role == "query_mask"
+    masking = Masking(mask, meaning, meaning is None or told is not None, of_queries)
+    notes: list[str | None] = []
+    if told is None and meaning == "hidden":
+        notes.append(
+            message(
+                "{name}: True is taken as hidden, as in nn.MultiheadAttention; see --mask-true",
+                name=quoted(mask.name),
             )
-        mask.require_modest()
-        told = mask_true or metadata.mask_true
-        meaning = told or meaning_of(pair.word(name), mask.dtype in FLOATS)
-        if told is None and meaning == "hidden":
-            notes.append(
-                message(
-                    "{name}: True is taken as hidden, as in nn.MultiheadAttention; see --mask-true", name=quoted(name)
-                )
-            )
-        of_queries = role == "query_mask"
-        masks.append(Masking(mask, meaning, meaning is None or told is not None, of_queries))
-        if of_queries:
-            query_mask(mask, sizes, "rows" in found.roles or metadata.rows is not None)
-            continue
+        )
+    if of_queries:
+        query_mask(mask, sizes, sampled)
+    else:
         shape = mask_shape(mask, sizes)
         if shape[0] * shape[2] * shape[3] > LARGEST:
             raise CaptureError(
@@ -87,9 +101,8 @@ def masks_of(
                 where=mask.where,
                 largest=LARGEST,
             )
-        note = mask_note(mask, sizes)
-        notes += [] if note is None else [note]
-    return tuple(masks), used, notes
+        notes.append(mask_note(mask, sizes))
+    return masking, [note for note in notes if note is not None]
 
 
 def hides_padding(masks: Iterable[Masking], sizes: Sizes, causal: Stored | None) -> bool:

@@ -123,28 +123,9 @@ def _is_bent(model: Model) -> bool:
 
 def _away(kind: str, model: Model, masked: bool, found: Loaded, dialect: Dialect, subject: Subject) -> list[str]:
     """Return the lines that compare logits z with what attention returned."""
-    numpy = dialect == "python"
-    hides = masked and found.hides.some_rows
     if kind == "weights":
-        least = 10 * smallest(subject.evidence[[e.kind for e in subject.evidence].index("weights")].format)
-        log = f"np.log(np.maximum(weights, {least:g}))" if numpy else f"weights.clamp(min={least:g}).log()"
-        keeps, at = "keepdims" if numpy else "keepdim", model.axis
-        where = "np.where" if numpy else "torch.where"
-        shown = f"(weights > {least:g}) & ~hidden" if masked else f"weights > {least:g}"
-        if model.free_sink:  # which the sums of rows tell
-            top = (
-                "np.maximum(z.max(-1, keepdims=True), sink)" if numpy else "z.amax(-1, keepdim=True).clamp(min=sink)"
-            )
-            total = f"np.exp(z - top).sum(-1, {keeps}=True) + np.exp(sink - top)"
-            if not numpy:
-                total = f"(z - top).exp().sum(-1, {keeps}=True) + (sink - top).exp()"
-            logs = f"z - top - np.log({total})" if numpy else f"z - top - ({total}).log()"
-            return [f"shown = {shown}", f"top = {top}", f"return {where}(shown, {logs} - {log}, 0)"]
-        return [
-            f"shown = {shown}",
-            f"r = {where}(shown, z - {log}, 0)",
-            f"return {where}(shown, r - r.sum({at}, {keeps}=True) / shown.sum({at}, {keeps}=True), 0)",
-        ]
+        return _away_from_weights(model, masked, dialect, subject)
+    numpy = dialect == "python"
     sink = model.sink is not None or model.free_sink
     if numpy:
         lines = [f"top = {'np.maximum(z.max(-1, keepdims=True), sink)' if sink else 'z.max(-1, keepdims=True)'}"]
@@ -165,7 +146,29 @@ def _away(kind: str, model: Model, masked: bool, found: Loaded, dialect: Dialect
             weights = f"({weights}).mT"
         result = f"({weights}) @ v - o" if numpy and model.axis != -2 else f"{weights} @ v - o"
         rows = "hidden.all(-1)[..., None]"
-    if hides:
+    if masked and found.hides.some_rows:
         zero = f"np.where({rows}, 0, {result})" if numpy else f"({result}).masked_fill({rows}, 0)"
         return [*lines, f"return {zero}  # no key is seen"]
     return [*lines, f"return {result}"]
+
+
+def _away_from_weights(model: Model, masked: bool, dialect: Dialect, subject: Subject) -> list[str]:
+    """Return the lines that compare logits z with ln of the weights."""
+    numpy = dialect == "python"
+    least = 10 * smallest(subject.evidence[[e.kind for e in subject.evidence].index("weights")].format)
+    log = f"np.log(np.maximum(weights, {least:g}))" if numpy else f"weights.clamp(min={least:g}).log()"
+    keeps, at = "keepdims" if numpy else "keepdim", model.axis
+    where = "np.where" if numpy else "torch.where"
+    shown = f"(weights > {least:g}) & ~hidden" if masked else f"weights > {least:g}"
+    if model.free_sink:  # which the sums of rows tell
+        top = "np.maximum(z.max(-1, keepdims=True), sink)" if numpy else "z.amax(-1, keepdim=True).clamp(min=sink)"
+        total = f"np.exp(z - top).sum(-1, {keeps}=True) + np.exp(sink - top)"
+        if not numpy:
+            total = f"(z - top).exp().sum(-1, {keeps}=True) + (sink - top).exp()"
+        logs = f"z - top - np.log({total})" if numpy else f"z - top - ({total}).log()"
+        return [f"shown = {shown}", f"top = {top}", f"return {where}(shown, {logs} - {log}, 0)"]
+    return [
+        f"shown = {shown}",
+        f"r = {where}(shown, z - {log}, 0)",
+        f"return {where}(shown, r - r.sum({at}, {keeps}=True) / shown.sum({at}, {keeps}=True), 0)",
+    ]
