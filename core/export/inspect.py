@@ -25,7 +25,7 @@ _INSPECT = "attn-tui/inspect-1"
 def inspect_listing(captures: Sequence[Capture], asked: int) -> Listing[Inspected]:
     """Return how `asked` heads and scales of these captures are written, with reasons if they have some."""
     return Listing(
-        {"schema": _INSPECT, "version": version(), **files_json(captures, _file_json)},
+        {"schema": _INSPECT, "version": version(), **files_json(captures, "source", "licence", "notes", "unused")},
         "heads",
         asked,
         lambda each: [*_entries(*each)],
@@ -35,17 +35,6 @@ def inspect_listing(captures: Sequence[Capture], asked: int) -> Listing[Inspecte
         },
         lambda each: _lines(each[0]),
     )  # fmt: skip
-
-
-def _file_json(capture: Capture) -> dict[str, Any]:
-    return {
-        "path": str(capture.path),
-        "model": capture.model,
-        "source": capture.source,
-        "licence": capture.licence,
-        "notes": list(capture.notes),
-        "unused": list(capture.unused),
-    }
 
 
 def _entries(head: HeadMeasurement, because: tuple[str, ...] | None) -> Iterator[dict[str, Any]]:

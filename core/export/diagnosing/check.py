@@ -38,7 +38,7 @@ def check_json(checked: Sequence[Checked]) -> str:
         {
             "schema": _CHECK,
             "version": version(),
-            **files_json([each.capture for each in checked], _file_json),
+            **files_json([each.capture for each in checked]),
             "findings": _findings(checked),
             "heads": [
                 {
@@ -64,10 +64,6 @@ def check_json(checked: Sequence[Checked]) -> str:
             },
         }
     )
-
-
-def _file_json(capture: Capture) -> dict[str, Any]:
-    return {"path": str(capture.path), "model": capture.model}
 
 
 def _findings(checked: Sequence[Checked]) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ class Diagnosed:
 def diagnosis_listing(captures: Sequence[Capture], asked: int, written: Sequence[Diagnosed]) -> Listing[Diagnosed]:
     """Return how `asked` verdicts are written; at their end, `written` has them all, for the summary."""
     return Listing(
-        {"schema": _DIAGNOSIS, "version": version(), **files_json(captures, _file_json)},
+        {"schema": _DIAGNOSIS, "version": version(), **files_json(captures, "notes")},
         "heads",
         asked,
         lambda each: [_head(each)],
@@ -38,10 +38,6 @@ def diagnosis_listing(captures: Sequence[Capture], asked: int, written: Sequence
         lambda each: [_line(each)],
         lambda: {"summary": summary(written)},
     )
-
-
-def _file_json(capture: Capture) -> dict[str, Any]:
-    return {"path": str(capture.path), "model": capture.model, "notes": list(capture.notes)}
 
 
 def summary(heads: Sequence[Diagnosed]) -> dict[str, Any]:

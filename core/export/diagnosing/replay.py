@@ -26,17 +26,13 @@ _FIGURES = [*_COLUMNS][5:]
 def replay_listing(captures: Sequence[Capture], asked: int) -> Listing[Replay]:
     """Return how `asked` heads are written."""
     return Listing(
-        {"schema": _REPLAY, "version": version(), **files_json(captures, _file_json)},
+        {"schema": _REPLAY, "version": version(), **files_json(captures)},
         "heads",
         asked,
         lambda each: [_entry(each)],
         _COLUMNS,
         _lines,
     )
-
-
-def _file_json(capture: Capture) -> dict[str, Any]:
-    return {"path": str(capture.path), "model": capture.model}
 
 
 def _entry(each: Replay) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...message import message
@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from ...captures.capture import Capture
 
 
-def files_json(captures: Sequence[Capture], describe: Callable[[Capture], Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `file` and its description, or `files` and those of several."""
-    if len(captures) == 1:
-        return {"file": describe(captures[0])}
-    return {"files": [describe(capture) for capture in captures]}
+def files_json(captures: Sequence[Capture], *names: str) -> dict[str, Any]:
+    """Return `file`, with its path, its model and these attributes, or `files` and those of several."""
+    files = [
+        {"path": str(capture.path), "model": capture.model, **{name: getattr(capture, name) for name in names}}
+        for capture in captures
+    ]
+    return {"file": files[0]} if len(files) == 1 else {"files": files}
 
 
 def files_words(captures: Sequence[Capture], names: Callable[[Capture], str]) -> list[str]:
