@@ -21,6 +21,7 @@ def test_a_narrow_terminal_gets_a_table_without_theory() -> None:
     assert "theory" in wide
     assert "theory" not in narrow
     assert max(map(len, narrow.splitlines())) <= 80
+    assert printing("report", *SMALL, TERM="dumb", size=(80, 24))[1] == narrow
 
 
 def test_long_work_shows_progress_and_ends_with_ctrl_c(tmp_path: Path) -> None:

@@ -65,8 +65,9 @@ class Output:
 
     @property
     def on_screen(self) -> bool:
-        """Whether the result is printed on a terminal."""
-        return self.path is None and is_terminal()
+        """Whether the result is printed on a terminal, of any kind."""
+        stdout = _stdout()
+        return self.path is None and stdout is not None and stdout.isatty()
 
     @property
     def width(self) -> int:

@@ -16,7 +16,7 @@ from ..views.lines import as_text, wrapped
 from ..views.plots.histograms import grid_lines
 from ..views.results.sentence import sentence
 from ..views.results.table import Contents, rich_table
-from .output import Output
+from .output import Output, is_terminal
 
 _UNBOUNDED = 10_000  # cells: tables are as wide as they need to be, and a narrow terminal wraps them
 _HISTOGRAMS = 14  # lines for the four pairs of histograms
@@ -28,7 +28,7 @@ def whole_table(
     """Return a title, a table, its summary and histograms; a narrow terminal gets the table without theory."""
     width, glyphs = output.text_width, output.glyphs
     table = rich_table(contents, glyphs)
-    if output.on_screen and Console(width=_UNBOUNDED).measure(table).maximum > output.width:
+    if output.on_screen and Console(file=io.StringIO(), width=_UNBOUNDED).measure(table).maximum > output.width:
         table = rich_table(Contents(contents.columns), glyphs)
     parts: list[RenderableType] = [
         title_lines(title, width, glyphs),
@@ -56,7 +56,7 @@ def title_lines(words: Sequence[str], width: int, glyphs: Glyphs) -> Text:
 
 def printed(parts: Sequence[RenderableType], output: Output) -> str:
     """Return the parts as text, in colour on a terminal unless NO_COLOR is set."""
-    colour = output.on_screen and not os.environ.get("NO_COLOR")
+    colour = output.on_screen and is_terminal() and not os.environ.get("NO_COLOR")
     console = Console(
         file=io.StringIO(),
         force_terminal=colour,
