@@ -98,7 +98,7 @@ class AttnApp(PacedApp[int]):
         self.ascii_only = glyphs.ascii
         for theme in themes:
             self.register_theme(theme)
-        self.start_with(self.settings.theme)
+        self.theme = self.settings.theme
         self.as_left = bool(self.settings.parameters)  # whether the parameters are still the saved ones
         self._given = given or {}
         self.panes: dict[str, Pane] = {}  # those opened so far
@@ -107,17 +107,6 @@ class AttnApp(PacedApp[int]):
         self.history = History(Seen(parameters, {}))  # what undo restores
         self.greeting = False  # whether the greeting is on screen
         self.greeted = False  # whether to hide it permanently
-
-    def start_with(self, theme: str) -> None:
-        """Set the theme before the first frame, without a second parse of all CSS as assigning `theme` costs."""
-        chosen = self.available_themes[theme]
-        if chosen.ansi:
-            self.theme = theme
-            return
-        self.set_reactive(AttnApp.theme, theme)
-        self.set_class(chosen.dark, "-dark-mode", update=False)
-        self.set_class(not chosen.dark, "-light-mode", update=False)
-        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_default_screen(self) -> Screen[object]:
         return Screen[object](id="_default", classes=" ".join(size_classes(self.size)))

@@ -50,7 +50,6 @@ def test_a_command_line_makes_the_parameters_it_was_made_from(parameters: Parame
 
 def test_only_what_differs_from_the_defaults_is_written() -> None:
     assert command_line(Parameters()) == "attn-tui report"
-    assert command_line(Parameters(), "sweep") == "attn-tui sweep"
     assert command_line(Parameters(d_k=512, scale="d_k")) == "attn-tui report --d-k 512 --scale d_k"
     assert command_line(Parameters(mean_q=-0.5)) == "attn-tui report --mean-q -0.5"
     gemma = Parameters().with_value("model", "gemma-2-27b")

@@ -154,9 +154,9 @@ def test_zooming_keeps_the_cursor_and_stays_in_the_matrix() -> None:
     assert zoomed((90, 100), 100, 99, 2) == (80, 100)
     assert zoomed((40, 44), 100, 41, 0.5) == (40, 44), "never less than four"
     assert zoomed((0, 3), 3, 1, 0.5) == (0, 3)
-    assert panned((10, 20), 100, 25) == (16, 26)
-    assert panned((10, 20), 100, 4) == (4, 14)
-    assert panned((10, 20), 100, 15) == (10, 20)
+    assert panned((10, 20), 25) == (16, 26)
+    assert panned((10, 20), 4) == (4, 14)
+    assert panned((10, 20), 15) == (10, 20)
 
 
 # One row

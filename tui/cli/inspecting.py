@@ -14,7 +14,7 @@ from .output import Output
 
 if TYPE_CHECKING:
     from ...core.captures.head import CaptureFile
-    from ...core.export.inspect import Inspected
+    from ...core.export.inspect import HeadMeasurement, Inspected
     from .working import HeadsRequest
 
 
@@ -37,7 +37,32 @@ def worst(
     return [(head, each.because) for head, each in ranked[:count]]
 
 
-def head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
+def print_head(capture: Capture, head: HeadMeasurement, command: str, output: Output) -> None:
+    """Print a head in full, or the program that measures it as `command` does."""
+    from ...core.export.code.captured.head import head_code
+    from ...core.export.inspect import head_markdown
+    from ..views.results.table import Contents
+    from .printing import whole_table
+
+    output.emit(
+        lambda: whole_table(_head_title(capture, head), Contents(head.columns), output),
+        lambda _: head_markdown(capture, head, output.glyphs.say),
+        lambda dialect: head_code(head, dialect, command),
+    )
+
+
+def print_list(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> None:
+    """Print a line for each head."""
+    from ...core.export.inspect import heads_markdown
+    from ..panes.capture.ranking.printed import SHOWN
+
+    output.emit(
+        lambda: _list_table(captures, heads, output),
+        lambda _: heads_markdown(captures, heads, SHOWN, output.glyphs.say),
+    )
+
+
+def _head_title(capture: Capture, head: Measurement[HeadSubject]) -> list[str]:
     layer = head.subject.layer
     return [
         *_file_words([capture], [layer]),
@@ -71,7 +96,7 @@ def _scale_words(heads: Sequence[Measurement[HeadSubject]], glyphs: Glyphs) -> s
     )
 
 
-def list_table(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
+def _list_table(captures: Sequence[Capture], heads: Sequence[Inspected], output: Output) -> str:
     """Return a title and a table with one line per head; with reasons, they end the lines."""
     from rich.text import Text
 

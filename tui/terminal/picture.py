@@ -19,7 +19,7 @@ from textual.widget import Widget
 _TEXT = re.compile(r'(<text [^>]* x=")([^"]*)("[^>]* textLength=")([^"]*)("[^>]*>)([^<]*)</text>')
 
 
-def picture(screen: Screen[Any], title: str = "attn-tui") -> str:
+def picture(screen: Screen[Any]) -> str:
     """Return a screen as SVG, without screens over it, such as a form."""
     width, height = screen.size
     console = Console(
@@ -37,7 +37,7 @@ def picture(screen: Screen[Any], title: str = "attn-tui") -> str:
         segments += [Segment.line()] if number else []
         segments += strip.simplify()
     console.print(Segments(segments), end="")
-    svg = console.export_svg(title=title)
+    svg = console.export_svg(title="attn-tui")
     # Rich loads a font from a remote host; every system has a monospaced one.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return _TEXT.sub(_in_cells, svg.replace("Fira Code", "monospace"))

@@ -28,9 +28,9 @@ class SweepQuestion:
     n_keys: str = ""  # the numbers of keys, if they are swept too
 
 
-def command_line(parameters: Parameters, command: str = "report") -> str:
+def command_line(parameters: Parameters) -> str:
     """Return `attn-tui report --d-k 512`: the command with the parameters that differ from the defaults."""
-    return in_shell(["attn-tui", command, *parameter_options(parameters)])
+    return in_shell(["attn-tui", "report", *parameter_options(parameters)])
 
 
 def sweep_line(question: SweepQuestion, output_format: str = "table", ascii_only: bool = False) -> str:

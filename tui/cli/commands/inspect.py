@@ -190,18 +190,15 @@ def run(request: InspectRequest, output: Output) -> int:
 
 
 def _inspect(request: InspectRequest, output: Output) -> int:
-    from ....core.export.code.captured.head import head_code
-    from ....core.export.inspect import head_markdown, heads_markdown, inspect_listing
+    from ....core.export.inspect import inspect_listing
     from ....core.work import heads as working
-    from ...panes.capture.ranking.printed import SHOWN
-    from ...views.results.table import Contents
-    from ..inspecting import head_title, list_table, worst
-    from ..printing import whole_table
+    from ..inspecting import print_head, print_list, worst
 
     captures = opened(request, output)
     chosen = [chosen_heads(capture, request.layer, request.head) for capture in captures]
     asked = sum(map(len, chosen))
-    if output.format in CODE and (request.every_rule or request.worst is not None or asked > 1):
+    one = asked == 1 and request.worst is None and not request.every_rule
+    if output.format in CODE and not one:
         raise UsageError(
             "--format: {format} prints one head of one file; give --layer and --head, and neither --rules nor "
             "--worst",
@@ -214,10 +211,9 @@ def _inspect(request: InspectRequest, output: Output) -> int:
         what = message("replaying {number} heads", number=asked)
         replays = on_heads(working.replay_rules, captures, chosen, arguments, what, request, output)
         return print_replay(captures, Results(replays, asked, "heads"), asked, output)
-    one = asked == 1 and request.worst is None
-    other = request.scale or "file"
     if request.against is not None and not one:
         raise UsageError("--against: only with a single head; give --layer and --head")
+    other = request.scale or "file"
     names = (request.against or ("none" if other == "file" else "file"), other) if one else (other,)
     arguments = (names, request.multiplier, request.told)
     what = message("measuring {number} heads", number=asked)
@@ -234,18 +230,10 @@ def _inspect(request: InspectRequest, output: Output) -> int:
     else:
         heads = [*results]
     if heads and not output.is_streamed:
-        first, spell = heads[0][0], output.glyphs.say
-        output.emit(
-            lambda: (
-                whole_table(head_title(captures[0], first), Contents(first.columns), output)
-                if one
-                else list_table(captures, heads, output)
-            ),
-            lambda _: (
-                head_markdown(captures[0], first, spell) if one else heads_markdown(captures, heads, SHOWN, spell)
-            ),
-            lambda dialect: head_code(first, dialect, _command(request)),
-        )
+        if one:
+            print_head(captures[0], heads[0][0], _command(request), output)
+        else:
+            print_list(captures, heads, output)
     return results.code(output)
 
 

@@ -49,7 +49,7 @@ def map_lines(
     label = glyphs.say(statistic.label)
     label = label if cells(label) <= width else glyphs.say(statistic.short_label)
     title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - cells(label), glyphs), "dim")]
-    lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width, glyphs)]
+    lines: list[Line] = [fitted(tuple(title), width), _ruler(first_head, most, across, each, width)]
     for position in range(first_layer, min(first_layer + down, len(head_map.layers))):
         line: list[Span] = [(f"{head_map.layers[position]:>3} ", "label")]
         for head in range(first_head, min(first_head + across, head_map.heads[position])):
@@ -93,7 +93,7 @@ def _window(cursor: int, count: int, room: int) -> int:
     return min(max(cursor - room // 2, 0), max(count - room, 0))
 
 
-def _ruler(first: int, count: int, across: int, each: int, width: int, glyphs: Glyphs) -> Line:
+def _ruler(first: int, count: int, across: int, each: int, width: int) -> Line:
     """Return the head numbers over their columns; those without space are left out."""
     row = [" "] * width
     free = 0

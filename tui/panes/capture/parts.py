@@ -211,8 +211,8 @@ class AttentionMatrix(LinesWidget, can_focus=True):
         query = min(max(query, 0), self.source.queries - 1)
         key = min(max(key, 0), self.source.keys - 1)
         self.cursor = (query, key)
-        self.queries = panned(self.queries, self.source.queries, query)
-        self.keys = panned(self.keys, self.source.keys, key)
+        self.queries = panned(self.queries, query)
+        self.keys = panned(self.keys, key)
         self.redraw()
         self.post_message(self.Moved())
 

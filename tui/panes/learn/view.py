@@ -10,7 +10,7 @@ from ....core.learning.wording import exact_text, measured_text
 from ....core.message import joined
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, fitted, middle_cut, wrapped
+from ...views.lines import Line, fitted, middle_cut, wrapped
 from ...views.numbers import signed
 
 if TYPE_CHECKING:
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 _GAP = 2  # cells between columns
 
 
-def paragraphs(
-    texts: Sequence[str], width: int, glyphs: Glyphs, role: Role = "text", apart: bool = True
-) -> list[Line]:
+def paragraphs(texts: Sequence[str], width: int, glyphs: Glyphs, apart: bool = True) -> list[Line]:
     """Return paragraphs, with a blank line between them if `apart`."""
     lines: list[Line] = []
     for text in texts:
         lines += [()] if lines and apart else []
-        lines += wrapped(glyphs.say(text), width, role)
+        lines += wrapped(glyphs.say(text), width)
     return lines
 
 
@@ -61,15 +59,14 @@ def figure_lines(
     return lines
 
 
-def answer_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs, apart: bool = True) -> list[Line]:
+def answer_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> list[Line]:
     """Return the answer of a card: how good the guess was, the figures, and the explanation."""
-    gap: list[Line] = [()] if apart else []
     lines: list[Line] = []
     if grade is not None:
-        lines += [*wrapped(glyphs.say(grade.sentence), width, "scaled" if grade.close else "unscaled"), *gap]
+        lines += [*wrapped(glyphs.say(grade.sentence), width, "scaled" if grade.close else "unscaled"), ()]
     parts = [figure_lines(card.figures, card.asked, width, glyphs, card.columns)] if card.figures else []
-    parts.insert(0 if card.kind == "question" else 1, paragraphs(card.answer, width, glyphs, apart=apart))
-    return lines + [line for number, part in enumerate(parts) for line in ([*gap, *part] if number else part)]
+    parts.insert(0 if card.kind == "question" else 1, paragraphs(card.answer, width, glyphs))
+    return lines + [line for number, part in enumerate(parts) for line in ([(), *part] if number else part)]
 
 
 def card_lines(card: Card, grade: Grade | None, width: int, glyphs: Glyphs) -> list[Line]:

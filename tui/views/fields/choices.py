@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ....core.attention.formats import FORMATS, NumberFormat
-from ....core.attention.presets import PRESETS, Preset
+from ....core.attention.presets import PRESETS
 from ....core.field import Field
 from ....core.message import joined, message, name
 from ....core.models import MODELS, Model
@@ -254,7 +254,7 @@ def statistic_choices(statistics: Iterable[Statistic]) -> tuple[Choice, ...]:
     )  # fmt: skip
 
 
-def model_choices(presets: Iterable[Preset] = PRESETS.values()) -> tuple[Choice, ...]:
+def model_choices() -> tuple[Choice, ...]:
     """Return the rows of models."""
     return tuple(
         Choice(
@@ -264,7 +264,7 @@ def model_choices(presets: Iterable[Preset] = PRESETS.values()) -> tuple[Choice,
             message("{note}.", note=each.note) if each.note else "",
             each.source,
         )
-        for each in presets
+        for each in PRESETS.values()
     )
 
 

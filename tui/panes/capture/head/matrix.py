@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LEVELS = 8  # steps of intensity; shades of text have fewer
 _LABEL = 9  # cells of a query's token
 _WIDEST = 3  # cells of one key
+_LEAST = 4  # queries and keys shown, if there are as many
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,16 @@ def view(
     return View(queries, keys, width, height, halves, labels if labels > 4 and width >= 3 * labels else 0)
 
 
-def zoomed(range_: tuple[int, int], count: int, at: int, factor: float, least: int = 4) -> tuple[int, int]:
+def zoomed(range_: tuple[int, int], count: int, at: int, factor: float) -> tuple[int, int]:
     """Return a range `factor` times as long, at most all of `count`, with `at` at the same share of it."""
     first, end = range_
-    length = min(max(round((end - first) * factor), min(least, count)), count)
+    length = min(max(round((end - first) * factor), min(_LEAST, count)), count)
     share = (at - first) / max(end - first, 1)
     start = min(max(round(at - share * length), at - length + 1, 0), at, count - length)
     return start, start + length
 
 
-def panned(range_: tuple[int, int], count: int, at: int) -> tuple[int, int]:
+def panned(range_: tuple[int, int], at: int) -> tuple[int, int]:
     """Return the range, moved as little as possible to contain `at`."""
     first, end = range_
     if at < first:
