@@ -49,17 +49,17 @@ def _shape(layer: Layer) -> tuple[object, ...]:
 
 def _preset(model: Model) -> Preset:
     layer = Layer(
-        model.d_model,
-        model.heads,
-        model.kv_heads,
-        model.head_dim,
-        model.value_dim,
-        model.kv_latent,
-        model.q_latent,
-        model.rotary,
-        model.bias,
-        model.layers,
-        model.context,
+        d_model=model.d_model,
+        heads=model.heads,
+        kv_heads=model.kv_heads,
+        d_k=model.head_dim,
+        d_v=model.value_dim,
+        kv_latent=model.kv_latent,
+        q_latent=model.q_latent,
+        rotary=model.rotary,
+        bias=model.bias,
+        layers=model.layers,
+        context=model.context,
         mask="causal" if model.causal else "none",
     )
     factor = float(model.more.get("context_factor", Setting.context_factor))

@@ -78,21 +78,21 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     visibility = _visibility(layer, positions, mask, left_out)
     sink, scale = _of_head(capture, stored, "sinks", head), _scale(capture, stored, head)
     return Head(
-        _finite(q, wide, stored.q[0].array, layer, head),
-        _finite(k, wide, stored.k[0].array, layer, head),
-        visibility,
-        positions,
-        biases,
-        sink,
-        scale,
-        Understood(
-            used,
-            None if "rows" not in stored.roles else tuple(map(int, positions)),
-            stored.lengths,
-            visibility is not None and visibility.mask is not None and visibility.self_attention,
-            next((each.slope for each in biases if isinstance(each, Slope)), None),
-            sink,
-            _tensor_of_scales(stored) if isinstance(scale, np.ndarray) else None,
+        q=_finite(q, wide, stored.q[0].array, layer, head),
+        k=_finite(k, wide, stored.k[0].array, layer, head),
+        visibility=visibility,
+        positions=positions,
+        biases=biases,
+        sink=sink,
+        scale=scale,
+        understood=Understood(
+            masks=used,
+            positions=None if "rows" not in stored.roles else tuple(map(int, positions)),
+            lengths=stored.lengths,
+            padding=visibility is not None and visibility.mask is not None and visibility.self_attention,
+            slope=next((each.slope for each in biases if isinstance(each, Slope)), None),
+            sink=sink,
+            scales=_tensor_of_scales(stored) if isinstance(scale, np.ndarray) else None,
         ),
     )
 
@@ -320,4 +320,13 @@ def _visibility(
         return None
     cached = layer.alignment == "bottom_right" and layer.queries < layer.keys  # the queries are the last tokens
     itself = not layer.cross and (layer.queries == layer.keys or layer.rows is not None or cached)
-    return Visibility(layer.keys, positions, mask, before, after, layer.chunk, itself, left_out)
+    return Visibility(
+        keys=layer.keys,
+        positions=positions,
+        mask=mask,
+        before=before,
+        after=after,
+        chunk=layer.chunk,
+        self_attention=itself,
+        left_out=left_out,
+    )

@@ -33,13 +33,13 @@ class Verdict:
 
     verdict: Word
     cause: str | None
-    also: tuple[str, ...]  # causes that explain the evidence as well
-    multiplier: float | None
-    multiplier_error: float | None
-    expected: Expected
-    evidence: str | None
-    misfit: float | None  # in units of rounding
     says: str
+    expected: Expected
+    evidence: str | None = None
+    also: tuple[str, ...] = ()  # causes that explain the evidence as well
+    multiplier: float | None = None
+    multiplier_error: float | None = None
+    misfit: float | None = None  # in units of rounding
     consequence: Consequence | None = None
 
 
@@ -64,7 +64,7 @@ def examine(subject: Subject, given: Configuration | None = None) -> Examined:
     expected = expected_multiplier(subject.facts, given)
     if not subject.evidence:
         says = "q and k alone cannot tell which scale was used"
-        return Examined(Verdict("no-evidence", None, (), None, None, expected, None, None, says), None)
+        return Examined(Verdict("no-evidence", None, says, expected), None)
     if wrong := _not_finite_inputs(subject):
         return Examined(
             not_finite(subject.facts, message("{wrong} has values that are NaN or infinite", wrong=wrong)), None
@@ -78,7 +78,7 @@ def examine(subject: Subject, given: Configuration | None = None) -> Examined:
 
 def not_finite(facts: Facts, says: str) -> Verdict:
     """Return the verdict on a head whose q or k cannot be used."""
-    return Verdict("cause", "not-finite", (), None, None, expected_multiplier(facts, None), None, None, says)
+    return Verdict("cause", "not-finite", says, expected_multiplier(facts, None))
 
 
 def _not_finite_inputs(subject: Subject) -> str | None:
@@ -89,7 +89,7 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
     values = evidence.values[subject.used]
     if not len(values):
         says = "no query sees a key"
-        return Examined(Verdict("undecided", None, (), None, None, expected, evidence.kind, None, says), None)
+        return Examined(Verdict("undecided", None, says, expected, evidence.kind), None)
     wrong = ~np.isfinite(values)
     rows = int(wrong.reshape(len(values), -1).any(axis=-1).sum())
     says = message(
@@ -98,7 +98,7 @@ def _of_evidence(subject: Subject, evidence: Evidence, expected: Expected) -> Ex
         rows=rows,
         count=len(values),
     )
-    broken = Verdict("cause", "not-finite", (), None, None, expected, evidence.kind, None, says)
+    broken = Verdict("cause", "not-finite", says, expected, evidence.kind)
     if rows > len(values) // 4:
         return Examined(broken, None)
     trial = attempt(subject, evidence, expected.multiplier)
@@ -117,12 +117,17 @@ def _judged(subject: Subject, trial: Trial, expected: Expected) -> Verdict:
     relative = error / abs(multiplier) if multiplier else math.inf
 
     def verdict(word: Word, cause: str | None, also: Sequence[str], says: str) -> Verdict:
-        others = tuple(dict.fromkeys(each for each in also if each != cause))
-        known = None if math.isnan(multiplier) else multiplier
-        spread = error if math.isfinite(error) else None
-        effect = consequence(trial, expected.multiplier) if word == "cause" else None
         return Verdict(
-            word, cause, others, known, spread, expected, observed.evidence.kind, best.misfit, says, effect
+            verdict=word,
+            cause=cause,
+            says=says,
+            expected=expected,
+            evidence=observed.evidence.kind,
+            also=tuple(dict.fromkeys(each for each in also if each != cause)),
+            multiplier=None if math.isnan(multiplier) else multiplier,
+            multiplier_error=error if math.isfinite(error) else None,
+            misfit=best.misfit,
+            consequence=consequence(trial, expected.multiplier) if word == "cause" else None,
         )
 
     hypothesis = best.hypothesis

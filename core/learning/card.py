@@ -62,17 +62,17 @@ def step_card(number: int, step: Step, readings: Mapping[str, Reading]) -> Card:
         return told_of(step.figures[name], step.given, readings[name])
 
     return Card(
-        "step",
-        number,
-        step.id,
-        step.title,
-        step.source,
-        tuple(filled(text, step.given) for text in step.introduction),
-        filled(step.guess.question, step.given),
-        tuple(filled(text, step.given, step.figures, readings) for text in step.explanation),
-        tuple(told(name) for name in step.table),
-        told(step.guess.figure),
-        step.shown,
+        kind="step",
+        number=number,
+        id=step.id,
+        title=step.title,
+        source=step.source,
+        introduction=tuple(filled(text, step.given) for text in step.introduction),
+        question=filled(step.guess.question, step.given),
+        answer=tuple(filled(text, step.given, step.figures, readings) for text in step.explanation),
+        figures=tuple(told(name) for name in step.table),
+        asked=told(step.guess.figure),
+        shown=step.shown,
     )
 
 
@@ -87,17 +87,17 @@ def question_card(number: int, question: Question, readings: Mapping[str, Readin
         usual = (message("The usual answer: “{usual}” {verdict}", usual=question.usual, verdict=question.verdict),)
     asked = filled(question.question, question.given)
     return Card(
-        "question",
-        number,
-        question.id,
-        asked,
-        "",
-        (),
-        asked,
-        (say(question.short), *usual, *map(say, question.long)),
-        tuple(told_of(figure, question.given, readings[name]) for name, figure in question.figures.items()),
-        None,
-        question.shown,
+        kind="question",
+        number=number,
+        id=question.id,
+        title=asked,
+        source="",
+        introduction=(),
+        question=asked,
+        answer=(say(question.short), *usual, *map(say, question.long)),
+        figures=tuple(told_of(figure, question.given, readings[name]) for name, figure in question.figures.items()),
+        asked=None,
+        shown=question.shown,
     )
 
 
@@ -105,18 +105,18 @@ def bug_card(number: int, bug: Bug, found: BugExamined) -> Card:
     """Return the card of a bug whose capture has been examined."""
     causes = joined((joined([str(place), CAUSES[cause]]) for place, cause in enumerate(bug.choices, 1)), "; ")
     return Card(
-        "bug",
-        number,
-        bug.id,
-        bug.title,
-        "",
-        (bug.story, facts(bug), message("Causes to choose from: {causes}.", causes=causes)),
-        WRONG,
-        (*diagnosis(found), bug.lesson),
-        symptoms(found),
-        None,
-        Shown("Capture", BUG_SHOWN, head=(0, bug.head)),
-        RETURNED,
+        kind="bug",
+        number=number,
+        id=bug.id,
+        title=bug.title,
+        source="",
+        introduction=(bug.story, facts(bug), message("Causes to choose from: {causes}.", causes=causes)),
+        question=WRONG,
+        answer=(*diagnosis(found), bug.lesson),
+        figures=symptoms(found),
+        asked=None,
+        shown=Shown("Capture", BUG_SHOWN, head=(0, bug.head)),
+        columns=RETURNED,
     )
 
 

@@ -48,18 +48,18 @@ def record(
     recorder says what was seen and missed.
     """
     options = Options(
-        os.path.abspath(path),
-        layers,
-        rows,
-        batch,
-        every,
-        max_steps,
-        values,
-        size_in_bytes(max_bytes) if isinstance(max_bytes, str) else max_bytes,
-        ranks,
-        keep,
-        None if tokens is None else tuple(tokens),
-        _version(),
+        path=os.path.abspath(path),
+        layers=layers,
+        rows=rows,
+        batch=batch,
+        every=every,
+        max_steps=max_steps,
+        values=values,
+        max_bytes=size_in_bytes(max_bytes) if isinstance(max_bytes, str) else max_bytes,
+        ranks=ranks,
+        keep=keep,
+        tokens=None if tokens is None else tuple(tokens),
+        version=_version(),
         since=time.time(),
     )
     if (wrong := problem(options)) is not None:

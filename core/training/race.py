@@ -143,16 +143,16 @@ def results(curves: Curves) -> list[Result]:
         learned = np.isfinite(steps)
         found.append(
             Result(
-                rule,
-                multiplier(rule, setting),
-                float(kept.mean()) if len(kept) else math.nan,
-                error,
-                float(recalled[number].mean()),
-                float(np.median(steps)) if learned.sum() * 2 > len(steps) else None,
-                float(1 - whole.mean()),
-                float(curves.entropy[number, :, 0].mean()),
-                float(curves.entropy[number, :, last].mean()),
-                float(np.median(curves.gradient[number, :, 0])),
+                rule=rule,
+                multiplier=multiplier(rule, setting),
+                loss=float(kept.mean()) if len(kept) else math.nan,
+                loss_error=error,
+                recalled=float(recalled[number].mean()),
+                steps_to_learn=float(np.median(steps)) if learned.sum() * 2 > len(steps) else None,
+                diverged=float(1 - whole.mean()),
+                entropy_before=float(curves.entropy[number, :, 0].mean()),
+                entropy_after=float(curves.entropy[number, :, last].mean()),
+                gradient_before=float(np.median(curves.gradient[number, :, 0])),
             )
         )
     return found

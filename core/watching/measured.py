@@ -32,15 +32,15 @@ def measured(path: Path, number: int) -> Step:
             table.append([each[name] for each in found])
     scales = {layer.scale for layer in capture.layers}
     return Step(
-        number if capture.step is None else capture.step,
-        path.stat().st_mtime,
-        tuple(str(layer.index) for layer in capture.layers),
-        {name: grid(table) for name, table in rows.items()},
-        tuple(layer.heads for layer in capture.layers),
-        scales.pop() if len(scales) == 1 else None,
-        True,
-        str(path),
-        tuple(notes),
+        step=number if capture.step is None else capture.step,
+        time=path.stat().st_mtime,
+        layers=tuple(str(layer.index) for layer in capture.layers),
+        values={name: grid(table) for name, table in rows.items()},
+        heads=tuple(layer.heads for layer in capture.layers),
+        scale=scales.pop() if len(scales) == 1 else None,
+        scaled=True,
+        file=str(path),
+        notes=tuple(notes),
     )
 
 

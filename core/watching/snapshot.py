@@ -37,7 +37,6 @@ class Snapshot:
     limit: float
     steps: tuple[int, ...]  # all steps that are kept
     file: str | None  # that the heads are in
-    notes: tuple[str, ...]
     baseline: int | None = None  # the step compared with
     baseline_file: str | None = None
     changes: Values | None = None  # since the baseline; None without one, or if its heads are others
@@ -76,23 +75,22 @@ def snapshot(
     last, ranked = until[-1], offenders(until, limit)
     changes = None if baseline is None else _changes(last, baseline)
     shown = Snapshot(
-        last.step,
-        last.time,
-        last.layers,
-        last.heads,
-        _rows(_values(last), last.heads),
-        says_scale(last),
-        last.scale,
-        last.scaled,
-        (),
-        {},
-        limit,
-        tuple(step.step for step in history),
-        last.file,
-        last.notes,
-        None if baseline is None else baseline.step,
-        None if baseline is None else baseline.file,
-        None if changes is None else _rows(changes, last.heads),
+        step=last.step,
+        time=last.time,
+        layers=last.layers,
+        heads=last.heads,
+        values=_rows(_values(last), last.heads),
+        says_scale=says_scale(last),
+        scale=last.scale,
+        scaled=last.scaled,
+        ranked=(),
+        trends={},
+        limit=limit,
+        steps=tuple(step.step for step in history),
+        file=last.file,
+        baseline=None if baseline is None else baseline.step,
+        baseline_file=None if baseline is None else baseline.file,
+        changes=None if changes is None else _rows(changes, last.heads),
     )
     if changes is not None:
         ranked.sort(key=lambda each: -_or_least(shown.change(each.layer, each.head)))

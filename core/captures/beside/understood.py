@@ -16,9 +16,8 @@ class UsedMask:
 
     path: Path
     name: str
-    shape: tuple[
-        int, ...
-    ]  # (batch or 1, heads or 1, queries or 1, keys); of a mask of queries, (batch or 1, queries)
+    # (batch or 1, heads or 1, queries or 1, keys); of a mask of queries, (batch or 1, queries)
+    shape: tuple[int, ...]
     head: int  # the place along the axis of heads
     form: Form
     adds: bool = False  # whether its numbers are added to the logits

@@ -128,18 +128,18 @@ def make_layer(
     k_kept = kept(k)
     group = _repeated(k_kept) if k.shape[1] == q.shape[1] else 1
     layer = Layer(
-        site,
-        [Part(kept(q), None if lse is None else kept(lse.float()), rows, queries, keys,
+        site=site,
+        parts=[Part(kept(q), None if lse is None else kept(lse.float()), rows, queries, keys,
               visible_of(pairs, rows, queries), None)],
-        [k_kept[:, ::group].contiguous()],
-        [],
-        reading.scale,
-        None if reading.head_scales is None else kept(reading.head_scales),
-        factors,
-        reading.softcap,
-        None if reading.sinks is None else kept(reading.sinks).float(),
-        FORMATS.get(scores, str(scores).removeprefix("torch.")),
-        [*reading.notes],
+        k=[k_kept[:, ::group].contiguous()],
+        v=[],
+        scale=reading.scale,
+        head_scales=None if reading.head_scales is None else kept(reading.head_scales),
+        prescaled=factors,
+        softcap=reading.softcap,
+        sinks=None if reading.sinks is None else kept(reading.sinks).float(),
+        scores=FORMATS.get(scores, str(scores).removeprefix("torch.")),
+        notes=[*reading.notes],
     )  # fmt: skip
     _check(layer, q, k, reading, pairs, logits, scores)
     return layer

@@ -89,15 +89,15 @@ def call_of(func: Any, given: Mapping[str, Any], out: Any) -> Call | str:
     causal, bottom_right = causal or kind in (1, 2), bottom_right if not kind else kind == 2
     before, after = given.get("window_size_left", -1), given.get("window_size_right", -1)
     return Call(
-        q, k, v, o, lse,
-        1 / math.sqrt(q.shape[-1]) if scale is None else float(scale),
-        (k.shape[2] - q.shape[2] if bottom_right else 0) if causal else None,
-        (-1 if before is None else int(before), -1 if after is None else int(after)),
-        float(given.get("softcap") or 0.0),
-        _first(given, _MASK),
-        given.get("alibi_slopes"),
-        given.get("s_aux", given.get("learnable_sink")),
-        float(given.get("dropout_p") or given.get("p") or 0.0),
+        q=q, k=k, v=v, o=o, lse=lse,
+        scale=1 / math.sqrt(q.shape[-1]) if scale is None else float(scale),
+        offset=(k.shape[2] - q.shape[2] if bottom_right else 0) if causal else None,
+        window=(-1 if before is None else int(before), -1 if after is None else int(after)),
+        softcap=float(given.get("softcap") or 0.0),
+        mask=_first(given, _MASK),
+        slopes=given.get("alibi_slopes"),
+        sinks=given.get("s_aux", given.get("learnable_sink")),
+        dropout=float(given.get("dropout_p") or given.get("p") or 0.0),
     )  # fmt: skip
 
 
