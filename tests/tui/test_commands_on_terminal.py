@@ -5,6 +5,8 @@ import signal
 from pathlib import Path
 
 import pytest
+from attn_tui.core.captures.capture import sample_path
+from attn_tui.core.watching.sample import sample_run
 from terminal_session import LONG, SMALL, printing, running
 
 pytestmark = pytest.mark.slow
@@ -22,6 +24,19 @@ def test_a_narrow_terminal_gets_a_table_without_theory() -> None:
     assert "theory" not in narrow
     assert max(map(len, narrow.splitlines())) <= 80
     assert printing("report", *SMALL, TERM="dumb", size=(80, 24))[1] == narrow
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect", str(sample_path()), "--layer", "0", "--head", "2", "--rules", "all"),
+        ("watch", str(sample_run()), "--once", "--step", "10", "--baseline", "5"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_tables_and_sentences_fit_80_columns(words: tuple[str, ...]) -> None:
+    shown = printing(*words, NO_COLOR="1", size=(80, 24))[1].splitlines()
+    assert 70 < max(map(len, shown)) <= 80
 
 
 def test_long_work_shows_progress_and_ends_with_ctrl_c(tmp_path: Path) -> None:

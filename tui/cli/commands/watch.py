@@ -159,7 +159,7 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     """Return the step, a sentence, and the worst heads."""
     from rich.text import Text
 
-    from ...views.lines import as_text
+    from ...views.lines import as_text, wrapped
     from ...views.results.watching import ranked_lines, summary
     from ..printing import printed, title_lines
 
@@ -177,7 +177,7 @@ def _table(request: WatchRequest, shown: Snapshot, output: Output) -> str:
     if left > 0:
         more = message("{number} more heads are below these.", number=left)
         lines.append(((glyphs.say(more), "dim"),))
-    sentence = as_text([((glyphs.say(summary(shown)), "text"),)])
+    sentence = as_text(wrapped(glyphs.say(summary(shown)), width))
     return printed([title_lines(words, width, glyphs), sentence, Text(), as_text(lines)], output)
 
 
