@@ -72,6 +72,14 @@ def test_collapsed_and_dead_heads_are_found(tmp_path: Path, capsys: Captured) ->
     assert rules([capture(tmp_path, q=q)], capsys) == [("3", 0, "token-spread")]
     dead = np.zeros((1, 2, 20, 16))
     assert ("3", 1, "min-spread") in rules([capture(tmp_path, k=dead)], capsys)
+    words = [
+        capture(tmp_path, name="same", k=dead),
+        "--min-spread",
+        "0",
+        "--min-token-spread",
+        "0",
+    ]  # nothing is below 0
+    assert rules(words, capsys) == []
 
 
 def test_numbers_that_are_not_finite_are_found(tmp_path: Path, capsys: Captured) -> None:

@@ -98,6 +98,22 @@ def test_sampled_rows_are_near_all_rows() -> None:
         assert a.entropy == pytest.approx(b.entropy, abs=0.3)
 
 
+def test_with_a_sink_its_share_is_part_of_the_divergence(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    q, k, sink = rng.normal(size=(1, 1, 12, 16)), rng.normal(size=(1, 1, 20, 16)), 1.5
+    np.savez(tmp_path / "sink.npz", q=q, k=k, sinks=np.array([sink]), scale=0.25)
+    capture = open_capture(tmp_path / "sink.npz")
+    found = replay(capture, capture.layers[0], 0)
+    s, everything = q[0, 0] @ k[0, 0].T, np.ones((12, 21), np.bool_)
+
+    def with_sink(multiplier: float) -> Array:
+        return weights(np.hstack([multiplier * s, np.full((12, 1), sink)]), everything)
+
+    for rule, multiplier in (("none", 1.0), ("d_k", 1 / 16), ("mup", 0.5)):
+        [one] = [each for each in found.replayed if rule in each.rules]
+        assert one.divergence == pytest.approx(divergence(with_sink(0.25), with_sink(multiplier)), rel=1e-6)
+
+
 def test_masks_soft_caps_biases_sinks_and_stored_factors_stay(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     q, k, bias = rng.normal(size=(1, 1, 12, 16)), rng.normal(size=(1, 1, 12, 16)), rng.normal(size=(1, 1, 12, 12))

@@ -51,7 +51,7 @@ _KINDS = re.compile(
 )
 # Which queries and keys these are, where their text begins, and which key head a query head reads.
 _WHICH = re.compile(
-    r"^(?:(?:q|query|queries|rows?|k|kv|keys?|cache|sampled?|selected|kept)_(?:pos|positions?|idx|index|indices)"
+    r"^(?:(?:q|query|queries|rows?|k|kv|keys?|cache|sampled|selected|kept)_(?:pos|positions?|idx|index|indices)"
     r"|(?:pos|positions?|idx|index|indices)_(?:q|query|queries|k|kv|keys?|rows?)|input_pos|start_pos|offsets?"
     r"|past_(?:len|length|key_values?_length|seen_tokens)|cache_(?:len|length)"
     r"|(?:q|query|k|kv|key|causal|mask|diagonal)_offset"

@@ -1,0 +1,39 @@
+"""How far apart the scores of a head in two captures are, in units of what rounding leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+from attn_tui.core.diagnosis.comparing.score_change import limit, score_change
+from attn_tui.core.diagnosis.subject import Facts, Subject
+
+ROWS, KEYS, D_K = 12, 20, 16
+rng = np.random.default_rng(3)
+Q, K = rng.normal(size=(1, ROWS, D_K)), rng.normal(size=(1, KEYS, D_K))
+HEAD = Subject(Q, K, "float32", Facts(D_K), (), np.arange(ROWS))
+
+
+def test_a_factor_enlarges_the_rounding_of_the_reference() -> None:
+    """Scores of bfloat16 numbers, and those 64 times as large of exact ones, differ by 64 times the rounding."""
+    q, k = (each.astype(ml_dtypes.bfloat16).astype(np.float64) for each in (Q, K))
+    reference = replace(HEAD, q=q, k=k, format="bfloat16")
+    found = score_change(reference, replace(HEAD, q=64 * Q), limit(True))
+    assert abs(found.factor - 64) < 0.5
+    assert 0.3 < found.change < 3
+
+
+def test_scores_that_only_one_of_two_masks_shows_are_compared() -> None:
+    moved = K.copy()
+    moved[:, 5] += 1
+    seen = np.ones((1, ROWS, KEYS), np.bool_)
+    seen[..., 5] = False
+    masked, other = replace(HEAD, seen=seen), replace(HEAD, k=moved)
+    assert score_change(masked, other, limit(True)).change > limit(True)
+    assert score_change(other, masked, limit(True)).change > limit(True)
+    assert score_change(masked, replace(other, seen=seen), limit(True)).change == 0
+
+
+def test_later_layers_may_differ_by_more() -> None:
+    assert limit(False) > limit(True)
