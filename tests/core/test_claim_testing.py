@@ -22,7 +22,7 @@ from attn_tui.core.claims.claim import (
     figure_text,
     value,
 )
-from attn_tui.core.claims.examine import Results, agrees
+from attn_tui.core.claims.examine import Results, agrees, examine
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.measurement import Estimate
 
@@ -64,6 +64,22 @@ def constant(number: float, stderr: float | None = None) -> Figure:
 
 def made_up(name: str, *figures: Figure, timed: bool = False) -> Claim:
     return Claim(name, "It is so.", "study note 000", "It just is.", figures=figures, timed=timed)
+
+
+def test_measures_that_disagree_decide_the_verdict_and_those_that_agree_do_not() -> None:
+    """The reason gives the exact value, here 1, where it is known, and not the measured 1.01."""
+
+    def figure(agrees: bool, measure: str = "") -> Figure:
+        reading = Reading(Estimate(1.01, 0.1), 1.0)
+        return Figure("a number", at_most(1) if agrees else at_least(2), lambda _: reading, measure=measure)
+
+    by_both = examine(made_up("a", figure(True, "time"), figure(True, "operations"), figure(False)))
+    assert by_both.verdict == "does not hold"
+    assert by_both.reason == "1 of 3 figures is off: the claim says at least 2 for a number; it is 1."
+    by_one = examine(made_up("b", figure(True, "time"), figure(False, "operations"), figure(False)))
+    assert by_one.verdict == "depends on the measure"
+    assert by_one.reason.startswith("True by time: 1 for a number. False by operations: ")
+    assert examine(made_up("c", figure(False, "time"), figure(False, "operations"))).verdict == "does not hold"
 
 
 def test_the_difference_of_two_readings_has_their_joint_error() -> None:

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from attn_tui.core.lab import rule_curves, scoring, two_pass
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.numerics import Numerics
 from attn_tui.core.lab.rules import stream
 from attn_tui.core.parameters import ROUNDED, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
@@ -134,3 +136,11 @@ def test_entropy_curves_of_rules_are_those_of_measurements(arithmetic: Any) -> N
         measured = values(replace(p, scale=rule))["entropy_fraction"]
         curve = last.found.values[rule][last.found.d_ks.index(16)]
         assert curve == pytest.approx(measured, abs=0.002), rule
+
+
+def test_draws_whose_rows_are_all_nan_say_nothing_about_errors() -> None:
+    """Of 1, 2 and 4 the mean is 7/3, and the sum of squares about it 14/3: its standard error is √(14/3 / 2 / 3)."""
+    found = Numerics(["weight_error"], np.array([[[1.0, np.nan, 2.0, 4.0, 9.0]]])).estimates(0, 4)["weight_error"]
+    assert (found.value, found.stderr) == pytest.approx((7 / 3, (7 / 9) ** 0.5))
+    nothing = Numerics(["weight_error"], np.full((1, 1, 3), np.nan)).estimates(0, 3)["weight_error"]
+    assert (nothing.value, nothing.stderr) == (None, None)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.rare_draws import rough_statistics
 from attn_tui.core.lab.scoring import score_mean, score_std
 from attn_tui.core.parameters import ComponentLaw, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
@@ -104,3 +105,15 @@ def test_the_share_of_the_top_rows_has_an_error_for_the_part_of_a_row_beyond_one
     share = estimates_of_norms(norms)["grad_q_top1_share"]
     assert share.value == pytest.approx(50 / total)
     assert share.stderr == pytest.approx(0.5 * 25 / total)
+
+
+def test_errors_are_lower_bounds_where_the_moments_they_need_do_not_exist() -> None:
+    """The error of a variance needs fourth moments, which Student's t has from 5 degrees of freedom on."""
+    heavy = Parameters(components="student_t", degrees_of_freedom=4)
+    assert "logit_variance" in rough_statistics(heavy, "none", 16)
+    assert "logit_variance" not in rough_statistics(replace(heavy, degrees_of_freedom=5), "none", 16)
+    assert "logit_variance" not in rough_statistics(replace(heavy, softcap=30.0), "none", 16)
+    shared = Parameters(correlation=0.5)  # one direction a draw: 15 of them say little about its size
+    assert "logit_variance" in rough_statistics(shared, "none", 15)
+    assert "logit_variance" not in rough_statistics(shared, "none", 16)
+    assert rough_statistics(Parameters(), "none", 2) == frozenset()
