@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from .errors import ParameterError
 from .formula import FormulaError
 from .message import message
 from .scales import FORMULA_ACCEPTED
 from .setting_text import Value
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,7 @@ class Field:
     def stepped(self, value: Value, direction: Literal[-1, 1]) -> Value:
         """Return the next value up or down, or the value itself at a bound. Choices wrap around."""
         if self.kind == "choice":
-            index = self.choices.index(str(value)) + direction if value in self.choices else -(direction < 0)
-            return self.choices[index % len(self.choices)]
+            return next_of(self.choices, str(value), direction)
         number = float(value)
         if self.step == "double":
             number = next_power_of_two(number, direction)
@@ -113,6 +114,12 @@ class Field:
             number = float(f"{number:.10g}")
         number = min(max(number, self.low), self.high)
         return int(number) if self.kind == "integer" else number
+
+
+def next_of(values: Sequence[T], value: T, step: int = 1) -> T:
+    """Return the value `step` places after this one, around the ends; of a value that is not there, an end."""
+    at = values.index(value) + step if value in values else -(step < 0)
+    return values[at % len(values)]
 
 
 def format_bound(bound: float) -> str:

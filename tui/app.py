@@ -21,6 +21,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.widget import Widget
 
+from ..core.field import next_of
 from ..core.message import message
 from ..core.parameters import Parameters
 from . import tuning
@@ -173,8 +174,7 @@ class AttnApp(PacedApp[int]):
     # Actions
 
     def action_turn(self, direction: int) -> None:
-        names = tuple(PANES)
-        self.action_pane(names[(names.index(self.active) + direction) % len(names)])
+        self.action_pane(next_of(tuple(PANES), self.active, direction))
 
     def action_pane(self, name: str) -> None:
         """Show a pane and hide the others."""

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from rich.cells import cell_len
 
+from ...core.field import next_of
 from .bars import Key, key_at, key_line, span_at
 from .fields.draft import Draft
 from .glyphs import Glyphs
@@ -43,8 +44,7 @@ class Form:
 
     def turned(self, direction: int) -> Form:
         """Return the form with the next kind; the path's ending changes too, unless the user typed another one."""
-        kinds = (*KINDS,)
-        kind = kinds[(kinds.index(self.kind) + direction) % len(kinds)]
+        kind = next_of([*KINDS], self.kind, direction)
         text, ending = self.path.text, PurePath(self.path.text).suffix
         if ending.lower() == KINDS[self.kind][1]:
             text = text.removesuffix(ending) + KINDS[kind][1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....core.field import next_of
 from ....core.scales import SCALE_RULES
 from ...views.reproduce import in_shell
 from .ranking.finding import layer_word
@@ -49,8 +50,7 @@ def capture_line(
 
 def next_rule(rule: str, direction: int) -> str:
     """Return the next or previous scale rule, with the file's own before the first; after a formula, an end."""
-    at = _RULES.index(rule) + direction if rule in _RULES else -(direction < 0)
-    return _RULES[at % len(_RULES)]
+    return next_of(_RULES, rule, direction)
 
 
 def _as_argument(path: Path) -> str:

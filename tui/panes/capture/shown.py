@@ -10,6 +10,7 @@ from textual.geometry import Region, Size
 from textual.layout import Layout
 from textual.widget import Widget
 
+from ....core.field import next_of
 from ...views.bars import NARROW
 from ...views.results.table import Contents
 from ...widgets.placed import PLACED
@@ -110,7 +111,7 @@ class ShownParts(Pane):
             if self.front == "results" and not self.results.next_view():
                 return
             order: Sequence[Part] = ("map", "list", "matrix", "row", "results", "replay")
-            self.front = order[(order.index(self.front) + 1) % len(order)]
+            self.front = next_of(order, self.front)
             self.chosen = _VIEWS.get(self.front, "attention")
             self.results.first_view()
         elif self.chosen == "statistics" and not self.results.next_view():

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from ....core.attention.cost import Layer, cost
 from ....core.attention.presets import PRESETS, Preset
 from ....core.errors import InputError, ParameterError
-from ....core.field import Field
+from ....core.field import Field, next_of
 from ....core.message import message
 from ...views.bars import Key
 from ...views.lines import Line
@@ -165,7 +165,7 @@ class HeadsPane(TwoParts):
         self._show()
 
     def action_preset(self, direction: Literal[-1, 1]) -> None:
-        self._start_from(_STARTS[(_STARTS.index(self.preset) + direction) % len(_STARTS)])
+        self._start_from(next_of(_STARTS, self.preset, direction))
 
     def action_find(self) -> None:
         """Choose the model from a list."""

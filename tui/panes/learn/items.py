@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ....core.field import next_of
 from ....core.learning.bugs.bug import CAUSES, Bug, BugExamined
 from ....core.learning.bugs.catalogue import BUGS
 from ....core.learning.card import BUG_SHOWN, Card, bug_card, question_card, step_card
@@ -113,8 +114,7 @@ def count(kind: Kind) -> int:
 
 def section_from(at: int, direction: int) -> int:
     """Return the first item of the next or previous section, around the end."""
-    names = list(SECTIONS)
-    name = names[(names.index(ITEMS[at].kind) + direction) % len(names)]
+    name = next_of([*SECTIONS], ITEMS[at].kind, direction)
     return next(index for index, item in enumerate(ITEMS) if item.kind == name)
 
 

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
-from ....core.field import Field
+from ....core.field import Field, next_of
 from ....core.lab.results import RULES, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, rules_for
 from ....core.message import message
 from ....core.parameters import FIELD, Parameters
@@ -313,8 +313,7 @@ class RulesPane(TypingPane):
             self._order(Order(event.column))
 
     def action_sort(self, direction: int) -> None:
-        column = SORTABLE[(SORTABLE.index(self.order.column) + direction) % len(SORTABLE)]
-        self._order(Order(column))
+        self._order(Order(next_of(SORTABLE, self.order.column, direction)))
 
     def action_reverse(self) -> None:
         self._order(replace(self.order, reverse=not self.order.reverse))
@@ -333,8 +332,7 @@ class RulesPane(TypingPane):
 
     def action_table(self, direction: int) -> None:
         """Show the next table: scale rules, mechanisms, weightings."""
-        at = _TABLES.index(self.view) if self.view in _TABLES else 0
-        self._switch_to(_TABLES[(at + direction) % len(_TABLES)])
+        self._switch_to(next_of(_TABLES, "rules" if self.view == "words" else self.view, direction))
 
     def _switch_to(self, view: View) -> None:
         self.view, self._stale = view, False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from ....core.field import next_of
 from ....core.message import joined, message
 from ....core.parameters import FIELD, FIELDS, changes
 from ....core.setting_text import text_of, with_rule
@@ -283,8 +284,7 @@ class SweepPane(TypingPane):
     # Actions
 
     def action_statistic(self, direction: int) -> None:
-        at = ALWAYS.index(self.plot.statistic) + direction
-        self.show_statistic(ALWAYS[at % len(ALWAYS)].name)
+        self.show_statistic(next_of(ALWAYS, self.plot.statistic, direction).name)
 
     def action_find(self) -> None:
         """Choose the statistic, or the scale rule of B or A, from a list."""
@@ -328,7 +328,7 @@ class SweepPane(TypingPane):
         self._show()
 
     def action_view(self) -> None:
-        self._turn_to(VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)])
+        self._turn_to(next_of(VIEWS, self.view))
 
     def _turn_to(self, view: View) -> None:
         before, self.view = self.view, view

@@ -10,7 +10,7 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 
 from ....core.errors import InputError
-from ....core.field import Field
+from ....core.field import Field, next_of
 from ....core.message import message
 from ....core.training.settings import Race
 from ....core.training.snapshot import QUANTITIES, Snapshot
@@ -252,8 +252,7 @@ class TrainPane(TwoParts):
             self._show()
 
     def action_quantity(self, direction: int) -> None:
-        at = QUANTITIES.index(self.curves.quantity)
-        self.curves.quantity = QUANTITIES[(at + direction) % len(QUANTITIES)]
+        self.curves.quantity = next_of(QUANTITIES, self.curves.quantity, direction)
         self.curves.redraw()
 
     def action_axis(self) -> None:

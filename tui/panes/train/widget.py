@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....core.field import next_of
 from ....core.message import message
 from ....core.training.settings import RACE_FIELDS, Race, changed, fault_of
 from ....core.training.snapshot import QUANTITIES, Quantity, Snapshot
@@ -85,7 +86,7 @@ class RaceCurves(LinesWidget):
         if room < _LOW:
             table = table[: max(height - _LOW - 1, min(rules + 1, height // 2))]
             room = height - len(table) - 1
-        other = QUANTITIES[(QUANTITIES.index(self.quantity) + 1) % len(QUANTITIES)]
+        other = next_of(QUANTITIES, self.quantity)
         if room < _TWO:
             curves = self._curves(self.quantity, shown, width, room)
         else:

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 
 from ....core.errors import InputError
+from ....core.field import next_of
 from ....core.message import message
 from ....core.watching.limits import LIMIT
 from ....core.watching.sample import sample_run
@@ -273,6 +274,5 @@ class WatchPane(TwoParts):
 
     def action_statistic(self, direction: int) -> None:
         if self.shown is not None:
-            names = list(self.shown.values)
-            self.map.statistic = names[(names.index(self.map.statistic) + direction) % len(names)]
+            self.map.statistic = next_of([*self.shown.values], self.map.statistic, direction)
             self.map.redraw()

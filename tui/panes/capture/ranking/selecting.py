@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .....core.diagnosis.comparing.results import Comparison
 from .....core.diagnosis.heads.summary import file_summary
+from .....core.field import next_of
 from .....core.message import message
 from .....core.statistics.catalogue import STATISTIC
 from ...pane import Host
@@ -155,9 +156,7 @@ class RankedHeads(ShownParts):
             self.verdict.ask("baseline", "" if self.baseline is None else str(self.baseline))
 
     def action_statistic(self, direction: int) -> None:
-        choices = self.map.choices
-        at = choices.index(self.map.statistic) + direction if self.map.statistic in choices else 0
-        self.map.statistic = choices[at % len(choices)]
+        self.map.statistic = next_of(self.map.choices, self.map.statistic, direction)
         self.map.redraw()
         self.rank()
 

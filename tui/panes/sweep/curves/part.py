@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from .....core.against import settings
 from .....core.errors import InputError, ParameterError
+from .....core.field import next_of
 from .....core.message import message
 from .....core.parameters import Parameters
 from .....core.scales import multiplier
@@ -117,7 +118,7 @@ class CurvePart:
 
     def next_grid(self, direction: int) -> None:
         """Choose the next or previous grid."""
-        self.grid = GRIDS[(GRIDS.index(self.grid) + direction) % len(GRIDS)]
+        self.grid = next_of(GRIDS, self.grid, direction)
 
     def show_rules(self, rules: Sequence[str]) -> bool:
         """Choose the rules whose curves are shown beside those of A and B; return False if some do not fit.
