@@ -25,7 +25,7 @@ from ..core.field import next_of
 from ..core.message import message
 from ..core.parameters import Parameters
 from . import tuning
-from .app_protocol import Seen
+from .app_protocol import AppState
 from .compute.engine import Engine, EngineError, Notification
 from .history import History
 from .keymap import APP_BINDINGS, EVERYWHERE, bar_keys
@@ -36,7 +36,7 @@ from .terminal import signals
 from .terminal.paced_app import PacedApp
 from .terminal.sizes import HEIGHTS, LEAST, WIDTHS, size_classes
 from .terminal.themes import DARK, LIGHT
-from .undo import restore, seen
+from .undo import restore, state_of
 from .views.glyphs import UNICODE, Glyphs
 from .views.lines import Line, wrapped
 from .widgets.bars import KeyBar, Paragraph, TopBar
@@ -105,7 +105,7 @@ class AttnApp(PacedApp[int]):
         self.panes: dict[str, Pane] = {}  # those opened so far
         self.active = first_pane
         self._focus_before: Widget | None = None
-        self.history = History(Seen(parameters, {}))  # what undo restores
+        self.history = History(AppState(parameters, {}))  # what undo restores
         self.greeting = False  # whether the greeting is on screen
         self.greeted = False  # whether to hide it permanently
 
@@ -145,7 +145,7 @@ class AttnApp(PacedApp[int]):
         self.engine.attach(asyncio.get_running_loop(), lambda sent: self.post_message(EngineNotification(sent)))
         if self.settings.keys:
             self.set_keymap(self.settings.keys)
-        self.history = History(seen(self))
+        self.history = History(state_of(self))
         self.show_keys()
         self.pane.follow()
         self.pane.focus()
@@ -164,12 +164,12 @@ class AttnApp(PacedApp[int]):
         """The pane on screen."""
         return self.panes[self.active]
 
-    def lasting(self) -> dict[str, Any]:
+    def changed_settings(self) -> dict[str, Any]:
         """Return the settings that changed, as the file stores them."""
         changed: dict[str, Any] = {"parameters": non_default(self.parameters)}
         now = {"theme": self.theme, "executor": self.executor, "hint": self.settings.hint and not self.greeted}
         changed |= {name: value for name, value in now.items() if value != getattr(self.settings, name)}
-        return changed | {key: value for pane in self.panes.values() for key, value in pane.lasting.items()}
+        return changed | {key: value for pane in self.panes.values() for key, value in pane.saved_settings.items()}
 
     # Actions
 
@@ -182,7 +182,7 @@ class AttnApp(PacedApp[int]):
             self.pane.leave()
         self.note("the mouse")
         pane = self._opened(name)
-        self.history = self.history.showing(seen(self))
+        self.history = self.history.showing(state_of(self))
         if not pane.is_attached:
             self.mount(pane, before=self.keys)
         self.active = name
@@ -208,7 +208,7 @@ class AttnApp(PacedApp[int]):
     def note(self, cause: str) -> None:
         """Note what is set now; a value that is being typed is noted once it is accepted."""
         if not self.pane.is_typing:
-            self.history = self.history.noted(seen(self), cause, time.monotonic())
+            self.history = self.history.noted(state_of(self), cause, time.monotonic())
 
     def action_undo(self) -> None:
         """Restore what stood before the last change."""

@@ -16,7 +16,7 @@ from .views.lines import Line
 
 
 @dataclass(frozen=True)
-class Seen:
+class AppState:
     """What undo restores: the parameters, and what each opened pane keeps."""
 
     parameters: Parameters
@@ -30,7 +30,7 @@ class App(Host, Protocol):
     panes: dict[str, Pane]  # those opened so far
     settings: Settings
     executor: str  # where long work is done
-    history: History[Seen]
+    history: History[AppState]
 
     @property
     def pane(self) -> Pane:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from .app_protocol import App, Seen
+from .app_protocol import App, AppState
 from .history import History
 
 
-def seen(app: App) -> Seen:
+def state_of(app: App) -> AppState:
     """Return what is set now."""
-    return Seen(app.parameters, {name: pane.kept for name, pane in app.panes.items()})
+    return AppState(app.parameters, {name: pane.undo_state for name, pane in app.panes.items()})
 
 
-def restore(app: App, history: History[Seen], otherwise: str) -> None:
+def restore(app: App, history: History[AppState], otherwise: str) -> None:
     """Restore the present of a history, and show the pane that changes; if it is the app's own, say `otherwise`."""
     if history is app.history:
         app.say(otherwise)
         return
     past = history.present
-    moved = [name for name, kept in past.panes.items() if kept != app.panes[name].kept]
+    moved = [name for name, state in past.panes.items() if state != app.panes[name].undo_state]
     for name in moved:
-        app.panes[name].put_back(past.panes[name])
+        app.panes[name].restore_state(past.panes[name])
     same = past.parameters == app.parameters
     app.parameters, app.as_left = past.parameters, app.as_left and same
-    app.history = history.showing(seen(app))
+    app.history = history.showing(state_of(app))
     if same and moved and app.active not in moved:
         app.action_pane(moved[0])
     else:

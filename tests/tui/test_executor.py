@@ -125,14 +125,14 @@ def test_an_executor_is_chosen_from_a_list_or_typed_and_kept(text: str) -> None:
         assert stage.engine.executor == text
 
     app = play(script, settings=Settings(executor="threads"))
-    assert app.lasting()["executor"] == text
+    assert app.changed_settings()["executor"] == text
 
 
 def test_the_executor_of_the_settings_is_not_written_again() -> None:
     async def script(stage: Stage) -> None:
         await stage.settled()
 
-    assert "executor" not in play(script, settings=Settings(executor="processes:3")).lasting()
+    assert "executor" not in play(script, settings=Settings(executor="processes:3")).changed_settings()
 
 
 def test_workers_are_opened_once_and_closed_when_another_executor_is_named() -> None:

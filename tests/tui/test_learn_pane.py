@@ -196,9 +196,9 @@ async def test_e_opens_rules_and_the_head_of_the_sample_that_a_step_speaks_of(st
 @played(size=(80, 24))
 async def test_progress_is_saved_and_restored(stage: Stage) -> None:
     await learn(stage)
-    assert "learn" not in stage.app.lasting()
+    assert "learn" not in stage.app.changed_settings()
     await stage.press("enter", "enter", "enter", "enter")
-    kept = stage.app.lasting()["learn"]
+    kept = stage.app.changed_settings()["learn"]
     assert kept == {"at": STEPS[2].id, "done": [STEPS[0].id, STEPS[1].id]}
     assert remembered(kept) == (2, {STEPS[0].id, STEPS[1].id})
 

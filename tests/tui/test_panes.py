@@ -40,9 +40,9 @@ async def test_digits_type_d_k_or_nothing_and_never_change_panes(
 async def test_a_refused_number_leaves_nothing_of_itself_in_the_settings(stage: Stage, pane: str) -> None:
     stage.app.action_pane(pane)
     await stage.press("right", *"99999")  # 99999 is refused, and 9999 is only its beginning
-    assert stage.app.lasting()["parameters"]["d_k"] == 65
+    assert stage.app.changed_settings()["parameters"]["d_k"] == 65
     await stage.press(">")
-    assert stage.app.lasting()["parameters"]["d_k"] == 65
+    assert stage.app.changed_settings()["parameters"]["d_k"] == 65
 
 
 @played()
@@ -97,10 +97,10 @@ async def test_the_top_bar_says_that_parameters_are_saved_ones_until_one_changes
 async def test_changed_parameters_are_saved_until_reset(stage: Stage) -> None:
     await stage.press("up", "s")
     changed = {"d_k": 128, "n_keys": 16, "n_queries": 8, "batch": 2, "scale": "d_k"}
-    assert stage.app.lasting() == {"parameters": changed}
+    assert stage.app.changed_settings() == {"parameters": changed}
     await stage.press("5", "R")
     assert stage.asked == Parameters()
-    assert stage.app.lasting() == {"parameters": {}}
+    assert stage.app.changed_settings() == {"parameters": {}}
     assert stage.panel.editing is None
     await stage.settled()
 
@@ -108,6 +108,6 @@ async def test_changed_parameters_are_saved_until_reset(stage: Stage) -> None:
 @played(settings=Settings(theme="attn-light"))
 async def test_a_theme_is_saved_if_it_has_changed(stage: Stage) -> None:
     assert stage.app.theme == "attn-light"
-    assert "theme" not in stage.app.lasting()
+    assert "theme" not in stage.app.changed_settings()
     stage.app.theme = "nord"
-    assert stage.app.lasting()["theme"] == "nord"
+    assert stage.app.changed_settings()["theme"] == "nord"

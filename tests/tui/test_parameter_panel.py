@@ -180,7 +180,7 @@ async def test_until_a_rejected_edit_is_corrected_the_last_numbers_are_dimmed_wi
         if stage.panel.editing and stage.panel.editing.objection is None:
             await stage.settled()
     assert stage.asked == SMALL, "nothing is clamped, and the beginning of the text is not kept"
-    assert stage.app.lasting()["parameters"].get("d_k") is None
+    assert stage.app.changed_settings()["parameters"].get("d_k") is None
     await stage.until(lambda: stage.measurement.subject == SMALL)
     await stage.still()
     assert stage.table.dimmed

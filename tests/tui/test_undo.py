@@ -162,4 +162,4 @@ async def test_nothing_that_a_key_sets_is_beyond_undo(
 
 
 def state(stage: Stage) -> Any:
-    return replace(stage.asked), {name: pane.kept for name, pane in stage.app.panes.items()}
+    return replace(stage.asked), {name: pane.undo_state for name, pane in stage.app.panes.items()}

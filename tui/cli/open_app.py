@@ -235,5 +235,5 @@ def _run(request: OpenApp, ascii_only: bool, engine: ProcessEngine) -> int:
             output.say("note: attn-tui --no-config starts without the saved parameters", glyphs)
         raise
     finally:
-        for problem in store.save_on_exit(settings, app.lasting()):
+        for problem in store.save_on_exit(settings, app.changed_settings()):
             output.say(problem, glyphs)

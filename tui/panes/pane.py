@@ -151,15 +151,15 @@ class Pane(Container, can_focus=True):
         """Commit what is being typed; a refused text is dropped."""
 
     @property
-    def kept(self) -> object:
+    def undo_state(self) -> object:
         """What undo restores of this pane besides the parameters; compared with ==."""
         return None
 
-    def put_back(self, kept: Any) -> None:
-        """Restore what `kept` returned; `follow` is called after it, or when the pane is shown."""
+    def restore_state(self, state: Any) -> None:
+        """Restore what `undo_state` returned; `follow` is called after it, or when the pane is shown."""
 
     @property
-    def lasting(self) -> Mapping[str, Any]:
+    def saved_settings(self) -> Mapping[str, Any]:
         """What the settings file keeps of this pane, as it stores it."""
         return {}
 

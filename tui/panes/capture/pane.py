@@ -249,11 +249,11 @@ class CapturePane(RankedHeads):
             self.ask(CompareHeads(self.file, self.baseline))
 
     @property
-    def kept(self) -> tuple[str, str, Statistic, tuple[int, int]]:
+    def undo_state(self) -> tuple[str, str, Statistic, tuple[int, int]]:
         return self.against, self.rule, self.map.statistic, self.map.cursor
 
-    def put_back(self, kept: tuple[str, str, Statistic, tuple[int, int]]) -> None:
-        self.against, self.rule, self.map.statistic, self.map.cursor = kept
+    def restore_state(self, state: tuple[str, str, Statistic, tuple[int, int]]) -> None:
+        self.against, self.rule, self.map.statistic, self.map.cursor = state
         self.map.redraw()
         self.rank()
 

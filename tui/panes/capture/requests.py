@@ -74,14 +74,14 @@ class MeasureHead(Request):
 
         capture = self.file.opened(cache)
         layer = capture.layers[self.layer]
-        told = time.monotonic()
+        last_sent = time.monotonic()
         rules = [named_rule(rule, layer) for rule in (self.against, self.rule)]
         for fraction, measurement in stream_head(capture, layer, self.head, rules):
             now = time.monotonic()
             if measurement is not None:
                 yield measurement
-            elif now - told > PROGRESS_INTERVAL:
-                told = now
+            elif now - last_sent > PROGRESS_INTERVAL:
+                last_sent = now
                 yield Progress(fraction)
             else:
                 yield None
@@ -97,7 +97,7 @@ class RoughHeads(Request):
     def work(self, cache: Cache) -> Work:
         from ....core.diagnosis.heads.rough import is_large, rough_statistics
 
-        capture, told = self.file.opened(cache), 0.0
+        capture, last_sent = self.file.opened(cache), 0.0
         found: dict[Place, Mapping[str, Estimate] | None] = {}
         for layer in capture.layers:
             for head in range(layer.heads) if is_large(layer) else ():
@@ -105,8 +105,8 @@ class RoughHeads(Request):
                     found[layer.position, head] = rough_statistics(capture, layer, head)
                 except InputError:
                     found[layer.position, head] = None
-                if time.monotonic() - told > PROGRESS_INTERVAL:
-                    told = time.monotonic()
+                if time.monotonic() - last_sent > PROGRESS_INTERVAL:
+                    last_sent = time.monotonic()
                     yield HeadStatistics(found, rough=True)
                     found = {}
                 else:
@@ -130,7 +130,7 @@ class MeasureHeads(Request):
         from ....core.diagnosis.reading import file_configuration
         from ....core.work.heads import parts, survey
 
-        capture, told = self.file.opened(cache), time.monotonic()
+        capture, last_sent = self.file.opened(cache), time.monotonic()
         try:
             own = file_configuration(capture)
         except InputError:  # `attn-tui diagnose` reports it
@@ -164,8 +164,8 @@ class MeasureHeads(Request):
                     for place in [place for place in latest if place[0] == layer]:
                         reasons[place] = explained(latest.pop(place), place[1], of_layer)
                         yield None
-            if time.monotonic() - told > PROGRESS_INTERVAL:
-                told = time.monotonic()
+            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
+                last_sent = time.monotonic()
                 yield Progress(min(done.seconds / running.total, 0.999), running.pace)
                 if found or reasons:
                     yield HeadStatistics(found, explained=reasons)
@@ -248,7 +248,7 @@ class CompareHeads(Request):
         from ....core.diagnosis.comparing.compare import plan
         from ....core.work.heads import compare_pair, parts, source_of
 
-        capture, told = self.file.opened(cache), time.monotonic()
+        capture, last_sent = self.file.opened(cache), time.monotonic()
         reference = open_capture(self.baseline, self.file.axes, self.file.mask_true)
         yield None
         whole = plan(reference, capture)
@@ -260,8 +260,8 @@ class CompareHeads(Request):
         running = cache.workers.begin(parts(compare_pair, sources, ((pair, pair.layer) for pair in whole.pairs)))
         for done in running.steps():
             found += [each for each in done.results if not isinstance(each, InputError)]  # marked on the map
-            if time.monotonic() - told > PROGRESS_INTERVAL:
-                told = time.monotonic()
+            if time.monotonic() - last_sent > PROGRESS_INTERVAL:
+                last_sent = time.monotonic()
                 yield Progress(min(done.seconds / running.total, 0.999), running.pace)
                 yield ComparedHeads(self.baseline, tuple(found), whole.missing)
                 found = []

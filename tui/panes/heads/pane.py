@@ -152,11 +152,11 @@ class HeadsPane(TwoParts):
         self._show()
 
     @property
-    def kept(self) -> tuple[Preset | None, tuple[tuple[str, object], ...]]:
+    def undo_state(self) -> tuple[Preset | None, tuple[tuple[str, object], ...]]:
         return self.preset, tuple(self.shape.values.items())
 
-    def put_back(self, kept: tuple[Preset | None, tuple[tuple[str, object], ...]]) -> None:
-        self.preset, values = kept
+    def restore_state(self, state: tuple[Preset | None, tuple[tuple[str, object], ...]]) -> None:
+        self.preset, values = state
         self.shape.values = dict(values)
 
     def action_reset(self) -> None:

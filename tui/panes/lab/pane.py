@@ -256,11 +256,11 @@ class LabPane(TwoParts, SteppingPane):
         return self.KEYS
 
     @property
-    def kept(self) -> View:
+    def undo_state(self) -> View:
         return self.results.view
 
-    def put_back(self, kept: View) -> None:
-        self.results.turn(kept)
+    def restore_state(self, state: View) -> None:
+        self.results.turn(state)
 
     def statuses(self) -> Sequence[Line]:
         forms = super().statuses()

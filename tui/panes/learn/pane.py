@@ -97,7 +97,7 @@ class LearnPane(TwoParts):
         return self.attempts.get(self.item.id, Attempt())
 
     @property
-    def lasting(self) -> Mapping[str, Any]:
+    def saved_settings(self) -> Mapping[str, Any]:
         return to_remember(self.at, self.done)
 
     @property

@@ -264,11 +264,11 @@ class RulesPane(TypingPane):
         super().set_parameters(parameters)
 
     @property
-    def kept(self) -> tuple[Order, View, int]:
+    def undo_state(self) -> tuple[Order, View, int]:
         return self.order, self.view, self._first_column
 
-    def put_back(self, kept: tuple[Order, View, int]) -> None:
-        self.order, self.view, self._first_column = kept
+    def restore_state(self, state: tuple[Order, View, int]) -> None:
+        self.order, self.view, self._first_column = state
         self._sort()
 
     # Actions

@@ -245,12 +245,12 @@ class SoftmaxPane(SteppingPane):
     # Undo
 
     @property
-    def kept(self) -> Example:
+    def undo_state(self) -> Example:
         return self.example
 
-    def put_back(self, kept: Example) -> None:
-        self.example = kept
-        self.editing = Editing(min(self.editing.at, len(kept.scores) - 1))
+    def restore_state(self, state: Example) -> None:
+        self.example = state
+        self.editing = Editing(min(self.editing.at, len(state.scores) - 1))
 
     # Changing all scores and parameters
 

@@ -266,11 +266,11 @@ class SweepPane(TypingPane):
         self._show()
 
     @property
-    def kept(self) -> tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]:
+    def undo_state(self) -> tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]:
         return self.curves.grid, self.curves.rules, self.plot.statistic, self.view, self.plot.other_axis
 
-    def put_back(self, kept: tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]) -> None:
-        self.curves.grid, self.curves.rules, self.plot.statistic, self.view, self.plot.other_axis = kept
+    def restore_state(self, state: tuple[Grid, tuple[str, ...], Statistic, View, frozenset[str]]) -> None:
+        self.curves.grid, self.curves.rules, self.plot.statistic, self.view, self.plot.other_axis = state
 
     @property
     def keys(self) -> Sequence[Key]:

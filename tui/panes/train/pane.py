@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ....core.export.formats import Format
     from ....core.export.training import Ended
 
-_KEPT = 12  # races whose curves are kept, so that undo shows them at once
-Kept: TypeAlias = tuple[Race, str, frozenset[str]]
+_CACHED = 12  # races whose curves are kept, so that undo shows them at once
+UndoState: TypeAlias = tuple[Race, str, frozenset[str]]
 
 
 class TrainPane(TwoParts):
@@ -108,7 +108,7 @@ class TrainPane(TwoParts):
         self.curves.dim(False)
         if shown.complete:
             self._known[shown.race] = shown
-            while len(self._known) > _KEPT:
+            while len(self._known) > _CACHED:
                 del self._known[next(iter(self._known))]
         self.show_progress(None if shown.complete else shown.done / shown.race.steps)
         self.curves.redraw()
@@ -185,11 +185,11 @@ class TrainPane(TwoParts):
         return f"train-d{self.race.d_k}"
 
     @property
-    def kept(self) -> Kept:
+    def undo_state(self) -> UndoState:
         return self.race, self.curves.quantity.name, self.curves.other_axis
 
-    def put_back(self, kept: Kept) -> None:
-        self.settings.race, name, self.curves.other_axis = kept
+    def restore_state(self, state: UndoState) -> None:
+        self.settings.race, name, self.curves.other_axis = state
         self.curves.quantity = next(each for each in QUANTITIES if each.name == name)
 
     def take_race(self, race: Race) -> None:

@@ -20,12 +20,12 @@ class RunRace(Request):
         from ....core.training.race import run
         from ....core.training.snapshot import snapshot
 
-        told = 0.0
+        last_sent = 0.0
         for curves in run(self.race):
             now = time.monotonic()
-            if curves.used is not None or (curves.done and now - told > 2 * BATCH_INTERVAL):
+            if curves.used is not None or (curves.done and now - last_sent > 2 * BATCH_INTERVAL):
                 yield Raced(snapshot(curves))
-                told = time.monotonic()
+                last_sent = time.monotonic()
             else:
                 yield None
 

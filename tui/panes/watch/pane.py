@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _VERY_WIDE, _LARGEST_MAP, _BORDER = 150, 0.5, 4  # columns from which the map may have this part of them
 _AGAIN = 1.0  # seconds from one look to the next
 # What undo restores: the statistic, the step, the baseline and the cursor, the latter two None until they are chosen.
-Kept: TypeAlias = tuple[str, int | None, int | None, tuple[int, int] | None]
+UndoState: TypeAlias = tuple[str, int | None, int | None, tuple[int, int] | None]
 
 
 class WatchPane(TwoParts):
@@ -138,11 +138,11 @@ class WatchPane(TwoParts):
         return "watch" if self.shown is None else f"watch-step{self.shown.step}"
 
     @property
-    def kept(self) -> Kept:
+    def undo_state(self) -> UndoState:
         return self.map.statistic, self.at, self.baseline, None if self.shown is None else self.map.cursor
 
-    def put_back(self, kept: Kept) -> None:
-        self.map.statistic, self.at, self.baseline, cursor = kept
+    def restore_state(self, state: UndoState) -> None:
+        self.map.statistic, self.at, self.baseline, cursor = state
         if cursor is None and self.shown is not None:  # of a time before the run was read
             cursor = self._worst(self.shown)
         self.map.cursor = self.ranking.cursor = cursor or (0, 0)

@@ -33,7 +33,7 @@ class LookAtRun(Request):
         from ....core.watching.snapshot import snapshot
 
         held = _held(cache, self.run)
-        more, told = True, 0.0
+        more, last_sent = True, 0.0
         while more:
             news = poll(self.run, held.cursor)
             held.cursor, more = news.cursor, news.more
@@ -44,8 +44,9 @@ class LookAtRun(Request):
             if notes or (news.waiting and not held.history):
                 yield Looked(None, held.changes, notes, news.waiting)
             now = time.monotonic()
-            if self.known != (held.changes, self.at, self.baseline) and (not more or now - told > 5 * BATCH_INTERVAL):
-                told = now
+            is_due = not more or now - last_sent > 5 * BATCH_INTERVAL
+            if is_due and self.known != (held.changes, self.at, self.baseline):
+                last_sent = now
                 yield Looked(snapshot(held.history, self.limit, self.at, baseline), held.changes)
             else:
                 yield None
