@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from attn_tui.core.errors import InputError, ParameterError
-from attn_tui.core.field import Field
+from attn_tui.core.field import Field, next_of
 from attn_tui.core.formula import FormulaError
 from attn_tui.core.parameters import FIELD, FIELDS, Parameters
 from attn_tui.core.scales import SCALE_RULES, Setting
@@ -168,6 +168,12 @@ def test_choices_wrap_around() -> None:
     assert sorted(seen) == sorted(field.choices)
     assert value == field.choices[0]
     assert field.stepped(value, -1) == field.choices[-1]
+
+
+def test_the_next_of_some_values_goes_around_the_ends_and_begins_at_one() -> None:
+    assert [next_of("abc", value) for value in "abc"] == ["b", "c", "a"]
+    assert [next_of("abc", value, -1) for value in "abc"] == ["c", "a", "b"]
+    assert (next_of("abc", "x"), next_of("abc", "x", -1)) == ("a", "c")
 
 
 def test_options_are_named_after_parameters() -> None:

@@ -44,7 +44,7 @@ class Form:
 
     def turned(self, direction: int) -> Form:
         """Return the form with the next kind; the path's ending changes too, unless the user typed another one."""
-        kind = next_of([*KINDS], self.kind, direction)
+        kind: Kind = next_of(tuple(KINDS), self.kind, direction)
         text, ending = self.path.text, PurePath(self.path.text).suffix
         if ending.lower() == KINDS[self.kind][1]:
             text = text.removesuffix(ending) + KINDS[kind][1]
