@@ -168,13 +168,18 @@ def _table(reference: Capture, test: Capture, found: Comparison, output: Output)
     lines: list[Line] = []
     for sentence in sentences(found):
         lines += text(0, sentence)
-    lines += [blank, *stage_lines(found, glyphs)]
-    lines.append(((glyphs.say(LEGEND), "dim"),))
+    screen = output.width if output.on_screen else None
+    lines += [blank, *stage_lines(found, glyphs, screen)]
+    legend = glyphs.say(LEGEND)
+    if screen is None:
+        lines.append(((legend, "dim"),))
+    else:
+        lines += wrapped(legend.replace("   ", "; "), screen, "dim")
     for number, (heading, explanation) in enumerate(reasons(found)):
         lines += [] if number else [blank]
         lines.append(((glyphs.say(heading), "text"),))
         lines += text(4, explanation)
-    if most := change_lines(found, glyphs):
+    if most := change_lines(found, glyphs, screen):
         lines += [blank, *most]
     return printed([title_lines(words, width, glyphs), Text(), as_text(lines)], output)
 

@@ -11,7 +11,7 @@ from ....core.message import joined, message
 from ...language.cells import cells as cells_of
 from ...language.cells import to_right
 from ..glyphs import Glyphs
-from ..lines import Line
+from ..lines import Line, wrapped
 
 if TYPE_CHECKING:
     from ....core.diagnosis.comparing.results import Comparison, HeadComparison, StageName
@@ -26,15 +26,18 @@ def sentences(found: Comparison) -> list[str]:
     return [*verdict(found), *found.missing]
 
 
-def stage_lines(found: Comparison, glyphs: Glyphs) -> list[Line]:
-    """Return a table of layers and stages: how many heads differ, or ~ and how many follow from a difference."""
+def stage_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
+    """Return a table of layers and stages: how many heads differ, or ~ and how many follow from a difference.
+
+    Where it is wider than `width`, stages that were not compared are left out, and then the last columns.
+    """
     header = [message("layer"), *STAGES.values(), message("median KL")]
     lines: list[list[str]] = []
     for heads in _layers(found):
         cells = [_cell([each.stages[number].state for each in heads]) for number in range(len(ORDER))]
         known = sorted(each.divergence for each in heads if each.divergence is not None)
         lines.append([str(heads[0].layer.index), *cells, shown(known[len(known) // 2] if known else None)])
-    return _table(header, lines, glyphs)
+    return _table(header, lines, glyphs, width)
 
 
 LEGEND = message(
@@ -67,8 +70,8 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
     return result
 
 
-def change_lines(found: Comparison, glyphs: Glyphs) -> list[Line]:
-    """Return the heads that changed most; empty if none changed."""
+def change_lines(found: Comparison, glyphs: Glyphs, width: int | None = None) -> list[Line]:
+    """Return the heads that changed most; empty if none changed. The last columns are left out beyond `width`."""
     most = [each for each in found.by_change if each.change > 0 or each.first is not None][:_MOST]
     if not most:
         return []
@@ -81,7 +84,7 @@ def change_lines(found: Comparison, glyphs: Glyphs) -> list[Line]:
         first = "—" if each.first is None else STAGES[each.first.name]
         cells = [str(each.layer.index), head, first, shown(each.divergence), rows, *changed(each, _FIGURES)]
         lines.append(cells)
-    return _table(header, lines, glyphs)
+    return _table(header, lines, glyphs, width)
 
 
 def _layers(found: Comparison) -> list[list[HeadComparison]]:
@@ -100,9 +103,18 @@ def _cell(states: list[str]) -> str:
     return "=" if count["same"] else ""
 
 
-def _table(header: list[str], lines: list[list[str]], glyphs: Glyphs) -> list[Line]:
-    """Return lines with right-aligned columns."""
+def _table(header: list[str], lines: list[list[str]], glyphs: Glyphs, width: int | None) -> list[Line]:
+    """Return lines with right-aligned columns; of those beyond `width`, empty ones and the last are left out."""
     said = [[glyphs.say(cell) for cell in row] for row in (header, *lines)]
     widths = [max(cells_of(row[i]) for row in said) for i in range(len(header))]
-    padded = ["  ".join(map(to_right, row, widths)).rstrip() for row in said]
-    return [((padded[0], "label"),), *(((line, "text"),) for line in padded[1:])]
+    empty = [i for i in range(1, len(header)) if not any(row[i].strip() for row in said[1:])]
+    kept = [*range(len(header))]
+    while width is not None and sum(widths[i] + 2 for i in kept) - 2 > width and len(kept) > 1:
+        kept.remove(empty.pop() if empty else kept[-1])
+    padded = ["  ".join(to_right(row[i], widths[i]) for i in kept).rstrip() for row in said]
+    table: list[Line] = [((padded[0], "label"),), *(((line, "text"),) for line in padded[1:])]
+    hidden = [header[i] for i in range(len(header)) if i not in kept and any(row[i].strip() for row in said[1:])]
+    if width is None or not hidden:
+        return table
+    note = message("Not shown at this width: {columns} (complete in JSON and CSV).", columns=joined(hidden, ", "))
+    return [*table, *wrapped(glyphs.say(note), width, "dim")]
