@@ -124,6 +124,7 @@ def test_large_settings_take_fewer_draws_and_say_so() -> None:
     large = Parameters(n_keys=8192, n_queries=8192, batch=4096)
     assert draws_of(large) == 2
     assert draws_of(Parameters()) == 16
+    assert draws_of(Parameters(1024, mechanism="additive")) == 16  # one query after another
 
 
 def test_what_normalising_leaves_to_rounding_has_no_code() -> None:

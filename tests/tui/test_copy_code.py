@@ -86,7 +86,7 @@ async def test_a_step_of_the_tour_shows_its_code_after_the_answer(
     copied = copies(stage, monkeypatch)
     pane = await stage.opened(LearnPane)
     await stage.until(lambda: pane.is_current, "the figures")
-    await stage.press("Y")
+    await stage.press("escape", "Y")
     await stage.until(lambda: stage.app.notice.display, "a notice")
     assert not copied
     await stage.press("enter")

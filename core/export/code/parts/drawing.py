@@ -12,6 +12,7 @@ from .rounding import is_rounded, store_function
 
 _LARGEST = 1 << 26  # scores of all draws that a program computes at once; of larger settings it takes fewer draws
 _COMPONENTS = 150_000_000  # of queries and keys
+_TANHS = 1 << 28  # of additive scores, which a program computes for one query after another
 
 # A chunk of standardised components, with `rng` and the number of `vectors`.
 _SAMPLE: dict[ComponentLaw, str] = {
@@ -25,9 +26,11 @@ _SAMPLE: dict[ComponentLaw, str] = {
 
 def draws_of(p: Parameters) -> int:
     """Return the draws that a program takes: all, unless they are too large."""
-    each = p.n_queries * p.n_keys * (p.d_k if p.mechanism == "additive" else 1)
-    vectors = (p.n_queries + p.n_keys) * p.d_k
-    return min(p.batch, max(min(_LARGEST // each, _COMPONENTS // vectors), 2))
+    pairs, vectors = p.n_queries * p.n_keys, (p.n_queries + p.n_keys) * p.d_k
+    most = min(_LARGEST // pairs, _COMPONENTS // vectors)
+    if p.mechanism == "additive":
+        most = min(most, _TANHS // (pairs * p.d_k), _LARGEST // (p.n_keys * p.d_k))
+    return min(p.batch, max(most, 2))
 
 
 def draw_function(p: Parameters, dialect: Dialect, loss: bool) -> Piece:

@@ -114,7 +114,7 @@ def remarks(sides: Sequence[Parameters]) -> list[str]:
     if fewer is None:
         return []
     return [
-        f"The first {draws_of(fewer)} draws; the expected values are of all {fewer.batch}, which need more memory."
+        f"The first {draws_of(fewer)} draws; the expected values are of all {fewer.batch}, which take longer, or more memory."
     ]
 
 
