@@ -274,7 +274,7 @@ async def test_e_on_a_question_or_step_about_training_runs_its_race(stage: Stage
     assert (train.race.optimiser, train.race.rules) == ("adam", ("none", "sqrt_d_k"))
     await stage.press("u")
     assert train.race == before
-    await stage.press("alt+9", *["up"] * (pane.at - AT["training"]), "E")
+    await stage.press("alt+9", *["up"] * (pane.at - AT["training"]), "escape", "E")
     assert stage.app.active == "Train"
     assert (train.race.optimiser, train.race.rate) == ("sgd", 4)
 

@@ -113,8 +113,9 @@ def remarks(sides: Sequence[Parameters]) -> list[str]:
     fewer = next((p for p in sides if draws_of(p) < p.batch), None)
     if fewer is None:
         return []
+    taken, all_draws = draws_of(fewer), fewer.batch
     return [
-        f"The first {draws_of(fewer)} draws; the expected values are of all {fewer.batch}, which take longer, or more memory."
+        f"The first {taken} draws; the expected values are of all {all_draws}, which take longer, or more memory."
     ]
 
 
