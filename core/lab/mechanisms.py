@@ -32,20 +32,6 @@ D_KS = (16, 32, 64, 128, 256, 512, 1024)
 MEASURED = ("logit_std", "entropy_fraction", "max_weight")  # the statistics compared
 
 
-def stream(parameters: Parameters) -> Iterator[Step[MechanismRow | None]]:
-    """Yield a row for each mechanism at each d_k, d_k by d_k; the last step has fraction 1.
-
-    The d_k, mechanism, scale rule and soft-cap of the parameters are ignored.
-    """
-    draws = Draws()
-    work = [(d_k, compared) for d_k in D_KS for compared in COMPARED]
-    costs = [d_k * (8 if compared[0] == "additive" else 1) for d_k, compared in work]
-    for number, (d_k, compared) in enumerate(work):
-        for step in measure(parameters, d_k, compared, draws):
-            done = (sum(costs[:number]) + step.fraction * costs[number]) / sum(costs)
-            yield replace(step, fraction=1.0 if step.found and number == len(work) - 1 else done)
-
-
 def measure(
     parameters: Parameters, d_k: int, compared: tuple[MechanismName, ScaleName, bool], draws: Draws | None = None
 ) -> Iterator[Step[MechanismRow | None]]:

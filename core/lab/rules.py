@@ -15,25 +15,6 @@ from .sampling import Draws
 from .scoring import is_one_pass
 
 
-def stream(
-    parameters: Parameters, draws: Draws | None = None, first: str = ""
-) -> Iterator[Step[tuple[RuleRow, ...]]]:
-    """Yield every rule's row once, in the order of measurement; the last step has fraction 1.
-
-    A row is the scaled column of `experiment.run` for these parameters under its rule. The scale rule of the
-    parameters matters only if it is a formula, which has a row too. `draws` keeps components from one call to the
-    next. The rule named `first` is measured before the others, in a separate pass.
-    """
-    p, draws = parameters, draws or Draws()
-    found = faults(p)
-    yield Step(0.0, tuple(found))
-    valid, done = len(rules_for(p.scale)) - len(found), 0
-    for names in passes(p, first):
-        for step in measure(p, names, draws):
-            yield Step((done + step.fraction * len(names)) / valid, step.found)
-        done += len(names)
-
-
 def faults(p: Parameters) -> list[RuleRow]:
     """Return the rows of the rules that have no multiplier."""
     return [RuleRow(name, None, {}, fault) for name in rules_for(p.scale) if (fault := fault_of(p, name))]

@@ -8,11 +8,13 @@ import pytest
 from attn_tui.core.lab import rule_curves, scoring, two_pass
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.numerics import Numerics
-from attn_tui.core.lab.rules import stream
 from attn_tui.core.parameters import ROUNDED, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import status
 from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.work.part import results_of
+from attn_tui.core.work.rules import row_parts
+from attn_tui.core.work.run import run as run_parts
 from measurements import assert_same, cut_into_blocks
 
 SMALL = Parameters(d_k=16, n_keys=12, n_queries=8, batch=4)
@@ -111,7 +113,7 @@ def test_components_too_large_to_keep_and_small_blocks_give_the_same_numbers(
 @pytest.mark.parametrize("precision", ROUNDED)
 def test_rules_are_compared_in_the_same_arithmetic(precision: Any) -> None:
     p = replace(SMALL, precision=precision)
-    found = {row.rule: row for step in stream(p) for row in step.found}
+    found = {row.rule: row for done in run_parts(row_parts(p)) for row in results_of(done)}
     for rule in ("none", "sqrt_d_k", "cosine_10"):
         column = run(replace(p, scale=rule)).columns[1]
         assert found[rule].measured == column.measured

@@ -6,13 +6,16 @@ from dataclasses import replace
 import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.grid import parse_values
-from attn_tui.core.lab import rule_curves, rules
+from attn_tui.core.lab import rule_curves
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RULES, Order, rules_for
 from attn_tui.core.parameters import FIELD, Parameters, changes, setting_a
 from attn_tui.core.scales import SCALE_RULES, Setting, multiplier, multipliers, row_multiplier, scale_rule
 from attn_tui.core.theory.freezing import freezing
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.part import results_of
+from attn_tui.core.work.rules import row_parts
+from attn_tui.core.work.run import run as run_parts
 from sweeps import points
 
 SSMAX = "0.43*log(n)/sqrt(d)"
@@ -80,7 +83,7 @@ def test_a_sweep_measures_a_formula_beside_rules() -> None:
 
 def test_a_chosen_formula_has_a_row_after_those_of_the_catalogue() -> None:
     p = SMALL.with_value("scale", "1/sqrt(d)")
-    found = {row.rule: row for step in rules.stream(p) for row in step.found}
+    found = {row.rule: row for done in run_parts(row_parts(p)) for row in results_of(done)}
     assert [row.rule for row in Order().of(found.values())] == [*RULES, "1/sqrt(d)"] == [*rules_for(p.scale)]
     assert found["1/sqrt(d)"].measured == found["sqrt_d_k"].measured
     curves = [step.found for step in rule_curves.stream(p)][-1]

@@ -7,12 +7,14 @@ import pytest
 from attn_tui.core.errors import ParameterError
 from attn_tui.core.lab import rule_curves
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.rules import stream
 from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.lab.scoring import kept_draws, sides
 from attn_tui.core.parameters import Parameters, rows_differ
 from attn_tui.core.scales import Setting, multiplier, row_multiplier
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.part import results_of
+from attn_tui.core.work.rules import row_parts
+from attn_tui.core.work.run import run as run_parts
 
 P = Parameters(d_k=9, n_keys=14, n_queries=11, batch=5, mask="causal", scale="ssmax", precision="float64")
 SEEN = np.minimum(np.arange(P.n_queries) + 1, P.n_keys)
@@ -43,7 +45,7 @@ def test_each_row_has_its_own_multiplier(name: str) -> None:
     assert measured.measured["entropy"].value == pytest.approx(entropy.mean(), rel=1e-6)
     assert measured.measured["logit_max"].value == pytest.approx(logits.max(), rel=1e-6)
     assert measured.measured["weight_error"].value == pytest.approx(0, abs=1e-9)
-    [row] = [row for step in stream(p) for row in step.found if row.rule == name]
+    [row] = [row for done in run_parts(row_parts(p)) for row in results_of(done) if row.rule == name]
     assert row.estimate("entropy_fraction") == measured.measured["entropy_fraction"]
     theory = predict(p).columns[1]
     assert theory.freezing is not None

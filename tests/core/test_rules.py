@@ -11,14 +11,17 @@ from attn_tui.core.attention.additive import AdditiveWeights
 from attn_tui.core.errors import InputError
 from attn_tui.core.lab import mechanisms, rule_curves, rules
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.lab.results import MEASURED, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow, Step
+from attn_tui.core.lab.results import MEASURED, SORTABLE, MechanismRow, Order, RuleCurves, RuleRow
 from attn_tui.core.lab.scoring import weights_of
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.part import Part, results_of
+from attn_tui.core.work.rules import mechanism_parts, row_parts
+from attn_tui.core.work.run import run as run_parts
 
-AnyStep = TypeVar("AnyStep", bound=Step[Any])
+Row = TypeVar("Row")
 SMALL = Parameters(d_k=8, n_keys=12, n_queries=6, batch=4, d_v=8)
 QUESTIONS = {
     "as usual": SMALL,
@@ -40,17 +43,15 @@ def short_grids() -> Iterator[None]:
         yield
 
 
-def complete(steps: Iterable[AnyStep]) -> list[AnyStep]:
-    """All steps of some work, whose progress rises to 1."""
-    found = list(steps)
-    fractions = [step.fraction for step in found]
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == 1
-    return found
+def complete(parts: Iterable[Part[Row]]) -> list[Row]:
+    """The results of all parts, whose progress rises."""
+    found = list(run_parts(parts))
+    assert [done.seconds for done in found] == sorted(done.seconds for done in found)
+    return [row for done in found for row in results_of(done)]
 
 
 def measured(p: Parameters) -> dict[str, RuleRow]:
-    rows = [row for step in complete(rules.stream(p)) for row in step.found]
+    rows = [*rules.faults(p), *complete(row_parts(p))]
     assert sorted(row.rule for row in rows) == sorted(SCALE_RULES)
     return {row.rule: row for row in rows}
 
@@ -82,8 +83,7 @@ def test_a_rule_without_a_multiplier_says_why() -> None:
 
 @pytest.mark.parametrize("first", ["yarn", "rms_none", "no such rule"])
 def test_the_rule_asked_for_first_comes_first_and_all_rows_are_the_same(first: str) -> None:
-    steps = complete(rules.stream(SMALL, first=first))
-    rows = [row for step in steps for row in step.found if not row.fault]
+    rows = complete(row_parts(SMALL, first))
     assert (rows[0].rule == first) == (first in SCALE_RULES)
     usual = measured(SMALL)
     assert {row.rule for row in rows} == {row.rule for row in usual.values() if not row.fault}
@@ -144,7 +144,9 @@ def test_rows_cannot_be_sorted_by_other_statistics() -> None:
 
 
 def curves_of(p: Parameters) -> RuleCurves:
-    *_, before, last = complete(rule_curves.stream(p))
+    *_, before, last = steps = list(rule_curves.stream(p))
+    assert [step.fraction for step in steps] == sorted(step.fraction for step in steps)
+    assert last.fraction == 1
     found = last.found
     assert found is not None
     assert before.found is None
@@ -196,7 +198,7 @@ def test_curves_end_before_they_become_expensive(
 @pytest.fixture(scope="module")
 def compared() -> list[MechanismRow]:
     p = replace(SMALL, softcap=3.0, scale="d_k", mechanism="bilinear", gain=2.0)
-    return [step.found for step in complete(mechanisms.stream(p)) if step.found]
+    return complete(mechanism_parts(p))
 
 
 def test_each_mechanism_is_what_a_run_measures(compared: list[MechanismRow]) -> None:

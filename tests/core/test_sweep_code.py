@@ -14,11 +14,14 @@ from attn_tui.core.export.code.cost import cost_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.export.code.softmax import softmax_code
 from attn_tui.core.export.sweep import SweepResult
-from attn_tui.core.lab import rules
 from attn_tui.core.lab.results import RuleRow, Target
+from attn_tui.core.lab.rules import faults
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.theory.predict import predict
+from attn_tui.core.work.part import results_of
+from attn_tui.core.work.rules import row_parts
+from attn_tui.core.work.run import run as run_parts
 from printed_code import INSTALLED, compared, expected_in, lines_of
 from sweeps import points
 
@@ -104,7 +107,7 @@ def test_statistics_without_code_are_named() -> None:
 )  # fmt: skip
 def test_the_code_of_rules_prints_every_rule(changed: dict[str, Any], dialect: Dialect) -> None:
     p = replace(SMALL, **changed)
-    rows: list[RuleRow] = [row for step in rules.stream(p) for row in step.found]
+    rows: list[RuleRow] = [*faults(p), *(row for done in run_parts(row_parts(p)) for row in results_of(done))]
     text = rules_code(p, rows, dialect, "attn-tui rules")
     assert len(expected_in(text)) == len([row for row in rows if row.multiplier]) >= len(SCALE_RULES) - 1
     assert compared(text) == ""

@@ -10,6 +10,9 @@ from attn_tui.core.errors import NO_MEMORY
 from attn_tui.core.lab import mechanisms, rules
 from attn_tui.core.lab.results import RULES, RuleRow
 from attn_tui.core.parameters import Parameters
+from attn_tui.core.work.part import results_of
+from attn_tui.core.work.rules import row_parts
+from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.panes.rules import requests
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.requests import MeasureMechanisms, MeasureRules, RuleRows
@@ -26,7 +29,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(p: Parameters) -> dict[str, RuleRow]:
-    return {row.rule: row for step in rules.stream(p) for row in step.found}
+    return {row.rule: row for done in run_parts(row_parts(p)) for row in results_of(done)}
 
 
 async def shown(stage: Stage, pane: RulesPane, asked: Parameters) -> None:

@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from attn_tui.core.lab import rules
 from attn_tui.core.lab.results import RULES, SORTABLE, Order
 from attn_tui.core.lab.weighting.results import WEIGHTINGS
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES
+from attn_tui.core.work.part import results_of
+from attn_tui.core.work.rules import row_parts
+from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.panes.rules.families import by_family
 from attn_tui.tui.panes.rules.pane import RulesPane
 from attn_tui.tui.panes.rules.view import COLUMNS, words_of
@@ -24,7 +26,7 @@ NAMES = by_family(RULES)
 @played(size=(120, 46))
 async def test_every_rule_has_a_row_with_what_the_lab_measures(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
-    expected = {row.rule: row for step in rules.stream(SMALL) for row in step.found}
+    expected = {row.rule: row for done in run_parts(row_parts(SMALL)) for row in results_of(done)}
     for name, row in pane.rows.items():
         for column in SORTABLE:
             assert row.value(column) == pytest.approx(expected[name].value(column))

@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 import pytest
 from attn_tui.core.errors import NO_MEMORY, InputError
-from attn_tui.core.lab import rules
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import RuleRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.theory.deviations import theory_of
+from attn_tui.core.work.part import results_of
+from attn_tui.core.work.rules import row_parts
+from attn_tui.core.work.run import run as run_parts
 from attn_tui.tui.compute import measure, worker
 from attn_tui.tui.compute.engine import Reply, Submission
 from attn_tui.tui.compute.measure import Answer, Measure, Prefetch
@@ -339,7 +341,7 @@ def test_numbers_do_not_depend_on_what_else_is_computed(
             rows.setdefault(request.parameters, []).extend(content.rows)
     assert answered
     for parameters, found in rows.items():
-        expected = {row.rule: row for step in rules.stream(parameters) for row in step.found}
+        expected = {row.rule: row for done in run_parts(row_parts(parameters)) for row in results_of(done)}
         assert all(row.measured == expected[row.rule].measured for row in found)
 
 
