@@ -128,7 +128,7 @@ def test_the_command_of_a_sweep_prints_its_numbers(
 def test_the_command_of_several_rules_or_of_keys_prints_their_numbers(
     rules: tuple[str, ...], over: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid = Grid("short", "2:64:log6", over)
+    grid = Grid("2:64:log6", over)
     monkeypatch.setattr(sweep, "GRIDS", (grid,))
     taken: list[Taken] = []
 
