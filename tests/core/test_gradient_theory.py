@@ -39,8 +39,8 @@ def test_the_exact_gradient_agrees_with_a_simulation(change: dict[str, Any]) -> 
     received = np.einsum("dv,dnv->dn", g, v)
     row = np.arange(draws) % p.n_queries if p.mask == "causal" else np.full(draws, p.n_keys)
     seen = np.arange(p.n_keys) <= row[:, None]
-    for column in predict(p).columns:
-        c = textbook.RULES[column.rule][1](p.d_k, p.n_keys)
+    for rule, column in zip(("none", p.scale), predict(p).columns, strict=True):
+        c = textbook.RULES[rule][1](p.d_k, p.n_keys)
         weights = textbook.softmax(c * (q @ k.mT)[:, 0], seen, None)[0]
         d_z = weights * (received - np.sum(weights * received, axis=1, keepdims=True))
         squares = np.sum(np.einsum("dn,dnk->dk", d_z, c * k) ** 2, axis=1)
