@@ -27,6 +27,7 @@ class Layer:
     q: Array
     k: Array
     v: Array
+    used_k: Array | None = None  # what attention multiplied with, if not the stored keys: [1, heads, …]
     scale: float = D_K**-0.5
     said_scale: float | None = None
     softcap: float | None = None
@@ -129,7 +130,7 @@ def _said(index: int, each: Layer) -> dict[str, Any]:
 
 
 def _attention(each: Layer) -> tuple[Array, Array, Array]:
-    z = each.scale * (each.q @ each.k.mT)
+    z = each.scale * (each.q @ (each.k if each.used_k is None else each.used_k).mT)
     if each.softcap is not None:
         z = each.softcap * np.tanh(z / each.softcap)
     if each.bias is not None:

@@ -298,6 +298,31 @@ def test_evidence_that_is_not_finite_is_a_difference_also_in_both(kind: str, tmp
         assert "NaN or infinite" in found.first[0].says
 
 
+@pytest.mark.parametrize("kind", ["lse", "weights", "o"])
+def test_evidence_of_one_file_alone_that_is_not_finite_is_a_difference(kind: str, tmp_path: Path) -> None:
+    one = replace(recipe(), evidence=tuple({"lse", "weights", "o"} - {kind}))
+    spoiled = replace(one, evidence=("lse", "weights", "o"), spoiled=(1, kind))
+    assert first(compared(one, spoiled, tmp_path)) == (kind, "1", [1])
+
+
+@pytest.mark.parametrize("evidence", [("lse",), ("weights",)])
+def test_grouped_heads_that_used_the_keys_of_others_differ_in_scores(
+    evidence: tuple[str, ...], tmp_path: Path
+) -> None:
+    one = replace(recipe(), evidence=evidence)
+    for layer in one.layers:
+        layer.k = layer.k[:, :2]
+        layer.used_k = np.repeat(layer.k, 2, axis=1)
+
+    def tile(layer: Layer) -> None:
+        layer.used_k = np.tile(layer.k, (1, 2, 1, 1))
+
+    found = compared(one, changed(one, tile), tmp_path)
+    assert first(found) == ("qk", "1", [1, 2])  # 0 and 3 use the same keys either way
+    assert found.first is not None
+    assert "gqa-tiled in the other capture" in found.first[0].says
+
+
 def test_of_another_text_only_what_does_not_depend_on_it_is_compared(tmp_path: Path) -> None:
     one, other = recipe(), recipe(seed=9)
     other.tokens = [f"other {i}" for i in range(TOKENS)]
