@@ -16,7 +16,7 @@ from typing import TypeAlias
 from ..errors import InputError
 from ..lab import sweep
 from ..lab.results import Point, Step, Target
-from ..parameters import Parameters, ScaleName, Value, setting_a
+from ..parameters import Parameters, ScaleName, Value
 from ..statistics.catalogue import STATISTIC
 from ..statistics.measurement import HISTOGRAMS, HistogramName
 from ..statistics.merge import merge
@@ -197,10 +197,9 @@ def _cuts(plan: SweepPlan, p: Parameters) -> list[tuple[slice, slice]]:
 
 def _families(plan: SweepPlan) -> list[Widths]:
     """Return all questions, those that share their scores together."""
-    alike: dict[tuple[object, ...], list[int]] = {}
+    alike: dict[Parameters | int, list[int]] = {}
     for place, p in enumerate(plan.questions):
-        shared = _nests(plan, p) and (replace(p, scale="none"), setting_a(p).scale)
-        alike.setdefault(shared or (place,), []).append(place)
+        alike.setdefault(replace(p, scale="none") if _nests(plan, p) else place, []).append(place)
     return [
         Widths(tuple(places), plan.questions[places[0]], tuple(plan.questions[i].scale for i in places), plan.d_ks)
         for places in alike.values()
