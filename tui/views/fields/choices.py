@@ -291,8 +291,8 @@ def _full_model(model: Model) -> Choice:
         heads=model.heads,
         context=model.context,
     )
-    if model.note:
-        help = joined([help, message("{note}.", note=model.note)])
+    if model.help:
+        help = joined([help, model.help])
     return Choice(model.name, model.title, facts, help, model.source)
 
 
