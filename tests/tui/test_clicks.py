@@ -61,7 +61,7 @@ async def test_a_click_on_an_arrow_beside_the_only_tab_turns_to_the_next_pane(st
         assert stage.app.active == pane
 
 
-@played(size=(80, 24), settled=True)
+@played(size=(120, 24), settled=True)
 async def test_a_click_on_a_key_of_the_footer_presses_it(stage: Stage) -> None:
     y = 23
     for words, at, d_k in (("←→ d_k", 1, 65), ("←→ d_k", 0, 64), ("↑↓ ×2", 0, 128), ("↑↓ ×2", 1, 64)):
