@@ -75,5 +75,6 @@ async def test_the_key_bar_of_every_pane_has_the_keys_to_export_and_copy(
     monkeypatch.setattr(CheckClaims, "work", untested_claims)
     for pane in PANES:
         stage.app.action_pane(pane)
+        await stage.press("escape")  # of a field, into which e and y would be typed
         await stage.still()
         assert all(stage.lines[-1].count(f"{press} {does}") == 1 for press, does in OUTPUT_KEYS)

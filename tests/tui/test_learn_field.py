@@ -32,6 +32,17 @@ async def test_letters_type_into_the_field_and_are_nothing_else(stage: Stage) ->
 
 
 @played(size=(80, 24))
+async def test_the_field_does_not_take_the_focus_from_a_pane_opened_at_once_after_it(stage: Stage) -> None:
+    for pane in ("Learn", "Watch"):
+        stage.app.action_pane(pane)
+    await stage.still()
+    await stage.press("s", "greater_than_sign")
+    await stage.still()
+    assert stage.app.active == "Learn"
+    assert "Your guess: _" in stage.text
+
+
+@played(size=(80, 24))
 async def test_esc_erases_the_guess_then_leaves_the_field_and_letters_are_shortcuts_again(stage: Stage) -> None:
     pane = await learn(stage)
     assert "Esc leave the field" in stage.lines[-1]

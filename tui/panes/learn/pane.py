@@ -114,7 +114,8 @@ class LearnPane(TwoParts):
         self._show()
 
     def on_mount(self) -> None:
-        self.focus()  # before, there was no field
+        if not self.has_class("hidden"):  # another pane may have been opened since
+            self.focus()  # before, there was no field
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the field of the guess, if there is one and Esc has not left it; otherwise the pane."""
