@@ -1,6 +1,7 @@
 """Presets and scale rules against the numbers of their sources, written out here.
 
-A comment names the repository, the file and the line or the key, with the commit that a line number is of.
+A comment names the repository, the file and the line or the key, with the commit that a line number is of. Lines of
+transformers are of version 5.24.0, and those of PyTorch of 2.13.0.
 """
 
 import math
@@ -12,7 +13,7 @@ from attn_tui.core.scales import SCALE_RULES, Setting, multiplier
 
 # d_model, heads, key heads, d_k, layers, context, bias
 SHAPES: dict[str, tuple[int, int, int, int, int, int, str]] = {
-    # transformers, configuration_bert.py: hidden_size 768, num_attention_heads 12, num_hidden_layers 12,
+    # transformers, configuration_bert.py:45-52: hidden_size 768, num_attention_heads 12, num_hidden_layers 12,
     # max_position_embeddings 512
     "bert-base": (768, 12, 12, 64, 12, 512, "all"),
     # google-research/bert, README.md: BERT-Large, 24-layer, 1024-hidden, 16-heads
@@ -68,10 +69,10 @@ SHAPES: dict[str, tuple[int, int, int, int, int, int, str]] = {
     "phi-3-mini": (3_072, 32, 32, 96, 32, 4_096, "none"),
     # openai/gpt-oss-20b, config.json: num_hidden_layers 24, otherwise as the next
     "gpt-oss-20b": (2_880, 64, 8, 64, 24, 131_072, "all"),
-    # transformers, configuration_gpt_oss.py: num_hidden_layers, hidden_size, head_dim, num_attention_heads,
+    # transformers, configuration_gpt_oss.py:51-63: num_hidden_layers, hidden_size, head_dim, num_attention_heads,
     # num_key_value_heads, max_position_embeddings, attention_bias
     "gpt-oss-120b": (2_880, 64, 8, 64, 36, 131_072, "all"),
-    # transformers, configuration_deepseek_v3.py (attention_bias False); deepseek-ai/DeepSeek-V3, config.json:
+    # transformers, configuration_deepseek_v3.py:82-96 (attention_bias False); deepseek-ai/DeepSeek-V3, config.json:
     # max_position_embeddings
     "deepseek-v3": (7_168, 128, 128, 192, 61, 163_840, "none"),
     # moonshotai/Kimi-K2-Instruct, config.json, of the same model_type
@@ -89,16 +90,16 @@ def test_every_preset_has_the_shape_of_its_source() -> None:
 
 # A rule, what its multiplier depends on, and the multiplier: constants as in the source, products written out.
 FORMULAS: list[tuple[str, dict[str, Any], float]] = [
-    # pytorch/pytorch, torch/nn/functional.py, scaled_dot_product_attention: 1 / math.sqrt(query.size(-1))
+    # pytorch/pytorch, torch/nn/functional.py:6356, scaled_dot_product_attention: 1 / math.sqrt(query.size(-1))
     ("sqrt_d_k", {"d_k": 80}, 1 / math.sqrt(80)),
-    # transformers, modeling_gpt_neo.py, GPTNeoSelfAttention._attn: query @ key.T, not divided; T5 neither
+    # transformers, modeling_gpt_neo.py:112: query @ key.T, not divided; modeling_t5.py:198: scaling = 1.0
     ("none", {"d_k": 128}, 1.0),
-    # transformers, modeling_zamba.py, ZambaAttention: (head_dim / 2) ** -0.5, as modeling_zamba2.py has it too
+    # transformers, modeling_zamba.py:138: (head_dim / 2) ** -0.5, as modeling_zamba2.py:239 has it too
     ("sqrt_half_d_k", {"d_k": 224}, (224 / 2) ** -0.5),
     # microsoft/DeBERTa, DeBERTa/deberta/disentangled_attention.py (009cc44): math.sqrt(query_layer.size(-1) *
     # scale_factor), where scale_factor is 1, plus 1 for c2p and 1 for p2c
     ("sqrt_three_d_k", {"d_k": 64}, 1 / math.sqrt(64 * (1 + 1 + 1))),
-    # transformers, modeling_gpt2.py, eager_attention_forward: / value.size(-1) ** 0.5, then / float(layer_idx + 1)
+    # transformers, modeling_gpt2.py:99 and 101: head_dim**-0.5, then / float(layer_idx + 1)
     ("inverse_layer", {"d_k": 64, "layer": 11}, 1 / 64**0.5 / float(11 + 1)),
     # ibm-granite/granite-3.1-2b-base and granite-3.1-8b-base, config.json: attention_multiplier
     ("granite_2b", {"d_k": 64}, 0.015625),
@@ -110,11 +111,11 @@ FORMULAS: list[tuple[str, dict[str, Any], float]] = [
     ("ssmax", {"d_k": 64, "n_keys": 4096}, 0.43 * math.log(4096) * 64**-0.5),
     # attention_normalize of bert4keras, method softmax_plus, as its port to Keras 3 has it: a * log(l) / log(512)
     ("log512_n", {"d_k": 64, "n_keys": 4096}, math.log(4096) / math.log(512) * 64**-0.5),
-    # transformers, modeling_qwen3.py, Qwen3Attention: head_dim**-0.5, after q_norm and k_norm
+    # transformers, modeling_qwen3.py:213: head_dim**-0.5, after q_norm and k_norm (245 and 246)
     ("rms_sqrt_d_k", {"d_k": 128}, 128**-0.5),
     # google/gemma_pytorch, gemma/config.py:289 and 290 (014acb7): query_pre_attn_scalar 5376 // 32 and use_qk_norm
     ("rms_gemma3_27b", {}, (5376 // 32) ** -0.5),
-    # transformers, modeling_cohere.py, CohereAttention: head_dim**-0.5, after CohereLayerNorm of q and k
+    # transformers, modeling_cohere.py:212: head_dim**-0.5, after CohereLayerNorm of q and k (255)
     ("layer_norm_sqrt_d_k", {"d_k": 128}, 128**-0.5),
     # microsoft/Swin-Transformer, models/swin_transformer_v2.py (0ae00c9): clamp(logit_scale, max=log(1/0.01)).exp();
     # logit_scale is log(10) at first
@@ -135,10 +136,12 @@ FORMULAS: list[tuple[str, dict[str, Any], float]] = [
     ("yarn", {"d_k": 192, "context_factor": 40}, (0.1 * math.log(40) + 1.0) ** 2 * 192**-0.5),
     # the same with mscale 0.707 of inference/configs/config_16B.json:18, which is DeepSeek-V2's shape
     ("deepseek_v2", {"d_k": 192, "context_factor": 40}, (0.1 * 0.707 * math.log(40) + 1.0) ** 2 * 192**-0.5),
-    # transformers, modeling_ministral3.py, _get_llama_4_attn_scale: 1 + beta * log(1 + floor(position / 16384))
+    # transformers, modeling_ministral3.py:106: 1 + beta * log(1 + floor(position / 16384)), with the constants of
+    # configuration_ministral3.py:99 and 105
     ("ministral3_position", {"d_k": 128, "position": 16_383}, 128**-0.5),
     ("ministral3_position", {"d_k": 128, "position": 16_384}, (1 + 0.1 * math.log(2)) * 128**-0.5),
-    # transformers, modeling_llama4.py: log1p(floor((position + 1) / floor_scale)) * attn_scale + 1
+    # transformers, modeling_llama4.py:364: log1p(floor((position + 1) / floor_scale)) * attn_scale + 1, with the
+    # constants of configuration_llama4.py:161 and 162
     ("llama4_position", {"d_k": 128, "position": 8_190}, 128**-0.5),
     ("llama4_position", {"d_k": 128, "position": 8_191}, (math.log1p(1) * 0.1 + 1) * 128**-0.5),
     ("llama4_position", {"d_k": 128, "position": 16_382}, (math.log1p(1) * 0.1 + 1) * 128**-0.5),
@@ -147,6 +150,11 @@ FORMULAS: list[tuple[str, dict[str, Any], float]] = [
     ("cosine_sqrt_d_k", {"d_k": 64}, 8.0),
     # lucidrains/x-transformers, x_transformers/x_transformers.py:1782 (9252ed7): qk_norm_scale = 10
     ("cosine_10", {}, 10.0),
+    # ggml-org/llama.cpp, src/models/gemma3n.cpp:10 (a26ba0f): f_attention_scale = 1.0f, after attn_q_norm and
+    # attn_k_norm; transformers, modeling_gemma3n.py:1161 and modeling_gemma4.py:1156: scaling = 1.0
+    ("rms_none", {"d_k": 256}, 1.0),
+    # loudinthecloud/pytorch-ntm, ntm/memory.py:84 (3fce69b): softmax(β * cosine_similarity), at key strength β = 1
+    ("cosine_1", {"d_k": 20}, 1.0),
     # CyndxAI/QKNorm, QKNorm/layers.py:42 (c628cb5): np.log2(seq_len_threshold**2 - seq_len_threshold)
     ("cosine_log2_n", {"n_keys": 72}, math.log2(72**2 - 72)),
 ]
@@ -157,8 +165,6 @@ ONE_SOURCE = {
     "log_d_k": "of an interview question; no published code has it",
     "two_sqrt_d_k": "of an interview question; no published code has it",
     "layer_norm_none": "the unscaled column beside a LayerNorm; no known model has it",
-    "cosine_1": "the unscaled column beside cosines; no known model has it",
-    "rms_none": "published in transformers only, modeling_gemma3n.py and modeling_gemma4.py",
     "custom": "the user's own",
 }
 

@@ -40,15 +40,18 @@ def said(exact_ratio: float | None = None, **changes: float | None) -> Status | 
         ({"freezing_ratio": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.5}, "frozen"),
         ({"freezing_ratio": 4.0, "entropy_fraction": 0.1, "one_hot_rows": 0.51}, "one-hot"),
         ({"freezing_ratio": 0.3, "entropy_fraction": 0.2, "one_hot_rows": 0.6}, "one-hot"),  # a key stands out
-        ({"freezing_ratio": 0.3, "entropy_fraction": 0.3}, "freezing"),
+        ({"freezing_ratio": 0.3, "entropy_fraction": 0.333}, "freezing"),
+        ({"freezing_ratio": 0.3, "entropy_fraction": 0.334}, "healthy"),
         ({"freezing_ratio": 8.0, "entropy_fraction": 0.8, "max_weight": 0.2}, "healthy"),  # half of the keys share it
         ({"freezing_ratio": 8.0, "entropy_fraction": 0.6, "max_weight": 0.21}, "frozen"),
         ({"entropy_fraction": 0.981, "freezing_ratio": 1.2}, "uniform"),
+        ({"entropy_fraction": 0.98, "freezing_ratio": 1.2}, "frozen"),
         ({"entropy_fraction": 0.99, "first_key_weight": 0.5, "first_key_over_uniform": 1.0}, "uniform"),
         ({"first_key_weight": 0.31, "first_key_over_uniform": 20.0, "freezing_ratio": 3.0}, "sink"),
         ({"first_key_weight": 0.9, "first_key_over_uniform": 20.0, "one_hot_rows": 0.9}, "sink"),
         ({"first_key_weight": 0.3, "first_key_over_uniform": 20.0}, "healthy"),
-        ({"first_key_weight": 0.5, "first_key_over_uniform": 1.1}, "healthy"),  # one of two keys
+        ({"first_key_weight": 0.31, "first_key_over_uniform": 2.01}, "sink"),
+        ({"first_key_weight": 0.5, "first_key_over_uniform": 2.0}, "healthy"),  # by chance
         ({"sink_weight": 0.31, "entropy_fraction": 0.2}, "sink"),
         ({"sink_weight": 0.3}, "healthy"),
         ({"nan_rows": 0.01, "entropy_fraction": 0.99}, "NaN"),
