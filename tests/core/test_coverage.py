@@ -29,6 +29,8 @@ SETTINGS = {
     "1024 keys": replace(SMALL, n_keys=1024, n_queries=8),
     "Laplace": replace(SMALL, components="laplace"),
     "Laplace, d_k 64, 4 draws": replace(SMALL, d_k=64, components="laplace", batch=4),
+    "Laplace, d_k 2": replace(SMALL, d_k=2, components="laplace"),
+    "mean of q 2": replace(SMALL, mean_q=2.0),
     "Student t 9": replace(SMALL, components="student_t", degrees_of_freedom=9),
     "Student t 5": replace(SMALL, components="student_t", degrees_of_freedom=5),
     "Student t 3": replace(SMALL, components="student_t", degrees_of_freedom=3),
@@ -91,6 +93,16 @@ def test_errors_are_rough_where_the_law_has_no_moments_for_them() -> None:
     bounded = rough(replace(heavy, degrees_of_freedom=4, softcap=5.0))
     assert bounded.isdisjoint({"logit_variance", "logit_excess_kurtosis"})
     assert "grad_q_rms" in bounded
+
+
+def test_errors_are_rough_where_a_few_scores_or_the_keys_of_a_draw_decide() -> None:
+    """The excess kurtosis of scores is (m₄² − 3)/d_k: 33/d_k for Laplace components."""
+    tails = {"logit_excess_kurtosis", "row_mean_share", "grad_q_top1_share", *FIRST_KEY}
+    laplace = replace(SMALL, components="laplace")
+    assert rough(replace(laplace, d_k=5)) == tails
+    assert rough(replace(laplace, d_k=6)) == rough(replace(laplace, d_k=5, softcap=5.0)) == set()
+    assert rough(replace(SMALL, mean_q=-1.0)) == FIRST_KEY
+    assert rough(replace(SMALL, mean_q=0.9)) == rough(replace(SMALL, mean_q=1.0, std_k=0.0)) == set()
 
 
 def test_errors_are_rough_where_a_shared_direction_decides() -> None:
