@@ -102,7 +102,10 @@ def weight_gradients(weights: FloatArray, upstream: Upstream, missing: FloatArra
     along = np.vecdot(weights, upstream.relative).astype(np.float64) - missing * upstream.at_largest
     entries = upstream.relative - along.astype(weights.dtype)[:, np.newaxis]
     entries *= weights
-    return LogitGradients(entries, np.ones(len(entries)))
+    largest = np.abs(entries).max(axis=1)
+    largest[largest == 0] = 1
+    entries /= largest[:, np.newaxis]
+    return LogitGradients(entries, largest.astype(np.float64))
 
 
 def query_gradient_norms(

@@ -254,6 +254,16 @@ def test_a_row_with_nothing_above_minus_infinity_is_nan_unless_it_sees_nothing()
         assert report(q, k, "float16", hidden=hidden, sink=0.0).weight_error.tolist() == [0, 0, pytest.approx(0)]
 
 
+def test_an_infinite_score_of_a_hidden_key_does_no_harm() -> None:
+    """A mask hides it before softmax, as `is_causal` and masked_fill do."""
+    q, k = np.array([[300.0]]), np.array([[1.0], [300.0], [0.0]])
+    hidden = np.array([[False, True, False]])
+    found = report(q, k, "float16", hidden=hidden)
+    assert found.weight_error.tolist() == [pytest.approx(0)]
+    assert found.score_overflow.tolist() == [0]
+    assert math.isnan(report(q, k, "float16").weight_error.item())
+
+
 def test_a_soft_cap_makes_infinite_scores_finite() -> None:
     """tanh ∞ = 1: a capped logit is at the cap, as it is without overflow."""
     q, k = np.array([[300.0]]), np.array([[300.0], [1.0], [-300.0]])

@@ -8,7 +8,12 @@ import pytest
 from attn_tui.core.attention import additive
 from attn_tui.core.attention.gradient_norms import norm_statistics
 from attn_tui.core.attention.normalise import normalised
-from attn_tui.core.attention.row_gradients import logit_gradients, query_gradient_norms, upstream
+from attn_tui.core.attention.row_gradients import (
+    logit_gradients,
+    query_gradient_norms,
+    upstream,
+    weight_gradients,
+)
 from attn_tui.core.attention.scores import draw_weights, scores
 from attn_tui.core.attention.softmax import ShiftedRows, logits_below, row_sums, shift_rows
 from attn_tui.core.parameters import MechanismName, Parameters
@@ -156,6 +161,18 @@ def test_hidden_keys_do_not_cost_a_one_hot_row_its_digits() -> None:
     v, k, g = (np.array(x, np.float32) for x in ([[3.0], [7.0], [1.0]], [[1.0], [9.0], [5.0]], [[1.0]]))
     found = logit_gradients(shifted, 1.0, upstream(g, v, shifted))
     assert query_gradient_norms(found, 1.0, k)[0] == pytest.approx(np.exp(-60.0) * 2 * 4, rel=1e-5)
+
+
+def test_gradients_of_given_weights_do_not_underflow() -> None:
+    """Weights of 1e−30 are numbers of float32, and bfloat16; the squares of their gradients are not."""
+    rng = np.random.default_rng(0)
+    k, v, g = (rng.standard_normal((rows, 5), dtype=np.float32) for rows in (3, 3, 2))
+    weights = np.array([[1, 1e-30, 2e-30], [0, 1, 0]], np.float32)
+    received = upstream(g, v, shift_rows(np.log(np.maximum(weights, 1e-38))))
+    norms = query_gradient_norms(weight_gradients(weights, received, np.zeros(2)), 1.0, k)
+    a, p = (g @ v.T).astype(float)[0], weights[0].astype(float)
+    expected = (p * (a - a[0] - p[1:] @ (a[1:] - a[0]))) @ k
+    assert norms == pytest.approx([np.linalg.norm(expected), 0], rel=1e-5, abs=0)
 
 
 @pytest.mark.parametrize("sink", [None, -1000.0, 0.0, 1000.0])
