@@ -30,8 +30,8 @@ _LADDER: list[int] = sorted({*range(1, 25), *map(round, np.geomspace(24, float(_
 def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
     """Return where softmax freezes under a rule, the other parameters as given; None if it is not known.
 
-    It is known if the standard deviation of the logits within a row is, at every d_k: for dot products and cosines of
-    q and k as drawn or, without correlation, normalised; for bilinear scores, averaged over their weights; and for
+    It is known if the standard deviation of the logits within a row is, at every d_k: for dot products, cosines and,
+    averaged over their weights, bilinear scores of q and k as drawn or, without correlation, normalised; and for
     soft-capped dot products of normal q and k. It is that of exact arithmetic. It does not exist if no row sees two
     keys. Raise ParameterError if the rule has no multiplier at this d_k.
     """
@@ -53,18 +53,22 @@ def freezing(parameters: Parameters, rule: ScaleName) -> Freezing | None:
 
 def _component(p: Parameters, rule: ScaleName) -> FloatArray | float | None:
     """Return the standard deviation of a score within a row over √d_k, at each of _WIDTHS; None if not known."""
+    how, dot = scale_rule(rule).normalise, replace(p, mechanism="dot_product")
     if p.mechanism == "cosine":
-        cosine = scale_rule(rule).normalise != "layer_norm" and is_normalised(
-            replace(p, mechanism="dot_product"), "cosine_1"
-        )
-        return _normalised("cosine_1") if cosine else None
-    if scale_rule(rule).normalise != "none":
-        return p.norm_gain**2 * _normalised(rule) if is_normalised(p, rule) else None
-    if p.mechanism in ("dot_product", "bilinear"):
-        # Wᵀq is on average as long as q, times the gain.
-        gain = p.gain if p.mechanism == "bilinear" else 1.0
+        if how == "layer_norm":
+            return _normalised(rule) / _WIDTHS if is_normalised(dot, rule) else None
+        return _normalised("cosine_1") if is_normalised(dot, "cosine_1") else None
+    if p.mechanism not in ("dot_product", "bilinear"):
+        return None
+    gain = p.gain if p.mechanism == "bilinear" else 1.0  # Wᵀq is on average as long as q, times the gain
+    if how == "none":
         return gain * math.sqrt(score_moments(p).variance_within_row / p.d_k)
-    return None
+    if not is_normalised(dot, rule):
+        return None
+    found = gain * p.norm_gain**2 * _normalised(rule)
+    if p.mechanism == "bilinear" and how == "layer_norm":  # the components of Wᵀq, unlike those of q, have a mean
+        found *= np.sqrt(1 - 1 / _WIDTHS)
+    return found
 
 
 def _rows(p: Parameters, rule: ScaleName, threshold: float) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.attention.normalise import normalised
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.parameters import Parameters, ScaleName
 from attn_tui.core.scales import SCALE_RULES, multiplier, row_multiplier
@@ -41,6 +42,9 @@ MEASURED: list[tuple[dict[str, Any], ScaleName]] = [
     ({"mechanism": "cosine"}, "none"),
     ({"mechanism": "cosine", "norm_gain": 2.0}, "cosine_10"),
     ({"mechanism": "bilinear", "gain": 2.0, "d_k": 256}, "none"),
+    ({"mechanism": "bilinear", "gain": 2.0, "d_k": 256, "norm_gain": 0.5}, "rms_none"),
+    ({"mechanism": "bilinear", "d_k": 256}, "cosine_100"),
+    ({"mechanism": "cosine", "d_k": 4}, "layer_norm_none"),
 ]
 
 
@@ -67,6 +71,18 @@ def test_normalised_queries_and_keys_spread_as_points_of_a_sphere(rule: ScaleNam
         assert found.std == pytest.approx(own, rel=1e-12)
         inside = any(first <= d <= last for first, last in found.frozen_at)
         assert inside == (own >= math.sqrt(2 * math.log(10)))
+
+
+@pytest.mark.parametrize("d_k", [2, 3, 5])
+@pytest.mark.parametrize("rule", ["rms_none", "layer_norm_none", "cosine_10"])
+def test_bilinear_scores_of_normalised_vectors_spread_as_an_average_over_weights(rule: ScaleName, d_k: int) -> None:
+    rng = np.random.default_rng(d_k)
+    q, k = (normalised(rng.standard_normal((4000, d_k)), SCALE_RULES[rule].normalise) for _ in range(2))
+    w = rng.standard_normal((4000, d_k, d_k)) / math.sqrt(d_k)
+    square = np.square(np.einsum("ni,nij,mj->nm", q, w, k[:50])).mean()
+    p = Parameters(d_k=d_k, mechanism="bilinear", gain=3.0)
+    own = 3 * multiplier(rule, p.setting) * math.sqrt(square)
+    assert known(p, rule).std == pytest.approx(own, rel=0.06)
 
 
 @pytest.mark.parametrize(
