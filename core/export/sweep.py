@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..against import settings
 from ..message import message
-from ..parameters import FIELD, FIELDS, Parameters, Value
+from ..parameters import FIELD, FIELDS, ROUNDED, Parameters, Value
 from ..statistics.catalogue import STATISTIC, STATISTICS
 from ..statistics.column_names import column_names
 from ..statistics.measurement import Column, Estimate
@@ -42,6 +42,7 @@ _SHOWN_OF = {
     "arithmetic": ("weight_error", "weight_lost", "nan_rows"),
     "d_v": ("grad_q_median", "grad_q_rms", "grad_q_top1_share"),
 }
+_OF_ROUNDING = ("weight_lost", "nan_rows")  # of all rows in a rounded format, of a sample in others
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +75,10 @@ class SweepResult:
 
     @property
     def written(self) -> Sequence[str]:
-        """The statistics in JSON and CSV: by default those of nested draws, and those in a table."""
-        return self.statistics or [s.name for s in STATISTICS if not s.optional or s.name in self.shown]
+        """The statistics in JSON and CSV: by default those of nested draws, those in a table, and of rounded rows."""
+        rounded = any(each.precision in ROUNDED for each in settings(self.parameters))
+        more = {*self.shown, *(_OF_ROUNDING if rounded else ())}
+        return self.statistics or [s.name for s in STATISTICS if not s.optional or s.name in more]
 
     @property
     def names(self) -> Sequence[str]:

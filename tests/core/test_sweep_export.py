@@ -57,6 +57,19 @@ def test_csv_has_each_exact_value_in_the_line_of_its_column(swept: SweepResult) 
             assert float(row["theory"]) == pytest.approx(c * c * d_k)
 
 
+def test_rounded_formats_have_their_lost_weight_and_nan_rows() -> None:
+    p = replace(ASKED, precision="float16", arithmetic="eager", std_q=100.0, std_k=90.0)
+    found = SweepResult(p, D_KS, [(point, predict(point.parameters)) for point in points(p, D_KS)], "attn-tui sweep")
+    *_, last = json.loads(sweep_json(found))["points"]
+    for column, measured in zip(last["columns"], found.points[-1][0].measurement.columns, strict=True):
+        for name in ("weight_lost", "nan_rows"):
+            assert column["measured"][name]["value"] == measured.measured[name].value
+        assert column["measured"]["nan_rows"]["value"] > 0
+        assert column["status"] == "NaN"
+    assert {"weight_lost", "nan_rows"} <= {row["statistic"] for row in csv.DictReader(io.StringIO(sweep_csv(found)))}
+    assert not {"weight_lost", "nan_rows"} & {*replace(found, parameters=ASKED).written}
+
+
 def test_json_says_where_softmax_freezes_and_each_column_s_status(swept: SweepResult) -> None:
     found: Any = json.loads(sweep_json(swept))
     for written, (point, prediction) in zip(found["points"], swept.points, strict=True):

@@ -3,8 +3,12 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from attn_tui.core.attention.weightings import softmax_weighting
 from attn_tui.core.lab.experiment import run
+from attn_tui.core.lab.sampling import Draws
+from attn_tui.core.lab.scoring import kept_draws, sides, vectors_of
 from attn_tui.core.lab.weighting import comparison as weightings
 from attn_tui.core.lab.weighting.results import MEASURES, NOT_OF_WEIGHTINGS, WEIGHTINGS, WeightingRow
 from attn_tui.core.parameters import Parameters
@@ -65,6 +69,25 @@ def test_qk_clip_softens_logits_above_its_limit() -> None:
     assert factor is not None
     assert 0.2 < factor < 0.7  # the largest of 300 logits of deviation 64 is about 180
     assert value(found["qk_clip"], "entropy") > value(found["softmax"], "entropy")
+
+
+def test_qk_clip_multiplies_logits_so_that_the_largest_visible_one_is_at_its_limit() -> None:
+    p = replace(SMALL, d_k=4096, scale="none")
+    draws = Draws()
+    list(draws.grow(p, sides(p)))
+    q, k = vectors_of(p, kept_draws(p, sides(p), draws, slice(0, p.batch)))
+    hidden = ~np.tri(p.n_queries, p.n_keys, dtype=bool)
+    logits = (q @ k.mT).astype(np.float64)
+    factors = [100 / z[~hidden].max() for z in logits]
+    each = [softmax_weighting(c * z, hidden) for c, z in zip(factors, logits, strict=True)]
+    found = compared(p)["qk_clip"]
+    assert any(z.max() > z[~hidden].max() for z in logits)
+    assert found.setting == pytest.approx(np.mean(factors), rel=1e-5)
+    assert value(found, "max_weight") == pytest.approx(
+        np.mean([w.weights.max(axis=-1).mean() for w in each]), rel=1e-3
+    )
+    norms = [c * w.jacobian_norm.mean() for c, w in zip(factors, each, strict=True)]
+    assert value(found, "jacobian_norm") == pytest.approx(np.mean(norms), rel=1e-3)
 
 
 def test_sparser_weightings_have_more_zeros_and_less_entropy() -> None:

@@ -10,6 +10,7 @@ from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.statistics.catalogue import STATISTIC
+from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.predict import predict
 from attn_tui.tui.panes.sweep.curves.requests import SweptPoint
 from attn_tui.tui.panes.sweep.curves.view import Swept, reading_lines, sweep_plot
@@ -116,6 +117,24 @@ def test_the_sentence_says_that_it_is_of_exact_arithmetic_if_measured_numbers_ar
         "in exact arithmetic.",
         "Exact values are those of exact arithmetic, whatever the number format.",
     ]
+
+
+def test_the_sentences_tell_of_nan_rows_and_lost_weight() -> None:
+    p = replace(SMALL, d_k=64, n_keys=32, precision="float16", arithmetic="eager")
+    quiet, loud = p, replace(p, std_q=100.0, std_k=45.0)
+    found = [(Point(run(each, full=False), reached=True), predict(each)) for each in (quiet, loud)]
+    most = max(column.measured["nan_rows"].value or 0 for column in found[1][0].measurement.columns)
+    said = sweep_sentences(SweepResult(p, (64,), found, ""), [({}, {})] * 2)
+    assert said[-1] == f"Up to {100 * most:.0f} % of rows are NaN (logits overflow) and not counted."
+    assert not any("NaN" in each for each in sweep_sentences(SweepResult(p, (64,), found[:1], ""), [({}, {})]))
+    measurement = found[0][0].measurement
+    columns = [
+        replace(column, measured={**column.measured, "weight_lost": Estimate(lost, 0.0)})
+        for column, lost in zip(measurement.columns, (0.04, 0.009), strict=True)
+    ]
+    lossy = Point(replace(measurement, columns=tuple(columns)), reached=True)
+    said = sweep_sentences(SweepResult(p, (64,), [(lossy, found[0][1])], ""), [({}, {})])
+    assert said[-1] == "Rounding loses up to 4.0 % of the weight."
 
 
 STAYS, ALWAYS = "stays below freezing at all these d_k", "is frozen at all these d_k"

@@ -270,14 +270,14 @@ def _plan(request: SweepRequest, result: SweepResult, output: Output) -> SweepPl
     """Return the plan of a sweep that measures what is printed: only a table has histograms."""
     from ....core.work.sweeps import sweep_plan
 
-    brief, question = not output.is_streamed, request.question
+    question = request.question
     return sweep_plan(
         question.parameters,
         request.d_ks,
         vary=request.vary,
         n_keys=request.n_keys,
         target=question.target,
-        full=any(STATISTIC[name].optional for name in (result.shown if brief else result.written)),
+        full=any(STATISTIC[name].optional for name in result.shown),
         histograms=("logits",) if output.format == "table" else (),
     )
 

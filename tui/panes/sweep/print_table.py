@@ -13,14 +13,14 @@ from ....core.against import settings
 from ....core.export.sweep import SweepResult, place_titles, place_words
 from ....core.message import Message, joined, message
 from ....core.parameters import ROUNDED
-from ....core.statistics.catalogue import FAR, STATISTIC, Statistic
+from ....core.statistics.catalogue import FAR, MUCH_LOST, STATISTIC, Statistic
 from ....core.statistics.status import FROZEN
 from ....core.theory.prediction import Freezing, ratio_given
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, fitted, line_width
-from ...views.numbers import on_the_point, short, spread
+from ...views.numbers import on_the_point, percent, short, spread
 from ...views.plots.histograms import axis_span, sparkline
 from ...views.results.table import COLUMN_ROLES, is_far
 
@@ -206,7 +206,20 @@ def sweep_sentences(sweep: SweepResult, deviations: Sequence[Deviations]) -> lis
     sides = [each for point, _ in sweep.points for each in settings(point.parameters)]
     if shown and any(each.precision in ROUNDED for each in sides):
         sentences.append(message("Exact values are those of exact arithmetic, whatever the number format."))
+    failed, lost = (_most(sweep, name) for name in ("nan_rows", "weight_lost"))
+    if failed:
+        sentences.append(
+            message("Up to {share} of rows are NaN (logits overflow) and not counted.", share=percent(failed))
+        )
+    if lost > MUCH_LOST:
+        sentences.append(message("Rounding loses up to {share} of the weight.", share=percent(lost)))
     return sentences
+
+
+def _most(sweep: SweepResult, name: str) -> float:
+    """Return the largest value of a statistic, 0 without one."""
+    columns = [column for point, _ in sweep.points for column in point.measurement.columns]
+    return max((column.measured[name].value or 0 for column in columns), default=0)
 
 
 def _frozen_widths(sweep: SweepResult) -> list[str | None]:
