@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from attn_tui.core.export.report import report_markdown
 from attn_tui.core.export.sweep import SweepResult, sweep_csv, sweep_json, sweep_markdown
+from attn_tui.core.export.words import theory_title
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.results import Point
 from attn_tui.core.parameters import Parameters
@@ -111,3 +112,4 @@ def test_exact_values_beside_rounded_ones_are_named_in_every_format() -> None:
         assert ("Exact values are those of exact arithmetic, whatever the number format." in sentences) == (
             p == asked
         )
+    assert theory_title([replace(asked, precision="float32"), asked]) == "theory (exact arithmetic)"
