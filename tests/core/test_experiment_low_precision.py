@@ -44,6 +44,7 @@ def test_nan_rows_are_counted_and_their_share_has_a_standard_error() -> None:
     assert share.stderr is not None
     assert 0.1 < share.value < 0.9
     assert 0 < share.stderr < 0.1
+    assert found["weight_lost"].value == pytest.approx(0, abs=1e-3)  # of the other rows
     for statistic in STATISTICS:
         if not statistic.conditional and statistic.name != "grad_q_top1_share":  # all gradients are 0
             assert found[statistic.name].value is not None, statistic.name

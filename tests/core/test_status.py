@@ -50,9 +50,9 @@ def said(exact_ratio: float | None = None, **changes: float | None) -> Status | 
         ({"first_key_weight": 0.31, "first_key_over_uniform": 20.0, "freezing_ratio": 3.0}, "sink"),
         ({"first_key_weight": 0.9, "first_key_over_uniform": 20.0, "one_hot_rows": 0.9}, "sink"),
         ({"first_key_weight": 0.3, "first_key_over_uniform": 20.0}, "healthy"),
-        ({"first_key_weight": 0.31, "first_key_over_uniform": 2.01}, "sink"),
+        ({"first_key_weight": 0.301, "first_key_over_uniform": 2.01}, "sink"),
         ({"first_key_weight": 0.5, "first_key_over_uniform": 2.0}, "healthy"),  # by chance
-        ({"sink_weight": 0.31, "entropy_fraction": 0.2}, "sink"),
+        ({"sink_weight": 0.301, "entropy_fraction": 0.2}, "sink"),
         ({"sink_weight": 0.3}, "healthy"),
         ({"nan_rows": 0.01, "entropy_fraction": 0.99}, "NaN"),
         ({"nan_rows": 1.0, "entropy_fraction": None, "one_hot_rows": None, "freezing_ratio": None}, "NaN"),
