@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -80,6 +81,17 @@ def test_measures_that_disagree_decide_the_verdict_and_those_that_agree_do_not()
     assert by_one.verdict == "depends on the measure"
     assert by_one.reason.startswith("True by time: 1 for a number. False by operations: ")
     assert examine(made_up("c", figure(False, "time"), figure(False, "operations"))).verdict == "does not hold"
+
+
+def test_a_claim_is_true_in_a_limit_if_all_its_limiting_figures_agree() -> None:
+    def outcome(*agree: bool) -> str:
+        limiting = [replace(Figure("a number", value(1), lambda _, n=n: Reading(None, n)), in_the_limit=True)
+                    for n in (1.0 if each else 2.0 for each in agree)]  # fmt: skip
+        off = Figure("a number", value(1), lambda _: Reading(None, 3.0))
+        return examine(replace(made_up("a", off, *limiting), limit="as d_k grows")).verdict
+
+    assert outcome(True, True) == "holds in the limit"
+    assert outcome(True, False) == outcome() == "does not hold"
 
 
 def test_the_difference_of_two_readings_has_their_joint_error() -> None:
