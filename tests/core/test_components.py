@@ -31,6 +31,19 @@ def test_components_have_the_moments_of_their_law(law: ComponentLaw) -> None:
 
 
 @pytest.mark.parametrize("degrees", [3, 5, 30])
+def test_components_are_divided_by_the_standard_deviation_of_their_law(degrees: int) -> None:
+    """That of U(0, 1) is √(1/12), that of Laplace's with scale 1 √2, and that of Student's t √(ν/(ν − 2))."""
+    raw: dict[ComponentLaw, tuple[Any, float]] = {
+        "uniform": (np.random.default_rng(0).random(50, np.float32) - 0.5, math.sqrt(1 / 12)),
+        "laplace": (np.random.default_rng(0).laplace(size=50), math.sqrt(2)),
+        "student_t": (np.random.default_rng(0).standard_t(degrees, 50), math.sqrt(degrees / (degrees - 2))),
+    }
+    for law, (values, std) in raw.items():
+        found = LAWS[law].sample(np.random.default_rng(0), (50,), degrees)
+        assert found == pytest.approx(values / std, rel=1e-6), law
+
+
+@pytest.mark.parametrize("degrees", [3, 5, 30])
 @pytest.mark.parametrize("law", get_args(ComponentLaw))
 def test_components_have_the_distribution_of_their_law(law: ComponentLaw, degrees: int) -> None:
     """The Kolmogorov–Smirnov distance has no need of moments, so it sees the scale of heavy tails too."""
