@@ -26,6 +26,15 @@ def values(p: Parameters, column: int = 1) -> dict[str, Any]:
     return {name: estimate.value for name, estimate in run(p).columns[column].measured.items()}
 
 
+@pytest.mark.parametrize("arithmetic", ["eager", "fused"])
+def test_a_sink_takes_its_part_of_gradients_of_rounded_weights(arithmetic: Any) -> None:
+    """Weights sum to less than 1 with a sink, so every gradient has a part of the largest key's."""
+    p = replace(SMALL, sink="logit", sink_logit=3.0)
+    exact, found = values(p), values(replace(p, precision="float16", arithmetic=arithmetic))
+    for name in ("grad_q_median", "grad_q_mean", "grad_q_rms"):
+        assert found[name] == pytest.approx(exact[name], rel=5e-3), name
+
+
 def test_if_every_row_is_nan_nothing_else_exists() -> None:
     found = run(LOST)
     theory_of(found)
