@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attn_tui.core.attention.precision import stored
 from attn_tui.core.lab import rule_curves, scoring, two_pass
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.numerics import Numerics
+from attn_tui.core.lab.sampling import Draws
 from attn_tui.core.parameters import ROUNDED, Parameters
 from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import status
@@ -33,6 +35,19 @@ def test_a_sink_takes_its_part_of_gradients_of_rounded_weights(arithmetic: Any) 
     exact, found = values(p), values(replace(p, precision="float16", arithmetic=arithmetic))
     for name in ("grad_q_median", "grad_q_mean", "grad_q_rms"):
         assert found[name] == pytest.approx(exact[name], rel=5e-3), name
+
+
+def test_gradients_are_of_stored_keys_and_values() -> None:
+    """Queries of 0 make weights 1/n, so ∂L/∂q is Σ (A − mean A) k/n with A = G Vᵀ."""
+    p = replace(SMALL, precision="float8_e5m2", std_q=0.0, d_v=3)
+    draws, all_draws = Draws(), slice(0, p.batch)
+    list(scoring.grow(p, draws, gradients=True))
+    v, g = (side.mT for side in scoring.kept_draws(scoring.loss_of(p), scoring.LOSS, draws.loss, all_draws))
+    k = scoring.vectors_of(p, scoring.kept_draws(p, scoring.sides(p), draws, all_draws))[1]
+    a = g @ stored(v, p.precision).mT
+    gradients = (a - a.mean(axis=-1, keepdims=True)) @ stored(k, p.precision) / p.n_keys
+    expected = np.sqrt(np.square(gradients).sum(axis=-1).mean())
+    assert values(p, 0)["grad_q_rms"] == pytest.approx(expected, rel=1e-4)
 
 
 def test_if_every_row_is_nan_nothing_else_exists() -> None:

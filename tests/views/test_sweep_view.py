@@ -124,7 +124,7 @@ def test_the_sentences_tell_of_nan_rows_and_lost_weight() -> None:
     quiet, loud = p, replace(p, std_q=100.0, std_k=45.0)
     found = [(Point(run(each, full=False), reached=True), predict(each)) for each in (quiet, loud)]
     most = max(column.measured["nan_rows"].value or 0 for column in found[1][0].measurement.columns)
-    said = sweep_sentences(SweepResult(p, (64,), found, ""), [({}, {})] * 2)
+    said = sweep_sentences(SweepResult(p, (64,), found, ""), [({}, {}), ({}, {})])
     assert said[-1] == f"Up to {100 * most:.0f} % of rows are NaN (logits overflow) and not counted."
     assert not any("NaN" in each for each in sweep_sentences(SweepResult(p, (64,), found[:1], ""), [({}, {})]))
     measurement = found[0][0].measurement
