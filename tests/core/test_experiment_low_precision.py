@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attn_tui.core.attention.precision import stored
+from attn_tui.core.attention.precision import losses, product_inputs, product_scores, stored
 from attn_tui.core.lab import rule_curves, scoring, two_pass
 from attn_tui.core.lab.experiment import run
 from attn_tui.core.lab.numerics import Numerics
@@ -72,6 +72,17 @@ def test_nan_rows_are_counted_and_their_share_has_a_standard_error() -> None:
     for statistic in STATISTICS:
         if not statistic.conditional and statistic.name != "grad_q_top1_share":  # all gradients are 0
             assert found[statistic.name].value is not None, statistic.name
+
+
+def test_the_weight_error_is_a_mean_over_the_rows_that_are_not_nan() -> None:
+    p = replace(OVERFLOWING, scale="custom", multiplier=1e-5)
+    draws, whole = Draws(), slice(0, p.batch)
+    list(draws.grow(p, scoring.sides(p)))
+    q, k = scoring.vectors_of(p, scoring.kept_draws(p, scoring.sides(p), draws, whole))
+    low = product_scores(*product_inputs(q, k, "float16"), "float16", "eager")
+    error = losses(q.astype(float) @ k.astype(float).mT, low, "float16", "eager", 1e-5).weight_error
+    assert 0 < np.isnan(error).mean(axis=1).max() < 1
+    assert values(p)["weight_error"] == pytest.approx(np.nanmean(np.nanmean(error, axis=1)), rel=1e-5)
 
 
 def test_fused_arithmetic_has_no_nan_rows_where_eager_has() -> None:

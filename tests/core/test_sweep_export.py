@@ -69,6 +69,8 @@ def test_rounded_formats_have_their_lost_weight_and_nan_rows() -> None:
         assert column["status"] == "NaN"
     assert {"weight_lost", "nan_rows"} <= {row["statistic"] for row in csv.DictReader(io.StringIO(sweep_csv(found)))}
     assert not {"weight_lost", "nan_rows"} & {*replace(found, parameters=ASKED).written}
+    one = replace(p, against="none,precision=float32,arithmetic=fused")
+    assert {"weight_lost", "nan_rows"} <= {*replace(found, parameters=one).written}
 
 
 def test_json_says_where_softmax_freezes_and_each_column_s_status(swept: SweepResult) -> None:
