@@ -82,7 +82,8 @@ def test_the_weight_error_is_a_mean_over_the_rows_that_are_not_nan() -> None:
     low = product_scores(*product_inputs(q, k, "float16"), "float16", "eager")
     error = losses(q.astype(float) @ k.astype(float).mT, low, "float16", "eager", 1e-5).weight_error
     assert 0 < np.isnan(error).mean(axis=1).max() < 1
-    assert values(p)["weight_error"] == pytest.approx(np.nanmean(np.nanmean(error, axis=1)), rel=1e-5)
+    means = [rows[~np.isnan(rows)].mean() for rows in error]
+    assert values(p)["weight_error"] == pytest.approx(np.mean(means), rel=1e-5)
 
 
 def test_fused_arithmetic_has_no_nan_rows_where_eager_has() -> None:
