@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from attn_tui.core.lab.results import MEASURED, RULES, Order, RuleCurves, RuleRow
+from attn_tui.core.lab.results import MEASURED, RULES, SORTABLE, Order, RuleCurves, RuleRow
 from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
@@ -26,7 +26,7 @@ from attn_tui.tui.panes.rules.view import (
     title_line,
 )
 from attn_tui.tui.views.fields.choices import FAMILIES, family_of
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
 
@@ -54,6 +54,17 @@ def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
         assert width < 40 or line_width(title) <= width - 6
         assert {line_width(line) for line in lines} == {width}
         assert glyphs is UNICODE or all(text_of(line).isascii() for line in lines)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("by", SORTABLE)
+def test_the_mark_of_the_sorted_column_moves_no_heading(by: str, language: str) -> None:
+    glyphs = IN_LANGUAGE[language]
+    plain, sorted_by = (
+        texts_of(table_lines(shown(order=Order(column)), 200, 0, PLAIN, glyphs)[:HEAD]) for column in ("rule", by)
+    )
+    marks = str.maketrans("▲▼", "  ")
+    assert [line.translate(marks) for line in sorted_by] == [line.translate(marks) for line in plain]
 
 
 @pytest.mark.parametrize("by", ["rule", "multiplier", "score_overflow"])

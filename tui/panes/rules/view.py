@@ -201,7 +201,7 @@ def _heading(shown: Shown, columns: Sequence[str], cells: int, glyphs: Glyphs) -
             form = _FORMATS[column]
             here = shown.order.column == column
             title = (mark if here and number == 0 else "") + glyphs.say(form.titles[number])
-            spans.append((" " + to_right(title, form.width), sorted_by if here else "heading"))
+            spans.append((to_right(title, 1 + form.width), sorted_by if here else "heading"))
         lines.append(tuple(spans))
     return lines
 
