@@ -5,9 +5,9 @@ from attn_tui.core.field import Field
 from attn_tui.core.parameters import FIELD, FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statistic
-from attn_tui.tui.keymap import commands, help_keys
+from attn_tui.tui.keymap import all_commands, commands, help_keys
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
-from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
+from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.help.page import help_lines, key_overview
 from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
@@ -108,3 +108,22 @@ def test_digits_and_keys_with_the_same_effect_share_a_line() -> None:
     lines = [text_of(line).split() for line in help_lines(None, (), keys, 80, UNICODE)]
     assert ["0-9", "type", "d_k"] in lines
     assert ["a", "b", "same"] in lines
+
+
+@pytest.mark.parametrize("width", [36, 66, 90])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_keys_do_stands_in_one_column_below_long_lists_of_keys(language: str, width: int) -> None:
+    groups = help_keys(all_commands(), {})
+    lines = key_overview(groups, "/a/b", width, IN_LANGUAGE[language])
+    assert all(line_width(line) <= width for line in lines)
+    pairs = [line for line in lines if len(line) > 2 and line[0][1] == "key"]
+    assert len(pairs) > 150
+    assert len({line_width(line[:2]) for line in pairs}) == 1
+    above = [text_of(line) for line in lines if line and {role for _, role in line} == {"key"}]
+    assert any("Ctrl+W" in text for text in above)
+
+
+def test_the_name_in_reports_is_that_of_json_in_every_language() -> None:
+    for statistic in STATISTICS:
+        text = "".join(texts_of(help_lines(statistic, (), (), 400, IN_LANGUAGE["zh"])))
+        assert f"报告中的名称：{statistic.name}。" in text

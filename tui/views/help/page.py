@@ -21,7 +21,7 @@ WORDS = (
 )
 
 _DIGITS = ",".join("0123456789")
-PRESS = 12  # cells for the keys to press
+PRESS = 13  # cells for the keys to press
 
 KeyHelp: TypeAlias = tuple[str, str, str]  # keys separated by commas, their effect, the name of the action
 
@@ -69,12 +69,13 @@ def _folded(keys: Sequence[KeyHelp]) -> list[KeyHelp]:
 
 
 def _key_lines(pressed: str, effect: str, name: str, width: int, glyphs: Glyphs) -> list[Line]:
-    """Return the keys to press, their effect, and the name at the right, on a separate line if needed."""
-    press = to_right(glyphs.say(pressed), PRESS)
-    lines: list[Line] = [
-        ((" " * cells(press) if number else press, "key"), ("  ", "text"), *text)
-        for number, text in enumerate(wrapped(glyphs.say(effect), width - cells(press) - 2))
-    ]
+    """Return the keys to press, their effect, and the name at the right; on separate lines if they are too long."""
+    press = glyphs.say(pressed)
+    above = cells(press) > PRESS  # many keys
+    lines = wrapped(press, width, "key") if above else []
+    for number, text in enumerate(wrapped(glyphs.say(effect), width - PRESS - 2)):
+        before = to_right("" if above or number else press, PRESS)
+        lines.append(((before, "key"), ("  ", "text"), *text))
     if name and line_width(lines[-1]) + len(name) + 2 > width:
         lines.append(())
     return [*lines[:-1], ends(lines[-1], ((name, "dim"),), width)] if name else lines
@@ -110,7 +111,11 @@ def _statistic(statistic: Statistic, width: int, glyphs: Glyphs) -> list[Line]:
         *wrapped(glyphs.say(statistic.formula), width, "accent"),
         *wrapped(glyphs.say(statistic.definition), width),
         *wrapped(
-            glyphs.say("Source: {source}. Name in reports: {name}.", source=statistic.source, name=statistic.name),
+            glyphs.say(
+                "Source: {source}. Name in reports: {name}.",
+                source=statistic.source,
+                name=messages.name(statistic.name),
+            ),
             width,
             "dim",
         ),
