@@ -106,6 +106,16 @@ def test_a_negative_number_has_a_space_before_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [("|logit|", "|logit| 的变化"), ("σ", "σ 的变化"), ("√(2 ln n)", "√(2 ln n) 的变化"), ("熵", "熵的变化")],
+)
+def test_a_formula_has_a_space_beside_chinese(label: str, said: str) -> None:
+    assert translated(message("change of {label}", label=label), "zh") == said
+    before = said.removeprefix(label).removesuffix("的变化")
+    assert translated(message("by {column}, largest first", column=label), "zh") == f"按{before}{label}，从大到小"
+
+
 def test_the_stops_between_values_are_chinese_if_a_value_is() -> None:
     both = joined((message("{label} {value}", label="entropy", value=0.25), message("{x:.1f}", x=2)), "; ")
     assert translated(message("{both}.", both=both), "zh") == "熵 0.25；2.0。"
