@@ -16,6 +16,7 @@ from importlib import import_module
 from threading import Event, Thread
 from typing import Any
 
+from ..message import message
 from .engine_names import EngineError, cores
 from .engines import Engine, begin_elsewhere, checked, same_versions
 from .worker import interrupts_blocked, perform_on_dask, start_resource_tracker
@@ -86,7 +87,7 @@ def _in_a_shielded_thread(make: Callable[[], Any], seconds: float) -> Any:
     try:
         return made.result(seconds)
     except FutureTimeoutError:
-        raise TimeoutError(f"no answer within {seconds:g} seconds") from None
+        raise TimeoutError(message("no answer within {seconds:g} seconds", seconds=seconds)) from None
 
 
 def _close(*opened: Any) -> None:
@@ -147,8 +148,11 @@ def open_mpi(name: str) -> Generator[Engine, None, None]:
     """Open the processes that `mpiexec -n N python -m mpi4py.futures` started."""
     mpi, futures = (_load(module, name, "mpi") for module in ("mpi4py.MPI", "mpi4py.futures"))
     if mpi.COMM_WORLD.Get_size() < 2:
-        how = "mpiexec -n N python -m mpi4py.futures -m attn_tui …, with N of at least 2"
-        raise EngineError("executor {name}: no workers; start it as {how}", name=name, how=how)
+        raise EngineError(
+            "executor {name}: no workers; start it as {command}, with N of at least 2",
+            name=name,
+            command="mpiexec -n N python -m mpi4py.futures -m attn_tui …",
+        )
     with futures.MPIPoolExecutor() as pool:
         yield checked(Engine(name, pool.num_workers, pool))
 
@@ -168,6 +172,7 @@ def _load(module: str, name: str, extra: str) -> Any:
 
 
 def _line(error: BaseException) -> str:
-    """Return an error as one line."""
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
+    """Return an error as one line; a message stays one."""
+    text = str(error)
+    line = " ".join(text.split())
+    return (text if text == line else line) or type(error).__name__

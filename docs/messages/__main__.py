@@ -2,7 +2,7 @@
 
 Finds every message in the sources, merges them into the .po without losing a translation, and compiles it.
 `make messages ARGS=--drop` also drops translations that no message uses any more. `make messages ARGS=--untold`
-lists the texts on screen that are no messages yet, and changes nothing.
+lists the texts that are no messages yet, and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from literals import from_literals
 from message import Message
 from options import from_options
 from po import MO, PO, compiled, merged
+from prose import unlisted
 from screens import from_screens
 from spoken import from_texts
 from system import from_system
@@ -31,7 +32,7 @@ def found() -> Iterator[Message]:
 
 
 if __name__ == "__main__" and "--untold" in sys.argv:
-    print("\n".join(untold()))
+    print("\n".join((*untold(), *unlisted())))
 elif __name__ == "__main__":
     text = merged(found(), PO.read_text("utf-8") if PO.exists() else "", drop="--drop" in sys.argv)
     PO.write_text(text, "utf-8")

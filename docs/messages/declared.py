@@ -1,6 +1,6 @@
 """Messages of the declarations in core: parameters, statistics, scale rules, models, weightings.
 
-Names, symbols, formulas and sources are the same in every language.
+Names, symbols and formulas are the same in every language, and so are sources without a word but names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from attn_tui.core.statistics.catalogue import STATISTICS
 from attn_tui.core.statistics.status import MEANINGS
 from attn_tui.core.training.settings import RACE_FIELDS
 from attn_tui.core.training.snapshot import QUANTITIES
-from message import Message, messages
+from message import Message, has_prose, messages
 
 _SPOKEN = (" key", " of ", "query", "round")  # in formulas that have words
 _SAME = ("model", "scale", "precision", "cache_format", "optimiser")  # choices that are names
@@ -57,6 +57,7 @@ def statistics() -> Iterator[Message]:
         texts = [(f"{name}: label", each.label), (f"{name}: short label", each.short)]
         texts += [("STATISTICS: group", each.group), (f"{name}: definition", each.definition)]
         texts += [(f"{name}: formula", each.formula if any(w in each.formula for w in _SPOKEN) else "")]
+        texts += [(f"{name}: source", each.source if has_prose(each.source) else "")]
         yield from messages("core/statistics/catalogue.py", texts)
 
 
@@ -76,7 +77,7 @@ def rules() -> Iterator[Message]:
             (f"{name}: short label", rule.short if _in_words(rule.short) else ""),
             (f"{name}: after “Used by”", rule.used_by),
             (f"{name}: note, to which a full stop is added", rule.note),
-            (f"{name}: source", rule.source if rule.name == "custom" or "study" in rule.source else ""),
+            (f"{name}: source", rule.source if has_prose(rule.source) else ""),
         ]
         yield from messages("core/scales.py", texts)
 
@@ -87,9 +88,11 @@ def _in_words(formula: str) -> bool:
 
 def models() -> Iterator[Message]:
     """Yield what is to be known about each model of MODELS."""
-    texts = ((f"MODELS {model.name}: note, to which a full stop is added", model.note) for model in MODELS.values())
-    yield from messages("core/models.py", texts)
-    widths = [text for text in MODEL_WIDTHS.values() if text.startswith("the ")]
+    for name, model in MODELS.items():
+        texts = [(f"MODELS {name}: note, to which a full stop is added", model.note)]
+        texts += [(f"MODELS {name}: source", model.source if has_prose(model.source) else "")]
+        yield from messages("core/models.py", texts)
+    widths = [text for text in MODEL_WIDTHS.values() if text.startswith("the ") or has_prose(text)]
     yield from messages("core/model_widths.py", (("MODEL_WIDTHS: with words", text) for text in widths))
 
 
@@ -97,8 +100,9 @@ def weightings() -> Iterator[Message]:
     """Yield the labels of WEIGHTINGS, and the definitions of what is measured of them."""
     labels = [(f"WEIGHTINGS {each.name}: label", each.label) for each in WEIGHTINGS.values()]
     settings = [(f"WEIGHTINGS {each.name}: constant", each.setting) for each in WEIGHTINGS.values()]
+    sources = [(f"WEIGHTINGS {each.name}: source", each.source) for each in WEIGHTINGS.values()]
     measures = [(f"MEASURES {name}: definition", text) for name, text in MEASURES.items()]
-    yield from messages("core/lab/weighting/results.py", labels + settings + measures)
+    yield from messages("core/lab/weighting/results.py", labels + settings + sources + measures)
 
 
 def comparisons() -> Iterator[Message]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_PROSE = re.compile(r"(?<![\w'\"/.-])[A-Za-z][a-z]+ [a-z]{2,}(?![\w'\"/.=(-])")
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,8 @@ def messages(path: str, texts: Iterable[tuple[str, str]]) -> Iterator[Message]:
 def has_words(text: str) -> bool:
     """Return whether a text has a word of two letters beside its placeholders, and so may need a translation."""
     return _WORD.search(re.sub(r"\{[^{}]*\}|d_[a-z]+", "", text)) is not None
+
+
+def has_prose(text: str) -> bool:
+    """Return whether a text has two words in a row, so that it is more than a name."""
+    return _PROSE.search(text) is not None

@@ -19,7 +19,7 @@ from attn_tui.tui.views.results.watching import LABELS, LOGITS
 from attn_tui.tui.widgets.help_screen import HelpScreen
 from attn_tui.tui.widgets.parameter_panel import ParameterPanel
 from attn_tui.tui.widgets.statistics_table import StatisticsTable
-from message import Message, messages
+from message import Message, has_prose, messages
 
 # Widgets with keys of their own, by the names of their files.
 _WIDGETS: dict[str, tuple[type[Any], ...]] = {
@@ -70,7 +70,7 @@ def lists() -> Iterator[Message]:
         for value, formula, help, source, _ in rows:
             name = f"CHOICES {field} {value}"
             texts = [(f"{name}: formula", formula if _in_words(formula) else ""), (f"{name}: help", help)]
-            texts += [(f"{name}: source", source if source.startswith(("your", "the ")) else "")]
+            texts += [(f"{name}: source", source if has_prose(source) else "")]
             yield from messages("tui/views/fields/choices.py", texts)
     families = (("FAMILIES: of scale rules", family) for family in FAMILIES)
     yield from messages("tui/views/fields/choices.py", families)

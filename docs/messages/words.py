@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from typing import get_args
 
+from attn_tui.tui.views.lines import Name
 from calls import source_files
 from message import ROOT, Message, messages
+
+_ROLES = get_args(Name)
 
 # By file: the names whose values are texts. Keys of dictionaries are names, not texts.
 TABLES: dict[str, tuple[str, ...]] = {
@@ -21,31 +26,27 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tui/views/notice.py": ("_COPIED", "COPIED"),
     "tui/views/results/comparison.py": ("_TITLES",),
 }
-# By file: the names whose values are pairs of a key to press and what it does.
-KEYS: dict[str, tuple[str, ...]] = {
-    "tui/keymap.py": ("NEXT_PANE", "OUTPUT_KEYS"),
-    "tui/panes/sweep/pane.py": ("_MOVES", "_SHOWN", "_NEXT_VIEW", "_CURVES", "_REST"),
-    "tui/panes/lab/pane.py": ("_FIELD_KEYS", "_TABLE_KEYS"),
-    "tui/panes/learn/pane.py": ("_FIELD_KEYS",),
-    "tui/panes/capture/pane.py": ("_KEYS_OF_PART", "_ASKING"),
-    "tui/views/export.py": ("_keys",),
-    "tui/views/fields/choice_list.py": ("_KEYS", "_KEYS_OF_SEVERAL"),
-}
+# A key to press, or several, before what it does: `("PgUp PgDn", "scroll")`.
+_ONE = r"(?:\S\S?|[←→↑↓]{2,4}|a-z|0-9|Enter|Esc|Tab|Backspace|Space|Home|End|PgUp|PgDn|Ctrl\+\w|Shift\+\S+)"
+_KEY = re.compile(rf"{_ONE}(?: {_ONE})*")
+_WITH_KEYS = ("tui/keymap.py", "tui/panes/", "tui/views/export.py", "tui/views/fields/", "tui/widgets/")
 
 
 def from_words() -> Iterator[Message]:
-    """Yield the texts of all tables."""
+    """Yield the texts of all tables, and what keys do in key bars."""
     for path, names in TABLES.items():
         for name in names:
             yield from messages(path, ((name, text) for text in _texts(_declared(path, name))))
-    for path, names in KEYS.items():
-        for name in names:
-            yield from messages(path, ((f"{name}: a key bar", text) for text in _effects(_declared(path, name))))
-    for path in source_files():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for file in source_files():
+        path = str(file.relative_to(ROOT))
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             match node:
                 case ast.Assign(targets=[ast.Name(id="TITLE")], value=ast.Constant(value=str(title))):
-                    yield from messages(str(path.relative_to(ROOT)), [("TITLE", title)])
+                    yield from messages(path, [("TITLE", title)])
+                case ast.Tuple(elts=[ast.Constant(value=str(key)), ast.Constant(value=str(effect))]) if (
+                    path.startswith(_WITH_KEYS) and _KEY.fullmatch(key) and effect not in _ROLES
+                ):
+                    yield from messages(path, [("a key bar", effect)])
                 case _:
                     pass
 
@@ -81,13 +82,3 @@ def _texts(node: ast.AST) -> Iterator[str]:
     elif not isinstance(node, ast.JoinedStr):
         for child in ast.iter_child_nodes(node):
             yield from _texts(child)
-
-
-def _effects(node: ast.AST) -> Iterator[str]:
-    """Yield the second texts of pairs of texts."""
-    match node:
-        case ast.Tuple(elts=[ast.Constant(value=str()), ast.Constant(value=str(effect))]):
-            yield effect
-        case _:
-            for child in ast.iter_child_nodes(node):
-                yield from _effects(child)

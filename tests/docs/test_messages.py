@@ -74,6 +74,11 @@ def test_no_text_is_put_together_where_it_is_said_or_drawn_without_being_said(sc
     assert [*untold()] == [], "say a message with placeholders"
 
 
+def test_every_text_that_reads_like_prose_is_a_message(script: dict[str, Any]) -> None:
+    unlisted: Callable[[], Iterator[str]] = script["unlisted"]
+    assert [*unlisted()] == [], "say it as a message and run `make messages`; docs/messages/prose.py lists exceptions"
+
+
 def test_the_compiled_catalogue_has_the_translations_of_the_text(catalogues: Catalogues) -> None:
     with (FOLDER / "attn_tui.mo").open("rb") as file:
         compiled = {tuple(_forms(each.id)): _forms(each.string or "") for each in read_mo(file) if each.id}

@@ -38,6 +38,7 @@ _FIELD_KEYS: tuple[Key, ...] = (  # letters and digits type
     ("Enter", "answer"), ("Esc", "leave the field"), ("a-z 0-9", "type"), ("↑↓", "item"),
     ("Backspace", "erase, back"), ("?", "help"), (">", "next pane"), ("PgUp PgDn", "scroll"),
 )  # fmt: skip
+_TO_FIELD = ("Tab", "type a guess")
 _BESIDE = 100  # screens from this width show the list beside the text
 _ROOMY = 170  # screens from this width show every question in full
 
@@ -128,7 +129,7 @@ class LearnPane(TwoParts):
     def keys(self) -> Sequence[Key]:
         if self.text.has_focus:
             return _FIELD_KEYS if not self.attempt.text else (_FIELD_KEYS[0], ("Esc", "erase"), *_FIELD_KEYS[2:])
-        return (*self.KEYS[:1], ("Tab", "type a guess"), *self.KEYS[1:]) if self.text.can_focus else self.KEYS
+        return (*self.KEYS[:1], _TO_FIELD, *self.KEYS[1:]) if self.text.can_focus else self.KEYS
 
     def leave(self) -> None:
         self.host.engine.withdraw(Measure)
