@@ -38,17 +38,18 @@ def _of_call(node: ast.Call, place: str) -> Iterator[Message]:
     texts = [*map(_text, node.args[:2])]
     match node.func:
         case ast.Attribute(attr="say") | ast.Name(id="say" | "message"):
-            one, many = next(iter(texts), ""), ""
+            one = next(iter(texts), "")
         case ast.Name(id="in_sense") if len(texts) == 2 and all(texts):
-            one, many = SENSE.join(texts), ""
+            one = SENSE.join(texts)
         case ast.Name(id="counted") if len(texts) == 2 and all(texts):
-            one, many = texts
+            yield Message(texts[0].strip(), place, plural=texts[1].strip())  # numbers may need a measure word
+            return
         case ast.Name(id=name) if name in errors():
-            one, many = next(iter(texts), ""), ""
+            one = next(iter(texts), "")
         case _:
             return
     if has_words(one):
-        yield Message(one.strip(), place, plural=many.strip())
+        yield Message(one.strip(), place)
 
 
 @cache

@@ -19,7 +19,7 @@ def count_words(word: str, count: int) -> str:
     """Return a number of heads of a status: `1 frozen`, `2 sinks`."""
     if word == "sink":
         return counted("{number} sink", "{number} sinks", count)
-    return message("{number} {status}", number=count, status=word)
+    return counted("{number} {status}", "{number} {status}", count, status=word)
 
 
 def file_summary(

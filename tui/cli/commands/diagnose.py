@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....core.captures.capture import Meaning
 from ....core.errors import InputError
-from ....core.message import joined, message
+from ....core.message import counted, joined, message
 from ...settings.parse import UsageError
 from ...views.lines import Line, wrapped
 from ...views.reproduce import in_shell
@@ -151,7 +151,11 @@ def _table(captures: Sequence[Capture], heads: Sequence[Diagnosed], output: Outp
     sources = dict.fromkeys(message("expected from {source}", source=each.verdict.expected.words) for each in heads)
     words += [*sources][:1] if len(sources) == 1 else []
     counts = summary(heads)["verdicts"]
-    found = (message("{number} {verdict}", number=count, verdict=word) for word, count in counts.items() if count)
+    found = (
+        counted("{number} {verdict}", "{number} {verdict}", count, verdict=word)
+        for word, count in counts.items()
+        if count
+    )
     words.append(joined(found, ", "))
     glyphs, width = output.glyphs, output.text_width
     lines: list[Line] = []

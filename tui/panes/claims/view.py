@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from ....core.claims.claim import UNCLAIMED, VERDICT_WORDS, figure_text
-from ....core.message import message
+from ....core.message import counted, joined, message
 from ....core.statistics.measurement import Estimate
 from ...language.cells import cells, to_left, to_right
 from ...views.glyphs import Glyphs
@@ -187,8 +187,8 @@ def claims_report(outcomes: Sequence[Outcome], width: int, glyphs: Glyphs) -> li
 def verdict_counts(outcomes: Sequence[Outcome], glyphs: Glyphs) -> str:
     """Return how many claims were tested, and the number of each verdict."""
     counts: Counter[Verdict] = Counter(outcome.verdict for outcome in outcomes)
-    told = ", ".join(
-        glyphs.say("{count} {verdict}", count=count, verdict=VERDICT_WORDS[verdict])
+    told = [
+        counted("{number} {judged}", "{number} {judged}", count, judged=VERDICT_WORDS[verdict])
         for verdict, count in counts.most_common()
-    )
-    return glyphs.say("{count} claims: {told}", count=len(outcomes), told=told)
+    ]
+    return glyphs.say("{count} claims: {told}", count=len(outcomes), told=joined(told, ", "))
