@@ -108,7 +108,7 @@ def test_a_negative_number_has_a_space_before_it() -> None:
 
 @pytest.mark.parametrize(
     ("label", "said"),
-    [("|logit|", "|logit| 的变化"), ("σ", "σ 的变化"), ("√(2 ln n)", "√(2 ln n) 的变化"), ("熵", "熵的变化")],
+    [("|logit|", "|logit| 的变化"), ("σ", "σ 的变化"), ("√(2 ln n)", "√(2 ln n) 的变化"), ("|熵|", "|熵|的变化")],
 )
 def test_a_formula_has_a_space_beside_chinese(label: str, said: str) -> None:
     assert translated(message("change of {label}", label=label), "zh") == said

@@ -20,8 +20,8 @@ _AROUND = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _PADDED = re.compile(r"([<>^]?)(\d+)")
 _COLUMNS = re.compile(r":[<>^]?\d+\}")  # in a template with columns
 _JOINT = re.compile(  # a space stands between Chinese and a number, a word or a formula
-    "(?<=[\u4e00-\u9fff])(?=[-−]?[0-9]|[A-Za-z\u0370-\u03ff∂√‖|×])"
-    "|(?<=[A-Za-z0-9\u0370-\u03ff%²‖|)])(?=[\u4e00-\u9fff])"
+    "(?<=[\u4e00-\u9fff])(?=[-−]?[0-9]|[|‖]?[A-Za-z\u0370-\u03ff∂√]|×)"
+    "|(?:(?<=[A-Za-z0-9\u0370-\u03ff%²)])|(?<=[A-Za-z][|‖]))(?=[\u4e00-\u9fff])"
 )
 _PAD = {"": to_left, "<": to_left, ">": to_right, "^": to_middle}
 _NUMBER = re.compile(r"[a-z]?\d{1,2}\. (?=\S)")
