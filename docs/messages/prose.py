@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from os.path import relpath
+from pathlib import Path
 
 from calls import source_files
 from message import ROOT, has_prose
@@ -38,12 +40,12 @@ _NO_TEXT = re.compile(r"^# Settings of|\(\?P<|^(none|\w*d_k) (recalled|loss|unde
 _PROGRAMMING = ("AssertionError", "RuntimeError", "TypeError")
 
 
-def unlisted() -> Iterator[str]:
-    """Yield a line for each text: its place and how it is written."""
+def unlisted(paths: Iterable[Path] = ()) -> Iterator[str]:
+    """Yield a line for each text of these files, or of core and tui: its place and how it is written."""
     known = {*_known()}
     every = "\n".join(known)
-    for path in source_files():
-        name = str(path.relative_to(ROOT))
+    for path in paths or source_files():
+        name = relpath(path, ROOT)
         if not name.startswith(_ENGLISH):
             for node in _texts(ast.parse(path.read_text("utf-8"))):
                 text, pattern = _written(node)

@@ -33,14 +33,21 @@ _WITH_KEYS = ("tui/keymap.py", "tui/panes/", "tui/views/export.py", "tui/views/f
 
 
 def from_words() -> Iterator[Message]:
-    """Yield the texts of all tables, and what keys do in key bars."""
+    """Yield the texts of all tables, of constants that are said in their module, and what keys do in key bars."""
     for path, names in TABLES.items():
         for name in names:
             yield from messages(path, ((name, text) for text in _texts(_declared(path, name))))
     for file in source_files():
         path = str(file.relative_to(ROOT))
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        tree = ast.parse(file.read_text("utf-8"))
+        constants = {name: value for statement in tree.body for name, value in _assigned(statement)}
+        for node in ast.walk(tree):
             match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="say") | ast.Name(id="say" | "message"),
+                    args=[ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)), *_],
+                ) if name in constants:
+                    yield from messages(path, ((name, text) for text in _texts(constants[name])))
                 case ast.Assign(targets=[ast.Name(id="TITLE")], value=ast.Constant(value=str(title))):
                     yield from messages(path, [("TITLE", title)])
                 case ast.Tuple(elts=[ast.Constant(value=str(key)), ast.Constant(value=str(effect))]) if (
@@ -51,23 +58,28 @@ def from_words() -> Iterator[Message]:
                     pass
 
 
-def _declared(path: str, name: str) -> ast.AST:
-    """Return the value of a name in a file, or the function; raise LookupError if there is neither."""
+def _declared(path: str, name: str) -> ast.expr:
+    """Return the value of a name in a file; raise LookupError if there is none."""
     for node in ast.parse((ROOT / path).read_text("utf-8")).body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+        for found, value in _assigned(node):
+            if found == name:
                 return value
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-                for target, value in zip(names, values, strict=True):
-                    if isinstance(target, ast.Name) and target.id == name:
-                        return value
-            case ast.AnnAssign(target=ast.Name(id=found), value=ast.expr() as value) if found == name:
-                return value
-            case ast.FunctionDef(name=found) if found == name:
-                return node
-            case _:
-                pass
     raise LookupError(f"{path} declares no {name}: correct the tables of {__name__}.py")
+
+
+def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that a statement assigns, with their values."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield name, value
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            for target, value in zip(names, values, strict=True):
+                if isinstance(target, ast.Name):
+                    yield target.id, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+        case _:
+            pass
 
 
 def _texts(node: ast.AST) -> Iterator[str]:

@@ -79,6 +79,26 @@ def test_every_text_that_reads_like_prose_is_a_message(script: dict[str, Any]) -
     assert [*unlisted()] == [], "say it as a message and run `make messages`; docs/messages/prose.py lists exceptions"
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        'HINTS = {"x": "apples fall down"}',
+        'text = f"apples fall {n}"',
+        '"apples fall {} times".format(n)',
+        'Field("a", help="how far apples fall")',
+        'Binding("x", "drop", "let apples fall")',
+        'parser.add("x", "--drop", help="let apples fall")',
+        'app.notify("The apple fell down")',
+        'raise ValueError("the apple fell")',
+        'print("apples fall")',
+    ],
+)
+def test_prose_is_found_wherever_it_is_written(source: str, script: dict[str, Any], tmp_path: Path) -> None:
+    (file := tmp_path / "new.py").write_text(source)
+    unlisted: Callable[..., Iterator[str]] = script["unlisted"]
+    assert len([*unlisted([file])]) == 1
+
+
 def test_the_compiled_catalogue_has_the_translations_of_the_text(catalogues: Catalogues) -> None:
     with (FOLDER / "attn_tui.mo").open("rb") as file:
         compiled = {tuple(_forms(each.id)): _forms(each.string or "") for each in read_mo(file) if each.id}
