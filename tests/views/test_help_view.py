@@ -6,6 +6,7 @@ from attn_tui.core.parameters import FIELD, FIELDS
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import DEAD, ONE_HOT, STATISTICS, Statistic
 from attn_tui.tui.keymap import all_commands, commands, help_keys
+from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.catalogue import PANES, PaneRow
 from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.help.page import help_lines, key_overview
@@ -112,7 +113,7 @@ def test_digits_and_keys_with_the_same_effect_share_a_line() -> None:
 
 @pytest.mark.parametrize("width", [36, 66, 90])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_what_keys_do_stands_in_one_column_below_long_lists_of_keys(language: str, width: int) -> None:
+def test_what_keys_do_stands_in_one_column_below_long_lists_of_keys(language: Language, width: int) -> None:
     groups = help_keys(all_commands(), {})
     lines = key_overview(groups, "/a/b", width, IN_LANGUAGE[language])
     assert all(line_width(line) <= width for line in lines)

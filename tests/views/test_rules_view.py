@@ -9,6 +9,7 @@ from attn_tui.core.parameters import Parameters
 from attn_tui.core.scales import SCALE_RULES, scale_rule
 from attn_tui.core.statistics.measurement import Estimate
 from attn_tui.core.theory.freezing import freezing_of
+from attn_tui.tui.language.chosen import Language
 from attn_tui.tui.panes.rules.drawings import braille_line, meter
 from attn_tui.tui.panes.rules.families import HEAD, by_family
 from attn_tui.tui.panes.rules.rule_text import rule_text, rule_title
@@ -58,7 +59,7 @@ def test_every_line_is_as_wide_as_the_table(width: int, glyphs: Glyphs) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("by", SORTABLE)
-def test_the_mark_of_the_sorted_column_moves_no_heading(by: str, language: str) -> None:
+def test_the_mark_of_the_sorted_column_moves_no_heading(by: str, language: Language) -> None:
     glyphs = IN_LANGUAGE[language]
     plain, sorted_by = (
         texts_of(table_lines(shown(order=Order(column)), 200, 0, PLAIN, glyphs)[:HEAD]) for column in ("rule", by)
