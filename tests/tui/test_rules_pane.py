@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_rule_grids")]
 NAMES = by_family(RULES)
 
 
-@played(size=(120, 46))
+@played(size=(120, 52))
 async def test_every_rule_has_a_row_with_what_the_lab_measures(stage: Stage) -> None:
     pane = await stage.complete(RulesPane)
     expected = {row.rule: row for done in run_parts(row_parts(SMALL)) for row in results_of(done)}

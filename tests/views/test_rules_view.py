@@ -1,5 +1,6 @@
 """Scale rules as rows: aligned, as many columns and rows as fit, and one rule in words."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from attn_tui.tui.panes.rules.view import (
     Shown,
     columns_in,
     curve_cells,
+    first_line,
     left_out,
     next_columns,
     rule_at,
@@ -31,7 +33,8 @@ from attn_tui.tui.views.glyphs import ASCII, IN_LANGUAGE, UNICODE, Glyphs
 from attn_tui.tui.views.lines import line_width
 from line_texts import text_of, texts_of
 
-PLAIN = HEAD + len(RULES)  # lines of a table without room for the titles of families
+PLAIN = HEAD + len(RULES)  # lines of a table without the titles of families
+UNTITLED = Order("multiplier")  # rows of another order have none
 VALUES = dict(zip(MEASURED, (0.00781, 1.0, 13.99, 100.0, 0.5, 0.25, 7.0), strict=True))
 ROWS = {
     name: RuleRow(name, 1 / (at + 1), {s: Estimate(value / (at + 1), 0.01) for s, value in VALUES.items()})
@@ -42,7 +45,7 @@ CURVES = RuleCurves((4, 8, 16), 2, 2, dict.fromkeys(RULES, (0.0, 0.5, 1.0)))
 
 
 def shown(**changes: Any) -> Shown:
-    return replace(Shown(RULES, ROWS, FREEZING, CURVES, Order(), lab="mup", cursor="none"), **changes)
+    return replace(Shown(RULES, ROWS, FREEZING, CURVES, UNTITLED, lab="mup", cursor="none"), **changes)
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
@@ -149,22 +152,32 @@ def test_the_lab_s_rule_and_the_cursor_are_marked() -> None:
     assert lines[RULES.index("mup")].startswith(" ◆8/d_k")
 
 
-def test_families_have_titles_where_all_their_rules_fit() -> None:
+@pytest.mark.parametrize("height", [PLAIN + 2 * len(FAMILIES) - 1, PLAIN, HEAD + 12])
+def test_families_have_titles_and_the_cursor_s_is_shown_with_its_first_rule(height: int) -> None:
     names = by_family(RULES)
-    of = shown(names=names)
-    height = PLAIN + 2 * len(FAMILIES) - 1
-    lines = [text_of(line).strip() for line in table_lines(of, 100, 0, height, UNICODE)][HEAD:]
-    assert [line for line in lines if line in FAMILIES] == [*FAMILIES]
-    rules = [rule_at(of, 0, y, height) for y in range(-1, height + 1)]
-    assert [rule for rule in rules if rule] == names
-    for y, line in enumerate(lines, HEAD):
-        rule = rule_at(of, 0, y, height)
-        assert (rule is None) == (line in ("", *FAMILIES))
-    for other in (
-        table_lines(of, 100, 0, height - 1, UNICODE),
-        table_lines(shown(order=Order("dead_rows")), 100, 0, height, UNICODE),
-    ):
-        assert not {text_of(line).strip() for line in other} & {*FAMILIES}
+    of, top = shown(names=names, order=Order()), 0
+    for name in (*names, *reversed(names)):
+        at = replace(of, cursor=name)
+        top = first_line(at, top, height)
+        lines = [text_of(line).strip() for line in table_lines(at, 100, top, height, UNICODE)]
+        assert len(lines) <= height
+        rules = [rule_at(at, top, y, height) for y in range(HEAD, len(lines))]
+        assert name in rules
+        family = family_of(scale_rule(name))
+        first = next(each for each in names if family_of(scale_rule(each)) == family)
+        assert name != first or lines[HEAD + rules.index(name) - 1] == family
+        for rule, line in zip(rules, lines[HEAD:], strict=True):
+            assert (rule is None) == (line in ("", *FAMILIES) or "more" in line), line
+        shown_rules = sum(rule is not None for rule in rules)
+        counted = sum(int(number) for number in re.findall(r"(\d+) more", lines[-1]))
+        assert shown_rules + counted == len(names)
+
+
+def test_other_orders_and_low_tables_have_no_titles() -> None:
+    names = by_family(RULES)
+    for order, height in ((Order("dead_rows"), 60), (Order(), HEAD + 11)):
+        lines = table_lines(shown(names=names, order=order), 100, 0, height, UNICODE)
+        assert not {text_of(line).strip() for line in lines} & {*FAMILIES}
 
 
 def test_a_reversed_order_reverses_families_too() -> None:

@@ -1,4 +1,4 @@
-"""The rows of the table of scale rules: in catalogue order they stand by family, with titles where there is room."""
+"""The rows of the table of scale rules: in catalogue order they stand by family, under its title."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...views.fields.choices import FAMILIES, family_of
 HEAD = 2  # lines over the rows
 _LEAST, _MOST = 5, 9  # lines of a rule's description
 _LOW = 20  # lines of a pane below which the description has fewer
+_TITLED = 12  # lines of a table from which families have titles
 
 
 class Row(NamedTuple):
@@ -33,14 +34,13 @@ def _place(name: ScaleName) -> tuple[int, int]:
 
 
 def rows_of(names: Sequence[ScaleName], order: Order, room: int) -> list[Row]:
-    """Return the lines of these rules: with the titles of families if they are sorted by rule and all lines fit."""
-    plain = [Row(name) for name in names]
-    if order.column != "rule":
-        return plain
+    """Return the lines of these rules: if they are sorted by rule, families have titles, and gaps if all fits."""
+    if order.column != "rule" or room < _TITLED:
+        return [Row(name) for name in names]
     titled: list[Row] = []
     for place, family in groupby(names, key=lambda name: _place(name)[0]):
-        titled += [*([Row()] if titled else []), Row(title=FAMILIES[place]), *map(Row, family)]
-    return titled if len(titled) <= room else plain
+        titled += [Row(), Row(title=FAMILIES[place]), *map(Row, family)]
+    return titled[1:] if len(titled) - 1 <= room else [row for row in titled if row != Row()]
 
 
 def words_height(names: Sequence[ScaleName], order: Order, height: int, border: int) -> int:

@@ -131,35 +131,38 @@ def of_note(shown: Shown) -> list[bool]:
 
 
 def table_lines(shown: Shown, width: int, top: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """Return the heading and the rows from index `top` on; the last line counts the hidden rows."""
+    """Return the heading and the lines from index `top` on; the last one counts the hidden rules."""
     cells = curve_cells(shown.curves, width)
     columns = columns_in(width, shown.first_column, shown.order.column, cells)
-    room = rows_in(len(shown.names), height)
+    rows = rows_of(shown.names, shown.order, height - HEAD)
+    room = rows_in(len(rows), height)
     lines = _heading(shown, columns, cells, glyphs)
-    for row in _rows(shown, top, height):
+    for row in rows[top : top + room]:
         if row.rule:
             lines.append(_row(shown, row.rule, columns, cells, glyphs))
         else:
             lines.append(((f"  {glyphs.say(row.title)}", "dim"),))
-    if room < len(shown.names):
-        above, below = top, max(len(shown.names) - top - room, 0)
+    if room < len(rows):
+        above, below = (sum(row.rule != "" for row in hidden) for hidden in (rows[:top], rows[top + room :]))
         parts = [message("{count} more above", count=above)] if above else []
         parts += [message("{count} more below", count=below)] if below else []
         lines.append(((f"  {glyphs.say(joined(parts, ', '))}", "dim"),))
     return [fitted(line, width) for line in lines[:height]]
 
 
-def _rows(shown: Shown, top: int, height: int) -> Sequence[Row]:
-    """Return the lines below the heading, from that of the rule at index `top` on if not all rules fit."""
-    room = rows_in(len(shown.names), height)
-    rows = rows_of(shown.names, shown.order, max(height - HEAD, 0))
-    return rows[top : top + room] if room < len(shown.names) else rows
+def first_line(shown: Shown, top: int, height: int) -> int:
+    """Return the line nearest to index `top` from which a table of this height shows the cursor and its family."""
+    rows = rows_of(shown.names, shown.order, height - HEAD)
+    room, at = rows_in(len(rows), height), rows.index(Row(shown.cursor))
+    titled = at > 0 and not rows[at - 1].rule
+    return min(max(top, at - room + 1), at - titled, len(rows) - room)
 
 
 def rule_at(shown: Shown, top: int, y: int, height: int) -> str | None:
     """Return the rule in line `y` of the table."""
-    rows = _rows(shown, top, height)
-    return rows[y - HEAD].rule or None if HEAD <= y < HEAD + len(rows) else None
+    rows = rows_of(shown.names, shown.order, height - HEAD)
+    shown_rows = rows[top : top + rows_in(len(rows), height)]
+    return shown_rows[y - HEAD].rule or None if HEAD <= y < HEAD + len(shown_rows) else None
 
 
 def column_at(shown: Shown, width: int, x: int, glyphs: Glyphs) -> str | None:

@@ -17,7 +17,7 @@ from ...widgets.scrolled import ScrolledLines
 from .families import HEAD
 from .mechanisms import mechanism_lines
 from .rule_text import rule_text, rule_title
-from .view import Shown, column_at, next_columns, rows_in, rule_at, table_lines, title_line
+from .view import Shown, column_at, first_line, next_columns, rule_at, table_lines, title_line
 from .weightings import weighting_text
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class RuleTable(LinesWidget):
             self.column = column
 
     shown = Shown(RULES, {}, {}, None, Order(), "")
-    top = 0  # index of the first row shown
+    top = 0  # index of the first line shown
 
     def next_columns(self) -> int:
         """Return the first column to show next, to show hidden ones."""
@@ -59,9 +59,7 @@ class RuleTable(LinesWidget):
 
     def compose_lines(self, width: int, height: int) -> Sequence[Line]:
         shown = self.shown
-        room = rows_in(len(shown.names), height)
-        at = shown.names.index(shown.cursor)
-        self.top = min(max(self.top, at - room + 1), at, max(len(shown.names) - room, 0))
+        self.top = first_line(shown, self.top, height)
         return table_lines(shown, width, self.top, height, self.glyphs)
 
     def on_click(self, event: events.Click) -> None:
