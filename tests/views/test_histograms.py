@@ -312,6 +312,17 @@ def test_the_axes_mark_three_standard_deviations_one_over_n_and_ln_n() -> None:
     assert "┊" not in axis("jacobian_norm")
 
 
+@pytest.mark.parametrize("cells", [33, 34, 40, 60])
+def test_both_marks_of_three_standard_deviations_fit_beside_the_numbers_of_the_ends(cells: int) -> None:
+    span = AxisSpan(-30, 30, ("−30", "0", "30"))
+    line = axis_line(span, cells, UNICODE, [(-24.1, "−3σ"), (24.1, "+3σ")])
+    assert len(line) == cells
+    for sign, label in ((-1, "┊−3σ"), (1, "+3σ┊")):
+        at = line.index(label) + label.index("┊")
+        assert at == math.floor((24.1 * sign + 30) / 60 * cells)
+    assert [line.startswith("−30"), line.endswith(" 30")] == [True, True]
+
+
 def column_of(rule: str, multiplier: float) -> Column:
     return replace(COLUMNS[1], rule=rule, multiplier=multiplier)
 

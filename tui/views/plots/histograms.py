@@ -286,8 +286,9 @@ def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs, marks: Sequence[tuple[
         cell = math.floor((value - span.low) / (span.high - span.low) * cells)
         tick = glyphs.uprights[0]
         for text, at in ((f"{tick}{label}", cell), (f"{label}{tick}", cell - len(label))):
-            around = line[max(at - 1, 0) : at + len(text) + 1]
-            if at >= 0 and at + len(text) <= cells and set(around) == {glyphs.rule}:
+            before, after = line[max(at - 1, 0) : at], line[at + len(text) : at + len(text) + 1]
+            beside = before if text.startswith(label) else after  # the tick may touch the number of an end
+            if at >= 0 and {*line[at : at + len(text)], *beside} <= {glyphs.rule, " "}:
                 write(text, at)
                 break
     return "".join(line)[:cells]
