@@ -55,16 +55,16 @@ _GRADIENT = "the chain rule through softmax: ∂L/∂z = p(A − Σ p A) with A 
 
 STATISTICS: tuple[Statistic, ...] = (
     Statistic(
-        "logit_mean", "mean", "logits", "number", "E z",
+        "logit_mean", "logit mean", "logits", "number", "E z",
         "Mean of the logits z = c·q·k over all visible pairs. Softmax ignores it.", _LOGITS,
     ),
     Statistic(
-        "logit_variance", "variance", "logits", "number", "Var z = c² Var(q·k)",
+        "logit_variance", "logit variance", "logits", "number", "Var z = c² Var(q·k)",
         "Variance of the logits over all visible pairs: d_k for independent unit-variance components without a "
         "scale, 1 with 1/√d_k.", _LOGITS,
     ),
     Statistic(
-        "logit_std", "std deviation", "logits", "number", "√Var z",
+        "logit_std", "logit std", "logits", "number", "√Var z",
         "Standard deviation of the logits. Softmax over n keys freezes near √(2 ln n).",
         _FREEZING,
     ),
@@ -75,10 +75,11 @@ STATISTICS: tuple[Statistic, ...] = (
         "the variance-gamma law of a dot product",
     ),
     Statistic(
-        "logit_min", "smallest", "logits", "number", "min z", "The smallest visible logit of all draws.", _LOGITS
+        "logit_min", "smallest logit", "logits", "number", "min z",
+        "The smallest visible logit of all draws.", _LOGITS,
     ),
     Statistic(
-        "logit_max", "largest", "logits", "number", "max z",
+        "logit_max", "largest logit", "logits", "number", "max z",
         "The largest visible logit of all draws; QK-Clip rescales heads in which it exceeds 100.",
         "Kimi K2 2025, arXiv 2507.20534 (QK-Clip)",
     ),

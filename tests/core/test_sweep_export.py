@@ -46,7 +46,7 @@ def test_markdown_has_each_measured_value_beside_the_exact_one_of_its_column(swe
                 factor = 100 if name in ("max_weight", "dead_rows", "one_hot_rows") else 1
                 expected += [in_words(value, factor) for value in (column.measured[name].value, exact.values[name])]
         assert [cell.split()[0] for cell in row] == expected
-    at = [number for number, title in enumerate(header) if title == "std deviation, theory"]
+    at = [number for number, title in enumerate(header) if title == "logit std, theory"]
     assert [float(rows[0][number]) for number in at] == [2.0, 4.0]  # √4, and 8/4 times that
 
 

@@ -42,7 +42,7 @@ def test_the_statistics_of_a_head_are_all_that_have_a_value_or_the_leading_ones(
     measured = {name: Estimate(0.5, None) for name in names} | {"dead_rows": Estimate(0.0, None)}
     measured["entropy"] = Estimate(None, None)
     lines = [" ".join(line.split()) for line in texts_of(statistic_lines(measured, 30, 9, UNICODE))]
-    assert lines == ["mean 0.5", "std deviation 0.5", "max weight 50 %", "dead rows none"]
+    assert lines == ["logit mean 0.5", "logit std 0.5", "max weight 50 %", "dead rows none"]
     fewer = statistic_lines(measured, 30, 3, UNICODE)
     assert [" ".join(line.split()) for line in texts_of(fewer)] == lines[1:]
     assert {line_width(line) for line in fewer} == {30}

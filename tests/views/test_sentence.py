@@ -113,7 +113,7 @@ def test_deviations_from_theory_come_first_and_name_each_value() -> None:
     far = [{"logit_std": -5.21, "dead_rows": 3.9, "one_hot_rows": None}, {"one_hot_rows": 12.0}]
     said = sentence(Contents(columns, (), far), UNICODE)
     assert said.startswith(
-        "Differs from theory: unscaled std deviation by 5.2 standard errors, scaled one-hot rows by 12.0 standard "
+        "Differs from theory: unscaled logit std by 5.2 standard errors, scaled one-hot rows by 12.0 standard "
         "errors. Unscaled, "
     )
     near = [dict.fromkeys(HEALTHY, 4.0)] * 2
