@@ -65,9 +65,17 @@ def test_a_table_has_a_row_for_each_figure_if_it_fits() -> None:
     assert wrong == ["✗", "a", "wrong", "figure", "−0.25", "0.5004", "±", "0.012", "0.5"]
     assert other == ["another", "figure", "–", "1.5e−7", "–"]
     assert len({len(line) for line in lines[head : head + 4]}) == 1
-    narrow = texts_of(claim_lines(outcome.claim, outcome, 40, UNICODE, tabular=True))
-    assert any(line.startswith("✓ matches") for line in narrow)
-    assert all(len(line) <= 40 for line in narrow)
+    narrower = texts_of(claim_lines(outcome.claim, outcome, 40, UNICODE, tabular=True))
+    at = next(at for at, line in enumerate(narrower) if "claimed" in line)
+    titles, _, right, _, wrong = narrower[at : at + 5]  # each under the name of its figure
+    assert narrower[at + 1] == "✓ a right figure"
+    assert [line.split() for line in (right, wrong)] == [
+        ["1048576", "–", "1048576"], ["−0.25", "0.5004", "±", "0.012", "0.5"],
+    ]  # fmt: skip
+    assert len(titles) == len(right) == len(wrong) <= 40
+    narrowest = texts_of(claim_lines(outcome.claim, outcome, 30, UNICODE, tabular=True))
+    assert any(line.startswith("✓ matches") for line in narrowest)
+    assert all(len(line) <= 40 for line in narrower)
 
 
 def test_ascii_says_the_same() -> None:

@@ -32,7 +32,7 @@ class ClaimsPane(TwoParts):
     """The claims at the left, the selected one with its figures at the right."""
 
     NAME = "Claims"
-    LEFT = (42, 54)
+    LEFT = (43, 54)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "claim"), ("PgUp PgDn", "scroll"), ("/", "find"), ("Enter", "Lab"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("n N", "not true"), ("r", "test again"), ("v", "view"),

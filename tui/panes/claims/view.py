@@ -85,28 +85,37 @@ def claim_lines(
 
 
 def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> list[Line]:
-    """Return the figures as a table: figure, claimed, measured, exact, and ✓ or ✗; empty if it does not fit."""
+    """Return the figures as a table: figure, claimed, measured, exact, and ✓ or ✗; empty if it does not fit.
+
+    In a narrow table the name of a figure stands above its values.
+    """
     rows = [titles(glyphs), *at_sign([cells_of(finding, glyphs) for finding in findings], glyphs)]
     claimed, measured, exact = (max(cells(row[column]) for row in rows) for column in (2, 3, 4))
     claimed = min(claimed, _LONGEST_CLAIM)
     longest = max(cells(row[1]) for row in rows)
-    room = min(width - 2 - claimed - measured - exact - 3 * _GAP, longest)
-    if not findings or room < min(_LEAST_LABEL, longest):
+    values = claimed + measured + exact + 2 * _GAP
+    room = min(width - 2 - values - _GAP, longest)
+    above = room < min(_LEAST_LABEL, longest)
+    if not findings or values + 2 > width:
         return []
     lines: list[Line] = []
+    gap = " " * _GAP
     for number, (sign, label, says, found, known) in enumerate(rows):
-        of: Role = "dim" if number == 0 else "text"
+        name: Role = "dim" if number == 0 else "label"
         role: Role = "scaled" if sign == glyphs.say("✓") else "unscaled"
-        labels = [text for ((text, _),) in wrapped(label, room)]
-        says_lines = [text for ((text, _),) in wrapped(says, claimed)]
-        for at, (text, said) in enumerate(zip_longest(labels, says_lines, fillvalue="")):
+        labels = [text for ((text, _),) in wrapped(label, width - 2 if above else room)]
+        if above:
+            lines += [((to_left(sign * (at == 0), 2), role), (text, name)) for at, text in enumerate(labels)]
+            sign, labels = "", []
+        said = [text for ((text, _),) in wrapped(says, claimed)]
+        for at, (text, words) in enumerate(zip_longest(labels, said, fillvalue="")):
             ends_ = (found, known) if at == 0 else ("", "")
-            gap = " " * _GAP
+            line: Line = () if above else ((to_left(text, room) + gap, name),)
             lines.append(
                 (
                     (to_left(sign if at == 0 else "", 2), role),
-                    (to_left(text, room), "dim" if number == 0 else "label"),
-                    (gap + to_right(said, claimed) + gap + to_right(ends_[0], measured), of),
+                    *line,
+                    (to_right(words, claimed) + gap + to_right(ends_[0], measured), name if number == 0 else "text"),
                     (gap + to_right(ends_[1], exact), "dim" if number == 0 else "theory"),
                 )
             )
