@@ -145,3 +145,11 @@ def test_a_filter_puts_the_cursor_on_the_best_match_and_the_cursor_stays_in_the_
 
 def test_without_formula_or_source_a_row_is_shown_all_the_same() -> None:
     assert "plain" in "\n".join(texts_of(list_lines(ChoiceList("x", (Choice("a", "plain"),)), 40, 12, UNICODE)))
+
+
+def test_help_fills_the_lines_of_a_small_list_that_have_no_rows() -> None:
+    help_ = "A sentence that is far longer than one line of a small screen, and is shown in full."
+    found = ChoiceList("x", (Choice("a", "one", help=help_), Choice("b", "two", help=help_)))
+    lines = texts_of(list_lines(found, 36, 10, UNICODE))
+    assert help_ in " ".join(" ".join(lines).split())
+    assert len(lines) == 10

@@ -126,13 +126,13 @@ def list_lines(found: ChoiceList, width: int, height: int, glyphs: Glyphs) -> li
     names = max((cell_len(glyphs.say(row.name)) for row in found.choices), default=0)
     names = min(names, _NAME, width // 2)
     lines += [_line(found, row, min(names, _NAME), width, glyphs) for row in shown]
-    room = _room(height)
-    lines += [()] * (1 + room - len(lines))
-    below = height - len(lines) - 1
     if height >= _RULED:
+        lines += [()] * (1 + _room(height) - len(lines))
         lines.append(((glyphs.rule * width, "dim"),))
-        below -= 1
-    lines += explanation(found.chosen, width, below, glyphs)
+        lines += explanation(found.chosen, width, height - len(lines) - 1, glyphs)
+    else:  # help may also fill the lines without rows
+        told = [line for line in explanation(found.chosen, width, height - len(lines) - 1, glyphs) if line]
+        lines += [()] * (height - len(lines) - len(told) - 1) + told
     return [fitted(line, width) for line in (*lines, key_line(_keys(found), width + 2, glyphs)[1:])]
 
 
