@@ -16,7 +16,7 @@ from attn_tui.tui.panes.sweep.curves.requests import SweptPoint
 from attn_tui.tui.panes.sweep.curves.view import Swept, reading_lines, sweep_plot
 from attn_tui.tui.panes.sweep.curves.width_table import axis_words, landmark_lines
 from attn_tui.tui.panes.sweep.print_table import sweep_sentences
-from attn_tui.tui.views.glyphs import ASCII, UNICODE
+from attn_tui.tui.views.glyphs import ASCII, UNICODE, Glyphs
 from attn_tui.tui.views.results.table import Contents
 from line_texts import text_of
 
@@ -198,3 +198,11 @@ def test_both_columns_of_histograms_say_what_they_are_and_the_axis_stands_apart(
     words = UNICODE.say(axis_words(swept, ENTROPY, 120, UNICODE))
     assert words == f"row entropy from 0 to {math.log(SMALL.n_keys):.3g}"
     assert axis_words(swept, ENTROPY, 40, UNICODE) == ""
+
+
+@pytest.mark.parametrize(("glyphs", "key"), [(UNICODE, "⠒ exact"), (ASCII, "_ exact")], ids=["unicode", "ascii"])
+def test_the_exact_value_stands_beside_the_sign_of_its_curve(glyphs: Glyphs, key: str) -> None:
+    p = replace(SMALL, d_k=8)
+    here = Contents(run(p).columns, predict(p).columns, [{}, {}])
+    for line in reading_lines(p, here, ENTROPY, 80, glyphs):
+        assert text_of(line).count(key) == 1

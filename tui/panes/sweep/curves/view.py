@@ -273,7 +273,8 @@ def _reading_line(reading: _Reading, place: str, statistic: Statistic, width: in
     line.extend([(to_left(title, room), role), (value, role), (rest, "dim")])
     if here.theory:
         sign, exact = theory_text(here, index, statistic, glyphs)
-        line.extend([(glyphs.say("exact"), "dim"), (sign, "alert"), (f"{exact} ", "theory")])
+        key = glyphs.say("{line} exact", line=glyphs.line[:1] or "⠒")  # as the curve is drawn
+        line.extend([(key, "dim"), (sign, "alert"), (f"{exact} ", "theory")])
     room = width - line_width(tuple(line))
     return fitted((*line, *_state(here, index, room, glyphs)), width)
 
