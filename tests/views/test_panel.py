@@ -24,6 +24,10 @@ LONGEST = replace(
 )
 
 
+def rows_of(parameters: Parameters, height: int, focus: str | None = None) -> list[Field | None]:
+    return field_rows(parameters, 25, height, UNICODE, focus, None)
+
+
 def shown(parameters: Parameters, width: int = 25, height: int = 36, **more: Any) -> list[str]:
     return texts_of(panel_lines(parameters, width, height, UNICODE, **more))
 
@@ -53,11 +57,11 @@ def test_only_fields_that_have_an_effect_are_shown() -> None:
 
 @pytest.mark.parametrize("height", [22, 36, 58])
 def test_no_field_moves_when_a_choice_adds_one(height: int) -> None:
-    usual = field_rows(DEFAULT, height)
+    usual = rows_of(DEFAULT, height)
     adding = [(field, choice) for field, choice in WORDS if field.name != "model"]
     added = set[str]()
     for field, choice in adding:
-        rows = field_rows(with_choice(field, choice), height)
+        rows = rows_of(with_choice(field, choice), height)
         assert rows[: len(usual)] == usual
         added |= {row.name for row in rows[len(usual) :] if row}
     assert {"multiplier", "layer", "context_factor", "sink_logit", "arithmetic", "degrees_of_freedom"} <= added
@@ -66,7 +70,7 @@ def test_no_field_moves_when_a_choice_adds_one(height: int) -> None:
 def test_each_field_is_on_the_line_that_a_click_selects() -> None:
     for parameters in (DEFAULT, LONGEST):
         for height in (14, 18, 22, 36):
-            rows = field_rows(parameters, height)
+            rows = rows_of(parameters, height)
             lines = shown(parameters, height=height)
             assert rows
             for field, line in zip(rows, lines, strict=False):
@@ -79,7 +83,7 @@ def test_each_field_is_on_the_line_that_a_click_selects() -> None:
 
 
 def test_all_fields_fit_on_a_small_screen() -> None:
-    rows = field_rows(DEFAULT, 22)  # 24 lines less the bars
+    rows = rows_of(DEFAULT, 22)  # 24 lines less the bars
     assert tuple(field for field in rows if field is not None) == applicable(DEFAULT)
     assert len(rows) <= 22
 
@@ -87,14 +91,23 @@ def test_all_fields_fit_on_a_small_screen() -> None:
 @pytest.mark.parametrize("height", [5, 10, 18])
 def test_if_not_all_fields_fit_those_around_the_cursor_are_shown(height: int) -> None:
     for field in applicable(LONGEST):
-        rows = field_rows(LONGEST, height, field.name)
+        rows = rows_of(LONGEST, height, field.name)
         assert field in rows
-        assert len(rows) == height
+        assert len(rows) == height - height // 4  # the others are for its help
+
+
+def test_the_field_with_the_cursor_is_explained_on_every_small_screen() -> None:
+    for field in applicable(DEFAULT):
+        lines = shown(DEFAULT, width=22, height=21, focus=field.name)  # that of 80 × 24
+        told = " ".join(line.strip() for line in lines[-5:])
+        assert told.startswith(field.help[:40]) or field.help.startswith(told.strip())
+        rows = field_rows(DEFAULT, 22, 21, UNICODE, field.name, None)
+        assert f"{lines[rows.index(field)]}"[1:].startswith(field.label[1:9])
 
 
 def test_groups_are_separated_if_that_leaves_space_for_help() -> None:
-    assert None not in field_rows(DEFAULT, 20)
-    rows = field_rows(DEFAULT, 36)
+    assert None not in rows_of(DEFAULT, 20)
+    rows = rows_of(DEFAULT, 36)
     gaps = [at for at, field in enumerate(rows) if field is None]
     for at in gaps:
         before, after = rows[at - 1], rows[at + 1]

@@ -180,7 +180,8 @@ class ParameterPanel(LinesWidget, can_focus=True):
 
     def _field_at(self, event: events.MouseEvent) -> Field | None:
         """Return the field under the mouse."""
-        rows = field_rows(self.parameters, self.size.height, self.cursor if self.has_focus else None)
+        focus = self.cursor if self.has_focus else None
+        rows = field_rows(self.parameters, *self.size, self.glyphs, focus, self.editing)
         y = self.place_of(event).y
         return rows[y] if 0 <= y < len(rows) else None
 

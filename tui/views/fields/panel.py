@@ -16,6 +16,7 @@ from .entry import Editing
 
 NAME = 11  # cells of a field's name
 _ROOM_FOR_HELP = 7  # lines
+_SHARE_OF_HELP = 4  # one line in four is for the help of the field with the cursor, if not all fields fit beside it
 
 
 _USUAL = tuple(field for field in FIELDS if field.applies(Parameters()))
@@ -43,11 +44,13 @@ def value_text(field: Field, parameters: Parameters) -> str:
     return choice_word(value) if field.kind == "choice" else field.format(value)
 
 
-def field_rows(parameters: Parameters, height: int, focus: str | None = None) -> list[Field | None]:
+def field_rows(
+    parameters: Parameters, width: int, height: int, glyphs: Glyphs, focus: str | None, editing: Editing | None
+) -> list[Field | None]:
     """Return the field of each line; None separates groups, if that leaves room for a few lines of help.
 
     Fields that a choice adds are below all others, so that nothing moves when they appear.
-    If there are more fields than lines, those around the focus are shown.
+    If there are more fields than lines, those around the focus are shown, with room for its help or an error message.
     """
     fields = sorted(applicable(parameters), key=lambda field: field not in _USUAL)
     spaced = height >= len(_USUAL) + len({field.group for field in _USUAL}) - 1 + _ROOM_FOR_HELP
@@ -56,6 +59,11 @@ def field_rows(parameters: Parameters, height: int, focus: str | None = None) ->
         if spaced and before is not None and _group(before) != _group(field):
             rows.append(None)
         rows.append(field)
+    if editing is not None and editing.objection:
+        height = max(height - len(_notes(width, glyphs, focus, editing)), 1)
+    elif focus is not None:
+        height -= height // _SHARE_OF_HELP
+    focus = editing.field if editing else focus
     at = next((y for y, field in enumerate(rows) if field is not None and field.name == focus), 0)
     top = min(max(at - height // 2, 0), max(len(rows) - height, 0))
     return rows[top : top + height]
@@ -71,9 +79,7 @@ def panel_lines(
 ) -> list[Line]:
     """Return the panel, exactly `height` lines of `width`; `focus` names the field with the cursor."""
     lines: list[Line] = []
-    notes = _notes(width, glyphs, focus, editing)
-    room = height - len(notes) if editing is not None and editing.objection else height
-    for field in field_rows(parameters, room, editing.field if editing else focus):
+    for field in field_rows(parameters, width, height, glyphs, focus, editing):
         if field is None:
             lines.append(())
             continue
@@ -82,9 +88,10 @@ def panel_lines(
         if editing is not None and editing.field == field.name:
             text, role = editing.text + "_", "alert" if editing.objection else "accent"
         lines.append(field_line(field, text, role, field.name == focus, width, glyphs))
-    room = height - len(lines)
+    notes = _notes(width, glyphs, focus, editing)
+    room = max(height - len(lines), 0)
     lines += [()] * (room - len(notes))
-    lines += shortened(list(notes), width, max(room, 0), glyphs.say("…"))
+    lines += shortened(list(notes), width, room, glyphs.say("…"))
     return [fitted(line, width) for line in lines[:height]]
 
 
