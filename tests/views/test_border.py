@@ -13,8 +13,8 @@ NOTE: Line = (("128 keys", "dim"),)
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 6, 7, 12, 30, 80])
 def test_both_sides_fill_their_width(width: int, glyphs: Glyphs) -> None:
-    for boxed in (True, False):
-        assert line_width(top_line(TITLE, NOTE, width, "frame", glyphs, boxed)) == width
+    for left, right in ((True, True), (False, True), (False, False)):
+        assert line_width(top_line(TITLE, NOTE, width, "frame", glyphs, left, right)) == width
     assert line_width(bottom_line(NOTE, width, "frame", glyphs)) == width
     assert glyphs is UNICODE or text_of(top_line(TITLE, NOTE, width, "lit", glyphs)).isascii()
 
@@ -23,7 +23,7 @@ def test_title_and_note_stand_in_the_upper_side_as_far_as_they_fit() -> None:
     assert text_of(top_line(TITLE, NOTE, 40, "frame", UNICODE)) == "╭─ entropy over d_k ──────── 128 keys ─╮"
     assert text_of(top_line(TITLE, NOTE, 32, "frame", UNICODE)) == "╭─ entropy over d_k ───────────╮"
     assert text_of(top_line(TITLE, NOTE, 16, "frame", UNICODE)) == "╭─ entropy o… ─╮"
-    assert text_of(top_line(TITLE, NOTE, 40, "frame", UNICODE, boxed=False)).startswith(" ─ entropy")
+    assert text_of(top_line(TITLE, NOTE, 40, "frame", UNICODE, left=False)).startswith(" ─ entropy")
     assert text_of(top_line((), (), 8, "frame", ASCII)) == "+------+"
 
 

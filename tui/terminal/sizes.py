@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.geometry import Size
 
 LEAST = (40, 12)  # columns and lines
-WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (60, "-medium"), (100, "-wide")]
+WIDTHS = [(0, "-thin"), (LEAST[0], "-narrow"), (60, "-medium"), (80, "-paired"), (100, "-wide")]
 HEIGHTS = [(0, "-flat"), (LEAST[1], "-low"), (18, "-middle"), (28, "-high")]
 
 

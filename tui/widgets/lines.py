@@ -80,6 +80,11 @@ class LinesWidget(Widget):
         return self.gutter.left > 0 and self.gutter.bottom > 0
 
     @property
+    def ruled(self) -> bool:
+        """Whether there is a border at the right side."""
+        return self.styles.border_right[0] != ""
+
+    @property
     def _heads(self) -> int:
         """The lines of the heading within the content."""
         return int(self.HEADED and not self.gutter.top)
@@ -147,7 +152,7 @@ class LinesWidget(Widget):
     def _compose_border(self) -> _Border:
         width, boxed = self.outer_size.width, self.boxed
         role: Role = "lit" if self._is_lit else "frame"
-        top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed)
+        top = top_line(self.heading(max(width - EDGES, 0)), self.note(), width, role, self.glyphs, boxed, self.ruled)
         thumb = self.thumb() if boxed else None
         foot = bottom_line(self.foot(), width, role, self.glyphs) if boxed else ()
         return _Border(top, foot, thumb.rows(self.size.height) if thumb else range(0), role)
@@ -254,6 +259,8 @@ class LinesWidget(Widget):
             if self._border is not None and self._border.foot:
                 role = self._border.role
                 sides = side(left, role, self.glyphs, False, at_left=True), side(right, role, self.glyphs, thumb)
+            elif self._border is not None and self.ruled:
+                sides = sides[0], side(right, self._border.role, self.glyphs, False)
             spans: Line = (*sides[0], *(line or ((width * " ", "text"),)), *sides[1])
             segments = [Segment(text, self._style(role)) for text, role in spans if text]
             strip = self._strips[key] = Strip(segments, left + width + right)

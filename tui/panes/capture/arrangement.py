@@ -14,8 +14,8 @@ Part: TypeAlias = Literal["verdict", "map", "list", "matrix", "row", "results", 
 PaneView: TypeAlias = Literal["attention", "statistics", "replay"]
 
 _WIDE, _ROOMY = 100, 150  # from these widths the parts have borders, and a map may be very wide
-_LEAST_MAP, _LEAST_ROW, _LEAST_MATRIX = 22, 30, 22
-_BORDER = 3  # columns of a border and what it keeps free
+_LEAST_MAP, _LEAST_ROW, _LEAST_MATRIX = 24, 30, 22
+_BORDER, _RULE = 3, 2  # columns of a border, or of a line at the right, and what it keeps free
 _VERDICT = 12  # lines from which the verdict is shown
 _LOW = 14  # lines below which list and matrix do not both fit
 
@@ -35,8 +35,8 @@ def arrangement(size: Size, view: PaneView, front: Part, heads: int, asking: boo
         return {**parts, front: Region(0, top, width, height - top)}
     boxed = width >= _WIDE
     roomy = width >= _ROOMY  # elsewhere narrow cells leave room for the reasons
-    least, most = (36, width * 2 // 5 if roomy else 44) if boxed else (_LEAST_MAP, 30)
-    left = min(max(wanted_width(heads, roomy) + (_BORDER if boxed else 0), least), most)
+    least, most = (36, width * 2 // 5 if roomy else 44) if boxed else (_LEAST_MAP, 32)
+    left = min(max(wanted_width(heads, roomy) + (_BORDER if boxed else _RULE), least), most)
     right = Region(left, top, width - left, height - top)
     parts["map"] = Region(0, top, left, height - top)
     if view != "attention":

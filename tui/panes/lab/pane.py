@@ -42,7 +42,7 @@ class LabPane(TwoParts, SteppingPane):
     """The parameters at the left, the results at the right."""
 
     NAME = "Lab"
-    LEFT = (22, 30)
+    LEFT = (24, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→", "d_k ±1"), ("↑↓", "×2 ÷2"), ("s /", "scale"), ("Tab", "fields"), ("0-9", "type"), ("?", "help"),
         ("q", "quit"), (">", "next pane"), ("[ ]", "keys"), ("a", "A"), ("c", "law"), ("d", "mechanism"),

@@ -39,7 +39,7 @@ class TrainPane(TwoParts):
     """The settings at the left; curves and results at the right."""
 
     NAME = "Train"
-    LEFT = (24, 34)
+    LEFT = (25, 34)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "setting"), ("←→", "step"), ("/", "rules"), ("m", "quantity"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("0-9", "type"), ("r", "new seeds"), ("z", "axis"), ("v", "view"), ("R", "reset"),

@@ -42,7 +42,7 @@ class WatchPane(TwoParts):
     """The map of one step at the left; what it says, and the worst heads, at the right."""
 
     NAME = "Watch"
-    LEFT = (30, 46)
+    LEFT = (32, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("?", "help"), ("q", "quit"),
         (">", "next pane"), ("b", "baseline"), ("n", "next worst"), ("m", "statistic"), ("v", "view"),

@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # the first frame is painted before NumPy is loaded
     from ....core.theory.prediction import Freezing, PredictedColumn, Theory
 
 LABEL = 16  # cells of a row's name
-CELL = VALUE + 2 + STDERR + 2  # a value, ±, its standard error, the unit and a gap
+_GAP = 2  # cells after a column; the last one may do without
+CELL = VALUE + 2 + STDERR + _GAP  # a value, ±, its standard error and a gap
 THEORY = VALUE + 1  # an exact value, after a sign if the measured one is far from it
 WIDEST = 34  # the widest cell: wider ones make rows hard to follow
 
@@ -108,7 +109,7 @@ class Layout(NamedTuple):
 
 def layout(contents: Contents, width: int, turn: int = 0) -> Layout:
     """Return the layout for a width: theory beside measured values if it fits, otherwise by `turn`."""
-    if width < LABEL + 2 * CELL:
+    if width < LABEL + 2 * CELL - _GAP:
         parts: list[Alone] = ["value", "±", *(["exact"] if contents.theory else [])]
         return Layout(width, False, False, parts[turn % len(parts)])
     beside = bool(contents.theory) and width >= LABEL + 2 * (CELL + THEORY)
@@ -207,11 +208,11 @@ def multiplier_text(column: Column, glyphs: Glyphs) -> str:
 def head_line(contents: Contents, shape: Layout, glyphs: Glyphs, first: Span) -> Line:
     """Return the titles of the columns; `first` stands over the labels."""
     alone = {"value": message("value"), "exact": message("exact")}.get(shape.alone, shape.alone)
-    text, role = (alone, "heading") if alone else first
+    text, role = (f" {glyphs.say(alone)}", "heading") if alone else first
     titles: list[Span] = [(set_cell_size(glyphs.say(text), LABEL), role)]
     for column, role in zip(contents.columns, COLUMN_ROLES, strict=True):
         room = CELL if shape.beside else shape.cell
-        titles.append((set_cell_size("  " + column_title(column, glyphs, room - 2), room), role))
+        titles.append((set_cell_size("  " + column_title(column, glyphs, room - 2 - _GAP), room), role))
         if shape.beside:
             titles.append((_theory_title(contents, shape.cell - room, 6, glyphs), "theory"))
         elif shape.instead:
