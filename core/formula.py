@@ -27,7 +27,8 @@ _OPERATORS: dict[str, Callable[[float, float], float]] = {
 }  # fmt: skip
 _SAME = {"^": "**", "−": "-", "·": "*", "×": "*", "÷": "/"}  # other ways to write an operator
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|\S))", re.ASCII
+    r" *(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\*\*|.))",
+    re.ASCII | re.DOTALL,
 )
 
 
@@ -234,7 +235,7 @@ class _Parser:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    at, end = 0, len(text.rstrip())
+    at, end = 0, len(text.rstrip(" "))
     while at < end:
         match = _TOKEN.match(text, at)
         assert match is not None, "the rest is not blank"

@@ -123,7 +123,7 @@ def parse_rules(text: str) -> tuple[ScaleName, ...]:
         elif word and is_formula(word):
             found[word] = None
         else:
-            raise InputError("{word!r} is no scale rule", word=word)
+            raise InputError("{word!r} is not a scale rule", word=word)
     return tuple(found)
 
 

@@ -42,7 +42,7 @@ def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> Non
     [
         (["--rules", "sqrt_dk"], ("--rules", "'sqrt_dk'", "did you mean sqrt_d_k?")),
         (["--rules", "custom"], ("--rules", "'custom' has no multiplier here; give the number itself; must be")),
-        (["--rules", ""], ("--rules", "'' is no scale rule")),
+        (["--rules", ""], ("--rules", "'' is not a scale rule")),
         (["--d-k", ""], ("--d-k", "from 1 to 1024", "''")),
         (["--lr", "0"], ("--lr", "1e-06", "'0'")),
         (["--steps", "1.5"], ("--steps", "whole number", "'1.5'")),

@@ -142,3 +142,10 @@ def test_any_text_is_a_formula_or_refused_in_one_line(text: str) -> None:
 def test_the_deepest_formula_is_parsed_and_evaluated() -> None:
     assert value("(" * 39 + "d" + ")" * 39) == 64
     assert value("-" * 79 + "d") == -64
+
+
+@pytest.mark.parametrize("text", ["d\n", "\nd", "1/\td", "d\u2003", "d\x0b", "log(n)\r/d"])
+def test_only_blanks_separate_so_that_a_formula_is_one_line_everywhere(text: str) -> None:
+    with pytest.raises(FormulaError, match="unexpected character|expected"):
+        parse(text, [*NAMES])
+    assert value(" 1 / d ") == 1 / 64
