@@ -323,6 +323,12 @@ def test_both_marks_of_three_standard_deviations_fit_beside_the_numbers_of_the_e
     assert [line.startswith("−30"), line.endswith(" 30")] == [True, True]
 
 
+@pytest.mark.parametrize("cells", range(8, 33))
+def test_never_only_one_of_both_marks_is_shown(cells: int) -> None:
+    line = axis_line(AxisSpan(-30, 30, ("−30", "0", "30")), cells, UNICODE, [(-24.1, "−3σ"), (24.1, "+3σ")])
+    assert ("−3σ" in line) == ("+3σ" in line)
+
+
 def column_of(rule: str, multiplier: float) -> Column:
     return replace(COLUMNS[1], rule=rule, multiplier=multiplier)
 

@@ -209,3 +209,11 @@ def test_an_error_message_comes_first() -> None:
     lines = rule_text("log_d_k", fault, None, 80, UNICODE, "No.")
     assert [text_of(line) for line in lines[:1]] == ["No."]
     assert lines[0][0][1] == "alert"
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_a_long_name_does_not_move_the_columns(glyphs: Glyphs) -> None:
+    formula = "0.5*log2(n)/d^2"  # 15 characters
+    rows = ROWS | {formula: replace(ROWS["none"], rule=formula)}
+    lines = table_lines(shown(names=(*RULES, formula), rows=rows), 80, 0, PLAIN + 1, glyphs)[HEAD:]
+    assert len({text_of(line)[NAME:].index(".") for line in lines}) == 1

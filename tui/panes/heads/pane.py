@@ -33,7 +33,7 @@ class HeadsPane(TwoParts):
     """The shape at the left, its cost at the right."""
 
     NAME = "Heads"
-    LEFT = (21, 30)
+    LEFT = (18, 30)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("↑↓", "field"), ("←→", "step"), ("0-9", "type"), ("p", "model"), ("/", "list"), ("Enter", "Lab"),
         ("?", "help"), ("q", "quit"), (">", "next pane"), ("PgUp PgDn", "scroll"), ("v", "view"),

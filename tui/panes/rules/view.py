@@ -18,7 +18,7 @@ from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ...views.bars import span_at
 from ...views.glyphs import Glyphs
-from ...views.lines import Line, Role, Span, fitted
+from ...views.lines import Line, Role, Span, fitted, middle_cut
 from ...views.numbers import on_the_point
 from .drawings import METER_CELLS, braille_line, meter, with_freezing
 from .families import HEAD, Row, rows_of
@@ -227,7 +227,7 @@ def _row(shown: Shown, name: str, columns: Sequence[str], cells: int, glyphs: Gl
     row, chosen, stale = shown.rows.get(name), name == shown.cursor, name in shown.stale
     named: Role = "scaled" if name == shown.lab else "unscaled" if name == "none" else "label"
     mark = glyphs.marks[1] if name == shown.lab else " "
-    label = to_left(glyphs.say(scale_rule(name).label), NAME - 2)
+    label = to_left(middle_cut(glyphs.say(scale_rule(name).label), NAME - 2, glyphs.say("…")), NAME - 2)
     sign: Line = ((glyphs.cursor if chosen else " ", "accent"), (mark, "scaled"))
     head: Line = (*sign, (label, "accent" if chosen else named))
     if row is None:

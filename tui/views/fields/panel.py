@@ -106,7 +106,7 @@ def field_line(field: Field, text: str, role: Role, focused: bool, width: int, g
     named, valued = cells(label), cells(text)
     forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right)]
     left, right = next(
-        (form for form in forms if focused and named + valued + sum(map(len, form)) <= width), ("", "")
+        (form for form in forms if focused and named + valued + sum(map(len, form)) < width), ("", "")
     )
     room = max(width - NAME, len(left) + valued + len(right))
     room = min(room, width - named - (not left))

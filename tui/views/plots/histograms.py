@@ -270,7 +270,7 @@ def axis_marks(columns: Sequence[Column], name: HistogramName, glyphs: Glyphs) -
 
 
 def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs, marks: Sequence[tuple[float, str]] = ()) -> str:
-    """Return the axis: a rule with the labels of its ends, its middle and the marks written over it, as they fit."""
+    """Return the axis: a rule with the labels of its ends, its middle and, if all fit, the marks written over it."""
     left, middle, right = span.labels
     line = list(glyphs.rule * cells)
 
@@ -282,8 +282,11 @@ def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs, marks: Sequence[tuple[
         write(f" {middle} ", (cells - len(middle)) // 2 - 1)
     write(f"{left} ", 0)
     write(f" {right}", cells - len(right) - 1)
+    unmarked = [*line]
     for value, label in marks:
         cell = math.floor((value - span.low) / (span.high - span.low) * cells)
+        if not 0 <= cell < cells:
+            continue
         tick = glyphs.uprights[0]
         for text, at in ((f"{tick}{label}", cell), (f"{label}{tick}", cell - len(label))):
             before, after = line[max(at - 1, 0) : at], line[at + len(text) : at + len(text) + 1]
@@ -291,6 +294,8 @@ def axis_line(span: AxisSpan, cells: int, glyphs: Glyphs, marks: Sequence[tuple[
             if at >= 0 and {*line[at : at + len(text)], *beside} <= {glyphs.rule, " "}:
                 write(text, at)
                 break
+        else:
+            return "".join(unmarked)[:cells]  # one of a pair would mislead
     return "".join(line)[:cells]
 
 
