@@ -146,6 +146,6 @@ def test_the_deepest_formula_is_parsed_and_evaluated() -> None:
 
 @pytest.mark.parametrize("text", ["d\n", "\nd", "1/\td", "d\u2003", "d\x0b", "log(n)\r/d"])
 def test_only_blanks_separate_so_that_a_formula_is_one_line_everywhere(text: str) -> None:
-    with pytest.raises(FormulaError, match="unexpected character|expected"):
+    with pytest.raises(FormulaError, match=r"unexpected character|expected"):
         parse(text, [*NAMES])
     assert value(" 1 / d ") == 1 / 64

@@ -105,9 +105,7 @@ def field_line(field: Field, text: str, role: Role, focused: bool, width: int, g
         label, text = "", text if cells(text) < width else text.replace(glyphs.say(", changed"), " *")
     named, valued = cells(label), cells(text)
     forms = [(f"{glyphs.left} ", f" {glyphs.right}"), (glyphs.left, glyphs.right)]
-    left, right = next(
-        (form for form in forms if focused and named + valued + sum(map(len, form)) < width), ("", "")
-    )
+    left, right = next((form for form in forms if focused and named + valued + sum(map(len, form)) < width), ("", ""))
     room = max(width - NAME, len(left) + valued + len(right))
     room = min(room, width - named - (not left))
     value: Role = "accent" if focused and role == "text" else role
