@@ -105,7 +105,8 @@ def figure_table(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> lis
         role: Role = "scaled" if sign == glyphs.say("✓") else "unscaled"
         labels = [text for ((text, _),) in wrapped(label, width - 2 if above else room)]
         if above:
-            lines += [((to_left(sign * (at == 0), 2), role), (text, name)) for at, text in enumerate(labels)]
+            for at, text in enumerate(labels):
+                lines.append(((to_left(sign if at == 0 else "", 2), role), (text, name)))
             sign, labels = "", []
         said = [text for ((text, _),) in wrapped(says, claimed)]
         for at, (text, words) in enumerate(zip_longest(labels, said, fillvalue="")):
