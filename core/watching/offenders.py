@@ -13,6 +13,7 @@ from .step import Step, logits
 
 _FEWEST = 4  # steps that have a growth rate
 _SURE = 2.0  # standard errors from none that a growth rate must be
+_LEAST = 5e-4  # of ln(value) over the steps fitted to: less shows as × 1.000, and foretells nothing
 
 
 def offenders(history: Sequence[Step], limit: float = LIMIT) -> list[Offender]:
@@ -66,4 +67,5 @@ def _growth(steps: Sequence[Step], shape: tuple[int, ...]) -> FloatArray:
         slope = np.tensordot(x, y, 1) / spread
         misfit = y - y.mean(axis=0) - x[:, np.newaxis, np.newaxis] * slope
         error = np.sqrt((misfit**2).sum(axis=0) / (len(x) - 2) / spread)
-        return np.where(np.isfinite(slope) & (np.abs(slope) > _SURE * error), slope, math.nan)
+        least = np.maximum(_SURE * error, _LEAST / (x[-1] - x[0]))
+        return np.where(np.isfinite(slope) & (np.abs(slope) > least), slope, math.nan)

@@ -122,6 +122,12 @@ def test_noise_has_no_growth() -> None:
     assert sum(each.rate is not None for each in many) < 25  # about 5 % are beyond two standard errors
 
 
+def test_logits_that_only_creep_foretell_nothing() -> None:
+    [head] = offenders(steps_of([5 - 1e-4 / (1 + n) for n in range(20)]), 100)
+    assert head.rate is None
+    assert head.passes_in is None
+
+
 def test_heads_are_ranked_over_the_limit_then_by_when_they_pass_it() -> None:
     def rows(n: int) -> list[list[float | None]]:
         return [[50.0, 120.0, 40 * 1.05**n], [math.inf, 30 * 1.01**n, None]]

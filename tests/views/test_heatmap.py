@@ -111,11 +111,12 @@ def test_a_map_without_a_readable_head_marks_each() -> None:
     assert text_of(lines[2])[MARGIN:].split() == ["!", "!"]
 
 
-def test_equal_values_have_the_lightest_shade() -> None:
-    lines = map_lines(
-        HeadMap([0], [3], dict.fromkeys([(0, 0), (0, 1), (0, 2)], 2.0)), ENTROPY, (0, 0), 20, 9, UNICODE
-    )
+@pytest.mark.parametrize("values", [(2.0, 2.0, 2.0), (5.0, 4.99999, 4.99998)])
+def test_values_that_are_equal_but_for_noise_have_one_shade_and_one_number(values: tuple[float, ...]) -> None:
+    heads = {(0, head): value for head, value in enumerate(values)}
+    lines = map_lines(HeadMap([0], [3], heads), ENTROPY, (0, 0), 20, 9, UNICODE)
     assert text_of(lines[2])[MARGIN:].split() == ["░0"] * 3
+    assert text_of(lines[-1]).strip() == f"all {values[0]:.0f}"
 
 
 def test_the_title_names_the_statistic() -> None:

@@ -276,6 +276,14 @@ def test_a_curve_has_no_gaps_and_reaches_its_ends(plot: Plot, width: int, height
     assert crossed == set(range(len(rows)))
 
 
+@pytest.mark.parametrize("high", [1, 5, 30])
+def test_every_whole_number_on_a_short_x_axis_has_one_label(high: int) -> None:
+    drawing = draw(Plot(Axis(0, high), Axis(0, 1), [one([Point(0, 0.5)])]), 130, 6, UNICODE)
+    labels = [int(word) for word in text_of(drawing.lines[-1]).split()]
+    assert labels == sorted(set(labels))
+    assert {labels[0], labels[-1]} == {0, high}
+
+
 def test_curves_that_share_a_cell_share_its_dots() -> None:
     exact = [(1.0, 0.0), (4096.0, 1.0)]
     crossing = [one((), exact), one((), [(1.0, 1.0), (4096.0, 0.0)])]

@@ -47,6 +47,20 @@ def test_a_head_over_the_limit_is_marked_and_the_chosen_one_has_a_digit() -> Non
     assert cells(found, chosen=(0, 1)) == ["░░ ", "9 !", "██!", "██ "]
 
 
+@pytest.mark.parametrize("values", [(5.0, 5.0), (5.0, 4.99999)])
+def test_heads_that_are_equal_but_for_noise_have_one_shade_and_one_number(values: tuple[float, float]) -> None:
+    found = shown([[*values]])
+    assert cells(found) == ["░░ ", "░░ "]
+    assert "all 5" in text_of(map_lines(found, "max_logit", (0, 0), (30, 8), UNICODE)[-1])
+
+
+def test_shares_are_in_per_cent_as_elsewhere() -> None:
+    found = shown([[1.0, 2.0]], one_hot_rows=[[0.0213, 0]])
+    assert "2.1 %" in text_of(head_lines(found, (0, 0), (40, 0), UNICODE)[2])
+    assert "none" in text_of(head_lines(found, (0, 1), (40, 0), UNICODE)[2])
+    assert "░ none to █ 2.1 %" in text_of(map_lines(found, "one_hot_rows", (0, 0), (30, 8), UNICODE)[-1])
+
+
 def test_a_head_without_a_number_is_blank() -> None:
     assert cells(shown([[1.0, math.nan, 2.0]], entropy=[[None, 1, 2]]), "entropy")[0] == "   "
 

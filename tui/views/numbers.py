@@ -79,6 +79,13 @@ def short(value: float | None, glyphs: Glyphs) -> str:
     return signed(text.rstrip("0").rstrip(".") if "." in text else text, glyphs)
 
 
+def short_in_unit(value: float, unit: str, glyphs: Glyphs) -> str:
+    """Return a value as `short` does; a share as a short percentage, 0 as `none`."""
+    if unit != "share":
+        return short(value, glyphs)
+    return percent(value) if value else glyphs.say("none")
+
+
 def error(stderr: float | None, glyphs: Glyphs) -> str:
     """Return a standard error with two digits in STDERR cells; blank for None."""
     if stderr is None:

@@ -137,12 +137,13 @@ def newest(request: WatchRequest, output: Output) -> Snapshot:
             raise InputError("{run}: no step could be read; {note}", run=request.run, note=notes[0])
         raise InputError(waiting or message("{run}: no step could be read", run=request.run))
     least, last = shown.steps[0], shown.steps[-1]
-    if request.step is not None and request.step < least:
+    if request.step is not None and not least <= request.step <= last:
         raise InputError(
-            "--step: {run} has no step up to {step}; its first one is {first}",
+            "--step: {run} has no step {step}; its steps are {first} to {last}",
             run=request.run,
             step=request.step,
             first=least,
+            last=last,
         )
     if request.baseline is not None and baseline is None:
         raise InputError(

@@ -11,7 +11,7 @@ from ....core.statistics.status import Status
 from ...language.cells import cells
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Role, Span, fitted, line_width
-from ...views.numbers import percent, short
+from ...views.numbers import short_in_unit
 
 MARGIN = 4  # cells for the number of a layer
 _WIDEST = 3  # cells of one head
@@ -46,6 +46,7 @@ def map_lines(
     first_layer = _window(cursor[0], len(head_map.layers), down)
     found = [value for value in head_map.values.values() if value is not None]
     low, high = min(found, default=0.0), max(found, default=0.0)
+    least, largest = (short_in_unit(value, statistic.unit, glyphs) for value in (low, high))
     label = glyphs.say(statistic.label)
     label = label if cells(label) <= width else glyphs.say(statistic.short_label)
     title: list[Span] = [(label, "heading"), (_shown(head_map, down, across, width - cells(label), glyphs), "dim")]
@@ -55,11 +56,11 @@ def map_lines(
         for head in range(first_head, min(first_head + across, head_map.heads[position])):
             where = (position, head)
             value = head_map.values.get(where)
-            part = None if value is None else (value - low) / (high - low or 1.0)
+            part = None if value is None else 0.0 if least == largest else (value - low) / (high - low)
             mark = MARKS.get(head_map.statuses.get(where) or "healthy", "")
             line.append(_cell(part, where in head_map.values, each, where == cursor, mark, glyphs))
         lines.append(fitted(tuple(line), width))
-    lines.append(fitted(_legend(statistic, low, high, bool(found), glyphs), width))
+    lines.append(fitted(_legend(least, largest, bool(found), glyphs), width))
     return lines[:height]
 
 
@@ -138,12 +139,12 @@ def mark_lines(head_map: HeadMap, width: int, glyphs: Glyphs) -> list[Line]:
     return [fitted(tuple(line), width) for line in lines]
 
 
-def _legend(statistic: Statistic, low: float, high: float, known: bool, glyphs: Glyphs) -> Line:
-    """Return the values of the lightest and the darkest shade."""
+def _legend(least: str, most: str, known: bool, glyphs: Glyphs) -> Line:
+    """Return the values of the lightest and the darkest shade; a single one if they do not differ."""
     if not known:
         return ((glyphs.say("measuring"), "dim"),)
-    share = statistic.unit == "share"
-    least, most = [percent(value) if share else short(value, glyphs) for value in (low, high)]
+    if least == most:
+        return ((glyphs.say("all {value}", value=least), "dim"),)
     lightest, darkest = glyphs.shades[1], glyphs.shades[-1]
     return (
         (lightest, "scaled"),

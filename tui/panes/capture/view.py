@@ -14,7 +14,7 @@ from ....core.statistics.status import status
 from ...language.cells import cells, to_left
 from ...views.glyphs import Glyphs
 from ...views.lines import Line, Span, line_width, middle_cut, wrapped
-from ...views.numbers import minus_signs, percent, short
+from ...views.numbers import minus_signs, short, short_in_unit
 from ...views.results.leading import LEADING
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def statistic_lines(measured: Mapping[str, Estimate], width: int, height: int, g
     lines: list[Line] = []
     for each in known[:height]:
         value = measured[each.name].value or 0.0
-        text = short(value, glyphs) if each.unit != "share" else percent(value) if value else glyphs.say("none")
+        text = short_in_unit(value, each.unit, glyphs)
         label = middle_cut(glyphs.say(each.short_label), width - cells(text) - 1, glyphs.say("…"))
         lines.append(((to_left(label, width - cells(text)), "label"), (text, "text")))
     return lines

@@ -45,7 +45,7 @@ class WatchPane(TwoParts):
     LEFT = (32, 46)
     KEYS: ClassVar[tuple[Key, ...]] = (
         ("←→ ↑↓", "head"), ("Enter", "open head"), (", .", "other step"), ("?", "help"), ("q", "quit"),
-        (">", "next pane"), ("b", "baseline"), ("n", "next worst"), ("m", "statistic"), ("v", "view"),
+        (">", "next pane"), ("m", "statistic"), ("b", "baseline"), ("n", "next worst"), ("v", "view"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "move(0, 1)", "next head", id="watch.next_head"),
@@ -104,7 +104,7 @@ class WatchPane(TwoParts):
             self.glyphs.say("step {step}", step=self.shown.step),
             self.glyphs.say("{count} over {limit:g}", count=self.shown.over, limit=self.limit),
         )
-        return [(("  ".join(words), "text"),), ((words[0], "text"),)]
+        return [((text, "text"),) for text in ("  ".join(words), words[1], words[0])]
 
     @property
     def is_current(self) -> bool:

@@ -260,7 +260,8 @@ def _axis_lines(at: Frame, glyphs: Glyphs) -> list[Line]:
     """Return the x axis with its ticks, and the line of its labels."""
     rule, labels = [glyphs.rule] * at.columns, [" "] * (at.columns + 1)
     widest = len(f"{at.plot.x.high:.0f}") + 2
-    for value in at.plot.x.ticks(at.columns // widest):
+    ticks = at.plot.x.ticks(at.columns // widest)
+    for value in (tick for tick in ticks if abs(tick - round(tick)) < 1e-6):  # d_k, keys and steps are whole
         column, text = _cell(at.across(value), at.columns), f"{value:.0f}"
         if column is not None:
             rule[column] = glyphs.tick

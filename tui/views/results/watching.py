@@ -10,12 +10,12 @@ from rich.cells import set_cell_size
 
 from ....core.export.watching import change_words, offender_words
 from ....core.message import counted, joined, message
-from ....core.statistics.catalogue import STATISTICS
+from ....core.statistics.catalogue import STATISTIC, STATISTICS
 from ...language.cells import cells as cells_of
 from ...language.cells import to_left, to_right
 from ..glyphs import Glyphs
 from ..lines import Line, Role, Span, fitted, line_width
-from ..numbers import short
+from ..numbers import short, short_in_unit, signed
 
 if TYPE_CHECKING:
     from ....core.watching.limits import Offender
@@ -186,14 +186,18 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
     labels = {name: f"{glyphs.say(LABELS.get(name, name))}  " for name in shown.values}
     wide = min(max(map(cells_of, labels.values())), max(width - (_NUMBER if shown.changes is None else _NUMBERS), 1))
     for name, table in shown.values.items():
-        value = table[layer][head]
+        value, unit = table[layer][head], _unit(name)
         number = (
-            glyphs.say("not finite") if math.isinf(value) else short(None if math.isnan(value) else value, glyphs)
+            glyphs.say("not finite")
+            if math.isinf(value)
+            else glyphs.say("—")
+            if math.isnan(value)
+            else short_in_unit(value, unit, glyphs)
         )
         line: Line = ((set_cell_size(labels[name], wide - 1) + " ", "label"), (number, "text"))
         if shown.changes is not None and name in shown.changes:
             change = shown.changes[name][layer][head]
-            words = f" {'+' * (change > 0)}{short(change, glyphs)}" if math.isfinite(change) else ""
+            words = f" {_change(change, unit, glyphs)}" if math.isfinite(change) else ""
             line = (*line, (words, "unscaled"))
         lines.append(line)
     known = [value for value in shown.trends.get(chosen, ()) if math.isfinite(value) and value > 0]
@@ -208,6 +212,16 @@ def head_lines(shown: Snapshot, chosen: tuple[int, int], size: Size, glyphs: Gly
         drawn: list[Line] = [((row, "scaled"),) for row in bars]
         lines = [*lines, (), *drawn, ((said, "dim"),)]
     return [fitted(line, width) for line in lines]
+
+
+def _change(value: float, unit: str, glyphs: Glyphs) -> str:
+    """Return a change with its sign."""
+    sign = "+" if value > 0 else signed("-", glyphs) if value < 0 else ""
+    return sign + short_in_unit(abs(value), unit, glyphs)
+
+
+def _unit(name: str) -> str:
+    return STATISTIC[name].unit if name in STATISTIC else "number"
 
 
 def _joined(cells: Sequence[str], wide: Sequence[int], glyphs: Glyphs) -> str:
@@ -266,6 +280,8 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     by_logarithm = statistic == LOGITS and shown.baseline is None and low > 0
     part_of = _logarithmic if by_logarithm else _linear
+    unit = _unit(statistic)
+    flat = short_in_unit(low, unit, glyphs) == short_in_unit(high, unit, glyphs)  # the rest is noise
     most = max(shown.heads)
     each = min(max((width - _MARGIN) // most, 1), _CELL)
     down, across = height - 2, (width - _MARGIN) // each
@@ -276,13 +292,14 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
         spans: list[Span] = [(f"{shown.layers[layer][: _MARGIN - 1]:>{_MARGIN - 1}} ", "label")]
         for head in range(first_head, min(first_head + across, len(table[layer]))):
             here, value = (layer, head), table[layer][head]
-            part = part_of(value, low, high) if math.isfinite(value) and high > low else 0.5
+            part = 0.0 if flat or math.isinf(value) else part_of(value, low, high)
             text = _shade(value, part, here == chosen, glyphs)
             text = "!" + text[1:] if here in over and each == 1 else text
             text = set_cell_size(text + ("!" if here in over else ""), each)
             spans.append((text, "cursor" if here == chosen else "alert" if here in over else "scaled"))
         lines.append(fitted(tuple(spans), width))
-    legend = _legend(low, high, shown.baseline is not None, glyphs) if numbers else glyphs.say("no numbers to show")
+    legend = _legend(low, high, unit, glyphs, shown.baseline is not None) if numbers else ""
+    legend = legend or glyphs.say("no numbers to show")
     if over:
         words = glyphs.say("! over the limit")
         legend += f"  {words if line_width(((legend + words, 'dim'),)) + 2 <= width else glyphs.say('! over')}"
@@ -291,11 +308,14 @@ def map_lines(shown: Snapshot, statistic: str, chosen: tuple[int, int], size: Si
     return [*lines, (), fitted(((legend, "dim"),), width)]
 
 
-def _legend(low: float, high: float, changes: bool, glyphs: Glyphs) -> str:
-    """Return the values of the lightest and the darkest shade."""
-    sign = "+" if changes and high > 0 else ""
-    least, most = f"{glyphs.shades[1]} {short(low, glyphs)}", f"{glyphs.shades[-1]} {sign}{short(high, glyphs)}"
-    return glyphs.say("{low} to {high}", low=least, high=most)
+def _legend(low: float, high: float, unit: str, glyphs: Glyphs, changes: bool) -> str:
+    """Return the values of the lightest and the darkest shade; a single one if they do not differ."""
+    least, most = (
+        _change(each, unit, glyphs) if changes else short_in_unit(each, unit, glyphs) for each in (low, high)
+    )
+    if least == most:
+        return glyphs.say("all {value}", value=least)
+    return glyphs.say("{low} to {high}", low=f"{glyphs.shades[1]} {least}", high=f"{glyphs.shades[-1]} {most}")
 
 
 def _mapped(shown: Snapshot, statistic: str) -> Sequence[Sequence[float]]:
