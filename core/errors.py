@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 from .message import message
 
 
@@ -20,6 +23,16 @@ class InputError(ValueError):
 class ParameterError(InputError):
     """A parameter's value is not accepted."""
 
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean …?)` for the known word that begins with `word`, else the closest one; or nothing."""
+    words = list(known)
+    longer = [each for each in words if len(word) >= _BEGINNING and each.startswith(word)]
+    near = longer or get_close_matches(word, words, 1, cutoff=0.7)
+    return message(" (did you mean {near}?)", near=near[0]) if near else ""
+
+
+_BEGINNING = 3  # letters that tell a word by its beginning
 
 # The message when a MemoryError ends a computation.
 NO_MEMORY = message("not enough memory; try fewer keys or queries")

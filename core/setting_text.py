@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from .errors import ParameterError
+from .errors import ParameterError, did_you_mean
 from .formula import split_outside_parentheses
 from .message import message, name
 from .scales import SCALE_RULES, is_formula
@@ -116,7 +115,7 @@ def _field(name: str, fields: Sequence[TextField]) -> TextField:
         raise ParameterError(
             "against: no parameter {name!r}{meant}; A may set {accepted}",
             name=name,
-            meant=_meant(name, [*names, *_ALIASES]),
+            meant=did_you_mean(name, [*names, *_ALIASES]),
             accepted=accepted,
         )
     if field.name in SHARED:
@@ -131,7 +130,7 @@ def _of_scale(text: str, fields: Sequence[TextField]) -> dict[str, Value]:
     if not is_number(text) and _is_formula(text):
         return {"scale": text}
     if not is_number(text):
-        meant = _meant(text, [UNSCALED, *SCALE_RULES])
+        meant = did_you_mean(text, [UNSCALED, *SCALE_RULES])
         raise ParameterError(
             "against: must be {accepted}, not {text!r}{meant}", accepted=ACCEPTED, text=text, meant=meant
         )
@@ -153,10 +152,6 @@ def _parsed(field: TextField, text: str) -> Value:
     try:
         return field.parse(text)
     except ParameterError as error:
-        raise ParameterError("against: {error}{meant}", error=error, meant=_meant(text, field.choices)) from None
-
-
-def _meant(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean …?)` for the known word closest to `word`, if there is one."""
-    near = difflib.get_close_matches(word, [*known], 1, cutoff=0.7)
-    return message(" (did you mean {near}?)", near=near[0]) if near else ""
+        raise ParameterError(
+            "against: {error}{meant}", error=error, meant=did_you_mean(text, field.choices)
+        ) from None

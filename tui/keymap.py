@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from textual.binding import Binding, BindingType
 from textual.keys import Keys, key_to_character
 
+from ..core.errors import did_you_mean
 from ..core.message import message
 from .panes.catalogue import PANES
 from .settings.declared import KEYS_VARIABLE, Settings
-from .settings.parse import did_you_mean
 from .settings.store import config_file, key_setting
 from .views.bars import Key
 from .views.help.keys import ALT, key_name, key_word, rekeyed

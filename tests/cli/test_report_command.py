@@ -77,6 +77,11 @@ def test_an_unknown_model_is_refused_in_one_line(name: str, meant: str, capsys: 
     assert line == f"attn-tui: --model: unknown model {name!r}{said}"
 
 
+def test_a_word_is_completed_before_another_one_is_suggested(capsys: Captured) -> None:
+    assert main(["report", "--precision", "float8"]) == 2
+    assert "did you mean float8_e4m3fn?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words", [["--scale", "0.05"], ["--scale", "custom", "--multiplier", "0.05"], ["--multiplier", "0.05"]]
 )

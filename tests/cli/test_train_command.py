@@ -45,6 +45,7 @@ def test_json_has_the_settings_and_csv_the_same_results(capsys: Captured) -> Non
         (["--rules", ""], ("--rules", "'' is not a scale rule")),
         (["--d-k", ""], ("--d-k", "from 1 to 1024", "''")),
         (["--lr", "0"], ("--lr", "1e-06", "'0'")),
+        (["--learning-rate", "0"], ("--lr", "1e-06", "'0'")),
         (["--steps", "1.5"], ("--steps", "whole number", "'1.5'")),
         (["--d-k", "2048"], ("--d-k", "1024", "2048")),
         (["--optimizer", "rmsprop"], ("sgd", "adam", "rmsprop")),

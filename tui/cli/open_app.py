@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
-from ...core.errors import InputError
+from ...core.errors import InputError, did_you_mean
 from ...core.message import message
 from ...core.model_choice import parameters_from
 from ...core.parameters import Parameters, Value
@@ -130,8 +130,6 @@ class _ShowVersion(argparse.Action):
 
 def run(request: OpenApp, ascii_only: bool, language: Language) -> int:
     """Open the app, or print the report or the inspection of a file; return the exit code."""
-    from ..settings.parse import did_you_mean
-
     file = request.file
     if file is not None and not os.path.lexists(file) and file.name == str(file) and not file.suffix:
         near = did_you_mean(str(file), COMMANDS)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
+from ...core.errors import did_you_mean
 from ...core.field import Field
 from ...core.message import Message, message, name
 from ...core.models import MODELS
@@ -15,7 +16,7 @@ from ...core.parameters import FIELD, Parameters
 from ...core.scales import FORMULA_ACCEPTED, SCALE_RULES
 from ..language.cells import WIDE, broken
 from ..language.chosen import CHOICES
-from ..settings.parse import UsageError, did_you_mean, is_number
+from ..settings.parse import UsageError, is_number
 from ..views.glyphs import Glyphs
 from .output import FORMATS, WIDEST, screen_width
 

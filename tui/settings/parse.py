@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.against import idle_changes, settings
-from ...core.errors import InputError, ParameterError
+from ...core.errors import InputError, ParameterError, did_you_mean
 from ...core.field import Field
 from ...core.message import message, reason_of
 from ...core.model_choice import parameters_from
@@ -85,12 +84,6 @@ def whole_number(option: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 10**9 and len(text) < 11):
         raise UsageError("{option}: must be a whole number from 1 up, not {text!r}", option=option, text=text)
     return int(text)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean …?)" for the known word closest to `word`, or ""."""
-    near = difflib.get_close_matches(word, list(known), 1, cutoff=0.7)
-    return message(" (did you mean {near}?)", near=near[0]) if near else ""
 
 
 def no_effect(option: str) -> str:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.errors import InputError, ParameterError
+from ...core.errors import InputError, ParameterError, did_you_mean
 from ...core.message import message, reason_of
 from ...core.models import SET_BY_MODEL
 from ...core.parameters import FIELD, FIELDS, Value
 from ..files import write_file
 from .declared import KEYS_VARIABLE, PREFIX, SETTINGS, SettingError, Settings, variable_of
-from .parse import did_you_mean, parameter_values
+from .parse import parameter_values
 
 _SETTING = {setting.name: setting for setting in SETTINGS}
 _LEARN = {"learn.at": str, "learn.done": list}  # the progress in the Learn pane: an item, and those answered

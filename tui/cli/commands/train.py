@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ....core.errors import InputError
+from ....core.errors import InputError, did_you_mean
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
 from ....core.message import counted, message, name, reason_of
@@ -22,7 +22,7 @@ from ....core.training.settings import (
     parse_rules,
 )
 from ...language.cells import aligned
-from ...settings.parse import UsageError, did_you_mean, value_of
+from ...settings.parse import UsageError, value_of
 from ...views.reproduce import train_line
 from ..command import Command, Given
 from ..output import CODE, LISTED, Output
@@ -63,7 +63,8 @@ def _add_options(parser: Parser) -> None:
         usual = field.format(getattr(Race, field.name))
         text = _USUAL.get(field.name) or message("{help} Default {usual}.", help=field.help, usual=usual)
         metavar = METAVARS[field.kind]
-        parser.add(title, option_of(field), dest=field.name, metavar=metavar, help=text, suggest=field.choices)
+        names = (option_of(field), *(["--learning-rate"] if field.name == "rate" else []))
+        parser.add(title, *names, dest=field.name, metavar=metavar, help=text, suggest=field.choices)
     parser.add_output((*LISTED, *CODE))
 
 

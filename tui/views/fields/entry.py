@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
-from ....core.errors import ParameterError
+from ....core.errors import ParameterError, did_you_mean
 from ....core.field import Field
 from ....core.formula import LONGEST
-from ....core.message import message
 from ....core.parameters import FIELD, UNSCALED, Parameters, Value, choice_word
 from ....core.scales import SCALE_RULES, scale_rule
 from ....core.setting_text import is_number
@@ -75,8 +73,7 @@ def _chosen(field: Field, text: str, choices: Sequence[str], say: Say) -> str:
         return _setting(field, text)
     if field.beyond is not None and field.beyond(text.strip()):
         return text.strip()
-    near = difflib.get_close_matches(wanted, [name for names in named.values() for name in names], 1)
-    meant = message(" (did you mean {near}?)", near=near[0]) if near else ""
+    meant = did_you_mean(wanted, [name for names in named.values() for name in names])
     raise ParameterError(
         "{label}: no choice contains {text!r}{meant}; ↑ and ↓ step through all",
         label=field.label,
