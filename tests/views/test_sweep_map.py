@@ -88,8 +88,9 @@ def test_shades_rise_with_the_value_and_the_legend_says_where_each_starts(plain:
 def test_a_map_says_what_is_measured_and_marks_missing_cells() -> None:
     mapped = predicted(replace(P, softcap=30.0))
     assert mapped.needs_measuring(ENTROPY)
-    assert "measured: 2 draws of 4 rows, 0 of 169 cells so far" in texts(mapped)[0]
-    assert "??" in texts(mapped)[3]
+    assert "measured: 0 of 169 so far" in texts(mapped)[0]
+    assert "··" in texts(mapped)[3]
+    assert "· not measured yet" in texts(mapped)[-2]
 
 
 @pytest.mark.slow
@@ -115,7 +116,8 @@ def test_a_rule_without_a_multiplier_leaves_a_gap_and_the_frozen_start_is_marked
     row = next(line for line in lines if line.startswith("  128 "))
     assert row[76:].lstrip().startswith("F")
     gaps = texts(predicted(replace(P, scale="log_d_k")))
-    assert all("??" in line for line in gaps[1:14])
+    assert all("··" in line for line in gaps[1:14])
+    assert "· undefined" in gaps[-2]
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])

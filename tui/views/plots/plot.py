@@ -243,7 +243,7 @@ def _draw_points(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
 
 
 def _write_words(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
-    """Write the words of each mark on the first line where they cover only blanks and vertical lines."""
+    """Write the words of each mark on the first line where they cover, and touch, only blanks and vertical lines."""
     for mark in at.plot.marks:
         column, words = _cell(at.across(mark.x), at.columns), glyphs.say(mark.words)
         if column is None:
@@ -251,7 +251,8 @@ def _write_words(cells: Cells, at: Frame, glyphs: Glyphs) -> None:
         signs = _signs(words)
         start = column + 2 if column + 2 + len(signs) <= at.columns else column - 1 - len(signs)
         for row in cells if start >= 0 else ():
-            if all(sign == " " or (sign and sign in glyphs.uprights) for sign, _ in row[start : start + len(signs)]):
+            around = row[max(start - 2, 0) : start + len(signs) + 2]
+            if all(sign == " " or (sign and sign in glyphs.uprights) for sign, _ in around):
                 row[start : start + len(signs)] = [(sign, mark.role) for sign in signs]
                 break
 

@@ -12,8 +12,9 @@ from .....core.message import message
 from .....core.parameters import FIELD, Parameters
 from .....core.statistics.catalogue import Statistic
 from .....core.statistics.column_names import setting_names
+from ....language.cells import cells as cells_of
 from ....views.glyphs import Glyphs
-from ....views.lines import Line, Span, fitted
+from ....views.lines import Line, Span, fitted, middle_cut
 from ....views.numbers import short
 from ....views.results.table import COLUMN_ROLES
 from .requests import D_KS, DRAWS, N_KEYS, ROWS, MeasuredCell, Place
@@ -26,7 +27,7 @@ _MARGIN = 6  # cells of ` 8192 `
 _HEAD, _FOOT = 1, 1  # lines over and under the cells of a panel: its title, and the labels of d_k
 _BESIDE = 72  # cells from which both columns are shown
 _GAP = 2  # cells between them
-_MISSING = "?"  # a cell without a value
+_BESIDE_NAME, _LEAST_NAME = 5, 12  # cells of a panel's title beside the name of its column, and for that at least
 _NARROWEST, _WIDEST = int(FIELD["d_k"].low), int(FIELD["d_k"].high)
 
 Edge: TypeAlias = tuple[float, bool]  # a d_k, and whether softmax is frozen above it, and not below
@@ -195,12 +196,16 @@ def _panel(
     role = COLUMN_ROLES[index]
     name = glyphs.say(setting_names(mapped.parameters)[index])
     source = glyphs.say(_source(mapped, statistic, index))
+    name = middle_cut(name, max(at.width - cells_of(source) - _BESIDE_NAME, _LEAST_NAME), glyphs.say("…"))
     title: Line = ((f" {glyphs.marks[index]} {name}", role), (f"  {source}", "dim"))
     lines: list[Line] = [title]
     here = _nearest(cursor[0], D_KS), _nearest(cursor[1], at.rows)
     for n in at.rows:
-        shades = [_shade(mapped.value((d_k, n), index, statistic), levels) * at.cell for d_k in D_KS]
-        cells: list[Span] = [(sign, role) for shade in shades for sign in shade]
+        cells: list[Span] = []
+        for d_k in D_KS:
+            value = mapped.value((d_k, n), index, statistic)
+            known = value is not None and levels is not None
+            cells += [(levels.shade(value), role) if known else (_missing(glyphs), "dim")] * at.cell
         for column, sign in _line(mapped.edges(n, index), at.cell, glyphs):
             cells[column] = (sign, "heading")
         for line in range(at.tall):
@@ -220,17 +225,15 @@ def _source(mapped: Mapped, statistic: Statistic, index: int) -> str:
     if mapped.has_theory(index, statistic):
         return message("exact")
     p = mapped.parameters
-    done = (
-        ""
-        if mapped.complete
-        else message(", {count} of {all} cells so far", count=len(mapped.measured), all=len(D_KS) * len(N_KEYS))
-    )
+    if not mapped.complete:
+        return message("measured: {count} of {all} so far", count=len(mapped.measured), all=len(D_KS) * len(N_KEYS))
     draws, rows = min(p.batch, DRAWS), min(p.n_queries, ROWS)
-    return message("measured: {draws} draws of {rows} rows{done}", draws=draws, rows=rows, done=done)
+    return message("measured: {draws} draws of {rows} rows", draws=draws, rows=rows)
 
 
-def _shade(value: float | None, levels: _Levels | None) -> str:
-    return _MISSING if value is None or levels is None else levels.shade(value)
+def _missing(glyphs: Glyphs) -> str:
+    """Return the sign of a cell without a value."""
+    return "-" if glyphs.ascii else "·"
 
 
 def _line(edges: Sequence[Edge], cell: int, glyphs: Glyphs) -> Iterator[tuple[int, str]]:
@@ -269,6 +272,11 @@ def _legend(mapped: Mapped, statistic: Statistic, levels: _Levels | None, glyphs
     for shade, start in zip(levels.shades, levels.starts, strict=True) if levels else ():
         shades.append((f" [{shade * 2}]", "text"))
         shades.append((f" {short(factor * start, glyphs)}{unit}", "dim"))
+    cells = [((d_k, n), index) for d_k in D_KS for n in N_KEYS for index in range(len(COLUMN_ROLES))]
+    if mapped.predicted and any(mapped.value(place, index, statistic) is None for place, index in cells):
+        awaited = mapped.needs_measuring(statistic) and not mapped.complete
+        missing = message("not measured yet") if awaited else message("undefined")
+        shades.append((f"  {_missing(glyphs)} {glyphs.say(missing)}", "dim"))
     known = any(mapped.edges(n, index) for n in N_KEYS for index in range(len(COLUMN_ROLES)))
     words = message(
         " {line}F: σ of a row's logits reaches √(2 ln n); softmax is frozen on the side of F", line=glyphs.uprights[1]
