@@ -82,6 +82,12 @@ class Layer:
         return self.prescaled[0] * self.prescaled[1]
 
     @property
+    def of_one_text(self) -> bool:
+        """Whether each query is a token of the text of the keys, at a position that is known."""
+        cached = self.alignment == "bottom_right" and self.queries < self.keys  # the queries are the last tokens
+        return not self.cross and (self.queries == self.keys or self.rows is not None or cached)
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
         """The shape of the layer's scores: [batch, heads, queries, keys]."""
         return self.batch, self.heads, self.queries, self.keys

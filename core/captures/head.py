@@ -74,7 +74,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
     k = _vectors(capture, stored.k, head, layer.heads)
     wide = np.float64 if np.float64 in (q.dtype, k.dtype) else np.float32
     positions = _positions(capture, stored)
-    mask, left_out, biases, used = _mask_and_biases(capture, stored, head, positions)
+    mask, left_out, biases, used, lengths = _mask_and_biases(capture, stored, head, positions)
     visibility = _visibility(layer, positions, mask, left_out)
     sink, scale = _of_head(capture, stored, "sinks", head), _scale(capture, stored, head)
     return Head(
@@ -88,7 +88,7 @@ def read_head(capture: CaptureFile, layer: Layer, head: int) -> Head:
         understood=Understood(
             masks=used,
             positions=None if "rows" not in stored.roles else tuple(map(int, positions)),
-            lengths=stored.lengths,
+            lengths=lengths,
             padding=visibility is not None and visibility.mask is not None and visibility.self_attention,
             slope=next((each.slope for each in biases if isinstance(each, Slope)), None),
             sink=sink,
@@ -216,10 +216,12 @@ def _not_finite(array: Stored, layer: Layer, head: int, finite: BoolArray) -> No
 
 def _mask_and_biases(
     capture: CaptureFile, stored: StoredLayer, head: int, positions: npt.NDArray[np.int64]
-) -> tuple[BoolArray | None, BoolArray | None, tuple[Bias | Slope, ...], tuple[UsedMask, ...]]:
-    """Return the keys that masks and lengths let queries see, queries that do not count, and what logits gain; and
-    how the masks were understood."""
-    layer = stored.layer
+) -> tuple[
+    BoolArray | None, BoolArray | None, tuple[Bias | Slope, ...], tuple[UsedMask, ...], tuple[int, ...] | None
+]:
+    """Return the keys that masks and lengths let queries see, queries that do not count, what logits gain, how the
+    masks were understood, and the lengths of texts, unless a mask hides padding."""
+    layer, lengths = stored.layer, stored.lengths
     mask: BoolArray | None = None
     left_out: BoolArray | None = None
     used: list[UsedMask] = []
@@ -239,13 +241,15 @@ def _mask_and_biases(
             mask = visible if mask is None else mask & visible
         if added is not None:
             biases.append(Bias(added))
-    if stored.lengths is not None:
-        own = np.arange(layer.keys) < np.array(stored.lengths)[:, np.newaxis, np.newaxis]
+    if mask is not None and not mask.any(axis=1).all():  # it hides keys from all queries: padding
+        lengths = None
+    if lengths is not None:
+        own = np.arange(layer.keys) < np.array(lengths)[:, np.newaxis, np.newaxis]
         mask = own if mask is None else mask & own
     slope = _of_head(capture, stored, "slopes", head)
     if slope is not None:
         biases.append(Slope(slope, positions, layer.keys))
-    return mask, left_out, tuple(biases), tuple(used)
+    return mask, left_out, tuple(biases), tuple(used), lengths
 
 
 def _mask_or_bias(
@@ -264,10 +268,13 @@ def _mask_or_bias(
             where=array.where,
         )
     sizes = (layer.batch, layer.heads, layer.keys if whole else layer.queries, layer.keys)
+    own = positions if layer.of_one_text else None
     visible, added, form = _read(
         capture,
         array,
-        lambda stream: read_mask(stream, array, head, sizes, capture.at_hand, masking.meaning, is_bias, masking.sure),
+        lambda stream: read_mask(
+            stream, array, head, sizes, capture.at_hand, masking.meaning, is_bias, masking.sure, own
+        ),
     )
     shape = mask_shape(array, sizes, is_bias)
     place = head if shape[1] > 1 else 0
@@ -318,8 +325,6 @@ def _visibility(
         left_out = None
     if mask is None and left_out is None and before is None and after is None and layer.chunk is None:
         return None
-    cached = layer.alignment == "bottom_right" and layer.queries < layer.keys  # the queries are the last tokens
-    itself = not layer.cross and (layer.queries == layer.keys or layer.rows is not None or cached)
     return Visibility(
         keys=layer.keys,
         positions=positions,
@@ -327,6 +332,6 @@ def _visibility(
         before=before,
         after=after,
         chunk=layer.chunk,
-        self_attention=itself,
+        self_attention=layer.of_one_text,
         left_out=left_out,
     )

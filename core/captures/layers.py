@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..message import message
 from .beside.evidence import locate_evidence
-from .beside.roles import CROSS, EVIDENCE, find_roles
+from .beside.roles import EVIDENCE, find_roles, is_cross
 from .beside.tensors import Masking, hides_padding, masks_of, roles_of
 from .capture import Corner, Layer, Meaning
 from .files import plain, quoted
@@ -19,7 +19,10 @@ from .stored import Stored
 from .vectors.layout import Located
 from .vectors.sizes import locate_vectors
 
-_SELF = re.compile(r"self|encoder|transformer|model|(?:^|\.)(?:h|blocks?)\.\d")
+# Modules whose queries and keys are of one text: what an encoder has, and what a model's blocks call attention.
+_SELF = re.compile(
+    r"self|(?:^|[._])encoder\.|(?:transformer|model|(?:^|\.)(?:h|blocks?)\.\d).*\.(?:attn1?|attention|mha)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class StoredLayer:
     q: tuple[Located, ...]  # parts, whose components follow each other
     k: tuple[Located, ...]
     masks: tuple[Masking, ...] = ()
-    lengths: tuple[int, ...] | None = None  # of the texts of a padded batch without a mask
+    lengths: tuple[int, ...] | None = None  # of the texts of a padded batch, for masks that hide no padding
     roles: Mapping[str, Stored] = field(default_factory=dict[str, Stored])  # other arrays, by role
     evidence: Mapping[str, Located] = field(default_factory=dict[str, Located])  # v, o, lse and weights, by role
 
@@ -70,14 +73,16 @@ def build_layer(
         if role in found.shared or (role == "slopes" and "bias" in found.shared)
     ]
     modules = f"{pair.before} {metadata.name or ''}".lower()
-    cross = metadata.cross if metadata.cross is not None else any(word in modules for word in CROSS)
+    cross = metadata.cross if metadata.cross is not None else is_cross(modules)
     if masks and not cross and metadata.cross is None:
         itself = causal is not None or given.lengths is not None or _SELF.search(modules) is not None
         placed = causal is not None or alignment is not None or "rows" in roles or "query_mask" in found.roles
         notes += _note_on_texts(sizes, itself, placed)
-    known = metadata.unmasked or hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
-    lengths, mismatch = _padding(None if known else given.lengths, sizes, cross)
-    if lengths is not None:
+    known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
+    lengths, mismatch = _padding(None if metadata.unmasked else given.lengths, sizes, cross, metadata.left_padded)
+    if known:
+        mismatch = ""
+    elif lengths is not None:
         notes.append(
             message(
                 "the file has lengths but no mask{of_padding}: keys beyond each text's length are treated as padding",
@@ -166,13 +171,19 @@ def _note_on_texts(sizes: Sizes, itself: bool, placed: bool) -> list[str]:
     return [] if placed else [note]
 
 
-def _padding(lengths: tuple[int, ...] | None, sizes: Sizes, cross: bool) -> tuple[tuple[int, ...] | None, str]:
+def _padding(
+    lengths: tuple[int, ...] | None, sizes: Sizes, cross: bool, left: bool
+) -> tuple[tuple[int, ...] | None, str]:
     """Return the texts' lengths if some keys are padding, and why they cannot be the layer's, or empty."""
     batch, _, _, keys = sizes
     if lengths is None:
         return None, ""
     if len(lengths) == batch and max(lengths) <= keys:
-        return lengths if min(lengths) < keys else None, ""
+        if min(lengths) == keys:
+            return None, ""
+        return (
+            (None, "the metadata's lengths are of texts padded on the left; save a mask") if left else (lengths, "")
+        )
     if cross:  # they are of the other text, whose keys have none
         return None, ""
     return None, message("the metadata's lengths do not match {batch} texts of {keys} tokens", batch=batch, keys=keys)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..message import message
+from .beside.meaning import Positions, as_flags, hides_too_much, meaning_by_values, two_meanings
 from .beside.understood import Form
 from .capture import Meaning
 from .files import CaptureError, quoted
-from .stored import AnyArray, AtHand, Stored
+from .stored import AtHand, Stored
 
 # Additive masks hide a key with −inf, the smallest number of their format, or −10000 (BERT).
 HIDDEN = -1e4
@@ -110,7 +110,7 @@ class Slope:
     """
 
     slope: float
-    positions: npt.NDArray[np.int64]  # [queries] of the queries, among the keys
+    positions: Positions
     keys: int
 
     def of(self, draws: slice, rows: slice) -> FloatArray:
@@ -128,12 +128,14 @@ def read_mask(
     meaning: Meaning | None = "visible",
     heads_first: bool = False,
     sure: bool = True,
+    own: Positions | None = None,
 ) -> tuple[BoolArray | None, FloatArray | None, Form]:
     """Return one head of a mask or bias: visible keys, and numbers to add, [batch or 1, queries or 1, keys] each; and
     how its values were understood.
 
     `meaning` is what True and 1 mean; None if it has to be found out from the values. Raise CaptureError if it cannot
-    be, or if it is not `sure` and would hide every key of a text, or every query's own key.
+    be, or if it is not `sure` and would hide every key of a text, or every query's own key. `own` are the positions
+    of the queries among the keys; None if they are of another text.
     """
     shape = mask_shape(mask, sizes, heads_first)
     index = head if shape[1] > 1 else 0
@@ -143,12 +145,12 @@ def read_mask(
         values = mask.read(stream, shape[::-1], 2, index, at_hand).transpose()
     else:
         values = mask.read(stream, shape, 1, index, at_hand)
-    flags = None if heads_first else _flags(values)
+    flags = None if heads_first else as_flags(values)
     if flags is not None:
-        meaning = meaning or _meaning(flags, mask)
+        meaning = meaning or meaning_by_values(flags, mask, own)
         visible = flags if meaning == "visible" else ~flags
-        if not sure and _hides_too_much(visible):
-            raise _two_meanings(mask)
+        if not sure and hides_too_much(visible, own):
+            raise two_meanings(mask)
         return visible, None, meaning
     if values.dtype.kind in "biu":
         raise CaptureError(
@@ -182,7 +184,7 @@ class Visibility:
     """Which keys a query may attend to, worked out for some queries at a time: for all they may fill gigabytes."""
 
     keys: int
-    positions: npt.NDArray[np.int64]  # [queries] of the queries, among the keys
+    positions: Positions
     mask: BoolArray | None  # [batch or 1, queries or 1, keys]; None: all
     before: int | None = None  # keys before its own that a query sees; None: all
     after: int | None = None  # keys after its own; 0 with a causal mask
@@ -274,53 +276,3 @@ def _is_like_a_mask(values: FloatArray) -> bool:
     """Return whether values are 0 and 1, and both are there: nanoGPT's buffer `attn.bias` is a causal mask."""
     ones, zeros = values == 1, values == 0
     return bool(ones.any() and zeros.any() and (ones | zeros).all())
-
-
-def _flags(values: AnyArray) -> BoolArray | None:
-    """Return the values as booleans if they are 0 and 1, or False and True; None if they are not.
-
-    Zeros alone are numbers added to the logits, unless they are booleans or integers.
-    """
-    if values.dtype.kind == "b":
-        return values.astype(np.bool_)
-    if values.dtype.kind not in "iu":
-        with np.errstate(all="ignore"):
-            values = values.astype(np.float64)
-        if not (values == 1).any():
-            return None
-    ones = values == 1
-    return ones if bool(np.all(ones | (values == 0))) else None
-
-
-def _meaning(flags: npt.NDArray[Any], mask: Stored) -> Meaning:
-    """Find out what True means from the values: every query sees a key, and its own if any; else CaptureError."""
-    votes: set[Meaning] = set()
-    if flags.all(axis=-1).any():
-        votes.add("visible")
-    if not flags.any(axis=-1).all():
-        votes.add("hidden")
-    if not votes and flags.shape[1] == flags.shape[2]:
-        own = np.diagonal(flags, axis1=1, axis2=2)
-        others = np.count_nonzero(flags, axis=-1) > own  # of another key
-        hiders = np.count_nonzero(~flags, axis=-1) > ~own
-        if own.all() and others.any():
-            votes.add("visible")
-        if not own.any() and hiders.any():
-            votes.add("hidden")
-    if len(votes) == 1:
-        return votes.pop()
-    raise _two_meanings(mask)
-
-
-def _hides_too_much(visible: BoolArray) -> bool:
-    """Return whether a mask hides every key of a text, or of a square the own key of every query."""
-    own = np.diagonal(visible, axis1=1, axis2=2) if visible.shape[1] == visible.shape[2] > 1 else np.True_
-    return not (visible.any(axis=(1, 2)).all() and np.any(own))
-
-
-def _two_meanings(mask: Stored) -> CaptureError:
-    return CaptureError(
-        "{where}: True may mean visible, as in scaled_dot_product_attention, or hidden, as in "
-        "nn.MultiheadAttention; say which: --mask-true visible or hidden, or metadata mask_true",
-        where=mask.where,
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -39,8 +40,11 @@ EVIDENCE = ("v", "o", "lse", "weights")  # roles of tensors that do not change t
 
 # Masks whose values have to tell what True means: both are common under their names.
 _BY_VALUES = ("attn_mask", "src_mask", "tgt_mask", "memory_mask", "causal_mask")
-# The modules whose queries and keys are of different texts.
-CROSS = ("cross_attn", "crossattention", "cross_attention", "encoder_attn", "encdecattention", "multihead_attn")
+# Modules whose queries and keys are of different texts: BART's encoder_attn, ESPnet's src_attn, diffusers' attn2, …
+_CROSS = re.compile(
+    r"cross_?att|(?:^|[._])cross(?:[._]|$)|encoder_attn|enc_?dec_?att|(?:^|[._])(?:enc|src|context|x)_?attn\b"
+    r"|multihead_attn|transformer_blocks\.\d+\.attn2\b"
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def find_roles(pair: Pair, names: Collection[str]) -> Found:
 def _is_for(word: str, pair: Pair) -> bool:
     """Return whether a tensor of nn.Transformer that all layers may share is for this one, by its module."""
     module = pair.before.lower()
-    cross = any(other in module for other in CROSS)
+    cross = is_cross(module)
     if word.startswith("memory_"):
         return cross
     if word.startswith("src_"):
@@ -84,11 +88,18 @@ def _is_for(word: str, pair: Pair) -> bool:
     return not (word.startswith("tgt_") and (cross or "encoder" in module))
 
 
-def meaning_of(word: str, floats: bool) -> Meaning | None:
-    """Return what True means in a mask of this name; None if its values have to tell.
+def is_cross(modules: str) -> bool:
+    """Return whether modules of these names, in lower case, have queries and keys of different texts."""
+    return bool(_CROSS.search(modules))
 
-    Masks of padding keys mean hidden, as in nn.MultiheadAttention, unless they are numbers.
+
+def meaning_of(word: str, kind: str) -> Meaning | None:
+    """Return what True means in a mask of this name, of booleans b, integers i or u, or floats f; None if its values
+    have to tell.
+
+    Masks of padding keys mean hidden, as in nn.MultiheadAttention, unless they are numbers, or integers in the
+    padding_mask of Keras, where 1 is visible.
     """
     if word in ROLES["padding"]:
-        return None if floats else "hidden"
+        return None if kind == "f" or (kind != "b" and word == "padding_mask") else "hidden"
     return None if word in _BY_VALUES else "visible"

@@ -80,7 +80,7 @@ def _masking(
             dtype=plain(mask.dtype),
         )
     mask.require_modest()
-    meaning = told or meaning_of(word, mask.dtype in FLOATS)
+    meaning = told or meaning_of(word, "f" if mask.dtype in FLOATS else mask.format.kind)
     of_queries = role == "query_mask"
     masking = Masking(mask, meaning, meaning is None or told is not None, of_queries)
     notes: list[str | None] = []

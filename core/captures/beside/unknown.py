@@ -22,7 +22,7 @@ _CHANGES = {
     *("tau", "gain", "descale", "rpb", "rpe", "seqlens", "segment", "rows", "causal", "capping", "masked", "windows"),
     *("logn", "sliding", "divisor", "normaliser", "normalizer", "temp", "topk", "dilation", "dilated", "sparsity"),
     *("sparse", "sigmoid", "entmax", "sparsemax", "weighting", "differential", "fgate", "document", "divide"),
-    *("masking", "forgetting", "lengths", "lens", "seqlen", "talking"),
+    *("masking", "forgetting", "lengths", "lens", "seqlen", "talking", "unidirectional", "autoregressive"),
 }  # fmt: skip
 # Words in the names of tensors that tell which keys are visible; in metadata they mean other things.
 _OF_TENSORS = {"padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents", "prefix"}
@@ -46,15 +46,16 @@ _KINDS = re.compile(
     r"softmax_?(?:1|one|plus|base)|off_by_one|add_zero_attn|global_(?:token|att)|prefix_(?:len|lm|tok)"
     r"|local_(?:att|block|context)|(?:softmax|logits?|scores?)_(?:offset|shift)|(?:norm|normalization)_factor|inv_norm"
     r"|random_blocks|pre_?(?:rope|rotary)|(?:attn|attention|logits?|scores?)_clip|clip_(?:attn|attention|logit|score)"
-    r"|(?:left|right)_pad|pad(?:ding)?_(?:left|right|len)|valid_(?:len|tok)|shift_size",
+    r"|(?:left|right)_pad|pad(?:ding)?_(?:left|right|len)|valid_(?:len|tok)|shift_size|tanh_clip|(?:attn|attention)_span"
+    r"|is_cross|cross_att",
     re.IGNORECASE,
 )
 # Which queries and keys these are, where their text begins, and which key head a query head reads.
 _WHICH = re.compile(
     r"^(?:(?:q|query|queries|rows?|k|kv|keys?|cache|sampled|selected|kept)_(?:pos|positions?|idx|index|indices)"
     r"|(?:pos|positions?|idx|index|indices)_(?:q|query|queries|k|kv|keys?|rows?)|input_pos|start_pos|offsets?"
-    r"|past_(?:len|length|key_values?_length|seen_tokens)|cache_(?:len|length)"
-    r"|(?:q|query|k|kv|key|causal|mask|diagonal)_offset"
+    r"|(?:n|num)_past(?:_tokens)?|past_(?:len|length|(?:kv|key_values?)_len(?:gth)?|seen_tokens)|cache_(?:len|length)"
+    r"|(?:q|query|k|kv|key|causal|mask|diagonal)_offset|(?:q|query|row)_start"
     r"|(?:gqa|kv|kv_heads?|key_heads?|groups?)_(?:map|mapping|layout|order|assignment)|kv_head_(?:idx|index|indices))$",
     re.IGNORECASE,
 )
@@ -74,7 +75,7 @@ _ABOUT = {"attention", "attn", "softmax", "position", "positional", "positions",
 _OTHER_ATTENTION = re.compile(
     r"sigmoid|entmax|sparsemax|relu|softmax_?(?:1|one|plus)|off_by_one|quiet|sparse|relative|alibi|t5|sliding|chunked"
     r"|linear|performer|retention|differential|forget|dilated|local|longformer|bigbird|cosine|distance|additive"
-    r"|bahdanau|kerple|fire|learn",
+    r"|bahdanau|kerple|fire|learn|cross",
     re.IGNORECASE,
 )
 _EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # often stored once, for all layers
@@ -129,8 +130,9 @@ def metadata_changes_attention(key: str, value: object) -> bool:
     few_words = len(text.split()) <= _FEW_WORDS
     text = re.sub(r"[\s-]+", "_", text)
     about = not _ABOUT.isdisjoint(words)
-    kind = about and few_words and bool(_OTHER_ATTENTION.search(text))
-    return kind or (about and text.startswith("{")) or bool(_KINDS.search(key) or _WHICH.search(key))
+    kind = about and few_words and bool(_OTHER_ATTENTION.search(text) or _OTHER_ATTENTION.search(key))
+    listed = text.startswith("[") and bool(_OF_TENSORS_ONLY.search(key))  # a number for each text
+    return kind or listed or (about and text.startswith("{")) or bool(_KINDS.search(key) or _WHICH.search(key))
 
 
 def _words(name: str) -> list[str]:

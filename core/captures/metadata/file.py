@@ -147,6 +147,13 @@ class Metadata:
         """
         entry = self._entries[0] if layers == len(self._entries) == 1 and not numbered else None
         entry = entry or self._entry(position, index, layers)
+        if entry and id(entry) in self._read:
+            raise CaptureError(
+                "{where} 'layers' has one entry for several layers with the number {index}; leave out \"index\", and "
+                "list all layers in order",
+                where=self._where,
+                index=index,
+            )
         self._read.add(id(entry))
         kind = self._layer_type(index if numbered else None)
         return layer_metadata(self._where, {**kind, **entry}, self._values, self._given)

@@ -55,6 +55,7 @@ class LayerMetadata:
     unmasked: bool  # whether the mask is explicitly null
     mask_true: Meaning | None
     scores: str | None  # the number format of what entered softmax
+    left_padded: bool  # whether padding precedes the tokens of texts
     index: int | None = None  # the layer's number, in its entry
     refusal: str = ""  # why the layer cannot be measured
 
@@ -102,6 +103,7 @@ def layer_metadata(
         unmasked="mask" in own and mask is None,
         mask_true=values.word("mask_true", {"visible": "visible", "hidden": "hidden"}),
         scores=None if scores is None else plain(scores),
+        left_padded=str(values.get("padding_side")).strip().lower() == "left",
         index=values.count("index", least=0),
         refusal=_unknown_change(values) or _missing_window(values, causal),
     )
