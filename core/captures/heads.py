@@ -39,6 +39,8 @@ SMALLEST, LARGEST = 1e-50, 1e50
 # Scores are multiplied in float32 where q and k have at most 16 bits, unless logits are larger than this.
 _SHORT = 32.0
 _FEW_BITS = tuple(name for name, each in FORMATS.items() if each.rounded)
+# Heads of fewer scores are multiplied in float64: this costs no more, and σ of a row of few keys keeps its digits.
+_FEW_SCORES = 1 << 12
 # The most scores of a head that are kept from the first pass to the second.
 _KEPT = 1 << 22
 
@@ -69,8 +71,10 @@ def stream_head(
     _require_size(layer.softcap or 0.0, "soft-cap", where)
     columns: list[Column] = []
     passes = _passes(rules, layer, data)
+    many = layer.batch * layer.queries * layer.keys > _FEW_SCORES
     for number, each in enumerate(passes):
-        short = each.logits is None and each.normalise == "none" and layer.dtype in _FEW_BITS and fits_float32(data)
+        unbent = each.logits is None and each.normalise == "none"
+        short = unbent and many and layer.dtype in _FEW_BITS and fits_float32(data)
         for fraction, found in _pass(data, each, where, short):
             columns += found
             yield (number + fraction) / len(passes), None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from attention_in_full import Expected, assert_measured
@@ -156,3 +157,16 @@ def test_a_bias_of_reordered_queries_has_rows_of_two_possible_meanings(tmp_path:
     )
     captured(tmp_path, tensors, causal="false", scale=1, rows=[0, 1, 2])
     assert refused(tmp_path / "opened.safetensors") is None
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_a_row_of_two_keys_with_nearly_equal_logits_keeps_its_digits(tmp_path: Path, dtype: Any) -> None:
+    rng = np.random.default_rng(6)
+    q, k = (rng.normal(3, 1, (1, 1, 6, 8)).astype(dtype) for _ in range(2))
+    k[:, :, 1] = k[:, :, 0]
+    k[:, :, 1, 0] += dtype(0.03)
+    capture = captured(tmp_path, {"q": q, "k": k}, causal="true", scale=0.3)
+    logits = 0.3 * q[0, 0].astype(float) @ k[0, 0].astype(float).T
+    ratios = [logits[i, : i + 1].std() / np.sqrt(2 * np.log(i + 1)) for i in range(1, 6)]
+    assert 0 < ratios[0] < 0.02
+    assert measured(capture)["freezing_ratio"] == pytest.approx(np.mean(ratios), rel=1e-9)

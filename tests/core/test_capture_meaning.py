@@ -93,6 +93,14 @@ def test_integers_in_a_padding_mask_mean_what_their_values_say(tmp_path: Path) -
     assert_measured(capture, 0, expected(KEYS, left_out=~REAL))
 
 
+def test_a_padding_mask_whose_true_is_said_to_be_visible_is_noted(tmp_path: Path) -> None:
+    """The file may say this of another of its masks, and a padding mask keep the meaning that it has in PyTorch."""
+    for mask, meaning in ((REAL, "visible"), (~REAL, "hidden")):
+        capture = opened(tmp_path, tensors(key_padding_mask=mask), **SELF, mask_true=meaning)
+        assert_measured(capture, 0, expected(KEYS, left_out=~REAL))
+        assert has_note(capture, "key_padding_mask': True is taken as visible") is (meaning == "visible")
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 def test_lengths_hide_padding_that_no_mask_hides(tmp_path: Path, batch: int) -> None:
     some = {"layers.0.attn.q": Q[:batch], "layers.0.attn.k": K[:batch]}

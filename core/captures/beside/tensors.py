@@ -91,6 +91,13 @@ def _masking(
                 name=quoted(mask.name),
             )
         )
+    elif told == "visible" and role == "padding":
+        notes.append(
+            message(
+                "{name}: True is taken as visible, as said of all masks; in nn.MultiheadAttention it is hidden",
+                name=quoted(mask.name),
+            )
+        )
     if of_queries:
         query_mask(mask, sizes, sampled)
     else:
