@@ -176,6 +176,8 @@ def test_the_halves_of_latent_attention_are_joined(tmp_path: Path) -> None:
 def test_a_half_of_latent_attention_alone_is_not_taken_for_the_whole(tmp_path: Path) -> None:
     halves = {"layers.0.attn.q_nope": Q, "layers.0.attn.k_nope": K, "layers.0.attn.q_pe": Q}
     assert "no queries and keys" in refusal(save(tmp_path / "x.safetensors", halves))
+    narrow = halves | {"layers.0.attn.k_pe": np.ascontiguousarray(Q[..., :3])}
+    assert "numbers per vector (d_k); check the axes" in refusal(save(tmp_path / "x.safetensors", narrow))
 
 
 def test_sampled_queries_keep_their_positions(tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ def refusals(folder: Path, tensors: dict[str, Array], **metadata: Any) -> list[s
         ("attention_penalty", (5, 6)), ("norm_factor", OF_HEADS), ("norm_factor", ()), ("beta", ONE),
         ("sharpness", ()), ("null_k", (8,)), ("mem_kv", (4, 2, 8)), ("k_cache", (2, 4, 9, 8)),
         ("past_key_values", (2, 4, 9, 8)), ("persistent_keys", (4, 2, 8)), ("seq_lens", (2,)),
-        ("lengths", (2,)), ("prefix", (1,)), ("talking_heads.weight", (4, 4)),
+        ("lengths", (2,)), ("prefix", (1,)), ("talking_heads.weight", (4, 4)), ("proj_l", (4, 4)),
+        ("ip_k", (2, 4, 3, 8)), ("k_global", (2, 4, 3, 8)), ("register_k", (2, 4, 3, 8)), ("null_attn", (1,)),
+        ("pre_softmax_proj", (4, 4)), ("lam", (2,)), ("q_len", (2,)), ("image_ids", (1,)),
+        ("top_k_idx", (2, 4, 5, 3)), ("selected", (2, 4, 5, 3)), ("block_table", (2, 2)),
     ],
 )  # fmt: skip
 def test_a_tensor_that_may_change_attention_is_refused(tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
@@ -57,7 +60,12 @@ def test_a_result_of_attention_is_named_only(tmp_path: Path, name: str, shape: t
         ("num_random_blocks", 3), ("seq_lens", [3, 6]), ("key_lengths", [3, 6]), ("masking", "causal"),
         ("already_scaled", True), ("scaled", False), ("use_scale", False), ("scale_attn_weights", False),
         ("rope_applied", False), ("post_rope", False), ("pre_rope", True), ("window_left", 3), ("window_right", 0),
-        ("forgetting", True),
+        ("forgetting", True), ("layout", "bshd"), ("qkv_format", "sbhd"), ("head_first", False), ("swap_qk", True),
+        ("left_context", 3), ("att_context_size", [3, 0]), ("right_context", 0), ("span", 3), ("swa", 3), ("band", 3),
+        ("look_ahead", False), ("attend_future", False), ("sink_logit", 0), ("zero_attn", True), ("softmax", False),
+        ("rotated", False), ("positional", "alibi"), ("pe", "alibi"), ("gqa", "tiled"), ("softmax_axis", "queries"),
+        ("softmax_dim", -2), ("mup", True), ("clamp_logits", 30), ("positions", [0, 3]), ("counts", [6, 5]),
+        ("num_real_tokens", [6, 5]), ("doc_boundaries", [3]), ("packing", True), ("k_zero_point", 1), ("kv_start", 2),
     ],
 )  # fmt: skip
 def test_a_key_that_may_change_attention_is_refused(tmp_path: Path, key: str, value: object) -> None:
@@ -72,7 +80,9 @@ def test_a_key_that_may_change_attention_is_refused(tmp_path: Path, key: str, va
     [
         ("softmax_type", "vanilla"), ("softmax", "a long text about the softmax off by one"), ("pre_rope", False),
         ("post_rope", True), ("rope_applied", True), ("use_sliding_window", False), ("logits_soft_cap", 0),
-        ("window_right", None), ("attention_bias", False), ("max_distance", 128), ("rope_theta", 10_000),
+        ("window_right", None), ("attention_bias", False), ("positions", 6), ("input_ids", [101, 7]),
+        ("rotated", True), ("softmax_dim", -1), ("special_tokens", ["a"]), ("gqa", "grouped"), ("max_logit", 30),
+        ("num_tokens", 6), ("softmax", True), ("gradient_clip", 1.0), ("max_distance", 128), ("rope_theta", 10_000),
     ],
 )  # fmt: skip
 def test_a_key_that_changes_nothing_is_named_only(tmp_path: Path, key: str, value: object) -> None:
@@ -111,3 +121,19 @@ def test_a_number_for_all_scores_may_be_an_integer_of_something_else(tmp_path: P
     count = {"layers.0.attn.num_batches_tracked": np.array([7])}
     capture = opened(tmp_path, layered(1) | count, **TOLD)
     assert ([layer.refusal for layer in capture.layers], capture.unused) == ([""], tuple(count))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "changes"),
+    [
+        ("groups", (2, 6), True), ("seats", (6,), True), ("clusters_of", (2, 4, 6), True),
+        ("input_ids", (2, 6), False), ("position_ids", (1, 6), False), ("position_ids", (1, 5), True),
+        ("positions", (5,), True),
+    ],
+)  # fmt: skip
+def test_an_integer_for_each_key_or_some_queries_may_change_attention(
+    tmp_path: Path, name: str, shape: tuple[int, ...], changes: bool
+) -> None:
+    of_keys = {f"layers.0.attn.{name}": np.ones(shape, np.int64)}
+    [reason] = refusals(tmp_path, layered(1) | of_keys)
+    assert ("may change attention" in reason) is changes

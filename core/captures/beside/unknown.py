@@ -23,31 +23,43 @@ _CHANGES = {
     *("logn", "sliding", "divisor", "normaliser", "normalizer", "temp", "topk", "dilation", "dilated", "sparsity"),
     *("sparse", "sigmoid", "entmax", "sparsemax", "weighting", "differential", "fgate", "document", "divide"),
     *("masking", "forgetting", "lengths", "lens", "seqlen", "talking", "unidirectional", "autoregressive"),
+    *("win", "swa", "band", "bandwidth", "neighborhood", "packing", "varlen", "dequant", "lam", "mup", "retnet"),
+    "kerple",
 }  # fmt: skip
 # Words in the names of tensors that tell which keys are visible; in metadata they mean other things.
-_OF_TENSORS = {"padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents", "prefix"}
+_OF_TENSORS = {"padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents", "prefix", "span"}
+# Words in the names of tensors that tell which keys a query selects.
+_OF_TENSORS |= {"indices", "selected", "bucket", "buckets", "cluster", "clusters", "routing"}
 # Keys that are added to those of the text: memories, caches, and vectors of zeros.
+_MORE = (
+    "(?:null|mem|memory|past|cached?|persistent|add|extra|virtual|prefix|global|registers?|cross|ip|image|encoder)"
+)
 _MORE_KEYS = re.compile(
-    r"(?:^|[._])(?:(?:null|mem|memory|past|cached?|persistent|add|extra|virtual|prefix)_(?:k|keys?|kv|key_values?)"
-    r"|(?:k|keys?|kv|key_values?)_(?:null|mem|memory|past|cached?|persistent|extra|virtual|prefix))s?$",
+    rf"(?:^|[._])(?:{_MORE}_(?:k|keys?|kv|key_values?)|(?:k|keys?|kv|key_values?)_{_MORE})s?$",
     re.IGNORECASE,
 )
 # Metadata keys that change attention if their value is false or 0: not scaled, not rotated, no key to the right.
 _DENIED = re.compile(
-    r"^scaled$|^use_scal|scale_attn_weights$|window_(?:size_)?right$|right_window$|(?:rope|rotary)_applied$"
-    r"|^post_?(?:rope|rotary)$|^(?:is_)?bidirectional$",
+    r"^scaled$|^use_scal|scale_attn_weights$|window_(?:size_)?right$|right_(?:window|context)$|context_right$"
+    r"|(?:rope|rotary)_applied$|^post_?(?:rope|rotary)$|^(?:is_)?(?:bidirectional|rotated|normali[sz]ed)$"
+    r"|^(?:use_)?softmax$|attend_future$|look_?ahead$|sink_(?:logit|value)$|^heads?_first$",
     re.IGNORECASE,
 )
 # Words in metadata keys that tell a scale; in tensors they are of results, such as scaled scores.
 _OF_METADATA = {"scaled", "unscaled"}
-_PACKED = re.compile(r"seq(?:uence)?_ids?$", re.IGNORECASE)  # which of several texts in one a token belongs to
+_PACKED = re.compile(
+    r"(?:seq(?:uence)?|sample|example|instance|image|batch|group|block|chunk)_ids?$|(?:^|[._])seg$", re.IGNORECASE
+)  # which of several texts in one a token belongs to
 # Further kinds of attention: softmax with one more term, clipped logits, global, prefix and padding tokens, …
 _KINDS = re.compile(
-    r"softmax_?(?:1|one|plus|base)|off_by_one|add_zero_attn|global_(?:token|att)|prefix_(?:len|lm|tok)"
-    r"|local_(?:att|block|context)|(?:softmax|logits?|scores?)_(?:offset|shift)|(?:norm|normalization)_factor|inv_norm"
+    r"softmax_?(?:1|one|plus|base|beta)|off_by_one|zero_attn|null_(?:attn|key|logit)|no_?op|global_(?:token|att)|prefix_(?:len|lm|tok)"
+    r"|local_(?:att|block|context)|(?:softmax|logits?|scores?)_(?:offset|shift)|(?:norm|normalization)_fact|inv_norm"
     r"|random_blocks|pre_?(?:rope|rotary)|(?:attn|attention|logits?|scores?)_clip|clip_(?:attn|attention|logit|score)"
     r"|(?:left|right)_pad|pad(?:ding)?_(?:left|right|len)|valid_(?:len|tok)|shift_size|tanh_clip|(?:attn|attention)_span"
-    r"|is_cross|cross_att",
+    r"|is_cross|cross_att|^(?:use_)?cosine|diff_attn|feature_map|(?:^|_)local$|clamp|denominator|sharpness|attn_mult$"
+    r"|(?:left|right)_(?:context|chunks)|context_(?:left|right|size)|look_?(?:ahead|back)|left_to_right|triangular"
+    r"|(?:^|_)(?:max_)?span$|before_(?:rope|rotary)|(?:^|_)layout$|^qkv?_format|^heads?_first|transposed|(?:^|_)resets?$"
+    r"|swap_qk|qk_swapped|zero_points?$|pre_softmax_(?:proj|mix)",
     re.IGNORECASE,
 )
 # Which queries and keys these are, where their text begins, and which key head a query head reads.
@@ -55,7 +67,7 @@ _WHICH = re.compile(
     r"^(?:(?:q|query|queries|rows?|k|kv|keys?|cache|sampled|selected|kept)_(?:pos|positions?|idx|index|indices)"
     r"|(?:pos|positions?|idx|index|indices)_(?:q|query|queries|k|kv|keys?|rows?)|input_pos|start_pos|offsets?"
     r"|(?:n|num)_past(?:_tokens)?|past_(?:len|length|(?:kv|key_values?)_len(?:gth)?|seen_tokens)|cache_(?:len|length)"
-    r"|(?:q|query|k|kv|key|causal|mask|diagonal)_offset|(?:q|query|row)_start"
+    r"|(?:q|query|k|kv|key|causal|mask|diagonal)_offset|(?:q|query|row|k|kv)_start"
     r"|(?:gqa|kv|kv_heads?|key_heads?|groups?)_(?:map|mapping|layout|order|assignment)|kv_head_(?:idx|index|indices))$",
     re.IGNORECASE,
 )
@@ -67,15 +79,23 @@ _RELATIVE = re.compile(
 # Integers of texts, and maps of heads, which are results or descriptions in metadata.
 _OF_TENSORS_ONLY = re.compile(
     r"^(?:(?:num|n)_(?:tokens|keys)|(?:seq|text|input|real)_len(?:gth)?|len(?:gth)?"
-    r"|heads?_(?:map|idx|index|indices|order))$",
+    r"|(?:q|query|k|key|kv)_len(?:gth)?|heads?_(?:map|idx|index|indices|order)"
+    r"|top_?k_(?:idx|index)|block_tables?|slot_mapping)$",
     re.IGNORECASE,
 )
+# Lists of numbers in metadata that tell tokens, or which queries these are.
+_LISTED = re.compile(
+    r"(?:^|_)(?:tokens|counts|real|valid|positions?|rows|row_(?:ids?|idx|indices)|queries|boundaries)$", re.IGNORECASE
+)
+_NUMBERS = re.compile(r"\[[\d_,.\[\]]*\]")
+# Values that mean other logits under any key: slopes, and query heads that do not read key heads in groups.
+_VALUES = re.compile(r"alibi|kerple|tiled?", re.IGNORECASE)
 # Values of metadata on attention or positions that mean other logits or weights than softmax of scaled scores.
 _ABOUT = {"attention", "attn", "softmax", "position", "positional", "positions", "pos", "score", "scores", "weights"}
 _OTHER_ATTENTION = re.compile(
     r"sigmoid|entmax|sparsemax|relu|softmax_?(?:1|one|plus)|off_by_one|quiet|sparse|relative|alibi|t5|sliding|chunked"
     r"|linear|performer|retention|differential|forget|dilated|local|longformer|bigbird|cosine|distance|additive"
-    r"|bahdanau|kerple|fire|learn|cross",
+    r"|bahdanau|kerple|fire|learn|cross|^quer|^_2$",
     re.IGNORECASE,
 )
 _EVERYWHERE = {"relative", "rel", "position", "positions", "pos", "alibi"}  # often stored once, for all layers
@@ -131,8 +151,14 @@ def metadata_changes_attention(key: str, value: object) -> bool:
     text = re.sub(r"[\s-]+", "_", text)
     about = not _ABOUT.isdisjoint(words)
     kind = about and few_words and bool(_OTHER_ATTENTION.search(text) or _OTHER_ATTENTION.search(key))
-    listed = text.startswith("[") and bool(_OF_TENSORS_ONLY.search(key))  # a number for each text
-    return kind or listed or (about and text.startswith("{")) or bool(_KINDS.search(key) or _WHICH.search(key))
+    listed = bool(_NUMBERS.fullmatch(text) and (_OF_TENSORS_ONLY.search(key) or _LISTED.search(key)))
+    return (
+        kind
+        or listed
+        or bool(_VALUES.fullmatch(text))
+        or (about and text.startswith("{"))
+        or bool(_KINDS.search(key) or _WHICH.search(key))
+    )
 
 
 def _words(name: str) -> list[str]:
@@ -192,19 +218,23 @@ def _own(name: str, pair: Pair) -> str:
 def _changes_by_shape(word: str, array: Stored, sizes: Sizes) -> bool:
     """Return whether an unused tensor of the module of q and k may change attention by its shape.
 
-    It does if it has a number for each score or head, one floating-point number for each query or key or for all, or
-    a boolean for each key. One named like a result, such as scores, may have such a shape.
+    It does if it has a number for each score or head, or for each pair of heads, a number for each query or key, one
+    floating-point number for all, or a boolean for each key. One named like a result, such as scores, may have such a
+    shape, but not a position for each of some queries.
     """
     batch, heads, queries, keys = sizes
     if _is_of_scores(word, array, sizes):
         return True
+    integers = array.format is not None and array.format.kind in "iu"
+    if integers and array.shape[-1:] == (queries,) != (keys,):
+        return True
     if _is_boolean(array) or _is_result(word):
         return _is_boolean(array) and array.shape[-1:] in ((queries,), (keys,))
     long = tuple(length for length in array.shape if length > 1)
-    if long == (heads,) or (not long and array.dtype in FLOATS):
+    if long in ((heads,), (heads, heads)) or (not long and array.dtype in FLOATS):
         return True
     before = {tuple(length for length in axes if length > 1) for axes in ((), (heads,), (batch,), (batch, heads))}
-    return array.dtype in FLOATS and long[-1:] in ((queries,), (keys,)) and long[:-1] in before
+    return long[-1:] in ((queries,), (keys,)) and long[:-1] in before
 
 
 def _changes_all(word: str, array: Stored, sizes: Sizes) -> bool:

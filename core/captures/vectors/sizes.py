@@ -42,6 +42,7 @@ def locate_vectors(pair: Pair, metadata: LayerMetadata, arrays: Mapping[str, Sto
         for name, parts in zip(pair.rotary, (of_q, of_k), strict=True):
             parts.append(_further(arrays[name], axes, parts[0]))
     sizes = _sizes(of_q[0], of_k[0])
+    _require_as_wide(of_q[-1], of_k[-1])
     d_k = sum(part.size("d_k") for part in of_q)
     _require_consistent(of_q[0], sizes, d_k, metadata)
     return Vectors(tuple(of_q), tuple(of_k), sizes, d_k, () if note is None else (note,))
@@ -106,26 +107,40 @@ def _flat_kv_heads(q: Stored, k: Stored, axes: Axes, metadata: LayerMetadata) ->
     return max(k.shape[place] * metadata.heads // q.shape[place], 1)
 
 
-def _sizes(q: Located, k: Located) -> Sizes:
-    """Return [batch, heads, queries, keys]; raise CaptureError if q and k do not match, or are too large."""
-    where = message(
+def _both(q: Located, k: Located) -> str:
+    """Return which tensors these are, and their shapes, for messages."""
+    return message(
         "{where} of shape {shown} and {name} of {other}",
         where=q.array.where,
         shown=q.array.shown,
         name=quoted(k.array.name),
         other=k.array.shown,
     )
+
+
+def _require_as_wide(q: Located, k: Located) -> None:
+    """Raise CaptureError if queries and keys have other numbers of components."""
+    if q.size("d_k") != k.size("d_k"):
+        raise CaptureError(
+            "{where} have {of_q} and {of_k} numbers per vector (d_k); check the axes",
+            where=_both(q, k),
+            of_q=q.size("d_k"),
+            of_k=k.size("d_k"),
+        )
+
+
+def _sizes(q: Located, k: Located) -> Sizes:
+    """Return [batch, heads, queries, keys]; raise CaptureError if q and k do not match, or are too large."""
+    where = _both(q, k)
+    if q.size("batch") != k.size("batch"):
+        raise CaptureError(
+            "{where} have {of_q} and {of_k} batch elements; check the axes",
+            where=where,
+            of_q=q.size("batch"),
+            of_k=k.size("batch"),
+        )
+    _require_as_wide(q, k)
     hint = "check the axes"
-    for axis, problem in (("batch", "batch elements"), ("d_k", "numbers per vector (d_k)")):
-        if q.size(axis) != k.size(axis):
-            raise CaptureError(
-                "{where} have {of_q} and {of_k} {problem}; {hint}",
-                where=where,
-                of_q=q.size(axis),
-                of_k=k.size(axis),
-                problem=problem,
-                hint=hint,
-            )
     heads, kv_heads = q.size("head"), k.size("head")
     if heads % kv_heads:
         raise CaptureError(
