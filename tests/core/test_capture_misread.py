@@ -187,6 +187,11 @@ def test_a_bias_of_positions_in_one_layer_may_belong_to_all(tmp_path: Path, name
     said = f"tensor 'encoder.block.0.attn.{name}' may belong to this layer too"
     assert [name for name, why in refused.items() if why.startswith(said)] == ["encoder.block.1.attn"] == [*refused]
     assert not any(layer.refusal for layer in opened(tmp_path, stack | {name: bias}, **TOLD).layers)
+    cross = "decoder.block.0.layer.1.EncDecAttention."
+    capture = opened(tmp_path, stack | beside(cross) | {name: bias}, **TOLD)
+    assert [layer.bias for layer in capture.layers] == [
+        None if "EncDec" in layer.name else name for layer in capture.layers
+    ]
     each = {f"encoder.block.{i}.attn.{name}": bias for i in range(2)}
     assert not any(layer.refusal for layer in opened(tmp_path, stack | each, **TOLD).layers)
 

@@ -117,12 +117,26 @@ def test_thousands_of_unknown_tensors_take_seconds(tmp_path: Path) -> None:
         ({"sliding_window": 4}, {"window": [3, 0]}, ""),
         ({"sliding_window": 4, "layer_types": ["full_attention"]}, {}, ""),
         ({"sliding_window": 4, "layer_types": ["sliding_attention"]}, {}, "not applied in layer 0"),
+        ({"alibi": True}, {}, "has alibi true, but the capture does not: not applied in layer 0"),
+        ({"attn_config": {"alibi": True}}, {}, "has alibi true"),
+        ({"alibi": True}, {"alibi_slopes": [0.5] * 4}, ""),
+        ({"alibi": False}, {}, ""),
+        ({"relative_attention_num_buckets": 32}, {}, "has relative_attention_num_buckets 32"),
+        ({"query_pre_attn_scalar": 144, "attention_multiplier": 0.1}, {}, ""),
+        ({"query_pre_attn_scalar": 144}, {"scale": None}, "has query_pre_attn_scalar 144"),
+        ({"model_type": "bloom"}, {}, "models of type bloom have ALiBi, but the capture does not: not applied"),
+        ({"model_type": "gpt_oss"}, {}, "models of type gpt_oss have sinks"),
+        ({"model_type": "gpt_oss"}, {"sinks": [0.5] * 4}, ""),
+        ({"model_type": "opt"}, {"scale": 1}, "models of type opt multiply q by 1/√d_k before attention"),
+        ({"model_type": "opt"}, {"scale": 1, "prescaled": [0.5, 1]}, ""),
+        ({"model_type": "opt"}, {}, ""),
     ],
 )
 def test_what_only_the_model_s_configuration_says_is_noted(
     tmp_path: Path, config: dict[str, Any], told: dict[str, Any], said: str
 ) -> None:
-    capture = opened(tmp_path, SQUARE, **TOLD, **told, config=config)
+    said_of_file = {key: value for key, value in (TOLD | told).items() if value is not None}
+    capture = opened(tmp_path, SQUARE, **said_of_file, config=config)
     assert (has_note(capture, said), bool(capture.notes)) == (True, True) if said else capture.notes == ()
     assert measured(capture) == ""
 

@@ -78,9 +78,12 @@ def find_roles(pair: Pair, names: Collection[str]) -> Found:
 
 
 def _is_for(word: str, pair: Pair) -> bool:
-    """Return whether a tensor of nn.Transformer that all layers may share is for this one, by its module."""
+    """Return whether a tensor that all layers may share is for this one, by its module: nn.Transformer's masks, and
+    biases of relative positions, which T5 adds in self-attention only."""
     module = pair.before.lower()
     cross = is_cross(module)
+    if cross and word in OF_POSITIONS:
+        return False
     if word.startswith("memory_"):
         return cross
     if word.startswith("src_"):
