@@ -24,6 +24,11 @@ _SELF = re.compile(
     r"self|(?:^|[._])encoder\.|(?:transformer|model|(?:^|\.)(?:h|blocks?)\.\d).*\.(?:attn1?|attention|mha)\b"
 )
 
+_ITSELF = message(
+    "taken as self-attention: rows of tokens that no query sees are left out; metadata 'attention' says it, self or "
+    "cross"
+)
+
 
 @dataclass(frozen=True)
 class StoredLayer:
@@ -74,10 +79,16 @@ def build_layer(
     ]
     modules = f"{pair.before} {metadata.name or ''}".lower()
     cross = metadata.cross if metadata.cross is not None else is_cross(modules)
-    if masks and not cross and metadata.cross is None:
-        itself = causal is not None or given.lengths is not None or _SELF.search(modules) is not None
+    if masks and not cross:
+        itself = (
+            metadata.cross is False
+            or causal is not None
+            or given.lengths is not None
+            or _SELF.search(modules) is not None
+        )
         placed = causal is not None or alignment is not None or "rows" in roles or "query_mask" in found.roles
-        notes += _note_on_texts(sizes, itself, placed)
+        notes += [] if placed or sizes[2] == sizes[3] else [_note_on_queries(sizes, metadata.cross is False)]
+        notes += [] if itself or sizes[2] != sizes[3] else [_ITSELF]
     known = hides_padding(masks, sizes, arrays.get(found.roles.get("causal_mask", "")))
     lengths, mismatch = _padding(None if metadata.unmasked else given.lengths, sizes, cross, metadata.left_padded)
     if known:
@@ -149,26 +160,26 @@ def _notes_on_vectors(pair: Pair, metadata: LayerMetadata, kv_heads: int) -> lis
     return notes
 
 
-def _note_on_texts(sizes: Sizes, itself: bool, placed: bool) -> list[str]:
-    """Return what is assumed of masked queries and keys: whether they are of one text.
+def _note_on_queries(sizes: Sizes, itself: bool) -> str:
+    """Return what is assumed of queries that are masked, and of which the file does not tell what tokens they are.
 
-    Nothing is if the file says that attention is of a text to `itself`, or where other queries are `placed`.
+    `itself`: the file says that they are of the text of the keys.
     """
     _, _, queries, keys = sizes
-    if queries == keys:
-        note = (
-            "taken as self-attention: rows of tokens that no query sees are left out; metadata 'attention' says it, "
-            "self or cross"
+    if itself:
+        return message(
+            "{queries} queries of {keys} tokens: every query counts, since neither metadata 'rows' nor 'alignment' "
+            "tell which tokens they are",
+            queries=queries,
+            keys=keys,
         )
-        return [] if itself else [note]
-    note = message(
+    return message(
         "taken as cross-attention, with {queries} queries and {keys} keys: every query counts; "
         "metadata 'rows' or 'alignment' tell which tokens they are, and 'attention' that they are "
         "of another text",
         queries=queries,
         keys=keys,
     )
-    return [] if placed else [note]
 
 
 def _padding(

@@ -153,8 +153,9 @@ def test_each_query_may_have_its_own_scale(tmp_path: Path, scales: Array) -> Non
 def test_a_factor_inside_the_stored_queries_counts_as_scale(tmp_path: Path) -> None:
     capture = captured(tmp_path, scale=1.0, prescaled=[0.25, 0.5])
     layer = capture.layers[0]
-    columns = measure_head(capture, layer, 0, [file_rule(layer), named_rule("none", layer)]).columns
-    assert [column.multiplier for column in columns] == [0.125, 1]
+    rules = [file_rule(layer), named_rule("none", layer)]
+    columns = measure_head(capture, layer, 0, rules).columns
+    assert [column.multiplier for column in columns] == [rule.multiplier for rule in rules] == [0.125, 1]
     assert_measured(capture, 0, Expected(SCORES[:, 0]))
     assert_measured(capture, 0, Expected(SCORES[:, 0] / 0.125), named_rule("none", layer))
     assert_measured(capture, 0, Expected(SCORES[:, 0] / 0.125 / np.sqrt(D_K)), named_rule("sqrt_d_k", layer))

@@ -289,8 +289,10 @@ def test_a_mask_over_other_counts_of_queries_and_keys_says_that_every_query_coun
     assert has_note(capture, "taken as cross-attention, with 6 queries and 11 keys: every query counts")
     shown = np.where(REAL[:, np.newaxis], SCALE * SCORES[:, 1, :6], NO)
     assert_measured(capture, 1, Expected(shown))
-    for said in ({"attention": "cross"}, {"rows": [*range(6)]}, {"causal": "top-left"}):
-        assert not has_note(opened(tmp_path, some, **told | said), "taken as cross-attention")
+    for said in ({"attention": "cross"}, {"rows": [*range(6)]}, {"causal": "top-left"}, {"attention": "self"}):
+        capture = opened(tmp_path, some, **told | said)
+        assert not has_note(capture, "taken as cross-attention")
+        assert has_note(capture, "6 queries of 11 tokens: every query counts") is (said.get("attention") == "self")
 
 
 def test_the_range_of_the_multipliers_of_rows_is_told(tmp_path: Path) -> None:
