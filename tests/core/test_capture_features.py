@@ -193,6 +193,9 @@ def test_sampled_queries_keep_their_positions(tmp_path: Path) -> None:
         capture = opened(tmp_path, sampled | {"layers.0.attn.bias": added}, **told)
         logits = SCALE * SCORES[:, 1, rows] + bias[1, rows]
         assert_measured(capture, 1, Expected(np.where(visible, logits, NO)))
+    hiding = np.where(rng.random(bias.shape) < 0.3, NO, bias)
+    capture = opened(tmp_path, sampled | {"layers.0.attn.bias": hiding}, **told)
+    assert_measured(capture, 1, Expected(np.where(visible, SCALE * SCORES[:, 1, rows] + hiding[1, rows], NO)))
     assert "positions from 0 to 10" in refusal(
         save(tmp_path / "x.safetensors", sampled | {"layers.0.attn.rows": rows + 1})
     )
