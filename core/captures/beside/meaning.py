@@ -68,17 +68,18 @@ def _makes_sense(visible: BoolArray, own: Positions | None) -> bool:
         return False
     if visible.shape[1] == 1 or visible.all():
         return True
-    blank = ~visible.any(axis=2)
+    blank: BoolArray = ~np.any(visible, axis=2)
     if own is not None:
         themselves = _themselves(visible, own)
         others = np.count_nonzero(visible, axis=2) > themselves
-        unseen = ~visible.any(axis=1)[:, own]
-        return bool((themselves | unseen | blank).all() and others.any())
-    same = ((visible == visible.any(axis=1, keepdims=True)).all(axis=2) | blank).all(axis=1)
-    last = visible.shape[2] - 1 - visible[:, :, ::-1].argmax(axis=2)
+        seen: BoolArray = np.any(visible, axis=1)
+        return bool(np.all(themselves | ~seen[:, own] | blank) and np.any(others))
+    alike: BoolArray = visible == np.any(visible, axis=1, keepdims=True)
+    same: BoolArray = np.all(np.all(alike, axis=2) | blank, axis=1)
+    last = visible.shape[2] - 1 - np.argmax(visible[:, :, ::-1], axis=2)
     farthest = np.maximum.accumulate(np.where(blank, -1, last), axis=1)
-    advances = ((last == farthest) | blank).all(axis=1) & (last.min(axis=1) < farthest[:, -1])
-    return bool((same | advances).all())
+    advances: BoolArray = np.all((last == farthest) | blank, axis=1) & (np.min(last, axis=1) < farthest[:, -1])
+    return bool(np.all(same | advances))
 
 
 def _themselves(visible: BoolArray, own: Positions) -> BoolArray:

@@ -27,9 +27,10 @@ _CHANGES = {
     "kerple",
 }  # fmt: skip
 # Words in the names of tensors that tell which keys are visible; in metadata they mean other things.
-_OF_TENSORS = {"padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents", "prefix", "span"}
-# Words in the names of tensors that tell which keys a query selects.
-_OF_TENSORS |= {"indices", "selected", "bucket", "buckets", "cluster", "clusters", "routing"}
+_OF_TENSORS = {
+    *("padding", "padded", "pad", "valid", "visible", "allowed", "doc", "documents", "prefix", "span"),
+    *("indices", "selected", "bucket", "buckets", "cluster", "clusters", "routing"),
+}  # fmt: skip
 # Keys that are added to those of the text: memories, caches, and vectors of zeros.
 _MORE = (
     "(?:null|mem|memory|past|cached?|persistent|add|extra|virtual|prefix|global|registers?|cross|ip|image|encoder)"
