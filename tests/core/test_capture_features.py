@@ -215,6 +215,18 @@ def test_rules_of_n_and_position_use_those_of_each_row(tmp_path: Path) -> None:
             assert_measured(capture, 1, Expected(np.where(CAUSAL, logits, NO)), named_rule(name, layer, told=told))
 
 
+def test_a_told_position_is_that_of_the_last_sampled_query(tmp_path: Path) -> None:
+    rows = np.array([1, 4, 10])
+    sampled = tensors(rows=rows) | {"layers.0.attn.q": Q[:, :, rows]}
+    capture = opened(tmp_path, sampled, schema="attn-tui/qk-2", causal="true", scale=SCALE)
+    own = [multiplier("llama4_position", Setting(D_K, row + 1, position=8188 + row)) for row in rows.tolist()]
+    assert own[0] < own[1]
+    logits = np.where(CAUSAL[rows], np.array(own)[:, np.newaxis] * SCORES[:, 1, rows], NO)
+    assert_measured(
+        capture, 1, Expected(logits), named_rule("llama4_position", capture.layers[0], told=Told(position=8198))
+    )
+
+
 def test_rules_that_need_what_the_file_does_not_say_are_refused_or_told(tmp_path: Path) -> None:
     layer = captured(tmp_path).layers[0]
     with pytest.raises(InputError, match=r"scale yarn: the file does not say how far.*--context-factor"):

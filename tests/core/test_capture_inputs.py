@@ -193,6 +193,17 @@ def test_each_text_head_and_query_may_have_its_own_scale(tmp_path: Path, scales:
         assert_measured(capture, head, Expected(np.where(CAUSAL, logits, NO)))
 
 
+def test_the_axes_of_a_scale_that_fit_twice_are_assumed_aloud(tmp_path: Path) -> None:
+    few = {f"layers.0.attn.{side}": each[:, :2] for side, each in (("q", Q), ("k", K))}
+    scales = np.array([[0.2, 0.7], [0.3, 0.9]])  # [batch, heads] if it were not for queries
+    for count, own in ((11, scales[:, 1, np.newaxis]), (2, scales[1])):
+        tensors = {name: each[:, :, :count] for name, each in few.items()} | {"layers.0.attn.scale": scales}
+        capture = opened(tmp_path, tensors, schema="attn-tui/qk-2", causal="false")
+        logits = Q[:, 1, :count] @ K[:, 1, :count].mT
+        assert has_note(capture, "scale': axes assumed to be [heads, queries]") is (count == 2)
+        assert_measured(capture, 1, Expected(own[..., np.newaxis] * logits))
+
+
 @pytest.mark.parametrize("words", [("pass", "rot"), ("nope", "rope"), ("nope", "pe")])
 def test_the_halves_of_a_query_have_several_names(tmp_path: Path, words: tuple[str, str]) -> None:
     rotary_q, rotary_k = rng.normal(size=(BATCH, HEADS, TOKENS, 4)), rng.normal(size=(BATCH, 1, TOKENS, 4))
