@@ -12,7 +12,7 @@ from attn_tui.core.export.code.parts.rule import CODE, scale_code
 from attn_tui.core.export.code.program import Dialect, NoCodeError
 from attn_tui.core.export.code.report import report_code
 from attn_tui.core.lab.experiment import run
-from attn_tui.core.parameters import FIELD, Parameters
+from attn_tui.core.parameters import FIELD, ComponentLaw, Parameters
 from attn_tui.core.scales import SCALE_RULES
 from attn_tui.core.statistics.catalogue import STATISTIC
 from printed_code import INSTALLED, compared, expected_in, lines_of, printed_by
@@ -111,6 +111,11 @@ def test_only_what_is_in_use_appears() -> None:
     assert lines_of(plain) <= 24
     assert "ml_dtypes" in program(replace(SMALL, precision="bfloat16"))
     assert "sqrt" not in program(replace(SMALL, scale="d_k")).replace("np.sqrt", "")
+
+
+@pytest.mark.parametrize("law", FIELD["components"].choices)
+def test_lines_are_short_whatever_the_law_of_components_is(law: ComponentLaw) -> None:
+    assert max(map(len, program(replace(SMALL, components=law)).splitlines())) < 110
 
 
 def test_settings_that_differ_in_more_than_the_rule_share_what_they_can() -> None:

@@ -35,22 +35,38 @@ def draws_of(p: Parameters) -> int:
 
 def draw_function(p: Parameters, dialect: Dialect, loss: bool) -> Piece:
     """Return the function that draws vectors; with `loss`, also the normal values whatever the law is."""
-    law = _sample(p, p.components)
-    if loss and p.components != "normal":  # values and gradients are normal whatever the law is
-        law = f"{law} if stream < 3 else {_sample(p, 'normal')}"
     made = "np.reshape(x, (batch, -1, vectors))[:, :width].mT"
     if dialect == "torch":
         made = "torch.from_numpy(np.reshape(x, (batch, -1, vectors)))[:, :width].mT"
     if p.precision == "float64":
         made += ".astype(np.float64)" if dialect == "python" else ".double()"
-    drawn = law.replace("rng.", "Generator(SFC64(each)).")
     lines = [
         "def draw(stream, vectors, width):  # a generator for each draw and every 64 components, as in attn-tui",
         "    seeds = [SeedSequence(seed, spawn_key=(stream, *at)) for at in np.ndindex(batch, -(-width // 64))]",
-        f"    x = [{drawn} for each in seeds]",
+        *_drawn(p, loss),
         f"    return {made}",
     ]
     return Piece("\n".join(lines), defines=True)
+
+
+def _drawn(p: Parameters, loss: bool) -> list[str]:
+    """Return the lines that draw chunks from the seeds; values and gradients are normal whatever the law is."""
+    if p.components == "normal":
+        return [f"    x = [{_sample(p, 'normal').replace('rng.', 'Generator(SFC64(each)).')} for each in seeds]"]
+    rngs, law = (
+        "    rngs = [Generator(SFC64(each)) for each in seeds]",
+        f"x = [{_sample(p, p.components)} for rng in rngs]",
+    )
+    if not loss:
+        return [rngs, f"    {law}"]
+    normal = f"        x = [{_sample(p, 'normal')} for rng in rngs]"
+    return [
+        rngs,
+        "    if stream < 3:",
+        f"        {law}",
+        "    else:  # values, and the gradient of the output",
+        normal,
+    ]
 
 
 def _sample(p: Parameters, law: ComponentLaw) -> str:
