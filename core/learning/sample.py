@@ -27,7 +27,8 @@ def all_heads() -> Mapping[str, Reading]:
     """Measure every head of the sample, unscaled and at its own scale.
 
     `least`, `median` and `most` are of the variance of unscaled scores within rows over d_k. `sinks` and `frozen`
-    count heads. `alignment` and `dimensions` are medians over heads of these traits.
+    count heads, `looking` the frozen ones without a sink. `alignment` and `dimensions` are medians over heads of
+    these traits.
     """
     capture = open_capture(sample_path())
     ratios: list[float] = []
@@ -49,6 +50,7 @@ def all_heads() -> Mapping[str, Reading]:
         "most": max(ratios),
         "sinks": float(sum(first > SINK for first in firsts)),
         "frozen": float(sum(ratio >= 1 for ratio in freezings)),
+        "looking": float(sum(ratio >= 1 and first <= SINK for ratio, first in zip(freezings, firsts, strict=True))),
         "alignment": float(np.median([each.alignment for each in found])),
         "dimensions": float(np.median([each.dimensions for each in found])),
     }

@@ -165,6 +165,18 @@ def test_heads_are_apart_by_a_share_of_their_weight() -> None:
     assert 0 < measured.value < 1
 
 
+def test_heads_that_look_up_keys_are_those_beyond_freezing_without_a_sink() -> None:
+    found = TRIALS["all_heads"]()
+    frozen, sinks, looking = (found[name].measured.value for name in ("frozen", "sinks", "looking"))
+    assert 0 < looking < frozen <= looking + sinks
+
+
+def test_the_tour_says_what_attention_returns_and_defines_what_it_measures() -> None:
+    texts = " ".join(text for step in STEPS for text in texts_of(step).values())
+    for formula in ("softmax(QKᵀ/√d_k)·V", "−Σ p ln p", "p(1 − p)", "{inside} of scores lie within three"):
+        assert formula in texts
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "number"),
     [("8", "number", 8), ("1/4", "number", 0.25), ("−2.5", "number", -2.5), ("1e-3", "number", 0.001),

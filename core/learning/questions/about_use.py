@@ -20,8 +20,8 @@ USE: tuple[Question, ...] = (
     Question(
         "q-or-scores",
         "Scale the queries or the scores?",
-        "In exact arithmetic it is the same. Scaling q is cheaper, n·d_k numbers instead of n², and safer in "
-        "float16, where raw scores can be too large before they are scaled.",
+        "In exact arithmetic it is the same. Scaling q is cheaper with more than d_k keys, n·d_k numbers instead of "
+        "n², and safer in float16, where raw scores can be too large before they are scaled.",
         (
             "Dividing {n} × {n} scores of d_k = {d_k} moves {scores} as many numbers through memory as the product "
             "itself; dividing the queries moves {queries}. Fused kernels do either for nothing.",

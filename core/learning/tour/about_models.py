@@ -167,8 +167,8 @@ MODELS = (
         ),
         (
             "As implemented, e^z never overflows. The scores themselves can, in float16, once components are large: "
-            "then scale q before the product, not the scores after it. That is cheaper, too: n·d_k numbers instead "
-            "of n².",
+            "then scale q before the product, not the scores after it. With more than d_k keys that is cheaper, too: "
+            "n·d_k numbers instead of n².",
             "Low precision costs digits: a large logit keeps fewer decimals than a small one, so unscaled weights "
             "are rounded more.",
         ),
@@ -242,7 +242,8 @@ MODELS = (
             "keys differ most: in the median head this alone multiplies the variance by {alignment}. Longer q and k "
             "do the rest.",
             "{sinks} heads put over {sink} of their weight on the first token, an attention sink: mostly a way of "
-            "doing nothing. {frozen} heads spread beyond freezing: they look up a few keys, as training made them.",
+            "doing nothing. {frozen} heads spread beyond freezing, most of them onto a sink; the other {looking} "
+            "look up a few keys, as training made them.",
         ),
         {
             "least": trial("variance in rows / d_k, least", "all_heads", part="least"),
@@ -251,8 +252,9 @@ MODELS = (
             "alignment": trial("factor of alignment, median (1 if random)", "all_heads", part="alignment"),
             "sinks": trial("heads with a sink", "all_heads", part="sinks", unit="count"),
             "frozen": trial("heads spread beyond freezing", "all_heads", part="frozen", unit="count"),
+            "looking": trial("these without a sink", "all_heads", part="looking", unit="count"),
         },
-        ("least", "median", "most", "alignment", "sinks", "frozen"),
+        ("least", "median", "most", "alignment", "sinks", "frozen", "looking"),
         Shown("Capture", "The head with the largest spread. n goes to the next head of note.", head=(0, 2)),
         {"heads": 72, "d_k": 32, "sink": f"{100 * SINK:.0f} %"},
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ...parameters import Parameters
@@ -42,9 +43,12 @@ SCORES = (
         ),
         Guess("With d_k = {d_k}, what is the standard deviation of a score?", "deviation"),
         (
-            "Means always add. Variances add too, because the products are independent; standard deviations do not. "
-            "So the spread of a score grows like √d_k, not like d_k: four times the width gives twice the spread.",
-            "Divided by √d_k, its standard deviation is {scaled} at every width. That is all the scale does.",
+            "Since q₁ and k₁ are independent, the mean of q₁k₁ is the product of their means, and that of its square "
+            "the product of their mean squares. Means always add. Variances add because the products are "
+            "independent; standard deviations do not. So the spread of a score grows like √d_k, not like d_k: four "
+            "times the width gives twice the spread.",
+            "{inside} of scores lie within three standard deviations, ±{range} here. Divided by √d_k, the standard "
+            "deviation is {scaled} at every width. That is all the scale does.",
         ),
         {
             "one_mean": lab("one product, mean: E[q₁]·E[k₁]", "logit_mean", _ONE),
@@ -53,10 +57,11 @@ SCORES = (
             "variance": lab("score, variance: a sum of d_k variances", "logit_variance", enough(64)),
             "deviation": lab("score, standard deviation: √d_k", "logit_std", enough(64)),
             "scaled": lab("score/√d_k, standard deviation", "logit_std", enough(64), scaled=True),
+            "inside": lab("scores within 3 standard deviations", "logit_within_3sd", enough(64), unit="share"),
         },
         ("one_mean", "one_variance", "mean", "variance", "deviation", "scaled"),
         Shown("Lab", "Hold → or press ↑: the unscaled histogram spreads, the scaled one stays.", Parameters(64)),
-        {"d_k": 64},
+        {"d_k": 64, "range": 3 * math.sqrt(64)},
     ),
     Step(
         "laws",
@@ -105,7 +110,7 @@ SCORES = (
         (
             "One query's scores with all n keys are a row. Softmax turns a row into weights that sum to 1: each is "
             "e^z over the sum of all e^z, where z, the logit, is the score itself (unscaled) or the score/√d_k "
-            "(scaled).",
+            "(scaled). The output is the sum of the keys' values v, each times its weight: softmax(QKᵀ/√d_k)·V.",
             "The ratio of two weights is e to the difference of their logits, so the spread decides everything.",
             "If all logits were equal, each of {n} weights would be 1/{n}.",
         ),
@@ -114,7 +119,8 @@ SCORES = (
             "Above a spread of √(2 ln n) = {threshold} softmax freezes: a handful of keys holds the weight, however "
             "many there are. Unscaled, the spread is √d_k, so {n} keys freeze from d_k = {width} up. Divided by "
             "√d_k it is 1, whatever d_k is.",
-            "An entropy of ln n would be uniform weights, and 0 a single key.",
+            "Entropy is −Σ p ln p over the weights p of a row: ln n = {most} if they are uniform, 0 for a single "
+            "key.",
         ),
         {
             "above": trial("weights above {limit}, unscaled", "weights_above", 256, 128, _ABOVE, 1.0),
@@ -128,15 +134,16 @@ SCORES = (
         },
         ("above", "above_scaled", "largest", "largest_scaled", "entropy", "entropy_scaled"),
         Shown("Lab", "The gauge at the top: A is far beyond freezing, B is not.", _WIDE),
-        {"d_k": 256, "n": 128, "limit": f"{100 * _ABOVE:g} %"},
+        {"d_k": 256, "n": 128, "limit": f"{100 * _ABOVE:g} %", "most": math.log(128)},
     ),
     Step(
         "gradients",
         "What gradients do",
         "study notes 000 to 004",
         (
-            "Training reaches q and k only through the derivative of softmax, which is 0 for a row that puts all "
-            "its weight on one key. Unscaled rows do. So everyone says that without the scale, gradients vanish.",
+            "Training reaches q and k only through the derivative of softmax. That of a weight p by its own logit is "
+            "p(1 − p): 0 if a row puts all its weight on one key. Unscaled rows do. So everyone says that without "
+            "the scale, gradients vanish.",
             "Take {n} keys and d_k = {d_k}, as in the notes, and the gradient ∂L/∂q of each row: how much the loss "
             "L changes with its query.",
         ),
