@@ -87,14 +87,13 @@ def training_rows(races: Sequence[Ended]) -> list[list[str]]:
 
 
 def _words(d_k: int, each: Result) -> list[str]:
-    error = "" if each.loss_error is None else f" ±{each.loss_error:.2g}"
     return [
         str(d_k),
         each.rule,
-        NONE if math.isnan(each.loss) else f"{each.loss:.3f}{error}",
+        NONE if math.isnan(each.loss) else each.loss_text,
         NONE if math.isnan(each.recalled) else f"{100 * each.recalled:.0f} %",
         in_sense("never", "learned") if each.steps_to_learn is None else f"{each.steps_to_learn:.0f}",
         f"{100 * each.diverged:.0f} %" if each.diverged else "none",
-        f"{100 * each.entropy_before:.0f} % → {100 * each.entropy_after:.0f} %",
+        f"{100 * each.entropy_before:.0f} → {100 * each.entropy_after:.0f} %",
         digits(float(f"{each.gradient_before:.2g}")),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
@@ -14,6 +15,7 @@ from ..scales import SCALE_RULES, ScaleName, ScaleRule, Setting, is_formula, mul
 Optimiser: TypeAlias = Literal["sgd", "adam"]
 OPTIMISERS: tuple[Optimiser, ...] = get_args(Optimiser)
 RATES: dict[Optimiser, float] = {"sgd": 2.0, "adam": 0.01}  # learning rates by default
+_DECIMALS = 5  # of a loss, at most
 ACCEPTED = "names of scale rules, numbers such as 0.05, and formulas such as 'log(n)/sqrt(d)', separated by commas"
 
 
@@ -61,6 +63,16 @@ class Result:
     entropy_before: float
     entropy_after: float
     gradient_before: float  # the median over seeds
+
+    @property
+    def loss_text(self) -> str:
+        """The loss with its standard error, as many decimals as the first digit of the error has: `0.062 ±0.003`."""
+        error = self.loss_error
+        if error is None:
+            return f"{self.loss:.3f}"
+        decimals = min(max(-math.floor(math.log10(error)), 2), _DECIMALS) if error else _DECIMALS
+        least = 10**-_DECIMALS
+        return f"{self.loss:.{decimals}f} ±" + (f"<{least:g}" if error < least else f"{error:.{decimals}f}")
 
 
 RACE_FIELDS: tuple[Field, ...] = (

@@ -101,6 +101,16 @@ def test_runs_are_those_of_their_seeds_alone() -> None:
     assert np.allclose(both.loss[1, 1], later.loss[0, 0], rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("loss", "error", "text"),
+    [(0.0619, 0.0033, "0.062 ±0.003"), (1.476, 0.43, "1.48 ±0.43"), (0.00471, 4.9e-5, "0.00471 ±0.00005"),
+     (0.000612, 3.4e-6, "0.00061 ±<1e-05"), (0.5, None, "0.500"), (2.0, 0.0, "2.00000 ±<1e-05")],
+)  # fmt: skip
+def test_a_loss_has_the_decimals_of_its_error(loss: float, error: float | None, text: str) -> None:
+    found = replace(results(raced("none", d_k=2, steps=1, seeds=1, task=TASK))[0], loss=loss, loss_error=error)
+    assert found.loss_text == text
+
+
 def test_a_warm_up_starts_slowly() -> None:
     warm, fast = (raced("sqrt_d_k", d_k=8, steps=6, seeds=2, warm_up=steps) for steps in (1000, 0))
     assert np.array_equal(warm.loss[..., 0], fast.loss[..., 0])

@@ -34,6 +34,17 @@ def test_a_narrow_terminal_gets_a_table_without_theory() -> None:
         ("inspect", str(sample_path()), "--layer", "0", "--head", "2", "--rules", "all"),
         ("compare", str(sample_path()), WRONG),
         ("watch", str(sample_run()), "--once", "--step", "10", "--baseline", "5"),
+        (
+            "train",
+            "--d-k",
+            "8",
+            "--steps",
+            "12",
+            "--seeds",
+            "2",
+            "--rules",
+            "none,rms_sqrt_d_k,mup,granite_2b,gemma,0.05",
+        ),
     ],
     ids=lambda words: words[0],
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....core.errors import InputError, did_you_mean
 from ....core.formula import FormulaError
 from ....core.grid import parse_grid
-from ....core.message import counted, message, name, reason_of
+from ....core.message import counted, joined, message, name, reason_of
 from ....core.scales import SCALE_RULES, ScaleName
 from ....core.training.settings import (
     ACCEPTED,
@@ -21,7 +21,7 @@ from ....core.training.settings import (
     option_of,
     parse_rules,
 )
-from ...language.cells import aligned
+from ...language.cells import aligned, cells
 from ...settings.parse import UsageError, value_of
 from ...views.reproduce import train_line
 from ..command import Command, Given
@@ -30,6 +30,8 @@ from ..parser import METAVARS, Parser
 from ..progress import ProgressLine
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from ....core.export.training import Ended
     from ....core.training.race import Curves
 
@@ -43,6 +45,8 @@ class TrainRequest:
 
 
 _RULES = "none,sqrt_d_k,d_k"
+_IN_CSV = message("Not shown at this width: {columns} (complete in JSON and CSV).")
+_IN_JSON = message("Not shown at this width: {columns} (complete in JSON).")
 _USUAL = {
     "optimiser": message("{help} Sgd (default) or adam.", help=RACE_FIELD["optimiser"].help),
     "rate": message("{help} Default 2 for sgd, 0.01 for adam.", help=RACE_FIELD["rate"].help),
@@ -143,7 +147,6 @@ def _table(found: Sequence[Ended], output: Output) -> str:
     from rich.text import Text
 
     from ....core.export.training import HEADER, training_rows
-    from ...views.lines import as_text
     from ..printing import printed, title_lines
 
     glyphs, race = output.glyphs, found[0][0]
@@ -153,8 +156,11 @@ def _table(found: Sequence[Ended], output: Output) -> str:
         counted("{number} step", "{number} steps", race.steps),
         counted("{number} seed", "{number} seeds", race.seeds),
     ]
-    lines = _aligned(HEADER, training_rows(found), glyphs.say)
-    parts = [title_lines(words, output.text_width, glyphs), Text(), as_text(((line, "text"),) for line in lines)]
+    parts = [
+        title_lines(words, output.text_width, glyphs),
+        Text(),
+        *_lines(HEADER, training_rows(found), _IN_CSV, output),
+    ]
     if len(race.rules) > 1:
         parts += [Text(), Text(glyphs.say("Recalled if weights trained under a rule are used under another:"))]
         header = ["d_k", message("trained with"), *map(name, race.rules)]
@@ -163,14 +169,39 @@ def _table(found: Sequence[Ended], output: Output) -> str:
             assert used is not None, "the race has ended"
             for rule, shares in zip(each.rules, used, strict=True):
                 rows.append([str(each.d_k), rule, *(f"{100 * share:.0f} %" for share in shares)])
-        parts.append(as_text(((line, "text"),) for line in _aligned(header, rows, glyphs.say)))
+        parts += _lines(header, rows, _IN_JSON, output)
     return printed(parts, output)
 
 
-def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]], say: Callable[[str], str]) -> list[str]:
-    """Return the lines of a table whose second column is a rule."""
+def _lines(header: Sequence[str], rows: Sequence[Sequence[str]], note: str, output: Output) -> list[Text]:
+    """Return a table whose second column is a rule; on a screen, the last columns that have no room are in a note."""
+    from ...views.lines import as_text, wrapped
+
+    say = output.glyphs.say
     said = [[say(name(cell) if column == 1 else cell) for column, cell in enumerate(row)] for row in rows]
-    return aligned([[*map(say, header)], *said], to_left=(1,))
+    heads = [_folded(say(title), max(map(cells, column))) for title, *column in zip(header, *said, strict=True)]
+    table = [*map(list, zip(*heads, strict=True)), *said]
+    kept = len(header)
+    lines = aligned(table, to_left=(1,))
+    while output.on_screen and kept > 1 and max(map(cells, lines)) > output.width:
+        kept -= 1
+        lines = aligned([row[:kept] for row in table], to_left=(1,))
+    found = [as_text(((line, "text"),) for line in lines if line)]
+    if kept < len(header):
+        text = message(note, columns=joined(header[kept:], ", "))
+        found.append(as_text(wrapped(say(text), output.text_width, "dim")))
+    return found
+
+
+def _folded(title: str, width: int) -> tuple[str, str]:
+    """Return a title in two lines, the first empty if one line has room for it or it has one word."""
+    words = title.split(" ")
+    if cells(title) <= width or len(words) == 1:
+        return "", title
+    return min(
+        ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))),
+        key=lambda cut: max(map(cells, cut)),
+    )
 
 
 COMMAND = Command(

@@ -28,7 +28,7 @@ _ROLES: tuple[tuple[Role, Role], ...] = (
 _HIGHEST = 3.0  # nats: a loss above is drawn at the top
 _NAME = 15  # cells of a rule's name
 _COLUMNS = (  # title, width
-    ("final loss", 15), ("recalled", 10), ("steps to 90 %", 15), ("diverged", 10), ("entropy", 13),
+    ("final loss", 17), ("recalled", 10), ("steps to 90 %", 15), ("diverged", 10), ("entropy", 13),
     ("1st gradient", 14),
 )  # fmt: skip
 
@@ -109,9 +109,8 @@ def _named(number: int, rule: str, glyphs: Glyphs) -> tuple[Span, ...]:
 def _cells(result: Result, glyphs: Glyphs) -> list[str]:
     """Return the cells of a rule's line."""
     none = glyphs.say("—")
-    error = "" if result.loss_error is None else f" ±{result.loss_error:.2g}"
     cells = [
-        none if math.isnan(result.loss) else f"{result.loss:.3g}{error}",
+        none if math.isnan(result.loss) else result.loss_text,
         none if math.isnan(result.recalled) else f"{100 * result.recalled:.0f} %",
         in_sense("never", "learned") if result.steps_to_learn is None else f"{result.steps_to_learn:.0f}",
         f"{100 * result.diverged:.0f} %" if result.diverged else message("none"),
