@@ -58,9 +58,10 @@ def _imports(body: str, dialect: Dialect | None) -> list[str]:
         for name in ("ceil", "erf", "exp", "isclose", "log", "log2", "sqrt")
         if re.search(rf"(?<![\w.]){name}\(", body)
     ]
-    groups = ["import json"] if "json." in body else []
-    groups += ["from functools import cache"] if "@cache" in body else []
-    groups += [f"from math import {', '.join(functions)}"] if functions else []
+    standard = ["import json"] if "json." in body else []
+    standard += ["from functools import cache"] if "@cache" in body else []
+    standard += [f"from math import {', '.join(functions)}"] if functions else []
+    groups = ["\n".join(standard)] if standard else []
     imports = [f"import {word}" for word in ("ml_dtypes", "numpy as np", "torch") if f"{word.split()[-1]}." in body]
     if "SFC64(" in body:
         imports.append("from numpy.random import SFC64, Generator, SeedSequence")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ....captures.capture import sample_path
+from ....statistics.catalogue import SINK
 from .counted import Functions
 
 TOURED: dict[str, Functions] = {
@@ -86,5 +88,36 @@ def score_overflow(d_k, std, scale):  # of float16
     rng = np.random.default_rng((22, 5, d_k))
     q, k = torch.from_numpy(rng.standard_normal((2, 64, 512, d_k), dtype=np.float32))
     return ((q * k).sum(-1).abs() > 65504 / (std**2 * scale)).double().mean()""",
+    ),
+    "all_heads": Functions(
+        f"""\
+@cache
+def all_heads():  # of the sample, all-MiniLM-L6-v2
+    sample, found = load_file("{sample_path()}"), []
+    for layer in range(6):
+        q, k = (sample[f"layers.{{layer}}.attn.{{name}}"][0].astype(np.float32) for name in "qk")
+        d_k, s = q.shape[-1], q @ k.mT  # a matrix of scores for each head
+        z = s / d_k**0.5
+        spread = z.std(-1) / (2 * log(z.shape[-1])) ** 0.5  # softmax freezes at 1
+        found.append((s.var(-1).mean(-1) / d_k, softmax(z)[..., 0].mean(-1), spread.mean(-1)))
+    variance, first, spread = np.concatenate(found, axis=1)
+    sink, frozen = first > {SINK}, spread >= 1
+    return {{"least": variance.min(), "median": np.median(variance), "most": variance.max(), "heads": sink.size,
+            "sinks": sink.sum(), "frozen": frozen.sum(), "looking": (frozen & ~sink).sum()}}""",
+        f"""\
+@cache
+def all_heads():  # of the sample, all-MiniLM-L6-v2
+    sample, found = load_file("{sample_path()}"), []
+    for layer in range(6):
+        q, k = (sample[f"layers.{{layer}}.attn.{{name}}"][0].float() for name in "qk")
+        d_k, s = q.shape[-1], q @ k.mT  # a matrix of scores for each head
+        z = s / d_k**0.5
+        spread = z.std(-1, correction=0) / (2 * log(z.shape[-1])) ** 0.5  # softmax freezes at 1
+        variance = s.var(-1, correction=0).mean(-1) / d_k
+        found.append(torch.stack((variance, softmax(z)[..., 0].mean(-1), spread.mean(-1))))
+    variance, first, spread = torch.cat(found, dim=1)
+    sink, frozen = first > {SINK}, spread >= 1
+    return {{"least": variance.min(), "median": variance.quantile(0.5), "most": variance.max(), "heads": len(sink),
+            "sinks": sink.sum(), "frozen": frozen.sum(), "looking": (frozen & ~sink).sum()}}""",
     ),
 }

@@ -237,6 +237,9 @@ def additive(d, v_std):
 )
 
 
+_NOT_MADE = {"all_heads": ("alignment", "dimensions")}  # parts that a program does not return
+
+
 def trial_functions(sources: Iterable[FromTrial], dialect: Dialect) -> str:
     """Return the functions that these measurements need."""
     names = dict.fromkeys(each.trial for each in sources)
@@ -252,6 +255,8 @@ def trial_functions(sources: Iterable[FromTrial], dialect: Dialect) -> str:
 
 def has_code(source: FromTrial) -> bool:
     """Return whether a function makes this measurement."""
+    if source.part in _NOT_MADE.get(source.trial, ()):
+        return False
     return source.trial in TRIALS and (source.trial != "raced" or is_raced(source.arguments[0], source.part))
 
 
